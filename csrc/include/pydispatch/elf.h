@@ -1,0 +1,54 @@
+// The embedded ELF loader: a freestanding shared object (no libc, no thread-local storage, no undefined symbols) becomes
+// running code, on any operating system. parse → map → relocate → protect → initialise.
+//
+// Parsing accepts any bytes, reads nothing outside them, and works for each machine below on every host. Loading needs a
+// file for this machine. What is loaded is trusted code; memory is never writable and executable at once.
+#ifndef PYDISPATCH_ELF_H_
+#define PYDISPATCH_ELF_H_
+
+#include "pydispatch/span.h"
+#include "pydispatch/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum pyd_elf_machine_e {
+  PYD_ELF_MACHINE_X86_64 = 62,
+  PYD_ELF_MACHINE_AARCH64 = 183,
+  PYD_ELF_MACHINE_RISCV64 = 243,
+} pyd_elf_machine_t;
+
+// "x86_64", "aarch64", "riscv64", or NULL.
+const char* pyd_elf_machine_name(uint32_t machine);
+uint32_t pyd_elf_machine_host(void);
+
+typedef struct pyd_elf_module_s {
+  uint8_t* memory;      // the reservation, or NULL when nothing is loaded
+  size_t memory_size;   // bytes
+  uint64_t bias;        // address = bias + the file's virtual address
+  uint64_t low_vaddr;   // of the reservation
+  const uint8_t* symtab;
+  uint64_t symbol_count;
+  const char* strtab;
+  uint64_t strtab_size;
+  uint64_t fini_array;  // file virtual address
+  uint64_t fini_count;
+  uint64_t fini;        // DT_FINI, 0 when none
+} pyd_elf_module_t;
+
+// Checks everything that loading would check without loading it, for any known machine.
+pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine);
+
+// Loads |file| (which may be freed afterwards) and runs its initialisers. On failure |out_module| is zero and no mapping
+// is left.
+pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module);
+// The address of a defined global or weak symbol, or NULL.
+void* pyd_elf_module_symbol(const pyd_elf_module_t* module, const char* name);
+// Runs the finalisers and unmaps. Accepts a zero module.
+void pyd_elf_module_unload(pyd_elf_module_t* module);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_ELF_H_

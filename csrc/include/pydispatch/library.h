@@ -1,0 +1,151 @@
+// The binary interface of an executable library: what the loader finds behind the query symbol of an embedded ELF, and
+// what a kernel is called with. Layout compatible with IREE's executable library 0.6, so that files move both ways.
+// Standalone: needs nothing but this file.
+#ifndef PYDISPATCH_LIBRARY_H_
+#define PYDISPATCH_LIBRARY_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PYD_LIBRARY_QUERY_SYMBOL "iree_hal_executable_library_query"
+#define PYD_LIBRARY_VERSION 6u       // 0.6
+#define PYD_LIBRARY_PAGE_SIZE 4096u  // unit of local_memory_pages
+#define PYD_LIBRARY_MAX_CONSTANTS 64u
+#define PYD_LIBRARY_MAX_BINDINGS 64u
+
+typedef enum pyd_library_sanitizer_e {
+  PYD_LIBRARY_SANITIZER_NONE = 0,
+  PYD_LIBRARY_SANITIZER_ADDRESS = 1,
+  PYD_LIBRARY_SANITIZER_MEMORY = 2,
+  PYD_LIBRARY_SANITIZER_THREAD = 3,
+  PYD_LIBRARY_SANITIZER_UNDEFINED = 4,
+} pyd_library_sanitizer_t;
+
+typedef struct pyd_library_header_s {
+  uint32_t version;
+  const char* name;
+  uint32_t features;
+  uint32_t sanitizer;
+} pyd_library_header_t;
+
+typedef int32_t (*pyd_import_fn_t)(void* params, void* context, void* reserved);
+typedef int32_t (*pyd_import_thunk_fn_t)(pyd_import_fn_t import, void* params, void* context, void* reserved);
+
+#define PYD_PROCESSOR_DATA_WORDS 8
+typedef struct pyd_processor_s {
+  uint64_t data[PYD_PROCESSOR_DATA_WORDS];  // word 0: the feature bits of docs/abi.md, the rest zero
+} pyd_processor_t;
+
+// One per loaded executable, shared by all its dispatches. 16-byte aligned.
+typedef struct pyd_environment_s {
+  const uint32_t* constants;
+  pyd_import_thunk_fn_t import_thunk;
+  const pyd_import_fn_t* import_funcs;
+  void* const* import_contexts;
+  pyd_processor_t processor;
+} pyd_environment_t;
+
+// One per dispatch, the same for all its workgroups. 16-byte aligned.
+typedef struct pyd_dispatch_state_s {
+  uint32_t workgroup_size_x;
+  uint32_t workgroup_size_y;
+  uint16_t workgroup_size_z;
+  uint16_t constant_count;
+  uint32_t workgroup_count_x;
+  uint32_t workgroup_count_y;
+  uint16_t workgroup_count_z;
+  uint8_t max_concurrency;
+  uint8_t binding_count;
+  const uint32_t* constants;
+  void* const* binding_ptrs;
+  const size_t* binding_lengths;  // bytes
+} pyd_dispatch_state_t;
+
+// One per running workgroup. 16-byte aligned.
+typedef struct pyd_workgroup_state_s {
+  uint32_t workgroup_id_x;
+  uint32_t workgroup_id_y;
+  uint16_t workgroup_id_z;
+  uint16_t reserved;
+  uint32_t processor_id;
+  void* local_memory;
+  uint32_t local_memory_size;  // bytes
+} pyd_workgroup_state_t;
+
+// Returns 0, or anything else for a fatal error. All three pointers are 16-byte aligned and alias nothing.
+typedef int32_t (*pyd_dispatch_fn_t)(const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
+                                     const pyd_workgroup_state_t* workgroup);
+
+typedef struct pyd_library_imports_s {
+  uint32_t count;
+  const char* const* symbols;  // a leading '?' marks an optional import; not strictly sorted
+} pyd_library_imports_t;
+
+typedef struct pyd_library_export_attrs_s {
+  uint64_t flags;
+  uint16_t local_memory_pages;
+  uint8_t constant_count;  // 32-bit words
+  uint8_t binding_count;
+  uint32_t workgroup_size_x;  // 0: chosen at run time
+  uint32_t workgroup_size_y;
+  uint16_t workgroup_size_z;
+  uint16_t parameter_count;
+  uint64_t reserved[5];
+} pyd_library_export_attrs_t;
+
+typedef struct pyd_library_source_location_s {
+  uint32_t line;
+  uint32_t path_length;
+  const char* path;
+} pyd_library_source_location_t;
+
+typedef struct pyd_library_exports_s {
+  uint32_t count;
+  const pyd_dispatch_fn_t* ptrs;
+  const pyd_library_export_attrs_t* attrs;
+  const void* const* params;
+  const void* occupancy;
+  const char* const* names;
+  const char* const* tags;
+  const char* const* parameter_names;
+  const pyd_library_source_location_t* source_locations;
+  const void* stage_locations;
+} pyd_library_exports_t;
+
+typedef struct pyd_library_s {
+  const pyd_library_header_t* header;
+  pyd_library_imports_t imports;
+  pyd_library_exports_t exports;
+  struct {
+    uint32_t count;
+  } constants;
+  struct {
+    uint32_t count;
+    const void* files;
+  } sources;
+} pyd_library_t;
+
+// The query symbol. Returns NULL when |max_version| is not one that the library can be laid out for.
+typedef const pyd_library_header_t* const* (*pyd_library_query_fn_t)(uint32_t max_version,
+                                                                     const pyd_environment_t* environment);
+
+#if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L && UINTPTR_MAX == UINT64_MAX
+_Static_assert(sizeof(pyd_library_header_t) == 24, "header");
+_Static_assert(sizeof(pyd_environment_t) == 96, "environment");
+_Static_assert(sizeof(pyd_dispatch_state_t) == 48, "dispatch state");
+_Static_assert(offsetof(pyd_dispatch_state_t, constants) == 24, "dispatch state");
+_Static_assert(sizeof(pyd_workgroup_state_t) == 32, "workgroup state");
+_Static_assert(sizeof(pyd_library_export_attrs_t) == 64, "export attributes");
+_Static_assert(offsetof(pyd_library_t, exports) == 24, "exports");
+_Static_assert(offsetof(pyd_library_t, constants) == 104, "constants");
+_Static_assert(sizeof(pyd_library_t) == 128, "library");
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_LIBRARY_H_

@@ -1,0 +1,73 @@
+// The CPU task system: a pool of threads that runs ranges of independent indices.
+//
+// A job is a count of workgroups and a body. Whoever calls pyd_sched_run works on the job itself; pool threads join when
+// it is worth waking them. Each participant owns a range of the indices and splits it lazily; one that runs dry takes
+// the upper half of somebody else's. There is no lock and no allocation per workgroup or per job.
+//
+// Every function may be called from any thread, several jobs run at once, and a body may start a job of its own.
+#ifndef PYDISPATCH_SCHED_H_
+#define PYDISPATCH_SCHED_H_
+
+#include "pydispatch/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pyd_sched_s pyd_sched_t;
+
+typedef struct pyd_sched_options_s {
+  // Participants in one job, the calling thread included: 1 starts no thread at all. 0: as many as the CPUs that the
+  // process may use (affinity mask and cgroup quota).
+  uint32_t workers;
+  // How long an idle pool thread spins before it parks, in microseconds. -1: adaptive (tuning.h).
+  int32_t spin_us;
+} pyd_sched_options_t;
+
+// Starts workers - 1 threads. UNAVAILABLE or SYSTEM when they cannot be had.
+pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched);
+// Waits for running jobs, joins the threads. NULL is allowed.
+void pyd_sched_destroy(pyd_sched_t* sched);
+uint32_t pyd_sched_workers(const pyd_sched_t* sched);
+
+// Runs indices [begin, end) of a job, in order. |worker| < pyd_sched_workers(): no two calls that run at the same time
+// within one job have the same worker number, so it may index scratch memory. Returns 0, or the non-zero code of the
+// first index that failed after writing that index to |out_failed|; the indices behind it are not run.
+typedef int32_t (*pyd_sched_body_fn_t)(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
+
+// What the task system has learned about the cost of one index of a job, kept by the caller from run to run (one per
+// dispatch of a plan). Zero-initialised: nothing known yet. Written with relaxed atomics.
+typedef struct pyd_sched_cost_s {
+  uint32_t picoseconds;  // per index, an average; accessed atomically
+} pyd_sched_cost_t;
+
+typedef struct pyd_sched_job_s {
+  pyd_sched_body_fn_t body;
+  void* self;
+  uint64_t count;          // indices; 0 is allowed and runs nothing
+  pyd_sched_cost_t* cost;  // may be NULL
+} pyd_sched_job_t;
+
+typedef struct pyd_sched_failure_s {
+  int32_t code;  // 0: no failure
+  uint64_t index;
+} pyd_sched_failure_t;
+
+// Runs the whole job and returns when every index is done. A job too small to be worth waking a thread runs on the
+// caller. When a body fails the rest is not started; the failure of the lowest failed index that was run is reported.
+// Memory written by the bodies is visible to the caller afterwards. Never fails by itself.
+void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure);
+
+// CPUs this process may use: affinity mask and cgroup (v1, v2) quota, at least 1.
+uint32_t pyd_sched_available_cpus(void);
+
+// Around fork (pthread_atfork): |before| in the parent, then |parent| and |child| on either side. In the child the pool
+// has no threads; they are started again by the next job that wants them.
+void pyd_sched_fork_prepare(pyd_sched_t* sched);
+void pyd_sched_fork_parent(pyd_sched_t* sched);
+void pyd_sched_fork_child(pyd_sched_t* sched);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_SCHED_H_

@@ -1,0 +1,13 @@
+// A borrowed run of bytes.
+#ifndef PYDISPATCH_SPAN_H_
+#define PYDISPATCH_SPAN_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct pyd_span_s {
+  const uint8_t* data;
+  size_t size;
+} pyd_span_t;
+
+#endif  // PYDISPATCH_SPAN_H_

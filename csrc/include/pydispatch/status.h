@@ -1,0 +1,74 @@
+// The result of every fallible function: NULL when it succeeded, otherwise a code and a text that names what was wrong,
+// the offending number and the limit. A status is owned by whoever receives it and is released with pyd_status_free.
+#ifndef PYDISPATCH_STATUS_H_
+#define PYDISPATCH_STATUS_H_
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// One row per code. _core/status.pyx maps each to an exception class; a test compares the two.
+#define PYD_STATUS_CODES(X)                                                    \
+  X(OK, 0)                                                                     \
+  X(INVALID_ARGUMENT, 1) /* the caller passed something that does not fit */   \
+  X(CORRUPT, 2)          /* bytes of an artifact, ELF or program are broken */ \
+  X(UNSUPPORTED, 3)      /* well formed, but this build or machine cannot */   \
+  X(MISSING_IMPORT, 4)   /* a required import has no provider */               \
+  X(UNAVAILABLE, 5)      /* a device or a variant for it does not exist */     \
+  X(KERNEL, 6)           /* a workgroup function returned non-zero */          \
+  X(OUT_OF_MEMORY, 7)                                                          \
+  X(SYSTEM, 8) /* the operating system refused; the text has its reason */     \
+  X(INTERNAL, 9)
+
+typedef enum pyd_code_e {
+#define X(name, value) PYD_CODE_##name = value,
+  PYD_STATUS_CODES(X)
+#undef X
+} pyd_code_t;
+
+// Never looked into by callers. NULL means success, so the good path costs one register compare.
+typedef const struct pyd_status_payload_s* pyd_status_t;
+
+#define PYD_STATUS_OK ((pyd_status_t)NULL)
+
+static inline bool pyd_ok(pyd_status_t status) { return status == PYD_STATUS_OK; }
+
+// Makes a status with a printf-style text. Never fails: when memory is short the text is dropped and the code kept.
+pyd_status_t pyd_status_make(pyd_code_t code, const char* format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3), cold))
+#endif
+    ;
+
+// As pyd_status_make, and attaches |count| (at most 4) numbers that a caller can act on without parsing the text.
+// A KERNEL status carries {command index, workgroup x, y, z} and its code as the fifth, see pyd_status_values.
+pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], const char* format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4), cold))
+#endif
+    ;
+
+// Replaces the text of |status| by one made from |format|, keeping code and values; frees |status|. For adding names
+// on the way up: pyd_status_annotate(st, "executable '%s': %s", name, pyd_status_text(st)).
+pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3), cold))
+#endif
+    ;
+
+pyd_code_t pyd_status_code(pyd_status_t status);
+// Valid until pyd_status_free. "" for success.
+const char* pyd_status_text(pyd_status_t status);
+// The five attached numbers, all zero when none were.
+const int64_t* pyd_status_values(pyd_status_t status);
+void pyd_status_free(pyd_status_t status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_STATUS_H_

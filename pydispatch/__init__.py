@@ -1,0 +1,1 @@
+"""Compiles custom dispatch programs with your own kernels into one hermetic file and runs it."""

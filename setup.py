@@ -1,0 +1,100 @@
+"""Builds the C core (csrc/) and its Cython face (_core/). Everything else is declared in pyproject.toml.
+
+PYDISPATCH_SANITIZE=address|thread|undefined builds the extensions with that sanitizer.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+INCLUDE = "csrc/include"
+
+# module of _core -> the folders of csrc that are linked into it. A folder holds no mutable state, so linking one into
+# several modules is safe; process/ is the exception and belongs to its own module alone.
+EXTENSIONS = {
+    "status": ["base"],
+    "elf": ["base", "platform", "elf"],
+    "sched": ["base", "platform", "sched"],
+    "artifact": ["base", "platform", "artifact"],
+    "process": ["base", "platform", "process"],
+    "program": ["base", "platform", "elf", "imports", "sched", "artifact", "program"],
+}
+
+
+def c_sources(folder: str) -> list[str]:
+    """The .c files of one folder of csrc; name_<os>.c belongs to that system only."""
+    system = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}.get(platform.system(), "generic")
+    others = {"linux", "macos", "windows", "generic"} - {system}
+    found = sorted((ROOT / "csrc" / folder).glob("*.c"))
+    return [str(p.relative_to(ROOT)) for p in found if p.stem.rsplit("_", 1)[-1] not in others]
+
+
+def cython_view() -> str:
+    """A tree in which pydispatch._core is where Cython looks for it (the sources live in the top-level _core/)."""
+    view = ROOT / "build" / "cyview" / "pydispatch"
+    view.mkdir(parents=True, exist_ok=True)
+    (view / "__init__.pxd").touch()
+    link = view / "_core"
+    if not link.is_symlink():
+        link.symlink_to(Path("../../../_core"), target_is_directory=True)
+    return str(view.parent)
+
+
+def extensions() -> list[Extension]:
+    import numpy
+    from Cython.Build import cythonize
+
+    compile_args = ["-std=c11", "-O3", "-fvisibility=hidden", "-fno-semantic-interposition", "-Wall", "-Wextra", "-Werror",
+                    "-Wno-unused-function", "-Wno-unused-parameter", "-Wno-missing-field-initializers",
+                    "-Wno-cast-function-type", "-Wno-deprecated-declarations", "-Wno-sign-compare"]
+    link_args = ["-pthread", "-ldl"]
+    sanitizer = os.environ.get("PYDISPATCH_SANITIZE")
+    if sanitizer:
+        compile_args += [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"]
+        link_args += [f"-fsanitize={sanitizer}"]
+    modules = []
+    for name, folders in EXTENSIONS.items():
+        pyx = ROOT / "_core" / f"{name}.pyx"
+        if not pyx.exists():
+            continue
+        sources = [str(pyx.relative_to(ROOT))]
+        for folder in folders:
+            sources += c_sources(folder)
+        headers = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.h"))
+        modules.append(
+            Extension(
+                f"pydispatch._core.{name}", sources, include_dirs=[INCLUDE, "csrc", numpy.get_include()], depends=headers,
+                extra_compile_args=compile_args, extra_link_args=link_args,
+                define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("_GNU_SOURCE", "1")],
+            )
+        )
+    return cythonize(
+        modules, include_path=[cython_view()], build_dir="build/cython", annotate=bool(os.environ.get("PYDISPATCH_ANNOTATE")),
+        compiler_directives={
+            "language_level": 3, "boundscheck": False, "wraparound": False, "cdivision": True, "embedsignature": True,
+            "initializedcheck": False, "freethreading_compatible": False,
+        },
+    )
+
+
+class BuildPy(build_py):
+    """Ships the public C headers inside the package, where pydispatch.get_include() points."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            target = Path(self.build_lib) / "pydispatch" / "include"
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(ROOT / INCLUDE, target)
+
+
+needs_build = not {"--version", "--name", "egg_info", "clean"} & set(sys.argv[1:2])
+setup(ext_modules=extensions() if needs_build else [], cmdclass={"build_py": BuildPy})
