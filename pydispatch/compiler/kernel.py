@@ -1,0 +1,112 @@
+"""Kernel IR: the waist between what a program means and what a target emits.
+
+A `Variant` is one executable for one target. Its functions are written in kernel IR: an xDSL module of `func.func`s over
+`memref scf arith math affine func` in which each exported function takes no arguments and reaches its surroundings only
+through `hal.interface.*` (bindings, constants, workgroup id, count and size) and `hal.executable.constant.load`.
+Everything above this file is target-free; everything below is one emitter per target. docs/kernel-ir.md has the whole
+contract.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from pydispatch.errors import Location
+
+ARCHITECTURES = {"x86_64": "x86_64", "arm_64": "aarch64", "riscv_64": "riscv64"}
+"""Architecture suffix of an embedded ELF format name -> the name that compilers and readers use."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a variant is compiled for.
+
+    backend: "llvm-cpu", "cuda", "vulkan-spirv", ...; format: the name of the binary format, such as
+    "embedded-elf-x86_64"; cpu: an LLVM CPU name; features: LLVM feature names such as "+avx2", in order;
+    config: what else the target attribute states, as hints.
+    """
+
+    backend: str
+    format: str
+    cpu: str = "generic"
+    features: tuple[str, ...] = ()
+    config: tuple[tuple[str, object], ...] = ()
+
+    @property
+    def arch(self) -> str:
+        """x86_64, aarch64 or riscv64 for an embedded ELF."""
+        return ARCHITECTURES.get(self.format.removeprefix("embedded-elf-"), self.format)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """One buffer of a layout. read_only: no workgroup writes it."""
+
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The interface of an export: how many 32-bit constants and which buffers it takes."""
+
+    constants: int
+    bindings: tuple[Binding, ...]
+
+
+@dataclass(frozen=True)
+class Export:
+    """One entry point. `workgroup_size` is a declaration for GPUs, (0, 0, 0) on the CPU when none was given."""
+
+    name: str
+    ordinal: int
+    layout: Layout
+    workgroup_size: tuple[int, int, int] = (0, 0, 0)
+    local_memory: int = 0
+    location: Location | None = None
+
+
+@dataclass(frozen=True)
+class ObjectFile:
+    """A user's object to link: `name` is for messages and its suffix says what it is (.o .a .bc .c .ptx .spv ...)."""
+
+    name: str
+    data: bytes
+    location: Location | None = None
+
+    @property
+    def suffix(self) -> str:
+        return "." + self.name.rsplit(".", 1)[-1].lower() if "." in self.name else ""
+
+
+@dataclass
+class Variant:
+    """One executable for one target, ready to emit. `module` is None when `objects` hold the whole kernels."""
+
+    executable: str
+    name: str
+    target: Target
+    exports: tuple[Export, ...]
+    module: ModuleOp | None
+    objects: tuple[ObjectFile, ...] = ()
+    constants: tuple[str, ...] = ()  # keys of the executable constants, in order
+    location: Location | None = None
+
+
+@dataclass
+class Binary:
+    """What a target made of a variant.
+
+    requires: names of the machine features without which it must not run (LLVM feature names on the CPU); alignment:
+    bytes that every binding must be aligned to; imports: symbols resolved at load, '?' in front of optional ones.
+    """
+
+    data: bytes
+    suffix: str
+    requires: tuple[str, ...] = ()
+    alignment: int = 1
+    imports: tuple[str, ...] = ()
+    notes: dict[str, object] = field(default_factory=dict)

@@ -1,0 +1,74 @@
+"""Every exception that pydispatch raises on purpose. All derive from `Error`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydispatch._core.status import (
+    ArtifactError,
+    DeviceUnavailableError,
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    KernelError,
+    MissingImportError,
+    OutOfMemoryError,
+    SystemError_,
+)
+
+__all__ = [
+    "ArtifactError",
+    "CompileError",
+    "DeviceUnavailableError",
+    "Error",
+    "InternalError",
+    "InvalidArgumentError",
+    "KernelError",
+    "Location",
+    "MissingImportError",
+    "OutOfMemoryError",
+    "SystemError_",
+]
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in a source text: file name, 1-based line and column, and the text of that line."""
+
+    file: str
+    line: int
+    column: int
+    text: str = ""
+    length: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+    def caret(self) -> str:
+        """The source line with a caret under the place, or '' when the text is not known."""
+        if not self.text:
+            return ""
+        pad = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
+        width = max(1, min(self.length, len(self.text) - self.column + 1))
+        return f"  {self.text}\n  {pad}{'^' * width}"
+
+
+class CompileError(Error):
+    """A program cannot be compiled. `location` is where, `note` is what to do about it.
+
+    message: what is wrong, without the place. str() gives file:line:col, the line with a caret, and the note.
+    """
+
+    def __init__(self, message: str, location: Location | None = None, note: str | None = None) -> None:
+        self.message = message
+        self.location = location
+        self.note = note
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        parts = [f"{self.location}: error: {self.message}" if self.location else f"error: {self.message}"]
+        if self.location and self.location.caret():
+            parts.append(self.location.caret())
+        if self.note:
+            parts.append(f"note: {self.note}")
+        return "\n".join(parts)
