@@ -1,0 +1,48 @@
+// Reading a .pdx artifact: a plain zip whose members are stored uncompressed, so that they can be used where they lie.
+#ifndef PYDISPATCH_ARTIFACT_H_
+#define PYDISPATCH_ARTIFACT_H_
+
+#include "pydispatch/span.h"
+#include "pydispatch/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pyd_artifact_s pyd_artifact_t;
+
+typedef struct pyd_artifact_member_s {
+  const char* name;  // not terminated
+  uint32_t name_length;
+  uint32_t crc32;   // as the directory states it
+  pyd_span_t data;  // inside the file
+} pyd_artifact_member_t;
+
+// Reads the directory of |file|, which is borrowed and must outlive the artifact. CORRUPT, with the member and the
+// offset, when anything does not fit: a range outside the file, overlapping members, a local header that disagrees with
+// the directory, a compressed or encrypted member, a duplicate name, data that is not 64-byte aligned. Linear in the
+// size of the directory; reads no member's data. Zip64 is understood.
+pyd_status_t pyd_artifact_open(pyd_span_t file, pyd_artifact_t** out_artifact);
+void pyd_artifact_free(pyd_artifact_t* artifact);
+
+uint32_t pyd_artifact_member_count(const pyd_artifact_t* artifact);
+const pyd_artifact_member_t* pyd_artifact_member(const pyd_artifact_t* artifact, uint32_t index);
+// By name, or NULL.
+const pyd_artifact_member_t* pyd_artifact_find(const pyd_artifact_t* artifact, const char* name, size_t name_length);
+// Compares the member's bytes with its checksum. CORRUPT, with both sums, when they differ.
+pyd_status_t pyd_artifact_verify(const pyd_artifact_member_t* member);
+
+uint32_t pyd_crc32(uint32_t seed, const void* data, size_t length);
+
+// A file mapped read-only.
+typedef struct pyd_file_map_s {
+  pyd_span_t span;
+} pyd_file_map_t;
+// SYSTEM, with the path and the reason, when it cannot be opened; CORRUPT when it is empty.
+pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map);
+void pyd_file_unmap(pyd_file_map_t* map);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_ARTIFACT_H_

@@ -1,0 +1,40 @@
+// Memory for buffers: blocks that are 64-byte aligned, kept for reuse, and never cleared.
+#ifndef PYDISPATCH_POOL_H_
+#define PYDISPATCH_POOL_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pydispatch/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PYD_POOL_ALIGNMENT 64u
+
+typedef struct pyd_pool_s pyd_pool_t;
+
+// |retain_bytes|: how much free memory is kept at most.
+pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool);
+// Every block must have been released.
+void pyd_pool_destroy(pyd_pool_t* pool);
+// A block of at least |size| bytes. Size 0 gives a valid, unique address. Thread safe. OUT_OF_MEMORY names the size.
+pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block);
+// |block| may be NULL. Thread safe.
+void pyd_pool_release(pyd_pool_t* pool, void* block);
+// Gives all free blocks back to the system.
+void pyd_pool_trim(pyd_pool_t* pool);
+
+typedef struct pyd_pool_stats_s {
+  uint64_t live_bytes;
+  uint64_t free_bytes;
+  uint64_t peak_bytes;  // live and free together
+  uint64_t live_blocks;
+} pyd_pool_stats_t;
+void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_POOL_H_

@@ -1,0 +1,139 @@
+// Host programs: what a compiled function does between its arguments and its results. docs/program.md has the format.
+//
+//   bytes ─ decode ─ program ─ link executables ─ specialize for shapes ─ plan ─ call: bind buffers ─ run
+//
+// A program and its plans are immutable once linked and may be used from any thread. A call is used by one thread at a
+// time.
+#ifndef PYDISPATCH_PROGRAM_H_
+#define PYDISPATCH_PROGRAM_H_
+
+#include "pydispatch/executable.h"
+#include "pydispatch/pool.h"
+#include "pydispatch/sched.h"
+#include "pydispatch/span.h"
+#include "pydispatch/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PYD_PROGRAM_MAGIC 0x50584450u  // "PDXP"
+#define PYD_PROGRAM_VERSION 1u
+#define PYD_PROGRAM_NONE 0xFFFFFFFFu
+#define PYD_PROGRAM_MAX_RANK 32u
+
+typedef struct pyd_program_s pyd_program_t;
+typedef struct pyd_plan_s pyd_plan_t;
+typedef struct pyd_call_s pyd_call_t;
+
+typedef struct pyd_string_s {
+  const char* data;  // not terminated
+  uint32_t length;
+} pyd_string_t;
+
+// Decodes and verifies: every index, offset, count and register is in range, every register is written before it is
+// read, regions do not go backwards, lifetimes cover their uses. What is accepted never reads or writes outside its
+// tables when it is specialized. |bytes| is copied. CORRUPT names the function, the instruction and what is wrong.
+pyd_status_t pyd_program_decode(pyd_span_t bytes, pyd_program_t** out_program);
+void pyd_program_free(pyd_program_t* program);
+
+typedef struct pyd_program_executable_s {
+  pyd_string_t name;
+  uint32_t constants_function;  // its scalar results are the executable constants; PYD_PROGRAM_NONE: there are none
+  uint32_t variant_count;       // in the order of the manifest
+  const uint32_t* variant_conditions;  // per variant a function with one i1 result, or PYD_PROGRAM_NONE
+} pyd_program_executable_t;
+
+typedef struct pyd_program_query_s {
+  pyd_string_t category;
+  pyd_string_t key;
+} pyd_program_query_t;
+
+typedef struct pyd_program_constant_s {
+  pyd_string_t member;  // name inside the artifact
+  uint64_t offset;      // of the elements inside the member, bytes
+  uint64_t length;      // bytes
+} pyd_program_constant_t;
+
+typedef struct pyd_program_value_s {
+  uint32_t kind;      // 0 tensor, 1 scalar
+  uint32_t dtype;     // numerical type << 24 | bits, as in docs/program.md
+  uint32_t rank;      // 0 for a scalar
+  const int64_t* dims;  // of an argument: static size or -1; NULL for results
+  pyd_string_t name;    // may be empty
+} pyd_program_value_t;
+
+typedef struct pyd_program_function_s {
+  pyd_string_t name;
+  pyd_string_t signature;  // MLIR function type, for people
+  bool is_public;
+  uint32_t arg_count;
+  const pyd_program_value_t* args;
+  uint32_t result_count;
+  const pyd_program_value_t* results;
+  uint32_t dims_count;  // sum of the ranks of the arguments: the length of |dims| of pyd_plan_create
+} pyd_program_function_t;
+
+uint32_t pyd_program_executable_count(const pyd_program_t* program);
+const pyd_program_executable_t* pyd_program_executable(const pyd_program_t* program, uint32_t index);
+uint32_t pyd_program_query_count(const pyd_program_t* program);
+const pyd_program_query_t* pyd_program_query(const pyd_program_t* program, uint32_t index);
+uint32_t pyd_program_constant_count(const pyd_program_t* program);
+const pyd_program_constant_t* pyd_program_constant(const pyd_program_t* program, uint32_t index);
+uint32_t pyd_program_function_count(const pyd_program_t* program);
+const pyd_program_function_t* pyd_program_function(const pyd_program_t* program, uint32_t index);
+
+// Linking, in this order, before any plan: answers to queries, constants, executables. None is thread safe.
+void pyd_program_set_query(pyd_program_t* program, uint32_t index, bool found, uint64_t value);
+pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t bytes);  // borrowed
+// |variant| is the index of the chosen variant, which host code may read. |alignment|: bytes that the executable needs
+// its bindings aligned to. Checks that each export exists and agrees in its constants and bindings. Borrowed.
+pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, const pyd_executable_t* executable,
+                                        uint32_t variant, uint32_t alignment);
+
+// Runs a function that only computes scalars (a condition, executable constants). |results|: 64-bit register values.
+pyd_status_t pyd_program_evaluate(const pyd_program_t* program, uint32_t function, const uint64_t* scalars,
+                                  uint64_t* out_results);
+
+// Specializes |function|: |dims| holds the sizes of all tensor arguments one after another, |scalars| one 64-bit word
+// per scalar argument in order (sign-extended integers; float bits). Checks ranks are the caller's business; sizes are
+// checked here: INVALID_ARGUMENT names the argument, the axis, both sizes. Grids: x, y < 2^32, z <= 65535, products and
+// byte counts are checked 64-bit arithmetic.
+pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, const int64_t* dims,
+                             const uint64_t* scalars, pyd_plan_t** out_plan);
+void pyd_plan_free(pyd_plan_t* plan);
+
+// True when the plan was made for these sizes and for the same values of the scalars that reach a size, a grid or a
+// check; other scalars do not matter, they are patched into each call.
+bool pyd_plan_matches(const pyd_plan_t* plan, const int64_t* dims, const uint64_t* scalars);
+uint64_t pyd_plan_hash(const pyd_program_t* program, uint32_t function, const int64_t* dims, const uint64_t* scalars);
+
+const int64_t* pyd_plan_result_dims(const pyd_plan_t* plan, uint32_t result);
+uint64_t pyd_plan_result_bytes(const pyd_plan_t* plan, uint32_t result);
+// Bytes that argument |arg| must be aligned to (1 when nothing reads it).
+uint32_t pyd_plan_arg_alignment(const pyd_plan_t* plan, uint32_t arg);
+uint32_t pyd_plan_result_alignment(const pyd_plan_t* plan, uint32_t result);
+uint64_t pyd_plan_arena_bytes(const pyd_plan_t* plan);
+uint32_t pyd_plan_command_count(const pyd_plan_t* plan);
+// One line for people: "region 0: dispatch @executable::@simple_mul 16x1x1", for index < pyd_plan_command_count.
+pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buffer, size_t size);
+
+// A call holds what one execution needs: filled dispatch states, binding tables, scratch memory, the arena. The plan,
+// the scheduler and the pool must outlive it.
+pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool_t* pool, pyd_call_t** out_call);
+void pyd_call_free(pyd_call_t* call);
+// Buffers: |data| holds as many bytes as the plan says and is aligned as it says. Bindings stay until they are replaced.
+void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data);
+void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data);
+// The scalar arguments of this call, one word each in order; only those that are patched may differ from the plan's.
+void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars);
+// Runs every command in order; a KERNEL status names executable, export, workgroup and code. Allocates nothing, apart
+// from the arena when it is too large to be kept between calls.
+pyd_status_t pyd_call_run(pyd_call_t* call);
+// A scalar result of the last run, as a 64-bit register value.
+uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_PROGRAM_H_
