@@ -1,0 +1,29 @@
+class Error(Exception): ...
+class ArtifactError(Error): ...
+
+class MissingImportError(Error):
+    symbols: tuple[str, ...]
+    def __init__(self, message: str = "", symbols: tuple[str, ...] = ()) -> None: ...
+
+class InvalidArgumentError(Error, ValueError): ...
+class DeviceUnavailableError(Error): ...
+
+class KernelError(Error):
+    executable: str | None
+    export: str | None
+    workgroup: tuple[int, int, int] | None
+    code: int | None
+    def __init__(
+        self,
+        message: str = "",
+        executable: str | None = None,
+        export: str | None = None,
+        workgroup: tuple[int, int, int] | None = None,
+        code: int | None = None,
+    ) -> None: ...
+
+class OutOfMemoryError(Error, MemoryError): ...
+class SystemError_(Error, OSError): ...
+class InternalError(Error): ...
+
+CODES: dict[int, type[Error]]

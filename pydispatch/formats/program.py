@@ -1,0 +1,452 @@
+"""Writes the host program of an artifact (`program.bin`); docs/program.md is the format.
+
+A `Program` owns the tables that functions share (executables, exports, queries, constants) and its `Function`s. A
+`Function` is built by calling methods that return register numbers; equal pure instructions share one register.
+`disassemble` prints the bytes again.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+MAGIC = 0x50584450
+VERSION = 1
+NONE = 0xFFFFFFFF
+HIGH_WORD = 1 << 31
+"""Added to a register in a dispatch's constants: its high 32 bits are meant."""
+
+
+class Op(IntEnum):
+    CONST = 1
+    DIM = 2
+    SCALAR = 3
+    QUERY = 4
+    VARIANT = 5
+    SELECT = 6
+    CHECK_EQ = 7
+    CHECK = 8
+    ADD = 16
+    SUB = 17
+    MUL = 18
+    DIVS = 19
+    DIVU = 20
+    REMS = 21
+    REMU = 22
+    CEILDIVS = 23
+    CEILDIVU = 24
+    FLOORDIVS = 25
+    MINS = 26
+    MAXS = 27
+    MINU = 28
+    MAXU = 29
+    AND = 30
+    OR = 31
+    XOR = 32
+    SHL = 33
+    SHRS = 34
+    SHRU = 35
+    MODS = 36
+    NEG = 37
+    CMP = 40
+    SEXT = 41
+    ZEXT = 42
+    FADD = 48
+    FSUB = 49
+    FMUL = 50
+    FDIV = 51
+    FREM = 52
+    FCMP = 53
+    FMIN = 54
+    FMAX = 55
+    FNEG = 56
+    FCVT = 57
+    SITOFP = 58
+    UITOFP = 59
+    FPTOSI = 60
+    FPTOUI = 61
+    FMATH = 62
+    DISPATCH = 80
+    FILL = 81
+    COPY = 82
+
+
+class BufferKind(IntEnum):
+    ARGUMENT = 0
+    RESULT = 1
+    TRANSIENT = 2
+    CONSTANT = 3
+
+
+class Numerical(IntEnum):
+    """The numerical type in the high byte of a dtype word."""
+
+    INTEGER = 0x10
+    SIGNED = 0x11
+    UNSIGNED = 0x12
+    BOOLEAN = 0x13
+    FLOAT = 0x21
+    BFLOAT = 0x22
+    COMPLEX = 0x23
+    F8E5M2 = 0x24
+    F8E4M3FN = 0x25
+    F8E5M2FNUZ = 0x26
+    F8E4M3FNUZ = 0x27
+    F8E8M0FNU = 0x28
+    F8E4M3 = 0x29
+    F8E3M4 = 0x2A
+    F8E4M3B11FNUZ = 0x2B
+
+
+INTEGER_NAMES = {
+    Numerical.INTEGER: "i",
+    Numerical.SIGNED: "si",
+    Numerical.UNSIGNED: "ui",
+    Numerical.FLOAT: "f",
+    Numerical.BFLOAT: "bf",
+    Numerical.COMPLEX: "cf",
+}
+
+
+def dtype_word(numerical: Numerical, bits: int) -> int:
+    """The 32-bit word that stands for an element type."""
+    return int(numerical) << 24 | bits
+
+
+def dtype_name(word: int) -> str:
+    """`f32`, `i8`, `i1`, `f8E5M2`, ... for a dtype word."""
+    kind, bits = word >> 24, word & 0xFFFFFF
+    if kind == Numerical.BOOLEAN:
+        return "i1"
+    try:
+        numerical = Numerical(kind)
+    except ValueError:
+        return f"dtype 0x{word:08x}"
+    return f"{INTEGER_NAMES[numerical]}{bits}" if numerical in INTEGER_NAMES else numerical.name.replace("F8", "f8", 1)
+
+
+def element_bytes(word: int) -> int:
+    """Bytes that one element takes in a buffer; sub-byte types are packed by their users and count as one here."""
+    return max(1, (word & 0xFFFFFF) // 8)
+
+
+@dataclass
+class Argument:
+    """A function argument. dtype: a dtype word; dims: sizes, -1 for a dynamic one; None makes it a scalar."""
+
+    dtype: int
+    dims: tuple[int, ...] | None
+    name: str = ""
+    buffer: int = NONE
+
+
+@dataclass
+class Result:
+    """A function result: a tensor in `buffer` whose sizes are in registers, or a scalar in `register`."""
+
+    dtype: int
+    dims: tuple[int, ...] | None  # registers
+    buffer: int = NONE
+    register: int = NONE
+    name: str = ""
+
+
+@dataclass
+class Buffer:
+    kind: BufferKind
+    index: int
+    size: int  # register
+    first: int = 0
+    last: int = 0
+    used: bool = False
+
+    def touch(self, region: int) -> None:
+        """Extends the lifetime to `region`."""
+        self.first = min(self.first, region) if self.used else region
+        self.last = max(self.last, region) if self.used else region
+        self.used = True
+
+
+@dataclass(frozen=True)
+class BindingRange:
+    """A buffer as a dispatch sees it: registers of its byte offset and length, NONE for 0 and for the rest."""
+
+    buffer: int
+    offset: int = NONE
+    length: int = NONE
+
+
+class Function:
+    """One host function under construction."""
+
+    def __init__(self, program: Program, name: str, signature: str = "", public: bool = True) -> None:
+        self.program = program
+        self.name, self.signature, self.public = name, signature, public
+        self.arguments: list[Argument] = []
+        self.results: list[Result] = []
+        self.buffers: list[Buffer] = []
+        self.pool: list[int] = []
+        self.instructions: list[tuple[int, int, int, int, int]] = []
+        self.registers = 0
+        self.region = 0
+        self._pure: dict[tuple[int, ...], int] = {}
+        self._constants: dict[int, int] = {}
+
+    # -- values
+
+    def emit(self, op: Op, a: int = 0, b: int = 0, c: int = 0, modifier: int = 0) -> int:
+        """A pure instruction; returns its register."""
+        key = (op, modifier, a, b, c)
+        if key not in self._pure:
+            self._pure[key] = self.registers
+            self.instructions.append((op | modifier << 16, self.registers, a, b, c))
+            self.registers += 1
+        return self._pure[key]
+
+    def constant(self, value: int) -> int:
+        """A register that holds `value` (integers sign-extended to 64 bits, floats as their bits)."""
+        value &= (1 << 64) - 1
+        register = self.emit(Op.CONST, 0, value & 0xFFFFFFFF, value >> 32)
+        self._constants[register] = value
+        return register
+
+    def constant_value(self, register: int) -> int | None:
+        """The signed value of a register that `constant` made, else None."""
+        value = self._constants.get(register)
+        return None if value is None else value - (1 << 64) if value >> 63 else value
+
+    def binary(self, op: Op, a: int, b: int, width: int = 64) -> int:
+        return self.emit(op, a, b, 0, width)
+
+    def multiply(self, factors: Iterable[int]) -> int:
+        """The product of registers at 64 bits; constants are folded."""
+        fixed, product = 1, None
+        for factor in factors:
+            value = self.constant_value(factor)
+            if value is not None:
+                fixed *= value
+            else:
+                product = factor if product is None else self.binary(Op.MUL, product, factor)
+        if product is None:
+            return self.constant(fixed)
+        return product if fixed == 1 else self.binary(Op.MUL, product, self.constant(fixed))
+
+    def check_equal(self, a: int, b: int, message: str) -> None:
+        """Refuses the call unless both registers agree. `{a}` and `{b}` in the message stand for the values."""
+        known_a, known_b = self.constant_value(a), self.constant_value(b)
+        if a == b or (known_a is not None and known_a == known_b):
+            return
+        self._check(Op.CHECK_EQ, a, b, message)
+
+    def check(self, condition: int, message: str) -> None:
+        """Refuses the call when the register is zero."""
+        self._check(Op.CHECK, condition, 0, message)
+
+    def _check(self, op: Op, a: int, b: int, message: str) -> None:
+        self.instructions.append((op, NONE, a, b, self._push(self.program.string(message))))
+
+    # -- arguments, results and buffers
+
+    def add_argument(self, argument: Argument) -> int:
+        """Adds an argument (with its buffer when it is a tensor); returns its index."""
+        index = len(self.arguments)
+        if argument.dims is not None:
+            argument.buffer = self._buffer(BufferKind.ARGUMENT, index, NONE)
+        self.arguments.append(argument)
+        return index
+
+    def add_transient(self, size: int) -> int:
+        """A buffer that lives within one call; `size`: register of its bytes."""
+        return self._buffer(BufferKind.TRANSIENT, 0, size)
+
+    def add_constant_buffer(self, constant: int) -> int:
+        return self._buffer(BufferKind.CONSTANT, constant, NONE)
+
+    def add_result_buffer(self, result: int, size: int) -> int:
+        """The memory of result number `result`; `size`: register of its bytes."""
+        return self._buffer(BufferKind.RESULT, result, size)
+
+    def _buffer(self, kind: BufferKind, index: int, size: int) -> int:
+        self.buffers.append(Buffer(kind, index, size))
+        return len(self.buffers) - 1
+
+    # -- commands
+
+    def next_region(self) -> None:
+        """Commands from here on start when all earlier ones are complete."""
+        self.region += 1
+
+    def dispatch(
+        self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[BindingRange]
+    ) -> None:
+        """`export`: register of the export's index; `grid`: three registers; `constants`: registers, + HIGH_WORD."""
+        words = [export, *grid, len(constants), *constants, len(bindings)]
+        for binding in bindings:
+            words += [binding.buffer, binding.offset, binding.length]
+            self.buffers[binding.buffer].touch(self.region)
+        self._command(Op.DISPATCH, words)
+
+    def fill(self, target: BindingRange, pattern: int, pattern_bytes: int) -> None:
+        self.buffers[target.buffer].touch(self.region)
+        self._command(Op.FILL, [target.buffer, target.offset, target.length, pattern, pattern_bytes])
+
+    def copy(self, source: int, source_offset: int, target: int, target_offset: int, length: int) -> None:
+        for buffer in (source, target):
+            self.buffers[buffer].touch(self.region)
+        self._command(Op.COPY, [source, source_offset, target, target_offset, length])
+
+    def _command(self, op: Op, words: list[int]) -> None:
+        self.instructions.append((op, NONE, self._push(words), 0, self.region))
+
+    def _push(self, words: Iterable[int]) -> int:
+        start = len(self.pool)
+        self.pool += words
+        return start
+
+
+@dataclass
+class Executable:
+    name: str
+    constants_function: int = NONE
+    variant_conditions: list[int] = field(default_factory=list)  # one function index or NONE per variant
+
+
+@dataclass(frozen=True)
+class ExportEntry:
+    executable: int
+    ordinal: int
+    name: str
+    constant_count: int
+    binding_count: int
+
+
+class Program:
+    """A whole host program under construction."""
+
+    def __init__(self) -> None:
+        self.executables: list[Executable] = []
+        self.exports: list[ExportEntry] = []
+        self.queries: list[tuple[str, str, int]] = []
+        self.constants: list[tuple[str, int, int]] = []  # member, offset, length in bytes
+        self.functions: list[Function] = []
+        self._strings = bytearray()
+        self._string_offsets: dict[bytes, int] = {}
+
+    def string(self, text: str) -> tuple[int, int]:
+        data = text.encode()
+        if data not in self._string_offsets:
+            self._string_offsets[data] = len(self._strings)
+            self._strings += data
+        return self._string_offsets[data], len(data)
+
+    def add_function(self, name: str, signature: str = "", public: bool = True) -> Function:
+        self.functions.append(Function(self, name, signature, public))
+        return self.functions[-1]
+
+    def function_index(self, function: Function) -> int:
+        return self.functions.index(function)
+
+    def add_query(self, category: str, key: str, default: int) -> int:
+        query = (category, key, default & ((1 << 64) - 1))
+        if query not in self.queries:
+            self.queries.append(query)
+        return self.queries.index(query)
+
+    def encode(self) -> bytes:
+        """The bytes of `program.bin`."""
+        return _Encoder(self).encode()
+
+
+class _Encoder:
+    """Lays tables out one after another, collecting words."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.words: list[int] = [0] * 16
+
+    def place(self, words: Iterable[int]) -> int:
+        at = len(self.words)
+        self.words += words
+        return at
+
+    def encode(self) -> bytes:
+        program, string = self.program, self.program.string
+        header = self.words
+        executables = []
+        for e in program.executables:
+            at = self.place(e.variant_conditions)
+            executables += [*string(e.name), e.constants_function, at, len(e.variant_conditions), 0]
+        header[5:7] = self.place(executables), len(program.executables)
+        header[7:9] = (
+            self.place(
+                word
+                for e in program.exports
+                for word in (e.executable, e.ordinal, *string(e.name), e.constant_count, e.binding_count)
+            ),
+            len(program.exports),
+        )
+        header[9:11] = (
+            self.place(
+                word
+                for category, key, default in program.queries
+                for word in (*string(category), *string(key), *_split(default), 0, 0)
+            ),
+            len(program.queries),
+        )
+        header[11:13] = (
+            self.place(
+                word
+                for member, offset, length in program.constants
+                for word in (*string(member), *_split(offset), *_split(length))
+            ),
+            len(program.constants),
+        )
+        records = [word for f in program.functions for word in self.function(f)]
+        header[13:15] = self.place(records), len(program.functions)
+        strings = bytes(program._strings) + bytes(-len(program._strings) % 4)
+        header[3:5] = 4 * len(self.words), len(program._strings)
+        header[0:3] = MAGIC, VERSION, len(self.words) + len(strings) // 4
+        return struct.pack(f"<{len(self.words)}I", *self.words) + strings
+
+    def function(self, f: Function) -> list[int]:
+        string = self.program.string
+        pool = list(f.pool)
+
+        def push(words: Iterable[int]) -> int:
+            start = len(pool)
+            pool.extend(words)
+            return start
+
+        arguments: list[int] = []
+        for a in f.arguments:
+            dims = push(word for size in a.dims or () for word in _split(size & ((1 << 64) - 1)))
+            arguments += [int(a.dims is None), a.dtype, len(a.dims or ()), dims, *string(a.name), a.buffer, 0]
+        results: list[int] = []
+        for r in f.results:
+            place = r.register if r.dims is None else r.buffer
+            results += [int(r.dims is None), r.dtype, len(r.dims or ()), push(r.dims or ()), *string(r.name), place, 0]
+        buffers = [word for b in f.buffers for word in (b.kind, b.index, b.size, b.first, b.last, 0)]
+        instructions = [word for instruction in f.instructions for word in instruction]
+        tables = []
+        for words, count in (
+            (arguments, len(f.arguments)),
+            (results, len(f.results)),
+            (buffers, len(f.buffers)),
+            (instructions, len(f.instructions)),
+            (pool, len(pool)),
+        ):
+            tables += [self.place(words), count]
+        return [*string(f.name), *string(f.signature), int(f.public), *tables, f.registers, f.region + 1, 0, 0, 0]
+
+
+def _split(value: int) -> tuple[int, int]:
+    return value & 0xFFFFFFFF, value >> 32
+
+
+def disassemble(data: bytes | memoryview) -> str:
+    """The text that `pydispatch inspect --program` prints. ArtifactError when the bytes are not a program."""
+    from pydispatch.formats.program_text import ProgramText
+
+    return ProgramText(bytes(data)).render()

@@ -1,0 +1,132 @@
+"""Prints a host program (docs/program.md) for people."""
+
+from __future__ import annotations
+
+import struct
+
+from pydispatch._core.status import ArtifactError
+from pydispatch.formats.program import HIGH_WORD, MAGIC, NONE, VERSION, BufferKind, Op, dtype_name
+
+PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+
+
+class ProgramText:
+    """Reads the tables of a program and renders them. Trusts nothing: a bad offset is an ArtifactError."""
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) < 64 or len(data) % 4:
+            raise ArtifactError(f"program.bin has {len(data)} bytes; expected a multiple of 4, at least 64")
+        self.data = data
+        self.words = struct.unpack(f"<{len(data) // 4}I", data)
+        if self.words[0] != MAGIC or self.words[1] != VERSION:
+            raise ArtifactError(
+                f"program.bin starts with magic 0x{self.words[0]:08x}, version {self.words[1]}; "
+                f"expected 0x{MAGIC:08x}, version {VERSION}"
+            )
+
+    def table(self, offset: int, count: int, width: int) -> list[tuple[int, ...]]:
+        if offset + count * width > len(self.words):
+            raise ArtifactError(
+                f"program.bin: {count} records of {width} words at word {offset} end behind its {len(self.words)} words"
+            )
+        return [self.words[offset + i * width : offset + (i + 1) * width] for i in range(count)]
+
+    def string(self, offset: int, length: int) -> str:
+        base, size = self.words[3], self.words[4]
+        if offset + length > size or base + size > len(self.data):
+            raise ArtifactError(
+                f"program.bin: a string of {length} bytes at {offset} ends behind the {size} bytes of strings"
+            )
+        return self.data[base + offset : base + offset + length].decode("utf-8", "replace")
+
+    def render(self) -> str:
+        w = self.words
+        lines = []
+        executables = self.table(w[5], w[6], 6)
+        for i, e in enumerate(executables):
+            conditions = [str(c[0]) if c[0] != NONE else "always" for c in self.table(e[3], e[4], 1)]
+            constants = "" if e[2] == NONE else f", constants from function {e[2]}"
+            name = self.string(e[0], e[1])
+            lines.append(f"executable {i} @{name}: variant conditions [{', '.join(conditions)}]{constants}")
+        for i, x in enumerate(self.table(w[7], w[8], 6)):
+            owner = executables[x[0]] if x[0] < len(executables) else None
+            name = self.string(owner[0], owner[1]) if owner else "?"
+            export = self.string(x[2], x[3])
+            lines.append(f"export {i} @{name}::@{export}: ordinal {x[1]}, {x[4]} constants, {x[5]} bindings")
+        for i, q in enumerate(self.table(w[9], w[10], 8)):
+            key = f'"{self.string(q[0], q[1])}" :: "{self.string(q[2], q[3])}"'
+            lines.append(f"query {i} {key}, default {q[4] | q[5] << 32}")
+        for i, c in enumerate(self.table(w[11], w[12], 6)):
+            lines.append(f"constant {i} {self.string(c[0], c[1])} at {c[2] | c[3] << 32}, {c[4] | c[5] << 32} bytes")
+        for record in self.table(w[13], w[14], 20):
+            lines += self.function(record)
+        return "\n".join(lines) + "\n"
+
+    def function(self, r: tuple[int, ...]) -> list[str]:
+        visibility = "public" if r[4] & 1 else "private"
+        lines = [f"function {visibility} @{self.string(r[0], r[1])} {self.string(r[2], r[3])}".rstrip()]
+        pool = self.table(r[13], r[14], 1)
+        flat = [word for (word,) in pool]
+        for i, a in enumerate(self.table(r[5], r[6], 8)):
+            dims = [flat[a[3] + 2 * k] | flat[a[3] + 2 * k + 1] << 32 for k in range(a[2])]
+            shape = "".join(f"{'?' if d >> 63 else d}x" for d in dims)
+            lines.append(f"  argument {i} {self.string(a[4], a[5])}: {'scalar ' if a[0] else shape}{dtype_name(a[1])}")
+        for i, b in enumerate(self.table(r[9], r[10], 6)):
+            size = "" if b[2] == NONE else f", r{b[2]} bytes"
+            kind = BufferKind(b[0]).name.lower() if b[0] < len(BufferKind) else f"kind {b[0]}"
+            lines.append(f"  buffer {i}: {kind} {b[1]}{size}, regions {b[3]}..{b[4]}")
+        for instruction in self.table(r[11], r[12], 5):
+            lines.append("  " + self.instruction(instruction, flat))
+        for i, x in enumerate(self.table(r[7], r[8], 8)):
+            if x[0]:
+                lines.append(f"  result {i}: {dtype_name(x[1])} = r{x[6]}")
+            else:
+                shape = "".join(f"[r{flat[x[3] + k]}]x" for k in range(x[2]))
+                lines.append(f"  result {i}: {shape}{dtype_name(x[1])} in buffer {x[6]}")
+        return lines
+
+    def instruction(self, words: tuple[int, ...], pool: list[int]) -> str:
+        opcode, modifier = words[0] & 0xFFFF, words[0] >> 16
+        dst, a, b, c = words[1:]
+        try:
+            op = Op(opcode)
+        except ValueError:
+            return f"unknown opcode {opcode}"
+        name = op.name.lower()
+        if op is Op.CONST:
+            value = b | c << 32
+            return f"r{dst} = {value - (1 << 64) if value >> 63 else value}"
+        if op is Op.DIM:
+            return f"r{dst} = dim {b} of argument {a}"
+        if op in (Op.SCALAR, Op.QUERY, Op.VARIANT):
+            return f"r{dst} = {name} {a}" + (" exists" if modifier else "")
+        if op in (Op.CHECK_EQ, Op.CHECK):
+            condition = f"r{a} == r{b}" if op is Op.CHECK_EQ else f"r{a}"
+            return f"check {condition}, {self.string(pool[c], pool[c + 1])!r}"
+        if op in (Op.DISPATCH, Op.FILL, Op.COPY):
+            return f"region {c}: {self.command(op, a, pool)}"
+        if op in (Op.CMP, Op.FCMP):
+            predicate = PREDICATES[modifier >> 8] if op is Op.CMP and modifier >> 8 < 10 else str(modifier >> 8)
+            return f"r{dst} = {name}.{modifier & 0xFF} {predicate} r{a}, r{b}"
+        operands = f"r{a}, r{b}, r{c}" if op is Op.SELECT else f"r{a}, r{b}"
+        return f"r{dst} = {name}{f'.{modifier}' if modifier else ''} {operands}"
+
+    def command(self, op: Op, at: int, pool: list[int]) -> str:
+        def span(buffer: int, offset: int, length: int) -> str:
+            text = f"buffer {buffer}"
+            if offset != NONE:
+                text += f" + r{offset}"
+            return text if length == NONE else f"{text} for r{length}"
+
+        if op is Op.FILL:
+            buffer, offset, length, pattern, size = pool[at : at + 5]
+            return f"fill {span(buffer, offset, length)} with {size} bytes of r{pattern}"
+        if op is Op.COPY:
+            source, source_offset, target, target_offset, length = pool[at : at + 5]
+            return f"copy {span(source, source_offset, NONE)} to {span(target, target_offset, length)}"
+        export, x, y, z, n = pool[at : at + 5]
+        constants = [f"r{k & ~HIGH_WORD}{'.high' if k & HIGH_WORD else ''}" for k in pool[at + 5 : at + 5 + n]]
+        m = pool[at + 5 + n]
+        first = at + 6 + n
+        bindings = [span(*pool[first + 3 * k : first + 3 * k + 3]) for k in range(m)]
+        return f"dispatch export r{export} [r{x}, r{y}, r{z}]({', '.join(constants)}) over ({', '.join(bindings)})"
