@@ -1,0 +1,100 @@
+"""Builds and runs every C unit test: plain, under ASAN+UBSAN, and under TSAN where a test asks for it.
+
+A test is tests/c/<subject>/test_*.c with a main that returns 0. Comment lines at its top say what it needs:
+
+    // links: base platform elf        folders of csrc
+    // tsan: 20                        also under TSAN, this many times
+    // with: helper.c                  further files of its folder
+
+    python tests/c/run.py [SUBJECT...] [--plain]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "ctest"
+CC = os.environ.get("CC", "gcc")
+BASE = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", f"-I{ROOT}/csrc/include", f"-I{ROOT}/csrc",
+        f"-I{ROOT}/tests/c"]  # fmt: skip
+MODES = {
+    "plain": ["-O2"],
+    "asan": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"],
+    "tsan": ["-O1", "-fsanitize=thread"],
+}
+ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1", "TSAN_OPTIONS": "halt_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
+def notes(source: Path) -> dict[str, str]:
+    """The `// key: value` lines of a test's first 20 lines."""
+    head = source.read_text().splitlines()[:20]
+    return {m[1]: m[2].strip() for line in head if (m := re.match(r"// (links|tsan|with|skip-asan): ?(.*)", line))}
+
+
+def library(folders: list[str]) -> list[str]:
+    """The sources of folders of csrc for this system."""
+    others = ("_macos", "_windows", "_generic")
+    return [str(p) for f in folders for p in sorted((ROOT / "csrc" / f).glob("*.c")) if not p.stem.endswith(others)]
+
+
+def run_one(source: Path, mode: str) -> tuple[str, bool, str, float]:
+    """Builds and runs one test in one mode: (label, passed, output, seconds)."""
+    start = time.monotonic()
+    note = notes(source)
+    label = f"{source.parent.name}/{source.stem} [{mode}]"
+    binary = BUILD / mode / source.parent.name / source.stem
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    extra = [str(source.parent / name) for name in note.get("with", "").split()]
+    command = [CC, *BASE, *MODES[mode], str(source), *extra, *library(note.get("links", "base").split()), "-o", str(binary),
+               "-pthread", "-ldl", "-lm"]  # fmt: skip
+    built = subprocess.run(command, capture_output=True, text=True)
+    if built.returncode:
+        return label, False, built.stderr, time.monotonic() - start
+    for _ in range(int(note.get("tsan", "1")) if mode == "tsan" else 1):
+        try:
+            ran = subprocess.run([str(binary)], capture_output=True, text=True, timeout=300, cwd=source.parent,
+                                 env={**os.environ, **ENVIRONMENT})  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return label, False, "no end after 300 s", time.monotonic() - start
+        if ran.returncode:
+            return label, False, f"exit {ran.returncode}\n{ran.stdout}{ran.stderr}", time.monotonic() - start
+    return label, True, "", time.monotonic() - start
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("subjects", nargs="*")
+    parser.add_argument("--plain", action="store_true", help="without sanitizers")
+    args = parser.parse_args()
+    tests = sorted((ROOT / "tests" / "c").glob("*/test_*.c"))
+    jobs = [
+        (source, mode)
+        for source in tests
+        if not args.subjects or source.parent.name in args.subjects
+        for mode in MODES
+        if not (args.plain and mode != "plain") and (mode != "tsan" or "tsan" in notes(source))
+    ]
+    if not jobs:
+        print("no C test found", file=sys.stderr)
+        return 1
+    failed = 0
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as workers:
+        for label, passed, output, seconds in workers.map(lambda job: run_one(*job), jobs):
+            failed += not passed
+            print(f"{'ok  ' if passed else 'FAIL'} {label}  {seconds:.1f} s", flush=True)
+            if output:
+                print(output, file=sys.stderr, flush=True)
+    print(f"{len(jobs) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Builds every libFuzzer target (tests/fuzz/fuzz_*.c) with ASAN and UBSAN and runs it on its kept corpus.
+
+A target names the folders of csrc that it links in a comment: `// links: base artifact`. New inputs go to build/fuzz/, never
+into the kept corpus; a crash is written to build/fuzz/<target>/ and fails the run.
+
+    python tests/fuzz/run.py [--seconds 60] [TARGET...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "c"))
+
+import run as c_tests  # noqa: E402
+
+
+def compiler() -> str:
+    """A clang whose libFuzzer runtime is installed."""
+    for name in (os.environ.get("FUZZ_CC"), "clang", *(f"clang-{n}" for n in range(22, 13, -1))):
+        if name and shutil.which(name):
+            return name
+    sys.exit("make fuzz needs clang and its runtime: apt-get install clang-14 libclang-rt-14-dev")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("targets", nargs="*")
+    parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    args = parser.parse_args()
+    clang = compiler()
+    running: list[tuple[str, subprocess.Popen[str]]] = []
+    failed: list[str] = []
+    for source in sorted((ROOT / "tests" / "fuzz").glob("fuzz_*.c")):
+        name = source.stem.removeprefix("fuzz_")
+        if args.targets and name not in args.targets:
+            continue
+        folder = ROOT / "build" / "fuzz" / name
+        (folder / "corpus").mkdir(parents=True, exist_ok=True)
+        match = re.search(r"// links: (.*)", source.read_text())
+        links = match[1].split() if match else ["base"]
+        binary = folder / "target"
+        subprocess.run(
+            [clang, *c_tests.BASE, "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", str(source),
+             *c_tests.library(links), "-o", str(binary), "-pthread", "-ldl"],
+            check=True,
+        )  # fmt: skip
+        running.append((name, subprocess.Popen(
+            [str(binary), f"-max_total_time={args.seconds}", "-max_len=65536", "-timeout=10", "-rss_limit_mb=2048",
+             "-print_final_stats=1", f"-artifact_prefix={folder}/", str(folder / "corpus"),
+             str(source.parent / "corpus" / name)],
+            stderr=subprocess.PIPE, text=True,
+        )))  # fmt: skip
+    if not running:
+        sys.exit("no fuzz target found")
+    for name, process in running:
+        _, log = process.communicate()
+        stats = re.search(r"stat::number_of_executed_units:\s*(\d+)", log)
+        print(f"{'ok  ' if process.returncode == 0 else 'FAIL'} fuzz_{name}: {stats[1] if stats else '?'} inputs", flush=True)
+        if process.returncode:
+            failed.append(name)
+            print("\n".join(log.splitlines()[-60:]), file=sys.stderr)
+    print(f"{len(running) - len(failed)} passed, {len(failed)} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
