@@ -35,7 +35,17 @@ typedef struct pyd_elf_module_s {
   uint64_t fini_array;  // file virtual address
   uint64_t fini_count;
   uint64_t fini;        // DT_FINI, 0 when none
+  const uint8_t* hash;  // DT_GNU_HASH or DT_HASH
+  uint64_t hash_size;   // bytes
+  bool hash_is_gnu;
 } pyd_elf_module_t;
+
+typedef struct pyd_elf_symbol_s {
+  const char* name;  // in the module's memory
+  void* address;
+  uint64_t size;  // bytes, 0 when unknown
+  bool is_function;
+} pyd_elf_symbol_t;
 
 // Checks everything that loading would check without loading it, for any known machine.
 pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine);
@@ -45,6 +55,8 @@ pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine);
 pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module);
 // The address of a defined global or weak symbol, or NULL.
 void* pyd_elf_module_symbol(const pyd_elf_module_t* module, const char* name);
+// The symbol number |index| of 1 .. symbol_count - 1. False when it is not a defined global or weak one.
+bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol);
 // Runs the finalisers and unmaps. Accepts a zero module.
 void pyd_elf_module_unload(pyd_elf_module_t* module);
 

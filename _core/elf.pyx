@@ -1,0 +1,143 @@
+"""The embedded ELF loader: freestanding shared objects become running code, without the system's dynamic linker."""
+
+import os
+
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+
+from pydispatch._core.c_elf cimport (
+    pyd_elf_machine_host,
+    pyd_elf_machine_name,
+    pyd_elf_module_load,
+    pyd_elf_module_symbol,
+    pyd_elf_module_symbol_at,
+    pyd_elf_module_t,
+    pyd_elf_module_unload,
+    pyd_elf_symbol_t,
+    pyd_elf_validate,
+    pyd_span_t,
+)
+from pydispatch._core.c_process cimport pyd_process_code_info_t, pyd_process_code_t, pyd_process_symbol_t
+from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.process cimport code_register, code_unregister
+from pydispatch._core.status cimport check
+
+
+cdef inline pyd_span_t span_of(const unsigned char[::1] view) noexcept:
+    cdef pyd_span_t span
+    span.data = &view[0] if view.shape[0] else <const unsigned char*>b""
+    span.size = view.shape[0]
+    return span
+
+
+def host_machine():
+    """The name of this machine among the loadable ones ("x86_64", "aarch64", "riscv64"), or None."""
+    cdef const char* name = pyd_elf_machine_name(pyd_elf_machine_host())
+    return None if name == NULL else name.decode()
+
+
+def validate(data):
+    """Checks all that loading would check, without loading: data is any buffer of bytes, for any known machine.
+
+    Returns the machine's name ("x86_64", "aarch64", "riscv64"). Raises ArtifactError for a file that is broken or holds
+    what an embedded ELF must not: the text says what, where and what to do.
+    """
+    cdef const unsigned char[::1] view = memoryview(data).cast("B")
+    cdef pyd_span_t span = span_of(view)
+    cdef uint32_t machine = 0
+    with nogil:
+        check(pyd_elf_validate(span, &machine))
+    return pyd_elf_machine_name(machine).decode()
+
+
+cdef pyd_status_t announce(
+        const pyd_elf_module_t* module, const char* name, bint perf_map, pyd_process_code_t** out_code) noexcept nogil:
+    cdef pyd_process_code_info_t info
+    cdef pyd_elf_symbol_t symbol
+    cdef uint64_t i
+    cdef pyd_status_t status
+    cdef pyd_process_symbol_t* symbols = <pyd_process_symbol_t*>malloc((module.symbol_count + 1) * sizeof(pyd_process_symbol_t))
+    info.name = name
+    info.address = <const void*><uintptr_t>(module.bias + module.low_vaddr)
+    info.size = <uintptr_t>module.memory + module.memory_size - (module.bias + module.low_vaddr)
+    info.machine = pyd_elf_machine_host()
+    info.symbols = symbols
+    info.symbol_count = 0
+    if symbols != NULL:  # without memory the code is announced without names
+        for i in range(1, module.symbol_count):
+            if pyd_elf_module_symbol_at(module, i, &symbol):
+                symbols[info.symbol_count].name = symbol.name
+                symbols[info.symbol_count].address = symbol.address
+                symbols[info.symbol_count].size = symbol.size
+                symbols[info.symbol_count].is_function = symbol.is_function
+                info.symbol_count += 1
+    status = code_register(&info, perf_map, out_code)
+    free(symbols)
+    return status
+
+
+cdef class Module:
+    """A loaded ELF file. Its initialisers have run; close() (or the last reference) runs the finalisers and unmaps it.
+
+    data: any buffer of bytes, copied. name: what debuggers call it. Raises ArtifactError for a file that cannot be loaded
+    here, OutOfMemoryError and SystemError when the system refuses. With PYDISPATCH_PERF_MAP=1 in the environment its
+    functions are listed for perf in /tmp/perf-<pid>.map.
+
+    The code is trusted: load only what you would also run.
+    """
+
+    def __init__(self, data, str name="pydispatch module"):
+        if self.module.memory != NULL:
+            raise RuntimeError("Module is already loaded")
+        cdef const unsigned char[::1] view = memoryview(data).cast("B")
+        cdef pyd_span_t span = span_of(view)
+        cdef bytes encoded = name.encode()
+        cdef const char* c_name = encoded
+        cdef bint perf_map = os.environ.get("PYDISPATCH_PERF_MAP", "0") not in ("", "0")
+        with nogil:
+            check(pyd_elf_module_load(span, &self.module))
+            check(announce(&self.module, c_name, perf_map, &self.code))
+
+    def __dealloc__(self):
+        self.close()
+
+    cdef void* find(self, const char* name) noexcept nogil:
+        return pyd_elf_module_symbol(&self.module, name)
+
+    def symbol(self, str name):
+        """The address of a defined global symbol, or None. None for every name after close()."""
+        cdef bytes encoded = name.encode()
+        cdef void* address = self.find(encoded)
+        return None if address == NULL else <uintptr_t>address
+
+    def symbols(self):
+        """Names of all defined global symbols -> address."""
+        cdef pyd_elf_symbol_t symbol
+        cdef uint64_t i
+        found = {}
+        for i in range(1, self.module.symbol_count):
+            if pyd_elf_module_symbol_at(&self.module, i, &symbol):
+                found[symbol.name.decode("utf-8", "replace")] = <uintptr_t>symbol.address
+        return found
+
+    @property
+    def bias(self):
+        """Address of a byte = bias + its virtual address in the file. 0 after close()."""
+        return self.module.bias
+
+    @property
+    def size(self):
+        """Bytes of address space that the module holds. 0 after close()."""
+        return self.module.memory_size
+
+    def close(self):
+        """Runs the finalisers and unmaps the code; addresses taken from it are invalid from then on. Idempotent."""
+        code_unregister(self.code)
+        self.code = NULL
+        pyd_elf_module_unload(&self.module)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()

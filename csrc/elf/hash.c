@@ -1,0 +1,69 @@
+// How many symbols there are. The dynamic section does not say: the older hash table counts them, the GNU one has to be
+// walked. Both walks end with the bytes of the table's segment, so they are linear in the size of the file.
+#include <inttypes.h>
+
+#include "base/span.h"
+#include "elf/format.h"
+#include "elf/view.h"
+
+static pyd_status_t count_sysv(pyd_span_t table, uint64_t* out_count) {
+  const uint8_t* head = pyd_span_get(table, 0, 8);
+  if (!head) return PYD_ELF_CORRUPT("DT_HASH lies in no loaded segment's bytes");
+  uint64_t buckets = pyd_load_u32(head), chains = pyd_load_u32(head + 4);
+  if (!pyd_span_get(table, 8, 4 * (buckets + chains))) {
+    return PYD_ELF_CORRUPT("DT_HASH has %" PRIu64 " buckets and %" PRIu64 " chains, more than its segment holds", buckets,
+                           chains);
+  }
+  *out_count = chains;
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t count_gnu(pyd_span_t table, uint64_t* out_count) {
+  const uint8_t* head = pyd_span_get(table, 0, 16);
+  if (!head) return PYD_ELF_CORRUPT("DT_GNU_HASH lies in no loaded segment's bytes");
+  uint64_t buckets = pyd_load_u32(head), first = pyd_load_u32(head + 4), bloom = pyd_load_u32(head + 8);
+  uint64_t start = 16 + 8 * bloom;
+  const uint8_t* bucket = pyd_span_get(table, start, 4 * buckets);
+  if (!bucket) {
+    return PYD_ELF_CORRUPT("DT_GNU_HASH has %" PRIu64 " filter words and %" PRIu64 " buckets, more than its segment holds",
+                           bloom, buckets);
+  }
+  uint64_t last = 0;
+  for (uint64_t i = 0; i < buckets; ++i) {
+    uint32_t index = pyd_load_u32(bucket + 4 * i);
+    if (index > last) last = index;
+  }
+  if (last < first) {  // nothing is exported; what is left are the unhashed symbols
+    *out_count = first;
+    return PYD_STATUS_OK;
+  }
+  for (uint64_t at = start + 4 * buckets + 4 * (last - first);; at += 4, ++last) {
+    const uint8_t* chain = pyd_span_get(table, at, 4);
+    if (!chain) return PYD_ELF_CORRUPT("the DT_GNU_HASH chain of symbol %" PRIu64 " leaves its segment", last);
+    if (chain[0] & 1) break;
+  }
+  *out_count = last + 1;
+  return PYD_STATUS_OK;
+}
+
+static pyd_elf_table_t table_at(const pyd_elf_view_t* view, uint64_t vaddr) {
+  uint64_t size = pyd_elf_view_bytes_left(view, vaddr);
+  return (pyd_elf_table_t){pyd_elf_view_bytes(view, vaddr, size), vaddr, size};
+}
+
+pyd_status_t pyd_elf_parse_hash(pyd_elf_view_t* view, uint64_t sysv, uint64_t gnu) {
+  if (!sysv && !gnu) return PYD_ELF_CORRUPT("no symbol hash table: link with --hash-style=both");
+  view->hash_is_gnu = gnu != 0;
+  view->hash = table_at(view, gnu ? gnu : sysv);
+  pyd_elf_table_t counted = sysv ? table_at(view, sysv) : view->hash;
+  pyd_span_t span = {counted.bytes, (size_t)counted.size};
+  pyd_status_t st = sysv ? count_sysv(span, &view->symbol_count) : count_gnu(span, &view->symbol_count);
+  if (!pyd_ok(st)) return st;
+  view->symtab.size = view->symbol_count * PYD_ELF_SYM_SIZE;
+  view->symtab.bytes = pyd_elf_view_bytes(view, view->symtab.vaddr, view->symtab.size);
+  if (!view->symtab.bytes) {
+    return PYD_ELF_CORRUPT("%" PRIu64 " symbols at 0x%" PRIx64 " lie in no loaded segment's bytes", view->symbol_count,
+                           view->symtab.vaddr);
+  }
+  return PYD_STATUS_OK;
+}

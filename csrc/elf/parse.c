@@ -1,0 +1,218 @@
+// Bytes to view, first half: file header and program headers. Section headers are never looked at, so a file without
+// them loads.
+#include <inttypes.h>
+
+#include "base/span.h"
+#include "elf/format.h"
+#include "elf/view.h"
+
+const char* pyd_elf_machine_name(uint32_t machine) {
+  switch (machine) {
+    case PYD_ELF_MACHINE_X86_64:
+      return "x86_64";
+    case PYD_ELF_MACHINE_AARCH64:
+      return "aarch64";
+    case PYD_ELF_MACHINE_RISCV64:
+      return "riscv64";
+  }
+  return NULL;
+}
+
+uint32_t pyd_elf_machine_host(void) {
+#if defined(__x86_64__) && !defined(__ILP32__)
+  return PYD_ELF_MACHINE_X86_64;
+#elif defined(__aarch64__) && !defined(__AARCH64EB__)
+  return PYD_ELF_MACHINE_AARCH64;
+#elif defined(__riscv) && __riscv_xlen == 64
+  return PYD_ELF_MACHINE_RISCV64;
+#else
+  return 0;
+#endif
+}
+
+const pyd_elf_segment_t* pyd_elf_view_segment(const pyd_elf_view_t* view, uint64_t vaddr, uint64_t size) {
+  for (uint32_t i = 0; i < view->segment_count; ++i) {
+    const pyd_elf_segment_t* segment = &view->segments[i];
+    uint64_t offset = vaddr - segment->vaddr;
+    if (vaddr >= segment->vaddr && size <= segment->memory_size && offset <= segment->memory_size - size) {
+      return segment;
+    }
+  }
+  return NULL;
+}
+
+uint64_t pyd_elf_view_bytes_left(const pyd_elf_view_t* view, uint64_t vaddr) {
+  const pyd_elf_segment_t* segment = pyd_elf_view_segment(view, vaddr, 1);
+  uint64_t offset = segment ? vaddr - segment->vaddr : 0;
+  return segment && offset < segment->file_size ? segment->file_size - offset : 0;
+}
+
+const uint8_t* pyd_elf_view_bytes(const pyd_elf_view_t* view, uint64_t vaddr, uint64_t size) {
+  if (size > pyd_elf_view_bytes_left(view, vaddr)) return NULL;
+  const pyd_elf_segment_t* segment = pyd_elf_view_segment(view, vaddr, 1);
+  return segment ? pyd_span_get(view->file, segment->offset + (vaddr - segment->vaddr), size) : NULL;
+}
+
+static pyd_status_t read_header(pyd_span_t file, pyd_elf_view_t* view) {
+  const uint8_t* header = pyd_span_get(file, 0, PYD_ELF_HEADER_SIZE);
+  const uint8_t* magic = pyd_span_get(file, 0, 4);
+  if (magic && memcmp(magic, "\xfa\x70\x0e\x1f", 4) == 0) {
+    return PYD_ELF_UNSUPPORTED("this is a FatELF archive: select the file for one machine out of it first");
+  }
+  if (!magic || memcmp(magic, "\x7f" "ELF", 4) != 0) {
+    return PYD_ELF_CORRUPT("the file (%zu bytes) does not start with the ELF magic 7f 45 4c 46", file.size);
+  }
+  if (!header) return PYD_ELF_CORRUPT("cut off after %zu bytes, inside the 64-byte file header", file.size);
+  if (header[EH_CLASS] == 1) return PYD_ELF_UNSUPPORTED("32-bit file: build it for a 64-bit machine");
+  if (header[EH_DATA] == 2) return PYD_ELF_UNSUPPORTED("big-endian file: only little-endian machines are supported");
+  if (header[EH_CLASS] != 2 || header[EH_DATA] != 1 || header[EH_IDENT_VERSION] != 1) {
+    return PYD_ELF_CORRUPT("class %u, byte order %u, version %u in the header; expected 2, 1, 1", header[EH_CLASS],
+                           header[EH_DATA], header[EH_IDENT_VERSION]);
+  }
+  uint32_t type = pyd_load_u16(header + EH_TYPE);
+  if (type != ET_DYN) {
+    static const char* const kTypes[] = {"no type", "a relocatable object", "a program at a fixed address", "", "a core dump"};
+    return PYD_ELF_UNSUPPORTED("type %u (%s), expected 3 (shared object): link it with -shared", type,
+                               type < 5 ? kTypes[type] : "unknown");
+  }
+  view->machine = pyd_load_u16(header + EH_MACHINE);
+  if (!pyd_elf_machine_name(view->machine)) {
+    return PYD_ELF_UNSUPPORTED("machine %u is unknown; known are x86_64 (62), aarch64 (183), riscv64 (243)", view->machine);
+  }
+  uint32_t version = pyd_load_u32(header + EH_VERSION);
+  if (version != 1) return PYD_ELF_CORRUPT("object file version %u, expected 1", version);
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t add_segment(const uint8_t* header, uint32_t index, pyd_elf_view_t* view) {
+  pyd_elf_segment_t segment = {
+      .vaddr = pyd_load_u64(header + PH_VADDR),
+      .memory_size = pyd_load_u64(header + PH_MEMSZ),
+      .offset = pyd_load_u64(header + PH_OFFSET),
+      .file_size = pyd_load_u64(header + PH_FILESZ),
+      .flags = pyd_load_u32(header + PH_FLAGS) & (PF_X | PF_W),
+  };
+  uint64_t align = pyd_load_u64(header + PH_ALIGN);
+  if (segment.file_size > segment.memory_size) {
+    return PYD_ELF_CORRUPT("segment %u has %" PRIu64 " bytes in the file but only %" PRIu64 " in memory", index,
+                           segment.file_size, segment.memory_size);
+  }
+  if (!pyd_span_get(view->file, segment.offset, segment.file_size)) {
+    return PYD_ELF_CORRUPT("segment %u needs bytes [0x%" PRIx64 ", +0x%" PRIx64 ") of a file of 0x%zx bytes: is it cut off?",
+                           index, segment.offset, segment.file_size, view->file.size);
+  }
+  if (segment.memory_size == 0) return PYD_STATUS_OK;
+  if (align & (align - 1)) return PYD_ELF_CORRUPT("segment %u: alignment 0x%" PRIx64 " is not a power of two", index, align);
+  if (align > PYD_ELF_MAX_ALIGNMENT) {
+    return PYD_ELF_UNSUPPORTED("segment %u: alignment 0x%" PRIx64 " is above the limit 0x%" PRIx64, index, align,
+                               PYD_ELF_MAX_ALIGNMENT);
+  }
+  if (segment.memory_size > PYD_ELF_MAX_IMAGE) {
+    return PYD_ELF_UNSUPPORTED("segment %u spans 0x%" PRIx64 " bytes of memory, limit 0x%" PRIx64, index,
+                               segment.memory_size, PYD_ELF_MAX_IMAGE);
+  }
+  if (segment.vaddr > UINT64_MAX - PYD_ELF_MAX_IMAGE - 2 * PYD_ELF_MAX_ALIGNMENT) {
+    return PYD_ELF_CORRUPT("segment %u: address 0x%" PRIx64 " + 0x%" PRIx64 " bytes wraps around", index, segment.vaddr,
+                           segment.memory_size);
+  }
+  if ((segment.flags & (PF_X | PF_W)) == (PF_X | PF_W)) {
+    return PYD_ELF_UNSUPPORTED(
+        "segment %u is writable and executable: link without -N / --omagic and without sections marked \"awx\"", index);
+  }
+  if (view->segment_count == PYD_ELF_MAX_SEGMENTS) {
+    return PYD_ELF_UNSUPPORTED("more than %d loadable segments", PYD_ELF_MAX_SEGMENTS);
+  }
+  if (view->segment_count) {
+    const pyd_elf_segment_t* last = &view->segments[view->segment_count - 1];
+    if (segment.vaddr < last->vaddr + last->memory_size) {
+      return PYD_ELF_CORRUPT("segment %u starts at 0x%" PRIx64 ", before the previous one ends at 0x%" PRIx64, index,
+                             segment.vaddr, last->vaddr + last->memory_size);
+    }
+  }
+  if (align > view->alignment) view->alignment = align;
+  view->segments[view->segment_count++] = segment;
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t read_program_header(const uint8_t* header, uint32_t index, pyd_elf_view_t* view) {
+  pyd_elf_range_t range = {pyd_load_u64(header + PH_VADDR), pyd_load_u64(header + PH_MEMSZ)};
+  switch (pyd_load_u32(header + PH_TYPE)) {
+    case PT_LOAD:
+      return add_segment(header, index, view);
+    case PT_DYNAMIC:
+      view->dynamic = range;
+      return PYD_STATUS_OK;
+    case PT_GNU_RELRO:
+      view->relro = range;
+      return PYD_STATUS_OK;
+    case PT_GNU_STACK:
+      if (!(pyd_load_u32(header + PH_FLAGS) & PF_X)) return PYD_STATUS_OK;
+      return PYD_ELF_UNSUPPORTED(
+          "asks for an executable stack: link with -z noexecstack (assembly needs a .note.GNU-stack section)");
+    case PT_TLS:
+      return PYD_ELF_UNSUPPORTED(
+          "has thread-local storage (PT_TLS), which embedded code has no place for: remove __thread / _Thread_local "
+          "variables and pass state as arguments");
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t read_program_headers(pyd_elf_view_t* view) {
+  const uint8_t* header = view->file.data;
+  uint64_t offset = pyd_load_u64(header + EH_PHOFF);
+  uint32_t count = pyd_load_u16(header + EH_PHNUM);
+  uint32_t entry = pyd_load_u16(header + EH_PHENTSIZE);
+  if (count == 0) return PYD_ELF_CORRUPT("no program headers: is it linked?");
+  if (entry != PYD_ELF_PHDR_SIZE) return PYD_ELF_CORRUPT("program headers of %u bytes, expected 56", entry);
+  const uint8_t* table = pyd_span_get(view->file, offset, (uint64_t)count * PYD_ELF_PHDR_SIZE);
+  if (!table) {
+    return PYD_ELF_CORRUPT("%u program headers at 0x%" PRIx64 " lie outside the file of 0x%zx bytes: is it cut off?", count,
+                           offset, view->file.size);
+  }
+  pyd_status_t st = PYD_STATUS_OK;
+  for (uint32_t i = 0; pyd_ok(st) && i < count; ++i) st = read_program_header(table + i * PYD_ELF_PHDR_SIZE, i, view);
+  return st;
+}
+
+// Two segments in one page would need one protection; where both have the same, that is no conflict.
+static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
+  if (view->segment_count == 0) return PYD_ELF_CORRUPT("no loadable segment");
+  const pyd_elf_segment_t* first = &view->segments[0];
+  const pyd_elf_segment_t* last = &view->segments[view->segment_count - 1];
+  if (view->alignment < page) view->alignment = page;
+  view->low = first->vaddr & ~(view->alignment - 1);
+  view->high = (last->vaddr + last->memory_size + page - 1) & ~(page - 1);
+  if (view->high - view->low > PYD_ELF_MAX_IMAGE) {
+    return PYD_ELF_UNSUPPORTED("spans 0x%" PRIx64 " bytes of memory, limit 0x%" PRIx64, view->high - view->low,
+                               PYD_ELF_MAX_IMAGE);
+  }
+  for (uint32_t i = 1; i < view->segment_count; ++i) {
+    const pyd_elf_segment_t* a = &view->segments[i - 1];
+    const pyd_elf_segment_t* b = &view->segments[i];
+    if (a->flags != b->flags && (a->vaddr + a->memory_size - 1) / page == b->vaddr / page) {
+      return PYD_ELF_UNSUPPORTED("segments of different protection share the %" PRIu64
+                                 "-byte page at 0x%" PRIx64 ": link with -z max-page-size=65536 (or a multiple of the page size)",
+                                 page, b->vaddr & ~(page - 1));
+    }
+  }
+  if (view->relro.size) {
+    const pyd_elf_segment_t* holder = pyd_elf_view_segment(view, view->relro.vaddr, 1);
+    if (!holder || !(holder->flags & PF_W)) {
+      return PYD_ELF_CORRUPT("PT_GNU_RELRO at 0x%" PRIx64 " lies in no writable segment", view->relro.vaddr);
+    }
+    // Some linkers round it up to a page, past the end of its segment.
+    uint64_t room = holder->vaddr + holder->memory_size - view->relro.vaddr;
+    if (view->relro.size > room) view->relro.size = room;
+  }
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_elf_parse(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view) {
+  *out_view = (pyd_elf_view_t){.file = file};
+  pyd_status_t st = read_header(file, out_view);
+  if (pyd_ok(st)) st = read_program_headers(out_view);
+  if (pyd_ok(st)) st = lay_out(out_view, page_size);
+  if (pyd_ok(st)) st = pyd_elf_parse_dynamic(out_view);
+  if (pyd_ok(st)) st = pyd_elf_check_symbols(out_view);
+  return st;
+}

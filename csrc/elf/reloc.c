@@ -1,0 +1,226 @@
+// Relocations by meaning. The numbers of a machine are rows in arch/<machine>.h; this file knows none of them.
+//
+// In the formulas S is the address of the symbol (0 for an undefined weak one), A the addend, P the place, B the bias.
+#include <inttypes.h>
+
+#include "base/span.h"
+#include "elf/arch/aarch64.h"
+#include "elf/arch/riscv64.h"
+#include "elf/arch/x86_64.h"
+#include "elf/format.h"
+#include "elf/view.h"
+
+typedef enum meaning_e {
+  MEANING_NONE,
+  MEANING_BASE,           // B + A
+  MEANING_SYMBOL,         // S
+  MEANING_SYMBOL_ADDEND,  // S + A
+  MEANING_SYMBOL_PC,      // S + A - P
+  MEANING_COPY,           // refused: data of another library
+  MEANING_THREAD,         // refused: thread-local storage
+  MEANING_INDIRECT,       // refused: calls code to find the address (ifunc)
+} meaning_t;
+
+typedef enum range_e {
+  RANGE_ANY,       // as wide as an address
+  RANGE_SIGNED,    // -2^(n-1) <= X < 2^(n-1)
+  RANGE_UNSIGNED,  // 0 <= X < 2^n
+  RANGE_EITHER,    // -2^(n-1) <= X < 2^n
+} range_t;
+
+typedef struct kind_s {
+  const char* name;
+  uint8_t meaning;
+  uint8_t bits;
+  uint8_t range;
+} kind_t;
+
+static const kind_t* find_kind(uint32_t machine, uint32_t type) {
+#define X(number, name, meaning, bits, range)                                     \
+  case number: {                                                                  \
+    static const kind_t kKind = {#name, MEANING_##meaning, bits, RANGE_##range};  \
+    return &kKind;                                                                \
+  }
+  switch (machine) {
+    case PYD_ELF_MACHINE_X86_64:
+      switch (type) { PYD_ELF_RELOCS_X86_64(X) }
+      break;
+    case PYD_ELF_MACHINE_AARCH64:
+      switch (type) { PYD_ELF_RELOCS_AARCH64(X) }
+      break;
+    case PYD_ELF_MACHINE_RISCV64:
+      switch (type) { PYD_ELF_RELOCS_RISCV64(X) }
+      break;
+  }
+#undef X
+  return NULL;
+}
+
+typedef struct relocator_s {
+  const pyd_elf_view_t* view;
+  uint8_t* image;  // NULL: only check
+  uint64_t bias;
+  const pyd_elf_segment_t* segment;  // of the last place: the next one is nearly always in it too
+  const char* table;
+  uint64_t index;  // in the table
+  uint32_t type;
+  uint32_t symbol;
+} relocator_t;
+
+#define WHERE_FORMAT "relocation %" PRIu64 " of %s (%s%s%.64s)"
+#define WHERE(r, kind) \
+  (r)->index, (r)->table, (kind)->name, (r)->symbol ? ", symbol " : "", \
+      (r)->symbol ? pyd_elf_view_symbol_name((r)->view, (r)->symbol) : ""
+
+// Places must be writable in the finished image too: writing elsewhere would be a text relocation, and would let a file
+// change the tables that are looked at later.
+static bool is_place(relocator_t* r, uint64_t vaddr, uint64_t size) {
+  const pyd_elf_segment_t* s = r->segment;
+  if (!(s && vaddr >= s->vaddr && size <= s->memory_size && vaddr - s->vaddr <= s->memory_size - size)) {
+    s = r->segment = pyd_elf_view_segment(r->view, vaddr, size);
+  }
+  return s && (s->flags & PF_W);
+}
+
+static void store(uint8_t* place, uint64_t value, uint32_t bytes) {
+  for (uint32_t i = 0; i < bytes; ++i) place[i] = (uint8_t)(value >> 8 * i);
+}
+
+// |value| is a 64-bit pattern; narrow fields read it as signed or unsigned.
+static bool fits(uint64_t value, uint32_t bits, range_t range) {
+  if (bits == 64) return true;
+  int64_t number = (int64_t)value, half = (int64_t)1 << (bits - 1);
+  bool as_signed = number >= -half && number < half;
+  bool as_unsigned = value < (uint64_t)half * 2;
+  if (range == RANGE_SIGNED) return as_signed;
+  return range == RANGE_UNSIGNED ? as_unsigned : as_signed || as_unsigned;
+}
+
+static pyd_status_t refuse_range(const relocator_t* r, const kind_t* kind, uint64_t vaddr, uint64_t value) {
+  static const char* const kRanges[] = {"", "signed", "unsigned", "signed or unsigned"};
+  uint64_t high = (kind->range == RANGE_SIGNED ? (uint64_t)1 << (kind->bits - 1) : (uint64_t)1 << kind->bits) - 1;
+  return PYD_ELF_UNSUPPORTED(WHERE_FORMAT " at 0x%" PRIx64 ": value %" PRId64 " (0x%" PRIx64
+                             ") is out of range for a %s %u-bit field, largest 0x%" PRIx64 ": compile with -fPIC",
+                             WHERE(r, kind), vaddr, (int64_t)value, value, kRanges[kind->range], kind->bits, high);
+}
+
+static pyd_status_t refuse_meaning(const relocator_t* r, const kind_t* kind) {
+  switch ((meaning_t)kind->meaning) {
+    case MEANING_THREAD:
+      return PYD_ELF_UNSUPPORTED(WHERE_FORMAT " needs thread-local storage, which embedded code has no place for: remove "
+                                 "__thread / _Thread_local variables", WHERE(r, kind));
+    case MEANING_INDIRECT:
+      return PYD_ELF_UNSUPPORTED(WHERE_FORMAT " needs an indirect function (ifunc): choose the implementation without "
+                                 "__attribute__((ifunc)) or target_clones", WHERE(r, kind));
+    default:
+      return PYD_ELF_UNSUPPORTED(WHERE_FORMAT " copies data out of another library, which a shared object cannot ask for: "
+                                 "compile with -fPIC and link with -shared", WHERE(r, kind));
+  }
+}
+
+// S, or false when the symbol index is not one.
+static bool symbol_address(const relocator_t* r, uint64_t* out_address) {
+  *out_address = 0;
+  if (r->symbol == 0) return true;
+  if (r->symbol >= r->view->symbol_count) return false;
+  const uint8_t* symbol = r->view->symtab.bytes + (uint64_t)r->symbol * PYD_ELF_SYM_SIZE;
+  uint32_t section = pyd_load_u16(symbol + SYM_SHNDX);
+  uint64_t value = pyd_load_u64(symbol + SYM_VALUE);
+  if (section != SHN_UNDEF) *out_address = section == SHN_ABS ? value : r->bias + value;
+  return true;
+}
+
+static pyd_status_t apply(relocator_t* r, const kind_t* kind, uint64_t vaddr, uint64_t addend) {
+  if (kind->meaning == MEANING_NONE) return PYD_STATUS_OK;
+  if (kind->bits == 0) return refuse_meaning(r, kind);
+  uint64_t address;
+  if (!symbol_address(r, &address)) {
+    return PYD_ELF_CORRUPT("relocation %" PRIu64 " of %s (%s) names symbol %u; there are %" PRIu64, r->index, r->table,
+                           kind->name, r->symbol, r->view->symbol_count);
+  }
+  if (!is_place(r, vaddr, kind->bits / 8)) {
+    return PYD_ELF_CORRUPT(WHERE_FORMAT " writes to 0x%" PRIx64 ", which lies in no writable segment: compile with -fPIC",
+                           WHERE(r, kind), vaddr);
+  }
+  uint64_t value = 0;
+  switch ((meaning_t)kind->meaning) {
+    case MEANING_BASE:
+      value = r->bias + addend;
+      break;
+    case MEANING_SYMBOL:
+      value = address;
+      break;
+    case MEANING_SYMBOL_ADDEND:
+      value = address + addend;
+      break;
+    default:
+      value = address + addend - (r->bias + vaddr);
+      break;
+  }
+  if (!r->image) return PYD_STATUS_OK;
+  if (!fits(value, kind->bits, (range_t)kind->range)) return refuse_range(r, kind, vaddr, value);
+  store(r->image + (vaddr - r->view->low), value, kind->bits / 8);
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t apply_table(relocator_t* r, const char* name, pyd_elf_table_t table) {
+  const kind_t* kind = NULL;
+  r->table = name;
+  for (uint64_t at = 0; at < table.size; at += PYD_ELF_RELA_SIZE) {
+    const uint8_t* record = table.bytes + at;
+    uint32_t type = pyd_load_u32(record + RELA_TYPE);
+    r->index = at / PYD_ELF_RELA_SIZE;
+    r->symbol = pyd_load_u32(record + RELA_SYMBOL);
+    if (!kind || type != r->type) kind = find_kind(r->view->machine, type);
+    r->type = type;
+    if (!kind) {
+      return PYD_ELF_UNSUPPORTED("relocation %" PRIu64 " of %s has type %u, which is not a known one of %s", r->index, name,
+                                 type, pyd_elf_machine_name(r->view->machine));
+    }
+    pyd_status_t st = apply(r, kind, pyd_load_u64(record + RELA_OFFSET), pyd_load_u64(record + RELA_ADDEND));
+    if (!pyd_ok(st)) return st;
+  }
+  return PYD_STATUS_OK;
+}
+
+// Adds the bias to the word at |vaddr|.
+static pyd_status_t apply_relative_word(relocator_t* r, uint64_t vaddr) {
+  if (!is_place(r, vaddr, 8)) {
+    return PYD_ELF_CORRUPT("word %" PRIu64 " of DT_RELR writes to 0x%" PRIx64 ", which lies in no writable segment", r->index,
+                           vaddr);
+  }
+  if (r->image) {
+    uint8_t* place = r->image + (vaddr - r->view->low);
+    store(place, pyd_load_u64(place) + r->bias, 8);
+  }
+  return PYD_STATUS_OK;
+}
+
+// An even word is an address; an odd one is a bitmap of the 63 words behind the last place (gABI, "Relative relocations").
+static pyd_status_t apply_relr(relocator_t* r) {
+  uint64_t next = 0;
+  pyd_status_t st = PYD_STATUS_OK;
+  for (uint64_t at = 0; pyd_ok(st) && at < r->view->relr.size; at += 8) {
+    uint64_t word = pyd_load_u64(r->view->relr.bytes + at);
+    r->index = at / 8;
+    if ((word & 1) == 0) {
+      st = apply_relative_word(r, word);
+      next = word + 8;
+      continue;
+    }
+    uint64_t place = next;
+    for (uint64_t bits = word >> 1; pyd_ok(st) && bits; bits >>= 1, place += 8) {
+      if (bits & 1) st = apply_relative_word(r, place);
+    }
+    next += 63 * 8;
+  }
+  return st;
+}
+
+pyd_status_t pyd_elf_relocate(const pyd_elf_view_t* view, uint8_t* image, uint64_t bias) {
+  relocator_t r = {.view = view, .image = image, .bias = bias};
+  pyd_status_t st = apply_relr(&r);
+  if (pyd_ok(st)) st = apply_table(&r, "DT_RELA", view->rela);
+  if (pyd_ok(st)) st = apply_table(&r, "DT_JMPREL", view->plt);
+  return st;
+}

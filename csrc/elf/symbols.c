@@ -1,0 +1,141 @@
+// Symbols: what a view must not contain, and lookup in a loaded module.
+//
+// Lookup reads memory that belongs to the loaded code, so it checks every index again instead of trusting the parse.
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/span.h"
+#include "elf/format.h"
+#include "elf/view.h"
+
+#define MAX_LISTED 8
+
+const char* pyd_elf_view_symbol_name(const pyd_elf_view_t* view, uint64_t index) {
+  uint32_t name = pyd_load_u32(view->symtab.bytes + index * PYD_ELF_SYM_SIZE + SYM_NAME);
+  return name < view->strtab.size ? (const char*)view->strtab.bytes + name : "";
+}
+
+static pyd_status_t check_symbol(const pyd_elf_view_t* view, uint64_t index) {
+  const uint8_t* symbol = view->symtab.bytes + index * PYD_ELF_SYM_SIZE;
+  uint32_t name = pyd_load_u32(symbol + SYM_NAME);
+  if (name >= view->strtab.size) {
+    return PYD_ELF_CORRUPT("symbol %" PRIu64 " has its name at byte %u of a string table of %" PRIu64, index, name,
+                           view->strtab.size);
+  }
+  switch (symbol[SYM_INFO] & 15) {
+    case STT_TLS:
+      return PYD_ELF_UNSUPPORTED("symbol '%.64s' is thread-local, which embedded code has no place for: remove __thread / "
+                                 "_Thread_local", pyd_elf_view_symbol_name(view, index));
+    case STT_GNU_IFUNC:
+      return PYD_ELF_UNSUPPORTED("symbol '%.64s' is an indirect function (ifunc): choose the implementation without "
+                                 "__attribute__((ifunc)) or target_clones", pyd_elf_view_symbol_name(view, index));
+  }
+  return PYD_STATUS_OK;
+}
+
+static bool is_undefined(const uint8_t* symbol) {
+  uint32_t binding = symbol[SYM_INFO] >> 4;
+  return pyd_load_u16(symbol + SYM_SHNDX) == SHN_UNDEF && binding != STB_LOCAL && binding != STB_WEAK;
+}
+
+static pyd_status_t refuse_undefined(const pyd_elf_view_t* view, uint64_t first) {
+  char names[MAX_LISTED * 68 + 8];
+  size_t used = 0;
+  uint64_t count = 0;
+  for (uint64_t i = first; i < view->symbol_count; ++i) {
+    if (!is_undefined(view->symtab.bytes + i * PYD_ELF_SYM_SIZE)) continue;
+    if (count < MAX_LISTED) {
+      used += (size_t)snprintf(names + used, sizeof(names) - used, "%s'%.60s'", count ? ", " : "",
+                               pyd_elf_view_symbol_name(view, i));
+    }
+    ++count;
+  }
+  if (count > MAX_LISTED) snprintf(names + used, sizeof(names) - used, ", ...");
+  return PYD_ELF_UNSUPPORTED("%" PRIu64 " undefined symbol%s: %s. Embedded code is freestanding: link the objects that define "
+                             "%s, or declare an optional one weak",
+                             count, count == 1 ? "" : "s", names, count == 1 ? "it" : "them");
+}
+
+pyd_status_t pyd_elf_check_symbols(const pyd_elf_view_t* view) {
+  uint64_t undefined = 0;
+  for (uint64_t i = 1; i < view->symbol_count; ++i) {
+    pyd_status_t st = check_symbol(view, i);
+    if (!pyd_ok(st)) return st;
+    if (!undefined && is_undefined(view->symtab.bytes + i * PYD_ELF_SYM_SIZE)) undefined = i;
+  }
+  return undefined ? refuse_undefined(view, undefined) : PYD_STATUS_OK;
+}
+
+bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol) {
+  *out_symbol = (pyd_elf_symbol_t){0};
+  if (index == 0 || index >= module->symbol_count) return false;
+  const uint8_t* symbol = module->symtab + index * PYD_ELF_SYM_SIZE;
+  uint32_t name = pyd_load_u32(symbol + SYM_NAME), section = pyd_load_u16(symbol + SYM_SHNDX);
+  uint32_t binding = symbol[SYM_INFO] >> 4;
+  uint64_t offset = pyd_load_u64(symbol + SYM_VALUE) - module->low_vaddr;
+  uint64_t room = (uint64_t)(uintptr_t)(module->memory + module->memory_size) - (module->bias + module->low_vaddr);
+  if (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE) return false;
+  // The string table ended with a NUL when it was checked; the loaded code may have written on it since.
+  if (name >= module->strtab_size || !memchr(module->strtab + name, 0, module->strtab_size - name)) return false;
+  if (section == SHN_UNDEF || section == SHN_ABS || offset >= room) return false;
+  out_symbol->name = module->strtab + name;
+  out_symbol->address = (void*)(uintptr_t)(module->bias + module->low_vaddr + offset);
+  out_symbol->size = pyd_load_u64(symbol + SYM_SIZE_OF);
+  if (out_symbol->size > room - offset) out_symbol->size = room - offset;
+  out_symbol->is_function = (symbol[SYM_INFO] & 15) == STT_FUNC;
+  return true;
+}
+
+static void* match(const pyd_elf_module_t* module, uint64_t index, const char* name) {
+  pyd_elf_symbol_t symbol;
+  return pyd_elf_module_symbol_at(module, index, &symbol) && strcmp(symbol.name, name) == 0 ? symbol.address : NULL;
+}
+
+static uint32_t word(const pyd_elf_module_t* module, uint64_t index) {
+  pyd_span_t table = {module->hash, (size_t)module->hash_size};
+  const void* bytes = pyd_span_get(table, 4 * index, 4);
+  return bytes ? pyd_load_u32(bytes) : 0;  // 0 ends both kinds of walk or names the null symbol
+}
+
+// Words: buckets, first hashed symbol, filter words (of 8 bytes), shift; filter; buckets; one hash per hashed symbol whose
+// lowest bit ends a chain. The filter only saves time on a miss and is left alone.
+static void* find_gnu(const pyd_elf_module_t* module, const char* name) {
+  uint32_t hash = 5381;
+  for (const uint8_t* c = (const uint8_t*)name; *c; ++c) hash = hash * 33 + *c;
+  uint64_t buckets = word(module, 0), first = word(module, 1), start = 4 + 2 * (uint64_t)word(module, 2);
+  if (buckets == 0) return NULL;
+  uint64_t index = word(module, start + hash % buckets);
+  if (index < first) return NULL;
+  for (; index < module->symbol_count; ++index) {
+    uint32_t entry = word(module, start + buckets + (index - first));
+    if ((entry | 1) == (hash | 1)) {
+      void* address = match(module, index, name);
+      if (address) return address;
+    }
+    if (entry & 1) break;
+  }
+  return NULL;
+}
+
+// Words: buckets, chains; buckets; one successor per symbol.
+static void* find_sysv(const pyd_elf_module_t* module, const char* name) {
+  uint32_t hash = 0;
+  for (const uint8_t* c = (const uint8_t*)name; *c; ++c) {
+    hash = (hash << 4) + *c;
+    hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+  }
+  uint64_t buckets = word(module, 0);
+  if (buckets == 0) return NULL;
+  uint64_t index = word(module, 2 + hash % buckets);
+  for (uint64_t steps = 0; index != 0 && steps < module->symbol_count; ++steps) {  // a chain may be a ring
+    void* address = match(module, index, name);
+    if (address) return address;
+    index = word(module, 2 + buckets + index);
+  }
+  return NULL;
+}
+
+void* pyd_elf_module_symbol(const pyd_elf_module_t* module, const char* name) {
+  if (!module->memory) return NULL;
+  return module->hash_is_gnu ? find_gnu(module, name) : find_sysv(module, name);
+}

@@ -1,0 +1,56 @@
+// The mutable state that a process has once: code announced to debuggers and profilers, and what happens around fork.
+// Linked into one extension module alone (_core/process); others reach it through that module's exported functions.
+// Every function may be called from any thread.
+#ifndef PYDISPATCH_PROCESS_H_
+#define PYDISPATCH_PROCESS_H_
+
+#include "pydispatch/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- code that was made at run time
+
+typedef struct pyd_process_symbol_s {
+  const char* name;
+  const void* address;
+  uint64_t size;     // bytes, 0 when unknown
+  bool is_function;  // false: data
+} pyd_process_symbol_t;
+
+typedef struct pyd_process_code_info_s {
+  const char* name;     // of the module, for the debugger's list
+  const void* address;  // of the image, its first byte
+  uint64_t size;        // bytes
+  uint32_t machine;     // ELF machine number
+  const pyd_process_symbol_t* symbols;
+  size_t symbol_count;
+} pyd_process_code_info_t;
+
+typedef struct pyd_process_code_s pyd_process_code_t;
+
+// Announces code to gdb and lldb through the JIT interface: a small ELF image with the symbols at their addresses. With
+// |perf_map| its functions are also appended to /tmp/perf-<pid>.map; failure to write there is ignored, as it is only a
+// service. Nothing in |info| is kept. OUT_OF_MEMORY.
+pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t** out_code);
+// Takes the announcement back; call it before the code is unmapped. NULL is allowed. (A perf map cannot be shortened.)
+void pyd_process_code_unregister(pyd_process_code_t* code);
+
+// ---- fork
+
+typedef void (*pyd_process_atfork_fn_t)(void* self);
+
+// From now on fork calls |prepare| before it, in the reverse order of adding, and then |parent| or |child|, in order, each
+// with |self|. Any of the three may be NULL. They must not call functions of this header: its lock is held meanwhile, and
+// so that no lock is taken in two orders, callers of add and remove hold none that a handler takes.
+// One entry per |self|: INVALID_ARGUMENT when it is there already. OUT_OF_MEMORY.
+pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare, pyd_process_atfork_fn_t parent,
+                                    pyd_process_atfork_fn_t child);
+// When it returns, no handler of |self| runs or will run. Unknown |self| is ignored.
+void pyd_process_atfork_remove(void* self);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_PROCESS_H_

@@ -1,0 +1,92 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "process/lock.h"
+
+typedef struct entry_s {
+  struct entry_s* previous;
+  struct entry_s* next;
+  void* self;
+  pyd_process_atfork_fn_t prepare, parent, child;
+} entry_t;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int install_error;
+static entry_t* first;
+static entry_t* last;
+
+static void on_prepare(void) {
+  pthread_mutex_lock(&lock);
+  for (entry_t* entry = last; entry; entry = entry->previous) {
+    if (entry->prepare) entry->prepare(entry->self);
+  }
+}
+
+static void on_parent(void) {
+  for (entry_t* entry = first; entry; entry = entry->next) {
+    if (entry->parent) entry->parent(entry->self);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+static void on_child(void) {
+  for (entry_t* entry = first; entry; entry = entry->next) {
+    if (entry->child) entry->child(entry->self);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+static void install(void) { install_error = pthread_atfork(on_prepare, on_parent, on_child); }
+
+pyd_status_t pyd_process_lock(void) {
+  pthread_once(&once, install);
+  if (install_error) {
+    return pyd_status_make(PYD_CODE_SYSTEM, "cannot install fork handlers: %s", strerror(install_error));
+  }
+  pthread_mutex_lock(&lock);
+  return PYD_STATUS_OK;
+}
+
+void pyd_process_unlock(void) { pthread_mutex_unlock(&lock); }
+
+static entry_t* find(const void* self) {
+  entry_t* entry = first;
+  while (entry && entry->self != self) entry = entry->next;
+  return entry;
+}
+
+pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare, pyd_process_atfork_fn_t parent,
+                                    pyd_process_atfork_fn_t child) {
+  entry_t* entry = malloc(sizeof(*entry));
+  if (!entry) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a fork handler (%zu bytes)", sizeof(*entry));
+  pyd_status_t st = pyd_process_lock();
+  if (pyd_ok(st)) {
+    if (find(self)) {
+      st = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%p already has fork handlers; remove them first", self);
+    } else {
+      *entry = (entry_t){last, NULL, self, prepare, parent, child};
+      *(last ? &last->next : &first) = entry;
+      last = entry;
+      entry = NULL;
+    }
+    pyd_process_unlock();
+  }
+  free(entry);
+  return st;
+}
+
+void pyd_process_atfork_remove(void* self) {
+  pthread_mutex_lock(&lock);
+  entry_t* entry = find(self);
+  if (entry) {
+    *(entry->previous ? &entry->previous->next : &first) = entry->next;
+    *(entry->next ? &entry->next->previous : &last) = entry->previous;
+  }
+  pthread_mutex_unlock(&lock);
+  free(entry);
+}

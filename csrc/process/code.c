@@ -1,0 +1,112 @@
+// Announcing code: gdb's JIT compilation interface (gdb manual, "JIT Interface") and Linux perf's map file.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "process/debug_image.h"
+#include "process/lock.h"
+
+// These two names and layouts are the interface: the debugger finds them by name and puts a breakpoint on the function.
+// Other JIT compilers in the process have their own copies, which must not be mixed with these: hence protected.
+struct jit_code_entry {
+  struct jit_code_entry* next_entry;
+  struct jit_code_entry* prev_entry;
+  const char* symfile_addr;
+  uint64_t symfile_size;
+};
+
+enum { JIT_NOACTION, JIT_REGISTER, JIT_UNREGISTER };
+
+struct jit_descriptor {
+  uint32_t version;
+  uint32_t action_flag;
+  struct jit_code_entry* relevant_entry;
+  struct jit_code_entry* first_entry;
+};
+
+void __jit_debug_register_code(void);
+__attribute__((visibility("protected"), used)) struct jit_descriptor __jit_debug_descriptor = {1, JIT_NOACTION, NULL, NULL};
+__attribute__((visibility("protected"), used, noinline)) void __jit_debug_register_code(void) {
+  __asm__ volatile("" ::: "memory");  // keeps the calls
+}
+
+struct pyd_process_code_s {
+  struct jit_code_entry entry;
+  uint8_t* image;
+};
+
+static void announce(uint32_t action, struct jit_code_entry* entry) {
+  __jit_debug_descriptor.action_flag = action;
+  __jit_debug_descriptor.relevant_entry = entry;
+  __jit_debug_register_code();
+  __jit_debug_descriptor.action_flag = JIT_NOACTION;
+  __jit_debug_descriptor.relevant_entry = NULL;
+}
+
+// perf splits a line at spaces and line ends; a name from a file could hold either.
+static void write_name(FILE* map, const char* name) {
+  for (; *name; ++name) fputc((unsigned char)*name > ' ' ? *name : '_', map);
+}
+
+static void append_to_perf_map(const pyd_process_code_info_t* info) {
+  char path[64];
+  snprintf(path, sizeof(path), "/tmp/perf-%ld.map", (long)getpid());
+  // /tmp is everybody's: never follow a link that somebody laid there.
+  int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
+  FILE* map = file < 0 ? NULL : fdopen(file, "a");
+  if (!map) {
+    if (file >= 0) close(file);
+    return;
+  }
+  for (size_t i = 0; i < info->symbol_count; ++i) {
+    const pyd_process_symbol_t* symbol = &info->symbols[i];
+    if (!symbol->is_function) continue;
+    fprintf(map, "%" PRIxPTR " %" PRIx64 " ", (uintptr_t)symbol->address, symbol->size ? symbol->size : 1);
+    write_name(map, symbol->name);
+    fputc('\n', map);
+  }
+  fclose(map);
+}
+
+pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t** out_code) {
+  *out_code = NULL;
+  pyd_process_code_t* code = calloc(1, sizeof(*code));
+  if (!code) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to announce code (%zu bytes)", sizeof(*code));
+  size_t size = 0;
+  pyd_status_t st = pyd_process_debug_image_make(info, &code->image, &size);
+  if (pyd_ok(st)) st = pyd_process_lock();
+  if (!pyd_ok(st)) {
+    free(code->image);
+    free(code);
+    return st;
+  }
+  code->entry.symfile_addr = (const char*)code->image;
+  code->entry.symfile_size = size;
+  code->entry.next_entry = __jit_debug_descriptor.first_entry;
+  if (code->entry.next_entry) code->entry.next_entry->prev_entry = &code->entry;
+  __jit_debug_descriptor.first_entry = &code->entry;
+  announce(JIT_REGISTER, &code->entry);
+  if (perf_map) append_to_perf_map(info);
+  pyd_process_unlock();
+  *out_code = code;
+  return PYD_STATUS_OK;
+}
+
+void pyd_process_code_unregister(pyd_process_code_t* code) {
+  if (!code) return;
+  // Registering has installed the fork handlers, so locking cannot fail any more.
+  pyd_status_free(pyd_process_lock());
+  struct jit_code_entry* entry = &code->entry;
+  *(entry->prev_entry ? &entry->prev_entry->next_entry : &__jit_debug_descriptor.first_entry) = entry->next_entry;
+  if (entry->next_entry) entry->next_entry->prev_entry = entry->prev_entry;
+  announce(JIT_UNREGISTER, entry);
+  pyd_process_unlock();
+  free(code->image);
+  free(code);
+}
