@@ -118,31 +118,28 @@ static pyd_status_t refuse_meaning(const relocator_t* r, const kind_t* kind) {
   }
 }
 
-// S, or false when the symbol index is not one.
-static bool symbol_address(const relocator_t* r, uint64_t* out_address) {
-  *out_address = 0;
-  if (r->symbol == 0) return true;
-  if (r->symbol >= r->view->symbol_count) return false;
+// S. The index has been checked.
+static uint64_t symbol_address(const relocator_t* r) {
+  if (r->symbol == 0) return 0;
   const uint8_t* symbol = r->view->symtab.bytes + (uint64_t)r->symbol * PYD_ELF_SYM_SIZE;
   uint32_t section = pyd_load_u16(symbol + SYM_SHNDX);
   uint64_t value = pyd_load_u64(symbol + SYM_VALUE);
-  if (section != SHN_UNDEF) *out_address = section == SHN_ABS ? value : r->bias + value;
-  return true;
+  if (section == SHN_UNDEF) return 0;
+  return section == SHN_ABS ? value : r->bias + value;
 }
 
 static pyd_status_t apply(relocator_t* r, const kind_t* kind, uint64_t vaddr, uint64_t addend) {
   if (kind->meaning == MEANING_NONE) return PYD_STATUS_OK;
-  if (kind->bits == 0) return refuse_meaning(r, kind);
-  uint64_t address;
-  if (!symbol_address(r, &address)) {
+  if (r->symbol != 0 && r->symbol >= r->view->symbol_count) {  // before any text that would name the symbol
     return PYD_ELF_CORRUPT("relocation %" PRIu64 " of %s (%s) names symbol %u; there are %" PRIu64, r->index, r->table,
                            kind->name, r->symbol, r->view->symbol_count);
   }
+  if (kind->bits == 0) return refuse_meaning(r, kind);
   if (!is_place(r, vaddr, kind->bits / 8)) {
     return PYD_ELF_CORRUPT(WHERE_FORMAT " writes to 0x%" PRIx64 ", which lies in no writable segment: compile with -fPIC",
                            WHERE(r, kind), vaddr);
   }
-  uint64_t value = 0;
+  uint64_t address = symbol_address(r), value = 0;
   switch ((meaning_t)kind->meaning) {
     case MEANING_BASE:
       value = r->bias + addend;

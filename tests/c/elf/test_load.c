@@ -1,0 +1,143 @@
+// links: base platform elf
+// Loading on the host: calling code, lookup through a chain, failing system calls, equal numbers of mappings.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "elf_builder.h"
+
+// Stands before the C library's. Counts, and fails the call number |fail_at|.
+static int protect_calls, fail_at;
+int mprotect(void* address, size_t size, int protection) {
+  if (++protect_calls == fail_at) return errno = EACCES, -1;
+  return (int)syscall(SYS_mprotect, address, size, protection);
+}
+
+// return 42
+static const uint8_t kX86[] = {0xb8, 42, 0, 0, 0, 0xc3};
+static const uint8_t kArm[] = {0x40, 0x05, 0x80, 0x52, 0xc0, 0x03, 0x5f, 0xd6};
+static const uint8_t kRiscv[] = {0x13, 0x05, 0xa0, 0x02, 0x67, 0x80, 0x00, 0x00};
+
+static void build(builder_t* b) {
+  uint32_t host = pyd_elf_machine_host();
+  build_begin(b, host);
+  add_symbol(b, "answer", 1, 2, 1, B_CODE_VADDR);
+  add_symbol(b, "data", 2, 1, 1, B_PLACE);
+  add_symbol(b, "absent", 2, 0, 0, 0);
+  add_symbol(b, "absolute", 1, 0, 0xfff1, 16);
+  add_symbol(b, "outside", 1, 1, 1, 0x7000000);
+  add_symbol(b, "end", 1, 0, 1, 0x203ff);
+  const uint8_t* code = host == PYD_ELF_MACHINE_X86_64 ? kX86 : host == PYD_ELF_MACHINE_AARCH64 ? kArm : kRiscv;
+  memcpy(b->bytes + B_CODE, code, host == PYD_ELF_MACHINE_X86_64 ? sizeof(kX86) : sizeof(kArm));
+  uint32_t absolute64 = host == PYD_ELF_MACHINE_X86_64 ? 1 : host == PYD_ELF_MACHINE_AARCH64 ? 257 : 2;
+  add_rela(b, B_PLACE, absolute64, 1, 0);
+  put_phdr(b, P_RELRO, 0x6474e552, 4, B_DYNAMIC, B_DATA_VADDR, 0x200, 1);
+  build_end(b);
+}
+
+// Without allocating. A sanitizer's allocator maps memory for itself whenever it likes, so there nothing is counted.
+static int count_mappings(void) {
+#if defined(__SANITIZE_ADDRESS__)
+  return 0;
+#else
+  static char bytes[65536];
+  int maps = open("/proc/self/maps", O_RDONLY), count = 0;
+  for (ssize_t got; (got = read(maps, bytes, sizeof(bytes))) > 0;) {
+    for (ssize_t i = 0; i < got; ++i) count += bytes[i] == '\n';
+  }
+  close(maps);
+  return count;
+#endif
+}
+
+static int check_symbols(const pyd_elf_module_t* module) {
+  int (*answer)(void) = (int (*)(void))(uintptr_t)pyd_elf_module_symbol(module, "answer");
+  uint64_t* data = pyd_elf_module_symbol(module, "data");
+  if (!answer || answer() != 42) return fprintf(stderr, "answer\n");
+  if (!data || data[0] != (uint64_t)(uintptr_t)answer) return fprintf(stderr, "data\n");
+  data[1] = 1;  // writable
+  if (!pyd_elf_module_symbol(module, "end")) return fprintf(stderr, "end\n");
+  static const char* const kMissing[] = {"absent", "absolute", "outside", "", "answer2", "answe"};
+  for (size_t i = 0; i < sizeof(kMissing) / sizeof(kMissing[0]); ++i) {
+    if (pyd_elf_module_symbol(module, kMissing[i])) return fprintf(stderr, "found '%s'\n", kMissing[i]);
+  }
+  return 0;
+}
+
+// The chain of symbol 3 leads back to 1: a search must end. Then chains and buckets that leave the table.
+static int check_hostile_hash(void) {
+  static builder_t b;
+  static const uint32_t kValues[] = {1, 3, 6, 1000000, UINT32_MAX};
+  for (size_t i = 0; i < sizeof(kValues) / sizeof(kValues[0]); ++i) {
+    build(&b);
+    put(&b, B_HASH + 12 + 4 * 3, 4, kValues[i]);
+    pyd_elf_module_t module;
+    if (!expect("hostile hash", pyd_elf_module_load(built(&b), &module), PYD_CODE_OK, NULL)) return 1;
+    if (pyd_elf_module_symbol(&module, "nothing")) return fprintf(stderr, "found nothing\n");
+    if (!pyd_elf_module_symbol(&module, "data")) return fprintf(stderr, "lost data\n");
+    pyd_elf_module_unload(&module);
+  }
+  return 0;
+}
+
+static int check_other_machine(void) {
+  static builder_t b;
+  build(&b);
+  bool is_x86 = pyd_elf_machine_host() == PYD_ELF_MACHINE_X86_64;
+  put(&b, 18, 2, is_x86 ? PYD_ELF_MACHINE_AARCH64 : PYD_ELF_MACHINE_X86_64);
+  pyd_elf_module_t module;
+  char part[64];
+  snprintf(part, sizeof(part), "is for %s, this machine is %s", is_x86 ? "aarch64" : "x86_64",
+           pyd_elf_machine_name(pyd_elf_machine_host()));
+  bool good = expect("other machine", pyd_elf_module_load(built(&b), &module), PYD_CODE_UNSUPPORTED, part);
+  return !good || module.memory;
+}
+
+// An initialiser outside the code is found before any runs; every refused protection leaves nothing behind.
+static int check_failures(const builder_t* good) {
+  static builder_t b;
+  pyd_elf_module_t module;
+  build(&b);
+  put(&b, B_DYNAMIC + 0x108, 8, 0x1234);
+  add_tag(&b, 25, B_DATA_VADDR + 0x108), add_tag(&b, 27, 8);
+  int before = count_mappings(), failed = 0;
+  failed |= !expect("initialiser", pyd_elf_module_load(built(&b), &module), PYD_CODE_CORRUPT, "entry 0 of DT_INIT_ARRAY is 0x");
+  protect_calls = 0;
+  failed |= !expect("count", pyd_elf_module_load(built(good), &module), PYD_CODE_OK, NULL);
+  int calls = protect_calls;
+  pyd_elf_module_unload(&module);
+  if (calls < 2 || calls > 3) failed = fprintf(stderr, "%d protections, expected 2 or 3\n", calls);
+  for (fail_at = 1; fail_at <= calls; ++fail_at) {
+    protect_calls = 0;
+    failed |= !expect("protection", pyd_elf_module_load(built(good), &module), PYD_CODE_SYSTEM, "Permission denied");
+    if (module.memory || module.bias) failed = fprintf(stderr, "module is not zero\n");
+  }
+  fail_at = 0;
+  if (count_mappings() != before) failed = fprintf(stderr, "%d mappings, before %d\n", count_mappings(), before);
+  return failed;
+}
+
+int main(void) {
+  static builder_t b;
+  build(&b);
+  pyd_elf_module_t module = {0};
+  int failed = 0;
+  pyd_elf_module_unload(&module);  // a zero module
+  if (pyd_elf_module_symbol(&module, "answer")) failed = fprintf(stderr, "symbol in a zero module\n");
+  for (int i = 0; i < 20; ++i) {  // the allocator settles
+    pyd_status_free(pyd_elf_module_load(built(&b), &module));
+    pyd_elf_module_unload(&module);
+  }
+  int before = count_mappings();
+  for (int i = 0; i < 1000; ++i) {
+    failed |= !expect("load", pyd_elf_module_load(built(&b), &module), PYD_CODE_OK, NULL);
+    if (i == 0) failed |= check_symbols(&module);
+    if (module.bias % 65536) failed = fprintf(stderr, "bias 0x%lx is not aligned to 64 KiB\n", (unsigned long)module.bias);
+    pyd_elf_module_unload(&module);
+    if (module.memory) failed = fprintf(stderr, "unload left memory\n");
+  }
+  if (count_mappings() != before) failed = fprintf(stderr, "%d mappings, before %d\n", count_mappings(), before);
+  return (failed | check_hostile_hash() | check_other_machine() | check_failures(&b)) ? 1 : 0;
+}
