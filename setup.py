@@ -25,7 +25,7 @@ EXTENSIONS = {
     "sched": ["base", "platform", "sched"],
     "artifact": ["base", "platform", "artifact"],
     "process": ["base", "platform", "process"],
-    "program": ["base", "platform", "elf", "imports", "sched", "artifact", "program"],
+    "program": ["base", "platform", "elf", "imports", "executable", "sched", "artifact", "program"],
 }
 
 

@@ -19,26 +19,30 @@ typedef struct pyd_artifact_member_s {
 } pyd_artifact_member_t;
 
 // Reads the directory of |file|, which is borrowed and must outlive the artifact. CORRUPT, with the member and the
-// offset, when anything does not fit: a range outside the file, overlapping members, a local header that disagrees with
-// the directory, a compressed or encrypted member, a duplicate name, data that is not 64-byte aligned. Linear in the
-// size of the directory; reads no member's data. Zip64 is understood.
+// offset, when anything does not fit: a range outside the file, members that overlap or leave a gap, a local header that
+// disagrees with the directory, a compressed or encrypted member, a duplicate name, data that is not 64-byte aligned.
+// Linear in the size of the directory but for one sort by name; reads no member's data. Zip64 is understood.
 pyd_status_t pyd_artifact_open(pyd_span_t file, pyd_artifact_t** out_artifact);
 void pyd_artifact_free(pyd_artifact_t* artifact);
 
+// Members in the order of the file; NULL when |index| is too large. They live as long as the artifact.
 uint32_t pyd_artifact_member_count(const pyd_artifact_t* artifact);
 const pyd_artifact_member_t* pyd_artifact_member(const pyd_artifact_t* artifact, uint32_t index);
-// By name, or NULL.
+// By name, or NULL. Logarithmic in the number of members.
 const pyd_artifact_member_t* pyd_artifact_find(const pyd_artifact_t* artifact, const char* name, size_t name_length);
 // Compares the member's bytes with its checksum. CORRUPT, with both sums, when they differ.
 pyd_status_t pyd_artifact_verify(const pyd_artifact_member_t* member);
 
+// CRC-32 of |length| bytes after those whose sum is |seed| (0 for none), as zip and PNG define it.
 uint32_t pyd_crc32(uint32_t seed, const void* data, size_t length);
 
-// A file mapped read-only.
+// The bytes of a file, 64-byte aligned and read-only. A small file is copied, which costs less than mapping it; a large
+// one is mapped: it must not be shortened while it is used, as touching what is gone ends the process.
 typedef struct pyd_file_map_s {
   pyd_span_t span;
+  bool is_copy;
 } pyd_file_map_t;
-// SYSTEM, with the path and the reason, when it cannot be opened; CORRUPT when it is empty.
+// SYSTEM, with the path and the reason, when it cannot be opened or is no regular file; CORRUPT when it is empty.
 pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map);
 void pyd_file_unmap(pyd_file_map_t* map);
 

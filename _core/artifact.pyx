@@ -1,0 +1,173 @@
+"""The directory of a .pdx file, read in place: members are views into the mapped file, never copies."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport uint32_t, uintptr_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from pydispatch._core.c_artifact cimport (
+    pyd_artifact_find,
+    pyd_artifact_free,
+    pyd_artifact_member,
+    pyd_artifact_member_count,
+    pyd_artifact_member_t,
+    pyd_artifact_open,
+    pyd_artifact_verify,
+    pyd_crc32,
+    pyd_file_map,
+    pyd_file_unmap,
+)
+from pydispatch._core.c_elf cimport pyd_span_t
+from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.status cimport check
+
+import os
+
+from pydispatch._core.status import ArtifactError, OutOfMemoryError
+
+cdef enum:
+    ALIGNMENT = 64
+
+
+cdef class MemberView:
+    """A read-only buffer over one member. It holds the file, so views of it may outlive every other reference."""
+
+    cdef ArtifactFile file
+    cdef pyd_span_t data
+
+    def __init__(self):
+        raise TypeError("made by ArtifactFile.find")
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, <void*>self.data.data, <Py_ssize_t>self.data.size, 1, flags)
+
+
+cdef class ArtifactFile:
+    """ArtifactFile(source): the members of a .pdx file.
+
+    source: a path, or the bytes of a file (any contiguous buffer; copied once, to align it). The members are 64-byte
+    aligned in memory either way. A file larger than 64 KiB is mapped and must not be shortened while this lives.
+
+    Raises ArtifactError when the file is broken (names the member and the offset) and an OSError when it cannot be read.
+    """
+
+    def __init__(self, source):
+        if self.name is not None:
+            raise TypeError("an ArtifactFile is opened once")
+        if isinstance(source, (str, os.PathLike)):
+            path = os.fsencode(source)
+            if b"\0" in path:
+                raise ValueError("a path cannot hold a NUL character")
+            self.name = os.fsdecode(path)
+            check(pyd_file_map(path, &self.map))
+            self.size = self.map.span.size
+            self._open(self.map.span)
+        else:
+            self.name = "<bytes>"
+            self._copy_bytes(source)
+
+    cdef int _copy_bytes(self, data) except -1:
+        cdef Py_buffer view
+        cdef uintptr_t address
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            self.size = view.len
+            self.copy = malloc(<size_t>view.len + ALIGNMENT)
+            if self.copy == NULL:
+                raise OutOfMemoryError(f"no memory for an artifact of {view.len} bytes")
+            address = (<uintptr_t>self.copy + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+            memcpy(<void*>address, view.buf, <size_t>view.len)
+        finally:
+            PyBuffer_Release(&view)
+        return self._open(pyd_span_t(data=<unsigned char*>address, size=self.size))
+
+    cdef int _open(self, pyd_span_t file) except -1:
+        cdef pyd_status_t status
+        with nogil:
+            status = pyd_artifact_open(file, &self.artifact)
+        try:
+            check(status)
+        except ArtifactError as error:
+            raise ArtifactError(f"{self.name}: {error}") from None
+        return 0
+
+    def __dealloc__(self):
+        pyd_artifact_free(self.artifact)
+        pyd_file_unmap(&self.map)
+        free(self.copy)
+
+    cdef const pyd_artifact_member_t* member(self, bytes name) noexcept:
+        if self.artifact == NULL:
+            return NULL
+        return pyd_artifact_find(self.artifact, PyBytes_AS_STRING(name), <size_t>PyBytes_GET_SIZE(name))
+
+    cdef const pyd_artifact_member_t* _require(self, str name) except NULL:
+        cdef const pyd_artifact_member_t* member = self.member(name.encode("utf-8", "surrogatepass"))
+        if member == NULL:
+            raise ArtifactError(f"{self.name} has no member '{name}'")
+        return member
+
+    cdef pyd_span_t span(self, str name, bint verify) except *:
+        cdef const pyd_artifact_member_t* member = self._require(name)
+        if verify:
+            self._verify(member)
+        return member.data
+
+    cdef int _verify(self, const pyd_artifact_member_t* member) except -1:
+        cdef pyd_status_t status
+        with nogil:
+            status = pyd_artifact_verify(member)
+        try:
+            check(status)
+        except ArtifactError as error:
+            raise ArtifactError(f"{self.name}: {error}") from None
+        return 0
+
+    def members(self):
+        """The names of the members as a list, in the order of the file."""
+        cdef const pyd_artifact_member_t* member
+        cdef uint32_t i
+        names = []
+        if self.artifact != NULL:
+            for i in range(pyd_artifact_member_count(self.artifact)):
+                member = pyd_artifact_member(self.artifact, i)
+                names.append(member.name[:member.name_length].decode("utf-8"))
+        return names
+
+    def __contains__(self, str name):
+        return self.member(name.encode("utf-8", "surrogatepass")) != NULL
+
+    def find(self, str name, bint verify=False):
+        """The bytes of a member as a read-only memoryview without a copy; it keeps the file open.
+
+        verify: compare the checksum first. Raises ArtifactError when there is no such member or it is damaged.
+        """
+        cdef MemberView view = MemberView.__new__(MemberView)
+        view.data = self.span(name, verify)
+        view.file = self
+        return memoryview(view)
+
+    def verify(self, str name=None):
+        """Compares the checksum of one member, or of all. Raises ArtifactError with both sums when they differ."""
+        cdef uint32_t i
+        if name is not None:
+            self._verify(self._require(name))
+        elif self.artifact != NULL:
+            for i in range(pyd_artifact_member_count(self.artifact)):
+                self._verify(pyd_artifact_member(self.artifact, i))
+
+    def __repr__(self):
+        count = 0 if self.artifact == NULL else pyd_artifact_member_count(self.artifact)
+        return f"<ArtifactFile {self.name!r}: {count} members, {self.size} bytes>"
+
+
+def crc32(data, uint32_t seed=0):
+    """CRC-32 of a contiguous buffer after bytes whose sum is `seed`, as zlib.crc32 computes it."""
+    cdef Py_buffer view
+    cdef uint32_t result
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    with nogil:
+        result = pyd_crc32(seed, view.buf, <size_t>view.len)
+    PyBuffer_Release(&view)
+    return result

@@ -1,0 +1,141 @@
+// An executable is one heap block: the environment that kernels see, the image it came from, and behind both the copies
+// and tables that the environment points to.
+#include "pydispatch/executable.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "executable/library.h"
+#include "pydispatch/elf.h"
+
+struct pyd_executable_s {
+  _Alignas(16) pyd_environment_t environment;  // compiled code may load it with aligned instructions
+  pyd_library_view_t view;
+  pyd_elf_module_t module;
+  pyd_import_fn_t* functions;  // one block with |contexts|
+  void** contexts;
+  uint32_t* constants;
+};
+
+// A plain tail call: embedded libraries and the host share one calling convention on the systems that are supported.
+static int32_t call_import(pyd_import_fn_t import, void* params, void* context, void* reserved) {
+  return import(params, context, reserved);
+}
+
+static const char* name_of(const pyd_executable_options_t* options) { return options->name ? options->name : ""; }
+
+static pyd_status_t create(const pyd_executable_options_t* options, pyd_executable_t** out_executable) {
+  // The size of the type is a multiple of its alignment of 16, which malloc guarantees where max_align_t is that large.
+  pyd_executable_t* executable = aligned_alloc(_Alignof(pyd_executable_t), sizeof(*executable));
+  if (!executable) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "executable '%s': no memory for its state", name_of(options));
+  }
+  memset(executable, 0, sizeof(*executable));
+  *out_executable = executable;  // from here on the caller frees it
+  if (options->constant_count) {
+    size_t bytes = options->constant_count * sizeof(uint32_t);
+    executable->constants = malloc(bytes);
+    if (!executable->constants) {
+      return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "executable '%s': no memory for %u constants", name_of(options),
+                             options->constant_count);
+    }
+    memcpy(executable->constants, options->constants, bytes);
+    executable->environment.constants = executable->constants;
+  }
+  if (options->processor_data) {
+    memcpy(executable->environment.processor.data, options->processor_data,
+           sizeof(executable->environment.processor.data));
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t resolve_imports(pyd_executable_t* executable, const pyd_executable_options_t* options) {
+  const pyd_library_imports_t* imports = &executable->view.library->imports;
+  if (imports->count == 0) return PYD_STATUS_OK;
+  executable->functions = calloc(imports->count, sizeof(pyd_import_fn_t) + sizeof(void*));
+  if (!executable->functions) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "executable '%s': no memory for %u imports", name_of(options),
+                           imports->count);
+  }
+  executable->contexts = (void**)(executable->functions + imports->count);
+  pyd_status_t status = pyd_imports_resolve(name_of(options), imports->count, imports->symbols, options->resolver,
+                                            executable->functions, executable->contexts);
+  executable->environment.import_thunk = call_import;
+  executable->environment.import_funcs = executable->functions;
+  executable->environment.import_contexts = executable->contexts;
+  return status;
+}
+
+// Everything after the code is in memory; |executable| is freed by the caller when this fails.
+static pyd_status_t attach(pyd_executable_t* executable, pyd_library_query_fn_t query,
+                           const pyd_executable_options_t* options) {
+  pyd_status_t status = pyd_library_view_query(query, &executable->environment, name_of(options), &executable->view);
+  if (pyd_ok(status)) {
+    status = pyd_library_check(executable->view.library, options->constant_count, name_of(options));
+  }
+  if (pyd_ok(status)) status = resolve_imports(executable, options);
+  return status;
+}
+
+pyd_status_t pyd_executable_load_elf(pyd_span_t file, const pyd_executable_options_t* options,
+                                     pyd_executable_t** out_executable) {
+  pyd_executable_t* executable = NULL;
+  *out_executable = NULL;
+  pyd_status_t status = create(options, &executable);
+  if (pyd_ok(status)) {
+    status = pyd_elf_module_load(file, &executable->module);
+    status = pyd_status_annotate(status, "executable '%s': %s", name_of(options), pyd_status_text(status));
+  }
+  if (pyd_ok(status)) {
+    void* symbol = pyd_elf_module_symbol(&executable->module, PYD_LIBRARY_QUERY_SYMBOL);
+    pyd_library_query_fn_t query = NULL;
+    memcpy(&query, &symbol, sizeof(query));  // ISO C has no conversion from object to function pointers
+    status = query ? attach(executable, query, options)
+                   : pyd_status_make(PYD_CODE_CORRUPT, "executable '%s' does not define '%s': it is not a kernel library",
+                                     name_of(options), PYD_LIBRARY_QUERY_SYMBOL);
+  }
+  if (pyd_ok(status)) {
+    *out_executable = executable;
+  } else {
+    pyd_executable_free(executable);
+  }
+  return status;
+}
+
+pyd_status_t pyd_executable_from_query(pyd_library_query_fn_t query, const pyd_executable_options_t* options,
+                                       pyd_executable_t** out_executable) {
+  pyd_executable_t* executable = NULL;
+  *out_executable = NULL;
+  if (!query) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "executable '%s': no query function given", name_of(options));
+  }
+  pyd_status_t status = create(options, &executable);
+  if (pyd_ok(status)) status = attach(executable, query, options);
+  if (pyd_ok(status)) {
+    *out_executable = executable;
+  } else {
+    pyd_executable_free(executable);
+  }
+  return status;
+}
+
+void pyd_executable_free(pyd_executable_t* executable) {
+  if (!executable) return;
+  pyd_library_view_free(&executable->view);  // before the image that it points into
+  pyd_elf_module_unload(&executable->module);
+  free(executable->functions);
+  free(executable->constants);
+  free(executable);
+}
+
+const pyd_library_t* pyd_executable_library(const pyd_executable_t* executable) { return executable->view.library; }
+
+const pyd_environment_t* pyd_executable_environment(const pyd_executable_t* executable) {
+  return &executable->environment;
+}
+
+pyd_span_t pyd_executable_image(const pyd_executable_t* executable) {
+  return (pyd_span_t){executable->module.memory, executable->module.memory_size};
+}
+
+uint64_t pyd_executable_bias(const pyd_executable_t* executable) { return executable->module.bias; }

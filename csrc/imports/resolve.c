@@ -1,0 +1,81 @@
+// Resolves the import table of one executable. Asked once per load, so clarity of the failure matters more than speed:
+// whoever reads the message wants every missing name at once, not the first of them.
+#include <stdlib.h>
+#include <string.h>
+
+#include "pydispatch/executable.h"
+
+enum { kStackNames = 32 };
+
+static bool is_optional(const char* symbol) { return symbol[0] == '?'; }
+
+static const char* bare_name(const char* symbol) { return symbol + (is_optional(symbol) ? 1 : 0); }
+
+static pyd_status_t check_symbols(const char* executable, uint32_t count, const char* const* symbols,
+                                  const char** names) {
+  if (!symbols) return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s' has %u imports without names", executable, count);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!symbols[i] || !bare_name(symbols[i])[0]) {
+      return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': import %u of %u has no name", executable, i, count);
+    }
+    names[i] = bare_name(symbols[i]);
+  }
+  return PYD_STATUS_OK;
+}
+
+static bool is_missing(const char* symbol, pyd_import_fn_t function) { return !function && !is_optional(symbol); }
+
+static pyd_status_t report_missing(const char* executable, uint32_t count, const char* const* symbols,
+                                   const pyd_import_fn_t* functions) {
+  uint32_t missing = 0;
+  size_t length = 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!is_missing(symbols[i], functions[i])) continue;
+    ++missing;
+    length += strlen(symbols[i]) + 4;  // two quotes, comma, blank
+  }
+  if (!missing) return PYD_STATUS_OK;
+  const char* noun = missing == 1 ? "import" : "imports";
+  const int64_t values[5] = {missing};
+  char* list = malloc(length);
+  if (!list) {
+    return pyd_status_make_values(PYD_CODE_MISSING_IMPORT, values, "executable '%s' needs %u %s that nobody provides",
+                                  executable, missing, noun);
+  }
+  char* end = list;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!is_missing(symbols[i], functions[i])) continue;
+    size_t name_length = strlen(symbols[i]);
+    if (end != list) {
+      *end++ = ',';
+      *end++ = ' ';
+    }
+    *end++ = '\'';
+    memcpy(end, symbols[i], name_length);
+    end += name_length;
+    *end++ = '\'';
+  }
+  *end = 0;
+  pyd_status_t status = pyd_status_make_values(PYD_CODE_MISSING_IMPORT, values,
+                                               "executable '%s' needs %u %s that nobody provides: %s", executable,
+                                               missing, noun, list);
+  free(list);
+  return status;
+}
+
+pyd_status_t pyd_imports_resolve(const char* executable, uint32_t count, const char* const* symbols,
+                                 const pyd_resolver_t* resolver, pyd_import_fn_t* functions, void** contexts) {
+  if (count == 0) return PYD_STATUS_OK;
+  const char* stack_names[kStackNames];
+  const char** names = count <= kStackNames ? stack_names : malloc(count * sizeof(*names));
+  if (!names) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "executable '%s': no memory for %u imports", executable, count);
+  pyd_status_t status = check_symbols(executable, count, symbols, names);
+  if (pyd_ok(status) && resolver && resolver->resolve) {
+    status = resolver->resolve(resolver->self, count, names, functions, contexts);
+    status = pyd_status_annotate(status, "executable '%s': its imports cannot be resolved: %s", executable,
+                                 pyd_status_text(status));
+  }
+  if (pyd_ok(status)) status = report_missing(executable, count, symbols, functions);
+  if (names != stack_names) free(names);
+  return status;
+}

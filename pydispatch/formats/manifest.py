@@ -1,0 +1,275 @@
+"""The manifest of an artifact: what is in it and what it needs. docs/artifact.md has the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydispatch.errors import ArtifactError
+
+FORMAT = 1
+MEMBER = "manifest.json"
+_MAX_ALIGNMENT = 4096
+_MISSING = object()
+
+Extra = dict[str, Any]
+_T = TypeVar("_T")
+
+
+class _Fault(Exception):
+    """A value that does not fit. The path to it is put together on the way up, so that a good manifest pays nothing."""
+
+    def __init__(self, key: str, expected: str, got: object) -> None:
+        self.path = [key] if key else []
+        self.expected = expected
+        self.got = got
+
+    def error(self) -> ArtifactError:
+        where = "".join(part if part.startswith("[") else f".{part}" for part in self.path).lstrip(".") or "the whole"
+        if self.got is _MISSING:
+            return ArtifactError(f"{MEMBER}: {where}: missing; expected {self.expected}")
+        shown = json.dumps(self.got, default=repr)
+        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        return ArtifactError(f"{MEMBER}: {where}: expected {self.expected}, got {shown}")
+
+
+# Each takes one value out of an object, so that what is left in the end are the keys that this version does not know.
+
+
+def _object(value: object) -> Extra:
+    if type(value) is not dict:
+        raise _Fault("", "an object", value)
+    return value.copy()
+
+
+def _text(rest: Extra, key: str) -> str:
+    value = rest.pop(key, _MISSING)
+    if type(value) is not str or not value:
+        raise _Fault(key, "a non-empty string", value)
+    return value
+
+
+def _integer(rest: Extra, key: str, low: int, high: int) -> int:
+    value = rest.pop(key, _MISSING)
+    if type(value) is not int or not low <= value <= high:
+        raise _Fault(key, f"an integer from {low} to {high}", value)
+    return value
+
+
+def _items(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
+    value = rest.pop(key, _MISSING)
+    if type(value) is not list:
+        raise _Fault(key, "a list", value)
+    made: list[_T] = []
+    try:
+        for item in value:
+            made.append(make(item))
+    except _Fault as fault:
+        fault.path[:0] = [key, f"[{len(made)}]"]
+        raise
+    return made
+
+
+def _text_item(value: object) -> str:
+    if type(value) is not str or not value:
+        raise _Fault("", "a non-empty string", value)
+    return value
+
+
+def _size_item(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise _Fault("", "a size", value)
+    return value
+
+
+def _unique(names: list[str], where: str) -> None:
+    if len(set(names)) != len(names):
+        double = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ArtifactError(f"{MEMBER}: {where}: the name '{double}' is given twice")
+
+
+@dataclass(slots=True)
+class FunctionEntry:
+    """A public function: its name and its MLIR function type, for people."""
+
+    name: str
+    signature: str
+    extra: Extra = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: object) -> FunctionEntry:
+        rest = _object(value)
+        return cls(_text(rest, "name"), _text(rest, "signature"), rest)
+
+    def to_json(self) -> Extra:
+        return {**self.extra, "name": self.name, "signature": self.signature}
+
+
+@dataclass(slots=True)
+class VariantEntry:
+    """One binary of an executable.
+
+    member: where it is. format: such as "embedded-elf-x86_64". requires: features that the device must have. alignment:
+    bytes that it needs its bindings aligned to, a power of two. imports: symbols resolved at load, '?' marks optional.
+    """
+
+    name: str
+    member: str
+    format: str
+    requires: list[str] = field(default_factory=list)
+    alignment: int = 64
+    imports: list[str] = field(default_factory=list)
+    extra: Extra = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: object) -> VariantEntry:
+        rest = _object(value)
+        alignment = _integer(rest, "alignment", 1, _MAX_ALIGNMENT)
+        if alignment & (alignment - 1):
+            raise _Fault("alignment", "a power of two", alignment)
+        return cls(
+            _text(rest, "name"), _text(rest, "member"), _text(rest, "format"), _items(rest, "requires", _text_item),
+            alignment, _items(rest, "imports", _text_item), rest,
+        )  # fmt: skip
+
+    def to_json(self) -> Extra:
+        return {
+            **self.extra, "name": self.name, "member": self.member, "format": self.format, "requires": self.requires,
+            "alignment": self.alignment, "imports": self.imports,
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class ExecutableEntry:
+    """An executable: the names of its exports by ordinal, and its variants."""
+
+    name: str
+    exports: list[str] = field(default_factory=list)
+    variants: list[VariantEntry] = field(default_factory=list)
+    extra: Extra = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: object) -> ExecutableEntry:
+        rest = _object(value)
+        name = _text(rest, "name")
+        exports = _items(rest, "exports", _text_item)
+        variants = _items(rest, "variants", VariantEntry.from_json)
+        _unique(exports, f"exports of executable '{name}'")
+        _unique([v.name for v in variants], f"variants of executable '{name}'")
+        return cls(name, exports, variants, rest)
+
+    def to_json(self) -> Extra:
+        variants = [v.to_json() for v in self.variants]
+        return {**self.extra, "name": self.name, "exports": self.exports, "variants": variants}
+
+
+@dataclass(slots=True)
+class ConstantEntry:
+    """A constant array: the .npy member that holds it, its NumPy dtype string and its shape."""
+
+    member: str
+    dtype: str
+    shape: list[int] = field(default_factory=list)
+    extra: Extra = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: object) -> ConstantEntry:
+        rest = _object(value)
+        return cls(_text(rest, "member"), _text(rest, "dtype"), _items(rest, "shape", _size_item), rest)
+
+    def to_json(self) -> Extra:
+        return {**self.extra, "member": self.member, "dtype": self.dtype, "shape": self.shape}
+
+
+@dataclass(slots=True)
+class Manifest:
+    """version: of the pydispatch that wrote it. producers: the tools that took part and their versions."""
+
+    version: str
+    producers: dict[str, str] = field(default_factory=dict)
+    functions: list[FunctionEntry] = field(default_factory=list)
+    executables: list[ExecutableEntry] = field(default_factory=list)
+    constants: list[ConstantEntry] = field(default_factory=list)
+    extra: Extra = field(default_factory=dict)
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview) -> Manifest:
+        """Reads and checks manifest.json. Raises ArtifactError that names the place in the JSON.
+
+        Keys that this version does not know are kept in `extra`. An artifact of a newer format is refused, and the
+        error says which version wrote it.
+        """
+        try:
+            value = json.loads(bytes(data))
+        except (ValueError, RecursionError) as error:
+            raise ArtifactError(f"{MEMBER} is no JSON: {error}") from None
+        return cls.from_json(value)
+
+    @classmethod
+    def from_json(cls, value: object) -> Manifest:
+        """As from_bytes, from what the JSON parser gave."""
+        try:
+            manifest = cls._read(value)
+        except _Fault as fault:
+            raise fault.error() from None
+        manifest.check()
+        return manifest
+
+    @classmethod
+    def _read(cls, value: object) -> Manifest:
+        rest = _object(value)
+        try:
+            header = _object(rest.pop("pydispatch", _MISSING))
+            version = _text(header, "version")
+            written = _integer(header, "format", 1, 2**31)
+        except _Fault as fault:
+            fault.path.insert(0, "pydispatch")
+            raise
+        if written > FORMAT:
+            raise ArtifactError(
+                f"the artifact was written by pydispatch {version} in format {written}; this version reads formats up "
+                f"to {FORMAT}: update pydispatch to {version} or newer, or compile the program again with this one"
+            )
+        producers = header.pop("producers", {})
+        if type(producers) is not dict or not all(type(v) is str for v in producers.values()):
+            raise _Fault("pydispatch.producers", "an object of strings", producers)
+        return cls(
+            version,
+            producers,
+            _items(rest, "functions", FunctionEntry.from_json),
+            _items(rest, "executables", ExecutableEntry.from_json),
+            _items(rest, "constants", ConstantEntry.from_json),
+            {**rest, "pydispatch": header} if header else rest,
+        )
+
+    def check(self) -> None:
+        """Raises ArtifactError when two functions, executables or members share a name."""
+        _unique([f.name for f in self.functions], "functions")
+        _unique([e.name for e in self.executables], "executables")
+        _unique([v.member for e in self.executables for v in e.variants], "members of the variants")
+        _unique([c.member for c in self.constants], "members of the constants")
+
+    def to_json(self) -> Extra:
+        header = {
+            **self.extra.get("pydispatch", {}), "format": FORMAT, "version": self.version, "producers": self.producers
+        }  # fmt: skip
+        return {
+            **self.extra,
+            "pydispatch": header,
+            "functions": [f.to_json() for f in self.functions],
+            "executables": [e.to_json() for e in self.executables],
+            "constants": [c.to_json() for c in self.constants],
+        }
+
+    def to_bytes(self) -> bytes:
+        """The text of manifest.json: keys sorted, one blank of indentation; the same manifest gives the same bytes."""
+        return (json.dumps(self.to_json(), sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode("utf-8")
+
+    def member_names(self) -> list[str]:
+        """Every member that the manifest refers to, in its order."""
+        return [v.member for e in self.executables for v in e.variants] + [c.member for c in self.constants]
+
+    def signatures(self) -> Mapping[str, str]:
+        return {f.name: f.signature for f in self.functions}

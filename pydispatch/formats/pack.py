@@ -1,0 +1,129 @@
+"""Lays a plain zip out so that every member can be used where it lies: stored, 64-byte aligned, and the same bytes for
+the same members (the time of every member is 1980-01-01, the first that zip can say).
+
+Layout: PKWARE APPNOTE 4.3 (records) and 4.5 (zip64). The padding in front of a member's data is an extra field with the
+id 0xD935, which is registered for this purpose: two bytes of alignment, then zeros.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pydispatch.errors import ArtifactError
+
+ALIGNMENT = 64
+_FULL16 = 0xFFFF
+_FULL32 = 0xFFFFFFFF
+_DATE = 1 << 5 | 1  # 1980-01-01, 00:00
+_UTF8 = 0x0800
+_UNIX = 3 << 8
+_REGULAR_FILE = 0o100644 << 16
+_ZIP64_EXTRA = 0x0001
+_ALIGNMENT_EXTRA = 0xD935
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One member before it has a place. size: bytes. crc: its CRC-32."""
+
+    name: str
+    size: int
+    crc: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where everything goes: per entry (offset of its header, the header); its data follows. `tail` ends the file."""
+
+    headers: list[tuple[int, bytes]]
+    tail_offset: int
+    tail: bytes
+
+
+def check_name(name: str) -> bytes:
+    """The UTF-8 bytes of a member name. Raises ArtifactError for one that a reader would refuse."""
+    bad = next((c for c in name if c < " " or c in "\\\x7f"), None)
+    reason = None
+    if not name or name.startswith("/") or ".." in name.split("/"):
+        reason = "it must be a relative path inside the file"
+    elif bad is not None:
+        reason = f"it holds the character {bad!r}"
+    try:
+        encoded = name.encode("utf-8")
+    except UnicodeEncodeError:
+        encoded, reason = b"", "it is not valid Unicode"
+    if len(encoded) > _FULL16:
+        reason = f"it has {len(encoded)} bytes, the limit is {_FULL16}"
+    if reason:
+        raise ArtifactError(f"{name[:80]!r} cannot name a member: {reason}")
+    return encoded
+
+
+def _padding(data_offset: int) -> bytes:
+    """An extra field that moves the data from `data_offset` to the next aligned offset; empty when it is there."""
+    missing = -data_offset % ALIGNMENT
+    if missing == 0:
+        return b""
+    if missing < 6:  # id, length and alignment need six bytes
+        missing += ALIGNMENT
+    return struct.pack("<HHH", _ALIGNMENT_EXTRA, missing - 4, ALIGNMENT) + bytes(missing - 6)
+
+
+def _fixed_fields(entry: Entry, name: bytes, version: int) -> bytes:
+    """The fields that a local header and a directory entry share, from the version to the sizes."""
+    flags = 0 if name.isascii() else _UTF8
+    size = min(entry.size, _FULL32)
+    return struct.pack("<HHHHHIII", version, flags, 0, 0, _DATE, entry.crc, size, size)
+
+
+def _local_header(offset: int, entry: Entry, name: bytes) -> bytes:
+    large = entry.size >= _FULL32
+    extra = struct.pack("<HHQQ", _ZIP64_EXTRA, 16, entry.size, entry.size) if large else b""
+    extra += _padding(offset + 30 + len(name) + len(extra))
+    fields = _fixed_fields(entry, name, 45 if large else 10)
+    return b"PK\x03\x04" + fields + struct.pack("<HH", len(name), len(extra)) + name + extra
+
+
+def _directory_entry(offset: int, entry: Entry, name: bytes) -> bytes:
+    wide = [entry.size, entry.size] if entry.size >= _FULL32 else []
+    if offset >= _FULL32:
+        wide.append(offset)
+    extra = struct.pack(f"<HH{len(wide)}Q", _ZIP64_EXTRA, 8 * len(wide), *wide) if wide else b""
+    version = 45 if wide else 10
+    rest = struct.pack("<HHHHHII", len(name), len(extra), 0, 0, 0, _REGULAR_FILE, min(offset, _FULL32))
+    made_by = struct.pack("<H", _UNIX | version)
+    return b"PK\x01\x02" + made_by + _fixed_fields(entry, name, version) + rest + name + extra
+
+
+def _end(count: int, offset: int, size: int) -> bytes:
+    records = b""
+    if count >= _FULL16 or offset >= _FULL32 or size >= _FULL32:
+        version = _UNIX | 45
+        records += b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, version, 45, 0, 0, count, count, size, offset)
+        records += b"PK\x06\x07" + struct.pack("<IQI", 0, offset + size, 1)
+    narrow = min(count, _FULL16)
+    fields = struct.pack("<HHHHIIH", 0, 0, narrow, narrow, min(size, _FULL32), min(offset, _FULL32), 0)
+    return records + b"PK\x05\x06" + fields
+
+
+def layout(entries: Iterable[Entry]) -> Layout:
+    """Places the entries in the given order, each header directly behind the data before it.
+
+    Raises ArtifactError for a name that is not usable or given twice.
+    """
+    headers: list[tuple[int, bytes]] = []
+    directory = bytearray()
+    seen: set[str] = set()
+    offset = 0
+    for entry in entries:
+        if entry.name in seen:
+            raise ArtifactError(f"two members are named '{entry.name}'")
+        seen.add(entry.name)
+        name = check_name(entry.name)
+        header = _local_header(offset, entry, name)
+        headers.append((offset, header))
+        directory += _directory_entry(offset, entry, name)
+        offset += len(header) + entry.size
+    return Layout(headers, offset, bytes(directory) + _end(len(headers), offset, len(directory)))
