@@ -1,0 +1,54 @@
+"""Programs as objects: the dialects, the parser and the printer.
+
+The libraries behind this package are imported when one of its functions is called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
+
+__all__ = ["context", "parse", "print_module", "verify"]
+
+
+def parse(text: str, filename: str = "<text>") -> ModuleOp:
+    """Reads and verifies a program.
+
+    text: MLIR; operations outside of a module are put into one. filename: what errors call it.
+    Raises CompileError with file, line, column and, where there is one, a remedy.
+    """
+    from pydispatch.ir.parser import ProgramParser
+    from pydispatch.ir.verify import verify as check
+
+    module = ProgramParser(context(), text, filename).parse_program()
+    check(module)
+    return module
+
+
+def verify(module: Operation) -> None:
+    """Checks every operation of a program. Raises CompileError at the first that is wrong."""
+    from pydispatch.ir.verify import verify as check
+
+    check(module)
+
+
+def context() -> Context:
+    """A context with every dialect that programs may use; a dialect is loaded when it is first met."""
+    from pydispatch.ir.dialects import new_context
+
+    return new_context()
+
+
+def print_module(op: Operation) -> str:
+    """The text of a program; parsing it gives an equal program."""
+    from io import StringIO
+
+    from xdsl.printer import Printer
+
+    out = StringIO()
+    Printer(out).print_op(op)
+    return out.getvalue() + "\n"

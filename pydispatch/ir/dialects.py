@@ -1,0 +1,59 @@
+"""The dialects that programs may use. One is imported when its name is first met."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from xdsl.context import Context
+from xdsl.ir import Dialect
+
+# Dialect, then the module and object that define it.
+_OURS = {
+    "flow": "flow:Flow",
+    "hal": "hal:Hal",
+    "iree_codegen": "codegen:Codegen",
+    "stream": "stream:Stream",
+    "util": "util:Util",
+}
+_LIBRARY = {
+    "affine": "affine:Affine",
+    "arith": "arith:Arith",
+    "math": "math:Math",
+    "builtin": "builtin:Builtin",
+    "bufferization": "bufferization:Bufferization",
+    "cf": "cf:Cf",
+    "complex": "complex:Complex",
+    "func": "func:Func",
+    "gpu": "gpu:GPU",
+    "linalg": "linalg:Linalg",
+    "memref": "memref:MemRef",
+    "pdl": "pdl:PDL",
+    "pdl_interp": "pdl_interp:PDLInterp",
+    "scf": "scf:Scf",
+    "tensor": "tensor:Tensor",
+    "transform": "transform:Transform",
+    "vector": "vector:Vector",
+}
+
+
+def _load(package: str, place: str) -> Callable[[], Dialect]:
+    module, name = place.split(":")
+
+    def load() -> Dialect:
+        dialect = getattr(importlib.import_module(f"{package}.{module}"), name)
+        assert isinstance(dialect, Dialect)
+        return dialect
+
+    return load
+
+
+
+def new_context() -> Context:
+    """A fresh context with every dialect registered."""
+    ctx = Context()
+    for name, place in _LIBRARY.items():
+        ctx.register_dialect(name, _load("xdsl.dialects", place))
+    for name, place in _OURS.items():
+        ctx.register_dialect(name, _load("pydispatch.ir", place))
+    return ctx

@@ -1,0 +1,113 @@
+"""The `hal` dialect: devices, executables and what kernels see of them."""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from pydispatch.ir import hal_attrs, hal_executable, hal_interface, hal_tensor
+from pydispatch.ir.hal_attrs import (
+    AllocatorType,
+    BufferType,
+    BufferViewType,
+    ChannelType,
+    CommandBufferType,
+    DeviceAffinityAttr,
+    DeviceAliasAttr,
+    DeviceSelectAttr,
+    DeviceTargetAttr,
+    DeviceType,
+    EventType,
+    ExecutableObjectAttr,
+    ExecutableObjectsAttr,
+    ExecutableTargetAttr,
+    ExecutableType,
+    FenceType,
+    FileType,
+    InterfaceBindingAttr,
+    PipelineBindingAttr,
+    PipelineLayoutAttr,
+    SemaphoreType,
+)
+from pydispatch.ir.hal_executable import (
+    DeviceQueryOp,
+    ExecutableBinaryOp,
+    ExecutableConditionOp,
+    ExecutableConstantBlockOp,
+    ExecutableConstantLoadOp,
+    ExecutableEndOp,
+    ExecutableExportOp,
+    ExecutableOp,
+    ExecutableSourceEndOp,
+    ExecutableSourceOp,
+    ExecutableVariantEndOp,
+    ExecutableVariantOp,
+    ReturnOp,
+)
+from pydispatch.ir.hal_interface import (
+    InterfaceBindingSubspanOp,
+    InterfaceConstantLoadOp,
+    InterfaceWorkgroupCountOp,
+    InterfaceWorkgroupIDOp,
+    InterfaceWorkgroupSizeOp,
+    WorkgroupOp,
+)
+from pydispatch.ir.hal_tensor import (
+    DispatchExternOp,
+    TensorBarrierOp,
+    TensorExportOp,
+    TensorImportOp,
+)
+
+__all__ = [
+    "AllocatorType",
+    "BufferType",
+    "BufferViewType",
+    "ChannelType",
+    "CommandBufferType",
+    "DeviceAffinityAttr",
+    "DeviceAliasAttr",
+    "DeviceQueryOp",
+    "DeviceSelectAttr",
+    "DeviceTargetAttr",
+    "DeviceType",
+    "DispatchExternOp",
+    "EventType",
+    "ExecutableBinaryOp",
+    "ExecutableConditionOp",
+    "ExecutableConstantBlockOp",
+    "ExecutableConstantLoadOp",
+    "ExecutableEndOp",
+    "ExecutableExportOp",
+    "ExecutableObjectAttr",
+    "ExecutableObjectsAttr",
+    "ExecutableOp",
+    "ExecutableSourceEndOp",
+    "ExecutableSourceOp",
+    "ExecutableTargetAttr",
+    "ExecutableType",
+    "ExecutableVariantEndOp",
+    "ExecutableVariantOp",
+    "FenceType",
+    "FileType",
+    "Hal",
+    "InterfaceBindingAttr",
+    "InterfaceBindingSubspanOp",
+    "InterfaceConstantLoadOp",
+    "InterfaceWorkgroupCountOp",
+    "InterfaceWorkgroupIDOp",
+    "InterfaceWorkgroupSizeOp",
+    "PipelineBindingAttr",
+    "PipelineLayoutAttr",
+    "ReturnOp",
+    "SemaphoreType",
+    "TensorBarrierOp",
+    "TensorExportOp",
+    "TensorImportOp",
+    "WorkgroupOp",
+]
+
+Hal = Dialect(
+    "hal",
+    [*hal_executable.OPERATIONS, *hal_interface.OPERATIONS, *hal_tensor.OPERATIONS],
+    hal_attrs.ATTRIBUTES,
+)

@@ -1,0 +1,100 @@
+"""Where an operation or value stands in the source text."""
+
+from __future__ import annotations
+
+import bisect
+from typing import Any
+
+from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.ir import Block, BuiltinAttribute, Operation, SSAValue
+from xdsl.printer import Printer
+
+from pydispatch.errors import Location
+
+
+class Source:
+    """A text with its name; turns offsets into `Location`s. Offsets are 0-based indices into `text`."""
+
+    def __init__(self, text: str, filename: str) -> None:
+        self.text = text
+        self.filename = filename
+        self._starts: list[int] | None = None
+
+    def line_column(self, offset: int) -> tuple[int, int]:
+        """1-based line and column of the offset."""
+        if self._starts is None:
+            self._starts = [0, *(i + 1 for i, c in enumerate(self.text) if c == "\n")]
+        line = bisect.bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def locate(self, start: int, end: int | None = None) -> Location:
+        """The place of `text[start:end]`; a range over several lines is cut at the end of its first."""
+        start = max(0, min(start, len(self.text)))
+        line, column = self.line_column(start)
+        stop = self.text.find("\n", start)
+        text = self.text[start - column + 1 : stop if stop >= 0 else len(self.text)].rstrip("\r")
+        length = 1 if end is None else max(1, min(end - start, len(text) - column + 1))
+        return Location(self.filename, line, column, text, length)
+
+
+class SourceLoc(BuiltinAttribute):
+    """A location attribute that points into a text; line and column are computed when asked for."""
+
+    name = "builtin.source_loc"
+    __slots__ = ("end", "source", "start")
+
+    source: Source
+    start: int
+    end: int
+
+    def __init__(self, source: Source, start: int, end: int) -> None:
+        # Attributes are frozen; this one is made for every operation, so it stays this small.
+        setter = object.__setattr__
+        setter(self, "source", source)
+        setter(self, "start", start)
+        setter(self, "end", end)
+
+    def place(self) -> Location:
+        """The place as errors carry it."""
+        return self.source.locate(self.start, self.end)
+
+    def print_builtin(self, printer: Printer) -> None:
+        line, column = self.source.line_column(self.start)
+        printer.print_string(f'"{self.source.filename}":{line}:{column}')
+
+
+def _of_attribute(location: Any) -> Location | None:
+    if isinstance(location, SourceLoc):
+        return location.place()
+    if isinstance(location, FileLineColLoc):
+        return Location(location.filename.data, location.line.data, location.column.data)
+    return None
+
+
+def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
+    """Where `item` stands; an item without a place of its own has the one of the nearest parent that has."""
+    while item is not None:
+        if isinstance(item, SSAValue):
+            found = _of_attribute(getattr(item, "location", None))
+            if found is not None:
+                return found
+            item = item.owner
+        if isinstance(item, Block):
+            item = item.parent_op()
+            continue
+        found = _of_attribute(item.location)
+        if found is not None:
+            return found
+        item = item.parent_op()
+    return None
+
+
+def set_location(new_op: Operation, like: Operation | SSAValue) -> None:
+    """Gives `new_op` the place of the operation that it stands for."""
+    owner = like.owner if isinstance(like, SSAValue) else like
+    if isinstance(owner, Block):
+        parent = owner.parent_op()
+        if parent is None:
+            return
+        owner = parent
+    new_op.location = owner.location

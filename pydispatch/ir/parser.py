@@ -1,0 +1,258 @@
+"""Reads program text: every spelling that releases of the IREE compiler write, with located errors."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any, NoReturn
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    LocationAttr,
+    ModuleOp,
+    ShapedType,
+    UnknownLoc,
+    UnregisteredAttr,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.hal_attrs import DEVICE_ATTRS
+from pydispatch.ir.location import Source, SourceLoc
+from pydispatch.ir.resources import Resources
+
+_ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
+_UNKNOWN_LOC = UnknownLoc()
+_CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}
+_PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')
+
+
+class ProgramParser(Parser):
+    """The parser of one text."""
+
+    def __init__(self, ctx: Context, text: str, filename: str) -> None:
+        super().__init__(ctx, text, filename)
+        self.source = Source(text, filename)
+        self._alias_positions: dict[str, int] | None = None
+        self._open_aliases: list[str] = []
+        self._resources = Resources(text)
+
+    # --- operations ---
+
+    def parse_operation(self) -> Operation:
+        start = self._current_token.span
+        bound = self._parse_op_result_list()
+        name_token = self._current_token
+        generic = name_token.kind == MLIRTokenKind.STRING_LIT
+        if generic:
+            name = self.parse_str_literal()
+        else:
+            name = self._parse_token(MLIRTokenKind.BARE_IDENT, "operation name expected").text
+        op_type = self._get_op_by_name_at(name, name_token.span.start, name_token.span.end)
+        stack = self._parser_state.dialect_stack
+        stack.append(op_type.dialect_name())
+        try:
+            op = self._parse_generic_operation(op_type) if generic else op_type.parse(self)
+        except (VerifyException, ValueError) as e:
+            raise CompileError(first_line(e), self.source.locate(name_token.span.start, name_token.span.end)) from e
+        stack.pop()
+        self.parse_optional_location()
+        op.location = SourceLoc(self.source, name_token.span.start, name_token.span.end)  # type: ignore[assignment]
+        if bound:
+            self._bind_results(op, bound, start.start)
+        return op
+
+    def _bind_results(self, op: Operation, bound: list[Any], start: int) -> None:
+        results = op.results
+        if len(bound) == 1 and bound[0][1] == 1 and len(results) == 1:
+            self._register_ssa_definition(bound[0][0].text[1:], results, bound[0][0])
+            return
+        wanted = sum(size for _, size in bound)
+        if wanted != len(results):
+            self.raise_error(f"'{op.name}' has {len(results)} result(s), but {wanted} name(s) are given", start)
+        at = 0
+        for span, size in bound:
+            self._register_ssa_definition(span.text[1:], results[at : at + size], span)
+            at += size
+
+    def _get_op_by_name_at(self, name: str, start: int, end: int) -> type[Operation]:
+        stack = self._parser_state.dialect_stack
+        op_type = self.ctx.get_optional_op(name, dialect_stack=stack)
+        if op_type is None:
+            raise CompileError(f"operation '{name}' is not known", self.source.locate(start, end), self._nearest(name))
+        return op_type
+
+    def _nearest(self, name: str) -> str:
+        dialect = name.split(".")[0]
+        known_dialects = sorted(self.ctx.registered_dialect_names)
+        if "." in name and dialect not in known_dialects:
+            near = difflib.get_close_matches(dialect, known_dialects, 1)
+            if not near:
+                return f"dialect '{dialect}' is not known; known are {', '.join(known_dialects)}"
+            self.ctx.get_optional_dialect(near[0])
+        loaded = [op.name for op in self.ctx.loaded_ops]
+        candidates = difflib.get_close_matches(name, loaded, 3, 0.5)
+        return f"nearest: {', '.join(candidates)}" if candidates else "no operation has a similar name"
+
+    # --- locations of the text itself are ours; what a text says about its own origin is not kept ---
+
+    def parse_optional_location(self) -> LocationAttr | None:
+        if self._current_token.text != "loc":
+            return None
+        content = self.lexer.input.content
+        open = self._current_token.span.end
+        if not isinstance(content, str) or content[open : open + 1] != "(":
+            return None
+        self._resume_from(self._skip_balanced(open + 1, ")"))
+        return _UNKNOWN_LOC
+
+    def _skip_balanced(self, pos: int, close: str) -> int:
+        """The offset behind the `close` that ends what begins at `pos`; strings and comments are skipped."""
+        content = self.lexer.input.content
+        assert isinstance(content, str)
+        start = pos
+        nesting = [close]
+        while (match := _PUNCTUATION.search(content, pos)) is not None:
+            token, pos = match.group(), match.end()
+            if token == '"':
+                while pos < len(content) and content[pos] != '"':
+                    pos += 2 if content[pos] == "\\" else 1
+                pos += 1
+            elif token == "//":
+                end = content.find("\n", pos)
+                pos = len(content) if end < 0 else end
+            elif token in _CLOSER:
+                nesting.append(_CLOSER[token])
+            elif token not in ("->", ">="):
+                if token != nesting.pop():
+                    self.raise_error(f"'{token}' does not match any open bracket here", pos - 1, pos)
+                if not nesting:
+                    return pos
+        self.raise_error(f"missing '{close}'", start - 1, start)
+
+    # --- attributes ---
+
+    def parse_optional_attribute(self) -> Attribute | None:
+        attribute = super().parse_optional_attribute()
+        if isinstance(attribute, DEVICE_ATTRS) and self._current_token.text == ":":
+            self._skip_device_type()
+        return attribute
+
+    def _skip_device_type(self) -> None:
+        content = self.lexer.input.content
+        rest = str(content[self._current_token.span.end : self._current_token.span.end + 32]).lstrip()
+        if rest.startswith("!hal.device"):
+            self._consume_token()
+            self.parse_type()
+
+    def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: bool) -> Any:  # type: ignore[override]
+        if "." not in attr_or_dialect_name and self._current_token.text != "<":
+            alias = ("!" if is_type else "#") + attr_or_dialect_name
+            found = self.attribute_aliases.get(alias)
+            return self._later_alias(alias) if found is None else found
+        return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # type: ignore[call-overload]
+
+    def _later_alias(self, alias: str) -> Attribute:
+        """An alias that is used in front of its definition."""
+        at = self._current_token.span.start
+        if self._alias_positions is None:
+            content = str(self.lexer.input.content)
+            self._alias_positions = {m.group(1): m.end() for m in _ALIAS.finditer(content)}
+        if alias not in self._alias_positions:
+            near = difflib.get_close_matches(alias, [*self.attribute_aliases, *self._alias_positions], 1)
+            start = str(self.lexer.input.content).rfind(alias, 0, at)
+            note = f"nearest: {near[0]}" if near else f"define it at the top: {alias} = ..."
+            raise CompileError(f"alias '{alias}' is not defined", self.source.locate(start, start + len(alias)), note)
+        if alias in self._open_aliases:
+            self.raise_error(f"alias '{alias}' is defined by itself", at)
+        self._open_aliases.append(alias)
+        self._resume_from(self._alias_positions[alias])
+        value = self.parse_attribute()
+        self._open_aliases.pop()
+        self._resume_from(at)
+        self.attribute_aliases[alias] = value
+        return value
+
+    def _parse_alias_def(self) -> None:
+        token = self._current_token
+        self._consume_token()
+        self.parse_punctuation("=", " after the name of an alias")
+        known = self._alias_positions is not None and token.text in self._alias_positions
+        if token.text in self.attribute_aliases and not known:
+            self.raise_error(f"alias '{token.text}' is defined twice", token.span)
+        self.attribute_aliases[token.text] = self.parse_attribute()
+        if self._current_token.text == ":":  # The type of a typed attribute.
+            self._consume_token()
+            self.parse_type()
+
+    def _parse_dialect_type_or_attribute_body(
+        self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
+    ) -> Any:
+        if "." in attr_name:
+            known = self.ctx.get_optional_type(attr_name) if is_type else self.ctx.get_optional_attr(attr_name)
+            if known is None:  # Kept as text.
+                register = self.ctx._loaded_types if is_type else self.ctx._loaded_attrs
+                register[attr_name] = UnregisteredAttr.with_name_and_type(attr_name, is_type)  # type: ignore[assignment]
+        return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
+
+    def _raw_scan_balanced(self, pos: int) -> int:
+        return self._skip_balanced(pos, ">") - 1
+
+    # --- resources ---
+
+    def _parse_builtin_dense_resource_attr(self) -> Any:
+        start = self.pos
+        self.parse_punctuation("<", " in dense_resource")
+        key = self.parse_identifier_or_str_literal(" for the name of a resource")
+        self.parse_punctuation(">", " in dense_resource")
+        self.parse_punctuation(":", " in dense_resource")
+        type = self.parse_type()
+        if not isinstance(type, ShapedType):
+            self.raise_error(f"a resource has a shaped type, got {type}", start, self.pos)
+        data = self._resources.get(key)
+        if data is None:
+            raise CompileError(
+                f"the data of resource '{key}' is not in this text",
+                self.source.locate(start, start + len(key) + 2),
+                "print the program without eliding resources, so that it ends with {-# dialect_resources ... #-}",
+            )
+        return self._resources.constant(data, type, self, start)
+
+    def _parse_file_metadata_dictionary(self) -> None:
+        content = str(self.lexer.input.content)
+        start = self._current_token.span.start
+        end = content.find("#-}", start)
+        if end < 0:
+            self.raise_error("missing '#-}'", start, start + 3)
+        self._resume_from(end + 3)
+
+    # --- the whole ---
+
+    def parse_program(self) -> ModuleOp:
+        """The module; operations outside of one are put into one."""
+        try:
+            return self.parse_module()
+        except ParseError as e:
+            self._raise(e)
+        except VerifyException as e:
+            token = self._current_token.span
+            raise CompileError(first_line(e), self.source.locate(token.start, token.end)) from e
+        except RecursionError:
+            token = self._current_token.span
+            raise CompileError("the program is nested too deeply", self.source.locate(token.start)) from None
+
+    def _raise(self, error: ParseError) -> NoReturn:
+        span = error.span
+        message = error.msg.strip()
+        raise CompileError(message[:1].lower() + message[1:], self.source.locate(span.start, span.end)) from None
+
+
+def first_line(error: Exception) -> str:
+    """The message of an exception of the library, without the program that it appends."""
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+

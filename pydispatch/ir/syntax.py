@@ -1,0 +1,300 @@
+"""Pieces of syntax that several dialects share: shaped types, tied results, visibility, named attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IndexType,
+    IntegerAttr,
+    ShapedType,
+    StringAttr,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.utils.lexer import Span
+
+DYNAMIC = DYNAMIC_INDEX
+
+
+def dynamic_dims(type: Attribute) -> int:
+    """How many `?` the shape of a type has (0 for a type without a shape)."""
+    if not isinstance(type, ShapedType):
+        return 0
+    return sum(1 for d in type.get_shape() if d == DYNAMIC)
+
+
+def split_dims(types: Iterable[Attribute], dims: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
+    """The dims of each type, out of the flat list in which operations keep them."""
+    out, at = [], 0
+    for type in types:
+        n = dynamic_dims(type)
+        out.append(tuple(dims[at : at + n]))
+        at += n
+    return out
+
+
+# --- parsing ---
+
+
+def parse_index_operands(p: Parser, open: str = "[", close: str = "]") -> list[SSAValue]:
+    """`[%a, %b]`, all of type index; nothing when the bracket is not there."""
+    operands: list[SSAValue] = []
+    if p.parse_optional_punctuation(open) is None:  # type: ignore[arg-type]
+        return operands
+    if p.parse_optional_punctuation(close) is not None:  # type: ignore[arg-type]
+        return operands
+    while True:
+        operands.append(p.parse_operand(IndexType()))
+        if p.parse_optional_punctuation(",") is None:
+            break
+    p.parse_punctuation(close)  # type: ignore[arg-type]
+    return operands
+
+
+def parse_dims(p: Parser, type: Attribute) -> list[SSAValue]:
+    """`{%d0, %d1}` after a type, one index value for each `?` of its shape. A type without `?` takes no braces."""
+    start = p.pos
+    expected = dynamic_dims(type)
+    if p._current_token.text != "{" or (expected == 0 and not isinstance(type, ShapedType)):
+        if expected and getattr(type, "name", "") in ("tensor", "memref"):
+            p.raise_error(f"{type} has {expected} dynamic dimension(s), which must be given as {{%dim, ...}}", start)
+        return []
+    dims = parse_index_operands(p, "{", "}")
+    if len(dims) != expected:
+        p.raise_error(f"{type} has {expected} dynamic dimension(s), but {len(dims)} value(s) are given", start, p.pos)
+    return dims
+
+
+class ShapedSignature(NamedTuple):
+    """The types of a dispatch or call: `tied[i]` is the argument that result i is written into, or -1."""
+
+    arguments: list[SSAValue]
+    argument_dims: list[SSAValue]
+    result_types: list[Attribute]
+    result_dims: list[SSAValue]
+    tied: list[int]
+
+
+def parse_shaped_signature(p: Parser, names: Sequence[UnresolvedOperand], with_dims: bool = True) -> ShapedSignature:
+    """`(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as T{%d})`, for the operands called `names`."""
+    start = p.pos
+    types: list[Attribute] = []
+    argument_dims: list[SSAValue] = []
+
+    def argument() -> None:
+        type = p.parse_type()
+        types.append(type)
+        if with_dims:
+            argument_dims.extend(parse_dims(p, type))
+
+    p.parse_comma_separated_list(p.Delimiter.PAREN, argument, " in operand types")
+    if len(types) != len(names):
+        p.raise_error(f"{len(names)} operand(s) are given, but {len(types)} operand type(s)", start, p.pos)
+    arguments = [p.resolve_operand(name, type) for name, type in zip(names, types, strict=True)]
+    p.parse_punctuation("->")
+    results = parse_tied_results(p, names, types, with_dims)
+    return ShapedSignature(arguments, argument_dims, *results)
+
+
+def parse_tied_results(
+    p: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute], with_dims: bool
+) -> tuple[list[Attribute], list[SSAValue], list[int]]:
+    result_types: list[Attribute] = []
+    result_dims: list[SSAValue] = []
+    tied: list[int] = []
+    known = [(n.operand_name, n.index) for n in names]
+
+    def result() -> None:
+        name = p.parse_optional_unresolved_operand()
+        if name is None:
+            type: Attribute = p.parse_type()
+            tied.append(-1)
+        else:
+            key = (name.operand_name, name.index)
+            if key not in known:
+                p.raise_error(f"result is tied to %{name.operand_name}, which is not an operand of this operation",
+                              name.span.start, name.span.end)  # fmt: skip
+            tied.append(known.index(key))
+            type = p.parse_type() if p.parse_optional_keyword("as") else types[tied[-1]]
+        result_types.append(type)
+        if with_dims:
+            result_dims.extend(parse_dims(p, type))
+
+    if p._current_token.text == "(":
+        p.parse_comma_separated_list(p.Delimiter.PAREN, result, " in result types")
+    else:
+        result()
+    return result_types, result_dims, tied
+
+
+def tied_attr(tied: Sequence[int]) -> DenseArrayBase[Any] | None:
+    """The property for tied results; none when no result is tied."""
+    return DenseArrayBase.from_list(i64, list(tied)) if any(t >= 0 for t in tied) else None
+
+
+def parse_signature_args(p: Parser) -> list[Parser.Argument]:
+    """`(%name: type, ...)`, the arguments of an inline region."""
+    return p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_argument, " in region arguments")
+
+
+def parse_types(p: Parser) -> list[Attribute]:
+    """`T` or `(T, ...)`."""
+    if p._current_token.text == "(":
+        return list(p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_type, " in result types"))
+    return [p.parse_type()]
+
+
+def parse_attributes(p: Parser) -> dict[str, Attribute]:
+    """`attributes {...}`, or nothing."""
+    if p.parse_optional_keyword("attributes") is None:
+        return {}
+    return p.parse_optional_attr_dict()
+
+
+def parse_integer_attr(p: Parser, type: Attribute) -> IntegerAttr[Any]:
+    """An integer with or without its type, given the type that the operation wants."""
+    value = p.parse_integer(allow_boolean=False)
+    if p.parse_optional_punctuation(":") is not None:
+        p.parse_type()
+    return IntegerAttr(value, type)  # type: ignore[arg-type]
+
+
+def take_inherent(
+    op: type[Operation], attributes: dict[str, Attribute], names: Iterable[str], properties: dict[str, Attribute | None]
+) -> None:
+    """Moves what older releases write in the attribute dictionary to where it belongs."""
+    for name in names:
+        if name in attributes:
+            properties[name] = attributes.pop(name)
+
+
+def error_at(p: Parser, message: str, span: Span) -> None:
+    p.raise_error(message, span.start, span.end)
+
+
+# --- printing ---
+
+
+def print_visibility(printer: Printer, visibility: StringAttr | None) -> None:
+    if visibility is not None:
+        printer.print_string(f" {visibility.data}")
+
+
+def print_attributes(printer: Printer, attributes: Mapping[str, Attribute], keyword: bool = True) -> None:
+    """` attributes {...}` or ` {...}`; nothing when there are none."""
+    if not attributes:
+        return
+    printer.print_string(" attributes {" if keyword else " {")
+    printer.print_list(attributes.items(), lambda item: _print_entry(printer, *item))
+    printer.print_string("}")
+
+
+def _print_entry(printer: Printer, name: str, value: Attribute) -> None:
+    bare = name.replace(".", "").replace("_", "").replace("$", "")
+    printer.print_string(name if bare.isalnum() and not name[0].isdigit() else f'"{name}"')
+    if not isinstance(value, UnitAttr):
+        printer.print_string(" = ")
+        printer.print_attribute(value)
+
+
+def print_dims(printer: Printer, dims: Sequence[SSAValue]) -> None:
+    if dims:
+        printer.print_string("{")
+        printer.print_list(dims, printer.print_ssa_value)
+        printer.print_string("}")
+
+
+def print_operands(printer: Printer, operands: Sequence[SSAValue], open: str = "(", close: str = ")") -> None:
+    printer.print_string(open)
+    printer.print_list(operands, printer.print_ssa_value)
+    printer.print_string(close)
+
+
+def print_results(
+    printer: Printer,
+    types: Sequence[Attribute],
+    dims: Sequence[SSAValue],
+    tied: Sequence[int] | None,
+    print_operand: Callable[[int], None],
+    operand_types: Sequence[Attribute],
+) -> None:
+    """The counterpart of `parse_tied_results`, behind the arrow."""
+    groups = split_dims(types, dims) if dims else [()] * len(types)
+
+    def one(i: int) -> None:
+        if tied is not None and tied[i] >= 0:
+            print_operand(tied[i])
+            if operand_types[tied[i]] != types[i]:
+                printer.print_string(" as ")
+                printer.print_attribute(types[i])
+        else:
+            printer.print_attribute(types[i])
+        print_dims(printer, groups[i])
+
+    if len(types) == 1:
+        one(0)
+    else:
+        printer.print_string("(")
+        printer.print_list(range(len(types)), one)
+        printer.print_string(")")
+
+
+def print_shaped_signature(
+    printer: Printer,
+    arguments: Sequence[SSAValue],
+    argument_dims: Sequence[SSAValue],
+    result_types: Sequence[Attribute],
+    result_dims: Sequence[SSAValue],
+    tied: Sequence[int] | None,
+) -> None:
+    types = [a.type for a in arguments]
+    groups = split_dims(types, argument_dims) if argument_dims else [()] * len(types)
+    printer.print_string("(")
+
+    def one(i: int) -> None:
+        printer.print_attribute(types[i])
+        print_dims(printer, groups[i])
+
+    printer.print_list(range(len(types)), one)
+    printer.print_string(") -> ")
+    print_results(
+        printer, result_types, result_dims, tied, lambda i: printer.print_ssa_value(arguments[i]), types
+    )
+
+
+def print_region_signature(printer: Printer, region: Region, results: Sequence[Attribute] | None) -> None:
+    """`(%a: T) -> (R) {...}` for a region whose entry arguments are named in front of it."""
+    block = region.blocks.first
+    assert block is not None
+    with printer.in_parens():
+        printer.print_list(block.args, printer.print_block_argument)
+    if results is not None:
+        printer.print_string(" -> ")
+        if len(results) == 1:
+            printer.print_attribute(results[0])
+        else:
+            with printer.in_parens():
+                printer.print_list(results, printer.print_attribute)
+    printer.print_string(" ")
+    printer.print_region(region, print_entry_block_args=False, print_empty_block=True)
+
+
+def tied_list(tied: DenseArrayBase[Any] | None) -> tuple[int, ...] | None:
+    return None if tied is None else tuple(int(v) for v in tied.get_values())
+
+
+def strings(items: Iterable[str]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(s) for s in items])
+
+
+EMPTY_DICT = DictionaryAttr({})
+UNIT = UnitAttr()

@@ -1,0 +1,40 @@
+"""Verifies a program and says where it is wrong."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.location import location_of
+
+
+def verify(module: Operation) -> None:
+    """Checks every operation, innermost last. Raises CompileError at the first that is wrong."""
+    for op in module.walk():
+        try:
+            for region in op.regions:
+                for block in region.blocks:
+                    _check_terminated(op, len(region.blocks), block)
+            op.verify(verify_nested_ops=False)
+        except (VerifyException, ValueError) as e:
+            raise CompileError(_message(op, e), location_of(op)) from e
+
+
+def _check_terminated(op: Operation, blocks: int, block: object) -> None:
+    from xdsl.ir import Block
+    from xdsl.traits import IsTerminator, NoTerminator
+
+    assert isinstance(block, Block)
+    last = block.last_op
+    if op.has_trait(NoTerminator):
+        return
+    if last is None or not last.has_trait(IsTerminator, value_if_unregistered=True):
+        where = location_of(last) if last is not None else location_of(op)
+        raise CompileError(f"a block of '{op.name}' does not end with a return or a branch", where)
+
+
+def _message(op: Operation, error: Exception) -> str:
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+    text = lines[0] if lines else type(error).__name__
+    return text if op.name in text else f"'{op.name}': {text}"
