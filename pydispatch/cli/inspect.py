@@ -1,0 +1,172 @@
+"""Shows what is in a .pdx artifact or an ELF file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats import elf
+from pydispatch.formats.artifact import PROGRAM, Artifact
+
+DESCRIPTION = """\
+Shows the functions, executables, constants and tools of a .pdx artifact, or the segments and symbols of an ELF file.
+Nothing in the file is run."""
+
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\n")}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = DESCRIPTION
+    parser.add_argument("file", metavar="FILE", help="a .pdx artifact or an ELF file")
+    parser.add_argument("--json", action="store_true", help="print JSON for other programs to read")
+    parser.add_argument("--verify", action="store_true", help="compare every checksum, also those of large constants")
+    parser.add_argument("--program", action="store_true", help="print the host program of each function")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints and returns 0. Raises ArtifactError when the file is broken, an OSError when it cannot be read."""
+    with Path(args.file).open("rb") as stream:
+        start = stream.read(4)
+    if elf.is_elf(start):
+        if args.verify or args.program:
+            option = "--verify" if args.verify else "--program"
+            raise ArtifactError(f"{args.file}: {option} needs a .pdx artifact; this is an ELF file")
+        return _run_elf(args)
+    artifact = Artifact.from_file(args.file)
+    if args.verify:
+        artifact.verify()
+    if args.json:
+        report = describe(artifact)
+        if args.verify:
+            report["verified"] = True
+        if args.program:
+            report["program"] = _program_text(artifact)
+        _print(json.dumps(report, indent=1, ensure_ascii=False))
+    elif args.program:
+        _print(_program_text(artifact))
+    else:
+        _print(render(args.file, artifact))
+        if args.verify:
+            _print(f"\nall {len(artifact.members)} checksums agree")
+    return 0
+
+
+def _print(text: str) -> None:
+    # Names come out of the file: they must neither steer the terminal nor end the listing when it cannot show them.
+    encoding = sys.stdout.encoding or "utf-8"
+    shown = text.translate(_CONTROLS).encode(encoding, "backslashreplace").decode(encoding)
+    sys.stdout.write(shown.rstrip("\n") + "\n")
+
+
+def _program_text(artifact: Artifact) -> str:
+    from pydispatch.formats.program import disassemble
+
+    artifact.file().verify(PROGRAM)
+    return disassemble(artifact.read(PROGRAM))
+
+
+def _run_elf(args: argparse.Namespace) -> int:
+    data = Path(args.file).read_bytes()
+    try:
+        facts = elf.read(data)
+    except ArtifactError as error:
+        raise ArtifactError(f"{args.file}: {error}") from None
+    _print(json.dumps(asdict(facts), indent=1) if args.json else render_elf(args.file, len(data), facts))
+    return 0
+
+
+def describe(artifact: Artifact) -> dict[str, Any]:
+    """What `--json` prints: the manifest, with sizes, and the list of members."""
+    report = artifact.manifest.to_json()
+    for executable in report["executables"]:
+        for variant in executable["variants"]:
+            variant["size"] = artifact.read(variant["member"]).nbytes
+    for constant in report["constants"]:
+        constant["size"] = artifact.read(constant["member"]).nbytes
+    report["members"] = [{"name": name, "size": artifact.read(name).nbytes} for name in artifact.members]
+    report["size"] = artifact.file().size
+    return report
+
+
+def size_text(size: int) -> str:
+    """A number of bytes for people: 812 B, 9.0 KiB, 4.1 GiB."""
+    if size < 1024:
+        return f"{size} B"
+    value = float(size)
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        value /= 1024
+        if value < 1024 or unit == "TiB":
+            break
+    return f"{value:.1f} {unit}"
+
+
+Row = Sequence[str]
+
+
+def table(heads: Row, rows: Sequence[Row], right: Sequence[int] = (), indent: str = "  ") -> list[str]:
+    """Lines of a table with aligned columns. right: the columns that are aligned to the right."""
+    cells = [list(heads), *(list(row) for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
+    lines = []
+    for row in cells:
+        padded = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        lines.append((indent + "  ".join(padded)).rstrip())
+    return lines
+
+
+def _executable_lines(artifact: Artifact) -> list[str]:
+    lines: list[str] = []
+    for entry in artifact.executables:
+        lines.append(f"  {entry.name}")
+        lines.append(f"    exports: {', '.join(entry.exports) or 'none'}")
+        rows = [
+            (
+                variant.name, variant.format, size_text(artifact.read(variant.member).nbytes), str(variant.alignment),
+                ", ".join(variant.requires) or "-", ", ".join(variant.imports) or "-",
+            )
+            for variant in entry.variants
+        ]  # fmt: skip
+        lines += table(("variant", "format", "size", "alignment", "requires", "imports"), rows, (2, 3), "    ")
+    return lines
+
+
+def render(name: str, artifact: Artifact) -> str:
+    """What the command prints for an artifact."""
+    manifest = artifact.manifest
+    members = artifact.members
+    producers = ", ".join(f"{tool} {version}" for tool, version in sorted(manifest.producers.items()))
+    written = f"written by pydispatch {manifest.version}" + (f" with {producers}" if producers else "")
+    lines = [f"{name}: pydispatch artifact, {size_text(artifact.file().size)}, {len(members)} members", f"  {written}"]
+    lines += ["", "functions"]
+    rows: list[Row] = [(f"@{function.name}", function.signature) for function in manifest.functions]
+    lines += table(("name", "signature"), rows) if rows else ["  none"]
+    lines += ["", "executables", *(_executable_lines(artifact) or ["  none"])]
+    if manifest.constants:
+        rows = [
+            (c.member, c.dtype, "x".join(map(str, c.shape)) or "scalar", size_text(artifact.read(c.member).nbytes))
+            for c in manifest.constants
+        ]
+        lines += ["", "constants", *table(("member", "dtype", "shape", "size"), rows, (3,))]
+    rows = [(member, size_text(artifact.read(member).nbytes)) for member in members]
+    lines += ["", "members", *table(("name", "size"), rows, (1,))]
+    return "\n".join(lines)
+
+
+def render_elf(name: str, size: int, facts: elf.ElfFacts) -> str:
+    """What the command prints for an ELF file."""
+    lines = [f"{name}: ELF {facts.type} for {facts.machine}, {size_text(size)}"]
+    if facts.segments:
+        rows = [
+            (s.kind, s.access, f"{s.address:#x}", size_text(s.file_size), size_text(s.memory_size))
+            for s in facts.segments
+        ]
+        lines += ["", "segments", *table(("kind", "access", "address", "in file", "in memory"), rows, (2, 3, 4))]
+    for title, names in (("exports", facts.exports), ("imports", facts.imports), ("needed libraries", facts.needed)):
+        lines += ["", title, *([f"  {item}" for item in names] or ["  none"])]
+    return "\n".join(lines)
