@@ -1,10 +1,10 @@
 """Kernel IR: the waist between what a program means and what a target emits.
 
-A `Variant` is one executable for one target. Its functions are written in kernel IR: an xDSL module of `func.func`s over
-`memref scf arith math affine func` in which each exported function takes no arguments and reaches its surroundings only
-through `hal.interface.*` (bindings, constants, workgroup id, count and size) and `hal.executable.constant.load`.
-Everything above this file is target-free; everything below is one emitter per target. docs/kernel-ir.md has the whole
-contract.
+A `Variant` is one executable for one target. Its functions are written in kernel IR: an xDSL module of `func.func`s
+over `memref scf arith math affine func` in which each exported function takes no arguments and reaches its
+surroundings only through `hal.interface.*` (bindings, constants, workgroup id, count and size) and
+`hal.executable.constant.load`. Everything above this file is target-free; everything below is one emitter per target.
+docs/kernel-ir.md has the whole contract.
 """
 
 from __future__ import annotations

@@ -1,0 +1,59 @@
+"""Compiles an .mlir program into a .pdx artifact."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="FILE.mlir", help="the program; - reads standard input")
+    parser.add_argument("-o", "--output", metavar="FILE.pdx", help="default: the source's name with .pdx")
+    parser.add_argument(
+        "--target", "--iree-hal-target-backends", "--iree-hal-target-device", "--iree-hal-local-target-device-backends",
+        dest="targets", action="append", metavar="NAME",
+        help="cpu (this machine), x86_64, aarch64, riscv64; repeatable; default: what the program states",
+    )  # fmt: skip
+    parser.add_argument(
+        "--cpu", "--iree-llvmcpu-target-cpu", dest="cpu", action="append", metavar="CPU",
+        help="generic, native, x86-64-v3, ...; repeatable, each becomes a variant",
+    )  # fmt: skip
+    parser.add_argument(
+        "--cpu-features", "--iree-llvmcpu-target-cpu-features", dest="cpu_features", default="", metavar="+A,+B",
+        help="LLVM features of every CPU target",
+    )  # fmt: skip
+    parser.add_argument(
+        "-L", "--object-search-path", "--iree-hal-executable-object-search-path", dest="search_path", action="append",
+        default=[], metavar="FOLDER", help="where object files are looked for; repeatable",
+    )  # fmt: skip
+    parser.add_argument("--compile-to", metavar="PHASE", help="print the program after a phase instead")
+    parser.add_argument(
+        "--dump", "--iree-hal-dump-executable-files-to", dest="dump", metavar="FOLDER",
+        help="write every intermediate: IR, LLVM IR, assembly, ELF",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the artifact, or prints the text after a phase. Raises CompileError."""
+    from pydispatch.compiler import pipeline
+
+    source: object = args.source
+    if args.source == "-":
+        source = sys.stdin.read() + "\n"
+    options = {
+        "targets": args.targets,
+        "cpu": ["native" if c == "host" else c for c in args.cpu] if args.cpu else None,
+        "cpu_features": args.cpu_features,
+        "object_search_path": args.search_path,
+        "dump": args.dump,
+    }
+    if args.compile_to and args.compile_to != "end":
+        sys.stdout.write(pipeline.compile_to(args.compile_to, source, **options))  # type: ignore[arg-type]
+        return 0
+    artifact = pipeline.compile(source, **options)  # type: ignore[arg-type]
+    if args.output == "-" or (args.output is None and args.source == "-"):
+        sys.stdout.buffer.write(artifact.to_bytes())
+        return 0
+    artifact.save(args.output or Path(args.source).with_suffix(".pdx"))
+    return 0

@@ -1,0 +1,1 @@
+"""Dispatches over tensors → kernel IR for one target."""

@@ -1,0 +1,287 @@
+"""Every executable → `hal.executable` with one variant for each target.
+
+`stream.executable` (functions over bindings), `flow.executable` (functions over tensors) and `hal.executable.source`
+are expanded for the targets of the program; a `hal.executable` keeps the variants that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from pydispatch.compiler.codegen.elementwise import lower_elementwise
+from pydispatch.compiler.dispatch.form import symbol_name
+from pydispatch.compiler.dispatch.interface import lower_common, lower_interface
+from pydispatch.compiler.kernel import Layout
+from pydispatch.compiler.select import BACKENDS, apply_levels, config_string, key_matches
+from pydispatch.errors import CompileError
+from pydispatch.ir import flow, hal, stream
+from pydispatch.ir.location import location_of, set_location
+
+EXECUTABLES = ("stream.executable", "flow.executable", "hal.executable", "hal.executable.source")
+
+
+@dataclass
+class Selection:
+    """What to compile for: the targets, and the CPU levels that apply to variants written by hand."""
+
+    targets: Sequence[hal.ExecutableTargetAttr]
+    explicit: bool = False  # named by the caller: hand-written variants of other targets are left out
+    levels: Sequence[str] = ()
+    features: str = ""
+    written: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+
+
+def expand_executables(module: ModuleOp, selection: Selection) -> None:
+    """Rewrites all executables of `module` in place, see above. CompileError when one has no variant left."""
+    selection.written = written_bindings(module)
+    for op in list(module.body.block.ops):
+        if op.name not in EXECUTABLES:
+            continue
+        variants = (
+            _keep(op, selection) if isinstance(op, hal.ExecutableOp) else _expand(op, selection.targets, selection)
+        )
+        new = hal.ExecutableOp(
+            properties={"sym_name": StringAttr(symbol_name(op)), "sym_visibility": StringAttr("private")},
+            regions=[Region(Block(variants))],
+        )
+        set_location(new, op)
+        module.body.block.insert_op_before(new, op)
+        op.detach()
+        op.erase(safe_erase=False)
+
+
+def written_bindings(module: ModuleOp) -> dict[tuple[str, str], set[int]]:
+    """For each dispatched export (executable, name): the bindings that some dispatch of it writes."""
+    written: dict[tuple[str, str], set[int]] = {}
+    for op in module.walk():
+        if not isinstance(op, flow.DispatchOp):
+            continue
+        tensors = [i for i, a in enumerate(op.arguments) if is_tensor(a)]
+        results: set[int] = set()
+        fresh = len(tensors)
+        tied = tied_operands(op)
+        for index, result in enumerate(op.results):
+            if tied[index] >= 0:
+                results.add(tensors.index(tied[index]))
+            elif is_tensor(result):
+                results.add(fresh)
+                fresh += 1
+        for reference in op.entry_points.data:
+            key = (reference.root_reference.data, reference.nested_references.data[-1].data)
+            written.setdefault(key, set()).update(results)
+    return written
+
+
+def is_tensor(value: SSAValue) -> bool:
+    from xdsl.dialects.builtin import TensorType
+
+    return isinstance(value.type, TensorType)
+
+
+def tied_operands(op: flow.DispatchOp) -> list[int]:
+    """Per result the argument that it is written into, -1 for a new tensor."""
+    if op.tied_operands is None:
+        return [-1] * len(op.results)
+    return [int(i) for i in op.tied_operands.get_values()]
+
+
+def variant_name(target: hal.ExecutableTargetAttr) -> str:
+    """A symbol for a target: its format, and its CPU when that is not the baseline."""
+    name = target.format.data
+    cpu = config_string(target, "cpu", "generic")
+    features = config_string(target, "cpu_features")
+    if cpu != "generic":
+        name += f"_{cpu}"
+    elif features:
+        name += f"_{features}"
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
+def _unique(name: str, taken: Iterable[str]) -> str:
+    used = set(taken)
+    candidate, n = name, 1
+    while candidate in used:
+        candidate, n = f"{name}_{n}", n + 1
+    return candidate
+
+
+def _expand(op: Operation, targets: Sequence[hal.ExecutableTargetAttr], selection: Selection) -> list[Operation]:
+    names: list[str] = []
+    variants: list[Operation] = []
+    for target in targets:
+        names.append(_unique(variant_name(target), names))
+        objects = matching_objects(op, target)
+        body = _hand_written(op, selection) if not isinstance(op, flow.ExecutableOp) else _generated(op, target)
+        variants.append(_variant(op, names[-1], target, objects, body))
+    return variants
+
+
+def _variant(
+    source: Operation, name: str, target: Attribute, objects: Sequence[Attribute], body: list[Operation]
+) -> Operation:
+    variant = hal.ExecutableVariantOp(
+        properties={
+            "sym_name": StringAttr(name), "sym_visibility": StringAttr("public"), "target": target,
+            "objects": ArrayAttr(objects) if objects else None,
+        },
+        regions=[Region(Block(body))],
+    )  # fmt: skip
+    set_location(variant, source)
+    return variant
+
+
+def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[Attribute]:
+    """The objects that the executable lists for a target; those of all keys that match, in order."""
+    attribute = (
+        op.properties.get("objects") or op.attributes.get("hal.executable.objects") or op.attributes.get("objects")
+    )
+    if not isinstance(attribute, hal.ExecutableObjectsAttr):
+        return []
+    found: list[Attribute] = []
+    for key, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):
+        assert isinstance(key, hal.ExecutableTargetAttr) and isinstance(objects, ArrayAttr)
+        if key_matches(key, target):
+            found += objects.data
+    if not found and not any(isinstance(inner, ModuleOp) for inner in op.regions[0].block.ops):
+        keys = ", ".join(str(k) for k in attribute.targets.data)
+        raise CompileError(
+            f"no objects of '{symbol_name(op)}' match the target {target}", location_of(op), f"keys: {keys}"
+        )
+    return found
+
+
+def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
+    """The variants of a hand-written executable that are wanted, one for each CPU level."""
+    kept: list[Operation] = []
+    found: list[str] = []
+    formats = {(t.backend, t.format) for t in selection.targets}
+    for variant in op.body.block.ops:
+        if not isinstance(variant, hal.ExecutableVariantOp):
+            continue
+        target = variant.target
+        found.append(str(target))
+        if selection.explicit and (target.backend, target.format) not in formats:
+            continue
+        if target.backend.data not in BACKENDS:
+            raise CompileError(
+                f"variant '@{variant.sym_name.data}': there is no backend '{target.backend.data}' in this build",
+                location_of(variant),
+                f"supported: {', '.join(BACKENDS)}; choose the targets to compile with targets=",
+            )
+        levels = [target]
+        if selection.levels or selection.features:
+            levels = apply_levels(target, selection.levels, selection.features)
+        for level in levels:
+            copy = variant.clone()
+            copy.properties["target"] = level
+            if level != target:
+                name = f"{variant.sym_name.data}_{variant_name(level)}"
+                copy.properties["sym_name"] = StringAttr(name)
+            for inner in copy.body.block.ops:
+                if isinstance(inner, ModuleOp):
+                    lower_common(inner)
+            kept.append(copy)
+    if not kept:
+        raise CompileError(
+            f"executable '@{op.sym_name.data}' has no variant for the chosen targets",
+            location_of(op),
+            f"wanted {', '.join(str(t) for t in selection.targets)}; it has {', '.join(found) or 'none'}",
+        )
+    return kept
+
+
+def _hand_written(op: Operation, selection: Selection) -> list[Operation]:
+    """The exports and the module of a `stream.executable` or `hal.executable.source`, in kernel IR."""
+    body: list[Operation] = []
+    modules = [inner.clone() for inner in op.regions[0].block.ops if isinstance(inner, ModuleOp)]
+    functions = {symbol_name(f): f for m in modules for f in m.body.block.ops if isinstance(f, func.FuncOp)}
+    executable = symbol_name(op)
+    ordinal = 0
+    for export in op.regions[0].block.ops:
+        if isinstance(export, stream.ExecutableExportOp):
+            function = _entry(export, functions)
+            layout = lower_interface(function, selection.written.get((executable, symbol_name(export))))
+            body.append(make_export(export, ordinal, layout, _with_device(export.count, export)))
+            ordinal += 1
+        elif not isinstance(export, ModuleOp):
+            body.append(export.clone())
+    for module in modules:
+        lower_common(module)
+    return [*body, *modules]
+
+
+def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp]) -> func.FuncOp:
+    """The function that an export names; it takes the export's name."""
+    reference = export.function_ref
+    name = reference.data if isinstance(reference, StringAttr) else symbol_name(export)
+    if isinstance(reference, SymbolRefAttr):
+        name = reference.root_reference.data
+    if name not in functions:
+        raise CompileError(
+            f"export '@{symbol_name(export)}' names no function of its executable",
+            location_of(export),
+            f"functions: {', '.join('@' + f for f in functions) or 'none'}",
+        )
+    functions[name].properties["sym_name"] = StringAttr(symbol_name(export))
+    return functions[name]
+
+
+def _with_device(count: Region, export: Operation) -> Region:
+    """The grid region of a stream export with the device in front of its arguments, as `hal` exports have it."""
+    if not count.blocks:
+        raise CompileError(
+            f"export '@{symbol_name(export)}' has no workgroup count", location_of(export),
+            "give it a region: workgroups(%size: index) -> (index, index, index) { ... }",
+        )  # fmt: skip
+    copy = count.clone()
+    copy.block.insert_arg(hal.DeviceType(), 0)
+    terminator = copy.block.last_op
+    assert terminator is not None
+    end = hal.ReturnOp(operands=[list(terminator.operands)])
+    set_location(end, terminator)
+    copy.block.insert_op_before(end, terminator)
+    terminator.detach()
+    terminator.erase()
+    return copy
+
+
+def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) -> Operation:
+    """A `hal.executable.export` with the name of `source`."""
+    bindings = [
+        hal.PipelineBindingAttr(
+            StringAttr("storage_buffer"), ArrayAttr([StringAttr("ReadOnly")] if b.read_only else [])
+        )
+        for b in layout.bindings
+    ]  # fmt: skip
+    export = hal.ExecutableExportOp(
+        properties={
+            "sym_name": StringAttr(symbol_name(source)),
+            "sym_visibility": StringAttr("public"),
+            "ordinal": IntegerAttr(ordinal, IndexType()),
+            "layout": hal.PipelineLayoutAttr(IntAttr(layout.constants), ArrayAttr(bindings), ArrayAttr([])),
+        },
+        regions=[Region(), count],
+    )
+    set_location(export, source)
+    return export
+
+
+def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[Operation]:
+    """The exports and the module of an outlined executable for one target."""
+    exports = [e for e in op.body.block.ops if isinstance(e, flow.ExecutableExportOp)]
+    module = next(m for m in op.body.block.ops if isinstance(m, ModuleOp))
+    functions = {symbol_name(f): f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
+    body: list[Operation] = []
+    kernels: list[Operation] = []
+    for ordinal, export in enumerate(exports):
+        kernel = lower_elementwise(functions[symbol_name(export)], target.backend.data)
+        body.append(make_export(export, ordinal, kernel.layout, kernel.count))
+        kernels.append(kernel.function)
+    inner = ModuleOp(kernels)
+    set_location(inner, op)
+    return [*body, inner]

@@ -1,0 +1,251 @@
+"""From a program to an artifact: parse, preprocess, form dispatches, expand executables, emit, schedule, package."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch import ir
+from pydispatch.compiler.dispatch.executables import Selection, expand_executables
+from pydispatch.compiler.dispatch.form import form_dispatches
+from pydispatch.compiler.kernel import Binary, Variant
+from pydispatch.compiler.schedule.host import schedule
+from pydispatch.compiler.select import BACKENDS, select_targets
+from pydispatch.compiler.variants import build_variant, variants_of
+from pydispatch.errors import CompileError
+from pydispatch.formats.program import disassemble
+from pydispatch.ir import hal
+
+if TYPE_CHECKING:
+    from pydispatch.formats.artifact import Artifact
+
+PHASES = ("input", "preprocessing", "dispatches", "executables", "program")
+
+PHASE_NAMES = {
+    **{phase: phase for phase in PHASES},
+    "start": "input",
+    "abi": "input",
+    "global-optimization": "preprocessing",
+    "dispatch-creation": "dispatches",
+    "flow": "dispatches",
+    **dict.fromkeys(
+        ("stream", "executable-sources", "executable-configurations", "executable-targets", "hal"), "executables"
+    ),
+    "vm": "program",
+    "end": "program",
+}
+"""Every name that `compile_to` accepts, those of the peer included -> the phase of ours that it means."""
+
+Dump = Callable[[str, "bytes | str"], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the caller chose.
+
+    targets: names of targets, None for the module's own. cpu: CPU names, each gives a variant. cpu_features: LLVM
+    features for every CPU target. object_search_path: folders for object files. dump: receives (file name, content)
+    of every intermediate.
+    """
+
+    targets: tuple[str, ...] | None = None
+    cpu: tuple[str, ...] = ()
+    cpu_features: str = ""
+    object_search_path: tuple[str, ...] = ()
+    dump: Dump | None = None
+
+
+def compile(
+    source: str | os.PathLike[str] | ModuleOp,
+    *,
+    targets: str | Sequence[str] | None = None,
+    cpu: str | Sequence[str] | None = None,
+    cpu_features: str = "",
+    object_search_path: Sequence[str | os.PathLike[str]] = (),
+    dump: str | os.PathLike[str] | None = None,
+) -> Artifact:
+    """Compiles a program into an artifact.
+
+    source: MLIR text, the path of a `.mlir` file, or a parsed module. targets: "cpu" for this machine, or "x86_64",
+    "aarch64", "riscv64"; without it the module's `hal.device.targets` hold, else this machine's CPU. cpu: "generic",
+    "native", "x86-64-v3", ... or several, each a variant of its own. cpu_features: LLVM features, "+avx2,+fma".
+    object_search_path: where object files are looked for, after the working directory and before the folder of the
+    source file. dump: a folder for every intermediate.
+
+    Raises CompileError, with the place in the source, when the program cannot be compiled.
+    """
+    options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
+    return Pipeline(module, options).artifact()
+
+
+def compile_to(
+    phase: str,
+    source: str | os.PathLike[str] | ModuleOp,
+    *,
+    targets: str | Sequence[str] | None = None,
+    cpu: str | Sequence[str] | None = None,
+    cpu_features: str = "",
+    object_search_path: Sequence[str | os.PathLike[str]] = (),
+    dump: str | os.PathLike[str] | None = None,
+) -> str:
+    """The text of the program after a phase (see PHASE_NAMES). CompileError for an unknown phase."""
+    if phase not in PHASE_NAMES:
+        raise CompileError(f"there is no phase '{phase}'", note=f"phases: {', '.join(PHASE_NAMES)}")
+    options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
+    return Pipeline(module, options).text_after(PHASE_NAMES[phase])
+
+
+def load_source(source: str | os.PathLike[str] | ModuleOp) -> tuple[ModuleOp, Path | None]:
+    """The module of a source, and its file when it came from one. The caller may change the module."""
+    if isinstance(source, ModuleOp):
+        return source.clone(), None
+    if isinstance(source, str) and ("\n" in source or "{" in source or not source.strip()):
+        return ir.parse(source), None
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CompileError(
+            f"cannot read '{path}': {error.strerror}", note="give MLIR text or the path of a file"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise CompileError(
+            f"'{path}' is not text: {error}", note="MLIR bytecode is not supported; give MLIR text"
+        ) from None
+    return ir.parse(text, str(path)), path
+
+
+def _prepare(
+    source: str | os.PathLike[str] | ModuleOp,
+    targets: str | Sequence[str] | None,
+    cpu: str | Sequence[str] | None,
+    cpu_features: str,
+    object_search_path: Sequence[str | os.PathLike[str]],
+    dump: str | os.PathLike[str] | None,
+) -> tuple[Options, ModuleOp]:
+    module, path = load_source(source)
+    if isinstance(object_search_path, (str, os.PathLike)):
+        object_search_path = [object_search_path]
+    folders = [os.fspath(p) for p in object_search_path]
+    if path is not None:
+        folders.append(str(path.parent))
+    options = Options(
+        targets=(targets,) if isinstance(targets, str) else None if targets is None else tuple(targets),
+        cpu=(cpu,) if isinstance(cpu, str) else tuple(cpu or ()),
+        cpu_features=cpu_features,
+        object_search_path=tuple(folders),
+        dump=None if dump is None else dump_into(Path(dump)),
+    )
+    return options, module
+
+
+def dump_into(folder: Path) -> Dump:
+    """Writes intermediates as files of `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def write(name: str, content: bytes | str) -> None:
+        data = content.encode() if isinstance(content, str) else content
+        (folder / name).write_bytes(data)
+
+    return write
+
+
+class Pipeline:
+    """One compilation. Each phase rewrites `module` in place."""
+
+    def __init__(self, module: ModuleOp, options: Options) -> None:
+        self.module, self.options = module, options
+        self.done = ""
+
+    def run_to(self, phase: str) -> None:
+        """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
+        for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
+            if name == "dispatches":
+                form_dispatches(self.module)
+            elif name == "executables":
+                self._expand()
+            self.done = name
+            if self.options.dump and name != "program":
+                self.options.dump(f"module.{name}.mlir", ir.print_module(self.module))
+
+    def _expand(self) -> None:
+        options = self.options
+        targets = select_targets(self.module, options.targets, options.cpu, options.cpu_features)
+        expand_executables(
+            self.module, Selection(targets, options.targets is not None, options.cpu, options.cpu_features)
+        )
+
+    def text_after(self, phase: str) -> str:
+        """The module, or the host program, as text."""
+        self.run_to(phase)
+        if phase != "program":
+            return ir.print_module(self.module)
+        program, _ = schedule(self.module)
+        return disassemble(program.encode())
+
+    def artifact(self) -> Artifact:
+        from pydispatch.formats import artifact as formats
+
+        self.run_to("executables")
+        program, constants = schedule(self.module)
+        executables = []
+        for op in self.module.body.block.ops:
+            if isinstance(op, hal.ExecutableOp):
+                executables.append(self._executable(op))
+        data = program.encode()
+        self.done = "program"
+        if self.options.dump:
+            self.options.dump("program.txt", disassemble(data))
+        return formats.Artifact.build(
+            functions=[(f.name, f.signature) for f in program.functions if f.public],
+            program=data,
+            executables=executables,
+            constants=list(constants.arrays.values()),
+            producers=producers(),
+        )
+
+    def _executable(self, op: hal.ExecutableOp) -> object:
+        from pydispatch.formats import artifact as formats
+
+        variants = []
+        exports: list[str] = []
+        for variant_op in variants_of(op):
+            variant = build_variant(op, variant_op, self.options.object_search_path)
+            binary = self._emit(variant)
+            exports = [e.name for e in variant.exports]
+            variants.append(
+                formats.Variant(
+                    variant.name, variant.target.format, binary.data, binary.suffix.lstrip("."), binary.requires,
+                    binary.alignment, binary.imports,
+                )
+            )  # fmt: skip
+        return formats.Executable(op.sym_name.data, exports, variants)
+
+    def _emit(self, variant: Variant) -> Binary:
+        """One variant through its target."""
+        module = importlib.import_module(f"pydispatch.compiler.targets.{BACKENDS[variant.target.backend]}")
+        dump = self.options.dump
+        prefix = f"{variant.executable}_{variant.name}"
+        binary: Binary = module.compile_variant(
+            variant, dump=None if dump is None else lambda name, content: dump(f"{prefix}.{name.lstrip('.')}", content)
+        )
+        return binary
+
+
+def producers() -> dict[str, str]:
+    """The tools whose versions decide the bytes of an artifact."""
+    import llvmlite
+    import xdsl
+    from llvmlite import binding
+
+    return {
+        "llvm": ".".join(str(n) for n in binding.llvm_version_info),
+        "llvmlite": llvmlite.__version__,
+        "xdsl": xdsl.__version__,
+    }

@@ -1,0 +1,1 @@
+"""Host functions → the host program of an artifact."""

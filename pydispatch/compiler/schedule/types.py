@@ -1,0 +1,48 @@
+"""Element types of tensors and scalars as the words of a host program."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    Signedness,
+)
+from xdsl.ir import Attribute
+
+from pydispatch.errors import CompileError, Location
+from pydispatch.formats.program import Numerical, dtype_word
+
+FLOATS = {
+    Float16Type: dtype_word(Numerical.FLOAT, 16),
+    Float32Type: dtype_word(Numerical.FLOAT, 32),
+    Float64Type: dtype_word(Numerical.FLOAT, 64),
+    BFloat16Type: dtype_word(Numerical.BFLOAT, 16),
+}
+
+SIGNS = {
+    Signedness.SIGNLESS: Numerical.INTEGER,
+    Signedness.SIGNED: Numerical.SIGNED,
+    Signedness.UNSIGNED: Numerical.UNSIGNED,
+}
+
+
+def dtype_of(type: Attribute, location: Location | None = None) -> int:
+    """The dtype word of an element type; CompileError for one that buffers cannot hold."""
+    if isinstance(type, IndexType):
+        return dtype_word(Numerical.INTEGER, 64)
+    if isinstance(type, IntegerType):
+        bits = type.width.data
+        if bits == 1:
+            return dtype_word(Numerical.BOOLEAN, 8)
+        if bits in (8, 16, 32, 64):
+            return dtype_word(SIGNS[type.signedness.data], bits)
+    word = next((w for cls, w in FLOATS.items() if isinstance(type, cls)), None)
+    if word is None:
+        raise CompileError(
+            f"tensors of {type} are not supported", location, "supported: i1 i8 i16 i32 i64 index f16 bf16 f32 f64"
+        )
+    return word

@@ -1,0 +1,149 @@
+"""`hal.executable.variant` → `kernel.Variant`, with its objects read from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
+from pydispatch.compiler.select import config_string
+from pydispatch.errors import CompileError
+from pydispatch.ir import hal
+from pydispatch.ir.location import location_of
+
+
+def exports_of(variant: hal.ExecutableVariantOp) -> list[hal.ExecutableExportOp]:
+    return [op for op in variant.body.block.ops if isinstance(op, hal.ExecutableExportOp)]
+
+
+def variants_of(executable: hal.ExecutableOp) -> list[hal.ExecutableVariantOp]:
+    return [op for op in executable.body.block.ops if isinstance(op, hal.ExecutableVariantOp)]
+
+
+def layout_of(export: hal.ExecutableExportOp) -> Layout:
+    """The layout that an export declares."""
+    bindings = (
+        Binding(any(flag.data == "ReadOnly" for flag in binding.flags.data)) for binding in export.layout.bindings.data
+    )
+    return Layout(export.layout.constants.data, tuple(bindings))
+
+
+def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
+    """Export name → ordinal. CompileError when two exports share one or they are not dense."""
+    exports = exports_of(variant)
+    given = [e.ordinal.value.data if e.ordinal is not None else i for i, e in enumerate(exports)]
+    for position, (export, ordinal) in enumerate(zip(exports, given, strict=True)):
+        if given.index(ordinal) != position:
+            raise CompileError(
+                f"ordinal {ordinal} is used twice in variant '@{variant.sym_name.data}'", location_of(export)
+            )
+        if not 0 <= ordinal < len(exports):
+            raise CompileError(
+                f"ordinal {ordinal} of export '@{export.sym_name.data}' leaves a gap",
+                location_of(export),
+                f"the {len(exports)} exports of a variant are numbered 0 to {len(exports) - 1}",
+            )
+    return {e.sym_name.data: o for e, o in zip(exports, given, strict=True)}
+
+
+def build_variant(
+    executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, search_path: Sequence[str | Path]
+) -> Variant:
+    """Everything that a target needs to emit one variant. CompileError for an object that cannot be found."""
+    ordinals = ordinals_of(op)
+    exports = [
+        Export(
+            name=e.sym_name.data,
+            ordinal=ordinals[e.sym_name.data],
+            layout=layout_of(e),
+            workgroup_size=workgroup_size(e),
+            local_memory=e.workgroup_local_memory.value.data if e.workgroup_local_memory is not None else 0,
+            location=location_of(e),
+        )
+        for e in exports_of(op)
+    ]
+    modules = [m for m in op.body.block.ops if isinstance(m, ModuleOp)]
+    objects = op.objects.data if op.objects is not None else ()
+    return Variant(
+        executable=executable.sym_name.data,
+        name=op.sym_name.data,
+        target=target_of(op.target),
+        exports=tuple(sorted(exports, key=lambda e: e.ordinal)),
+        module=modules[0] if modules else None,
+        objects=tuple(load_object(cast(hal.ExecutableObjectAttr, o), op, search_path) for o in objects),
+        constants=tuple(k for block in constant_blocks(op) for k in (key.data for key in block.keys.data)),
+        location=location_of(op),
+    )
+
+
+def constant_blocks(op: hal.ExecutableVariantOp) -> list[hal.ExecutableConstantBlockOp]:
+    return [b for b in op.body.block.ops if isinstance(b, hal.ExecutableConstantBlockOp)]
+
+
+def target_of(attribute: hal.ExecutableTargetAttr) -> Target:
+    """A target attribute as data; entries that are not strings or integers are left out."""
+    config: list[tuple[str, object]] = []
+    for key, value in attribute.configuration.data.items():
+        if isinstance(value, StringAttr):
+            config.append((key, value.data))
+        elif isinstance(value, IntegerAttr):
+            config.append((key, cast("IntegerAttr[Any]", value).value.data))
+    features = tuple(f for f in config_string(attribute, "cpu_features").split(",") if f)
+    cpu = config_string(attribute, "cpu", "generic")
+    return Target(attribute.backend.data, attribute.format.data, cpu, features, tuple(config))
+
+
+def workgroup_size(export: hal.ExecutableExportOp) -> tuple[int, int, int]:
+    """The declared size, (0, 0, 0) when there is none."""
+    if export.workgroup_size is None:
+        return (0, 0, 0)
+    values = [cast("IntegerAttr[Any]", v).value.data for v in export.workgroup_size.data]
+    if len(values) != 3 or any(v < 0 for v in values):
+        raise CompileError(f"workgroup_size {values} is not three sizes", location_of(export))
+    return (values[0], values[1], values[2])
+
+
+def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, search_path: Sequence[str | Path]) -> ObjectFile:
+    """The bytes of an object: in place, or from a file relative to the working directory or a search path."""
+    name = attribute.path or "inline.o"
+    if attribute.data is not None:
+        return ObjectFile(name, inline_bytes(attribute.data, op), location_of(op))
+    tried = [Path(name)] if Path(name).is_absolute() else [Path(name), *(Path(root) / name for root in search_path)]
+    for path in tried:
+        if path.is_file():
+            return ObjectFile(str(path), path.read_bytes(), location_of(op))
+    raise CompileError(
+        f"object file '{name}' was not found",
+        location_of(op),
+        f"looked at {', '.join(str(p) for p in tried)}; name its folder with --iree-hal-executable-object-search-path= "
+        "or object_search_path=[...]",
+    )
+
+
+def inline_bytes(data: Attribute, op: Operation) -> bytes:
+    """The bytes of an inline `data` entry."""
+    if isinstance(data, StringAttr):
+        return data.data.encode("latin-1", "surrogateescape")
+    if isinstance(data, BytesAttr):
+        return bytes(data.data)
+    if isinstance(data, DenseIntOrFPElementsAttr):
+        values = data.get_values()
+        if data.is_splat():
+            values = [values[0]] * len(data)
+        return bytes(int(v) & 0xFF for v in values)
+    if isinstance(data, ArrayAttr):
+        return bytes(cast("IntegerAttr[Any]", v).value.data & 0xFF for v in data.data)
+    raise CompileError(
+        f"cannot read object data given as {data.name}", location_of(op), "write dense<...> : vector<Nxi8>"
+    )

@@ -1,0 +1,28 @@
+"""How a scalar operand of a dispatch travels: as 32-bit words of the layout's constants, low word first."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
+from xdsl.ir import Attribute
+
+from pydispatch.errors import CompileError, Location
+
+
+def bit_width(type: Attribute) -> int | None:
+    """Bits of a scalar type (`index` is 64), None for anything else."""
+    if isinstance(type, IndexType):
+        return 64
+    if isinstance(type, IntegerType):
+        return type.width.data
+    bits = getattr(type, "bitwidth", None)
+    return bits if isinstance(bits, int) and not isinstance(type, TensorType) else None
+
+
+def words_of(type: Attribute, location: Location | None = None) -> int:
+    """1 or 2. CompileError for a type that is no scalar of up to 64 bits."""
+    bits = bit_width(type)
+    if bits is None or not 0 < bits <= 64:
+        raise CompileError(
+            f"{type} cannot be an operand of a dispatch", location, "use a scalar of up to 64 bits or a tensor"
+        )
+    return 2 if bits > 32 else 1
