@@ -10,16 +10,16 @@ from xdsl.ir import Dialect
 
 # Dialect, then the module and object that define it.
 _OURS = {
+    "arith": "arith:Arith",
     "flow": "flow:Flow",
     "hal": "hal:Hal",
     "iree_codegen": "codegen:Codegen",
+    "math": "math:Math",
     "stream": "stream:Stream",
     "util": "util:Util",
 }
 _LIBRARY = {
     "affine": "affine:Affine",
-    "arith": "arith:Arith",
-    "math": "math:Math",
     "builtin": "builtin:Builtin",
     "bufferization": "bufferization:Bufferization",
     "cf": "cf:Cf",

@@ -16,7 +16,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from pydispatch.ir.syntax import EMPTY_DICT
+from pydispatch.ir.syntax import EMPTY_DICT, parse_attr_of
 
 BINDING_TYPES = ("uniform_buffer", "storage_buffer")
 BINDING_FLAGS = ("None", "ReadOnly", "Indirect")
@@ -363,10 +363,7 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
         objects: list[Attribute] = []
 
         def entry() -> None:
-            start = p.pos
-            target = p.parse_attribute()
-            if not isinstance(target, ExecutableTargetAttr):
-                p.raise_error("the key of an entry is a #hal.executable.target", start, p.pos)
+            target = parse_attr_of(p, ExecutableTargetAttr)
             p.parse_punctuation("=", " after the target of objects")
             targets.append(target)
             objects.append(parse_object_list(p))

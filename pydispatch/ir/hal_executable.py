@@ -138,10 +138,10 @@ class ExecutableSourceOp(IRDLOperation):
         if p.parse_optional_punctuation(",") is not None:
             p.parse_keyword("objects")
             p.parse_punctuation("=")
-            properties["objects"] = p.parse_attribute()
+            properties["objects"] = syntax.parse_attr_of(p, ExecutableObjectsAttr)
         elif p.parse_optional_keyword("objects") is not None:
             with p.in_parens():
-                properties["objects"] = p.parse_attribute()
+                properties["objects"] = syntax.parse_attr_of(p, ExecutableObjectsAttr)
         attributes = syntax.parse_attributes(p)
         for key in ("objects", "hal.executable.objects"):
             if key in attributes:
@@ -227,13 +227,11 @@ class ExecutableVariantOp(IRDLOperation):
 
 
 def _parse_clause(p: Parser, clause: str) -> Attribute:
-    start = p.pos
     if clause == "objects":
         return parse_object_list(p)
-    value = p.parse_attribute()
-    if clause == "target" and not isinstance(value, ExecutableTargetAttr):
-        p.raise_error("expected a #hal.executable.target", start, p.pos)
-    return value
+    if clause == "target":
+        return syntax.parse_attr_of(p, ExecutableTargetAttr)
+    return p.parse_attribute()
 
 
 _EXPORT_PROPERTIES = ("ordinal", "layout", "workgroup_size", "subgroup_size", "workgroup_local_memory",
@@ -413,11 +411,7 @@ def parse_host_region(p: Parser, results: Sequence[Attribute]) -> Region:
 
 
 def parse_layout(p: Parser) -> PipelineLayoutAttr:
-    start = p.pos
-    layout = p.parse_attribute()
-    if not isinstance(layout, PipelineLayoutAttr):
-        p.raise_error("expected a #hal.pipeline.layout", start, p.pos)
-    return layout
+    return syntax.parse_attr_of(p, PipelineLayoutAttr)
 
 
 @irdl_op_definition

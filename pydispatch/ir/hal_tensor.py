@@ -298,10 +298,7 @@ def _parse_extern_objects(p: Parser) -> dict[str, Attribute | None]:
     objects: list[Attribute] = []
 
     def entry() -> None:
-        start = p.pos
-        target = p.parse_attribute()
-        if not isinstance(target, ExecutableTargetAttr):
-            p.raise_error("the key of an entry is a #hal.executable.target", start, p.pos)
+        target = syntax.parse_attr_of(p, ExecutableTargetAttr)
         ordinal = IntegerAttr(0, IndexType())
         if p.parse_optional_keyword("if") is not None:
             p.raise_error("conditions on the objects of an external dispatch are not supported: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -17,12 +17,12 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, Region, SSAValue
+from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.utils.lexer import Span
 
 DYNAMIC = DYNAMIC_INDEX
+AttrT = TypeVar("AttrT", bound=ParametrizedAttribute)
 
 
 def dynamic_dims(type: Attribute) -> int:
@@ -153,6 +153,18 @@ def parse_types(p: Parser) -> list[Attribute]:
     return [p.parse_type()]
 
 
+def parse_attr_of(p: AttrParser, kind: type[AttrT]) -> AttrT:
+    """An attribute of a kind that the place fixes, so that it may be printed without its name: `<...>`."""
+    start = p.pos
+    if p._current_token.text == "<":
+        parameters = kind.parse_parameters(p)
+        return kind(*parameters)
+    attr = p.parse_attribute()
+    if not isinstance(attr, kind):
+        p.raise_error(f"expected a #{kind.name}", start, p.pos)
+    return attr
+
+
 def parse_attributes(p: Parser) -> dict[str, Attribute]:
     """`attributes {...}`, or nothing."""
     if p.parse_optional_keyword("attributes") is None:
@@ -175,10 +187,6 @@ def take_inherent(
     for name in names:
         if name in attributes:
             properties[name] = attributes.pop(name)
-
-
-def error_at(p: Parser, message: str, span: Span) -> None:
-    p.raise_error(message, span.start, span.end)
 
 
 # --- printing ---
