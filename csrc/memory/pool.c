@@ -1,0 +1,281 @@
+// Small blocks come from the C library and are kept in one stack per size class; large ones are mapped, kept in the
+// order of their release, and found by best fit. In front of each block lies a header of one cache line, so that the
+// block itself keeps its alignment and finds its way home.
+//
+// Each lock is held for a few instructions (a scan of the free large blocks at most) and never across a system call, so
+// the locks spin. A mutex would cost the same uncontended; the spin saves its second atomic operation on release.
+#include "pydispatch/pool.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "platform/pages.h"
+#include "platform/cpu_inline.h"
+
+enum {
+  kHeader = 64,
+  kClassCount = 52,  // 64, 128, 192, then four per power of two up to 1 MiB
+  kLarge = kClassCount,
+  kSpins = 64,
+};
+#define LARGEST_SMALL ((size_t)1 << 20)
+// Huge pages from this size on, where at most every eighth byte of a block is rounding.
+#define HUGE_FROM ((size_t)4 << 20)
+
+typedef struct header_s {
+  struct header_s* next;  // while free
+  struct header_s* prev;  // large and free
+  void* memory;           // small: what malloc returned
+  size_t size;            // usable bytes
+  uint32_t class;
+} header_t;
+_Static_assert(sizeof(header_t) <= kHeader && kHeader <= PYD_PAGES_FRONT, "the header lies in front of the block");
+
+typedef struct stack_s {
+  _Alignas(64) atomic_bool lock;
+  header_t* top;
+  uint64_t live;  // blocks
+} class_t;
+
+struct pyd_pool_s {
+  class_t classes[kClassCount];
+  // Large blocks; newest first.
+  _Alignas(64) atomic_bool large_lock;
+  header_t *newest, *oldest;
+  uint64_t large_live;
+  _Alignas(64) _Atomic uint64_t free_bytes;
+  _Atomic uint64_t total_bytes;  // live and free
+  _Atomic uint64_t peak_bytes;
+  uint64_t retain_bytes;
+  void* memory;
+};
+
+static void lock(atomic_bool* flag) {
+  for (uint32_t spins = 0; atomic_exchange_explicit(flag, true, memory_order_acquire); ++spins) {
+    // Whoever holds it may have lost its CPU: waiting longer than that takes is pointless.
+    while (atomic_load_explicit(flag, memory_order_relaxed)) {
+      if (++spins < kSpins) {
+        pyd_cpu_relax();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+}
+static void unlock(atomic_bool* flag) { atomic_store_explicit(flag, false, memory_order_release); }
+
+static uint32_t class_of(size_t size) {
+  if (size <= 192) return size ? (uint32_t)((size - 1) / 64) : 0;
+  uint32_t power = 63u - (uint32_t)__builtin_clzll(size - 1);
+  return (power - 7) * 4 + (uint32_t)((size - 1) >> (power - 2) & 3);
+}
+static size_t class_size(uint32_t class) {
+  return class < 3 ? 64 * ((size_t)class + 1) : (size_t)(5 + class % 4) << (5 + class / 4);
+}
+
+static header_t* header_of(void* block) { return (header_t*)((uint8_t*)block - kHeader); }
+static void* block_of(header_t* header) { return (uint8_t*)header + kHeader; }
+
+static void count_new(pyd_pool_t* pool, size_t size) {
+  uint64_t total = atomic_fetch_add_explicit(&pool->total_bytes, size, memory_order_relaxed) + size;
+  uint64_t peak = atomic_load_explicit(&pool->peak_bytes, memory_order_relaxed);
+  while (peak < total && !atomic_compare_exchange_weak_explicit(&pool->peak_bytes, &peak, total, memory_order_relaxed,
+                                                                memory_order_relaxed)) {
+  }
+}
+
+// Gives a block that nobody can find any more back to the system.
+static void discard(pyd_pool_t* pool, header_t* header) {
+  atomic_fetch_sub_explicit(&pool->total_bytes, header->size, memory_order_relaxed);
+  if (header->class == kLarge) {
+    pyd_pages_unmap(block_of(header), header->size);
+  } else {
+    free(header->memory);
+  }
+}
+
+static void unlink_large(pyd_pool_t* pool, header_t* header) {
+  *(header->prev ? &header->prev->next : &pool->newest) = header->next;
+  *(header->next ? &header->next->prev : &pool->oldest) = header->prev;
+}
+
+static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_block) {
+  class_t* stack = &pool->classes[class];
+  lock(&stack->lock);
+  header_t* header = stack->top;
+  if (header) stack->top = header->next;
+  ++stack->live;
+  unlock(&stack->lock);
+  size_t size = class_size(class);
+  if (header) {
+    atomic_fetch_sub_explicit(&pool->free_bytes, size, memory_order_relaxed);
+    *out_block = block_of(header);
+    return PYD_STATUS_OK;
+  }
+  void* memory = malloc(size + kHeader + PYD_POOL_ALIGNMENT);
+  if (!memory) {
+    lock(&stack->lock);
+    --stack->live;
+    unlock(&stack->lock);
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
+  }
+  uintptr_t start = ((uintptr_t)memory + kHeader + PYD_POOL_ALIGNMENT - 1) & ~(uintptr_t)(PYD_POOL_ALIGNMENT - 1);
+  header = header_of((void*)start);
+  *header = (header_t){.memory = memory, .size = size, .class = class};
+  count_new(pool, size);
+  *out_block = (void*)start;
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_block) {
+  if (size > SIZE_MAX / 2) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
+  size = (size + PYD_PAGES_UNIT - 1) & ~(PYD_PAGES_UNIT - 1);
+  lock(&pool->large_lock);
+  header_t* best = NULL;
+  for (header_t* header = pool->newest; header; header = header->next) {
+    if (header->size < size || header->size - size > size / 4 || (best && best->size <= header->size)) continue;
+    best = header;
+    if (best->size == size) break;
+  }
+  if (best) unlink_large(pool, best);
+  ++pool->large_live;
+  unlock(&pool->large_lock);
+  if (best) {
+    atomic_fetch_sub_explicit(&pool->free_bytes, best->size, memory_order_relaxed);
+    *out_block = block_of(best);
+    return PYD_STATUS_OK;
+  }
+  pyd_status_t status = pyd_pages_map(size, size >= HUGE_FROM, out_block);
+  if (!pyd_ok(status)) {  // the free blocks that did not fit may be what is missing
+    pyd_status_free(status);
+    pyd_pool_trim(pool);
+    status = pyd_pages_map(size, size >= HUGE_FROM, out_block);
+  }
+  if (!pyd_ok(status)) {
+    lock(&pool->large_lock);
+    --pool->large_live;
+    unlock(&pool->large_lock);
+    return status;
+  }
+  *header_of(*out_block) = (header_t){.size = size, .class = kLarge};
+  count_new(pool, size);
+  return PYD_STATUS_OK;
+}
+
+// Discards the large block that has been free for the longest time. False when there is none.
+static bool evict_oldest(pyd_pool_t* pool) {
+  lock(&pool->large_lock);
+  header_t* header = pool->oldest;
+  if (header) unlink_large(pool, header);
+  unlock(&pool->large_lock);
+  if (!header) return false;
+  atomic_fetch_sub_explicit(&pool->free_bytes, header->size, memory_order_relaxed);
+  discard(pool, header);
+  return true;
+}
+
+static void release_small(pyd_pool_t* pool, header_t* header) {
+  size_t size = header->size;
+  uint64_t kept = atomic_fetch_add_explicit(&pool->free_bytes, size, memory_order_relaxed) + size;
+  class_t* stack = &pool->classes[header->class];
+  bool keeps = true;
+  while (keeps && kept > pool->retain_bytes) {
+    keeps = evict_oldest(pool);
+    kept = atomic_load_explicit(&pool->free_bytes, memory_order_relaxed);
+  }
+  lock(&stack->lock);
+  --stack->live;
+  if (keeps) {
+    header->next = stack->top;
+    stack->top = header;
+  }
+  unlock(&stack->lock);
+  if (keeps) return;
+  atomic_fetch_sub_explicit(&pool->free_bytes, size, memory_order_relaxed);
+  discard(pool, header);
+}
+
+static void release_large(pyd_pool_t* pool, header_t* header) {
+  uint64_t kept = atomic_fetch_add_explicit(&pool->free_bytes, header->size, memory_order_relaxed) + header->size;
+  lock(&pool->large_lock);
+  --pool->large_live;
+  header->prev = NULL;
+  header->next = pool->newest;
+  *(pool->newest ? &pool->newest->prev : &pool->oldest) = header;
+  pool->newest = header;
+  unlock(&pool->large_lock);
+  while (kept > pool->retain_bytes && evict_oldest(pool)) {
+    kept = atomic_load_explicit(&pool->free_bytes, memory_order_relaxed);
+  }
+}
+
+pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool) {
+  *out_pool = NULL;
+  void* memory = calloc(1, sizeof(pyd_pool_t) + 64);
+  if (!memory) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer pool");
+  pyd_pool_t* pool = (pyd_pool_t*)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
+  pool->memory = memory;
+  pool->retain_bytes = retain_bytes;
+  *out_pool = pool;
+  return PYD_STATUS_OK;
+}
+
+void pyd_pool_destroy(pyd_pool_t* pool) {
+  if (!pool) return;
+  pyd_pool_trim(pool);
+  free(pool->memory);
+}
+
+pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block) {
+  if (size <= LARGEST_SMALL) return acquire_small(pool, class_of(size), out_block);
+  return acquire_large(pool, size, out_block);
+}
+
+void pyd_pool_release(pyd_pool_t* pool, void* block) {
+  if (!block) return;
+  header_t* header = header_of(block);
+  if (header->class == kLarge) {
+    release_large(pool, header);
+  } else {
+    release_small(pool, header);
+  }
+}
+
+void pyd_pool_trim(pyd_pool_t* pool) {
+  while (evict_oldest(pool)) {
+  }
+  for (uint32_t i = 0; i < kClassCount; ++i) {
+    lock(&pool->classes[i].lock);
+    header_t* header = pool->classes[i].top;
+    pool->classes[i].top = NULL;
+    unlock(&pool->classes[i].lock);
+    while (header) {
+      header_t* next = header->next;
+      atomic_fetch_sub_explicit(&pool->free_bytes, header->size, memory_order_relaxed);
+      discard(pool, header);
+      header = next;
+    }
+  }
+}
+
+void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats) {
+  uint64_t blocks = 0;
+  for (uint32_t i = 0; i < kClassCount; ++i) {
+    lock(&pool->classes[i].lock);
+    blocks += pool->classes[i].live;
+    unlock(&pool->classes[i].lock);
+  }
+  lock(&pool->large_lock);
+  blocks += pool->large_live;
+  unlock(&pool->large_lock);
+  // Two loads: while others work, a block in flight may be counted on either side.
+  uint64_t total = atomic_load_explicit(&pool->total_bytes, memory_order_relaxed);
+  uint64_t kept = atomic_load_explicit(&pool->free_bytes, memory_order_relaxed);
+  *out_stats = (pyd_pool_stats_t){
+      .live_bytes = total > kept ? total - kept : 0,
+      .free_bytes = kept,
+      .peak_bytes = atomic_load_explicit(&pool->peak_bytes, memory_order_relaxed),
+      .live_blocks = blocks,
+  };
+}

@@ -1,0 +1,27 @@
+// Any other system: the C library, with the address it returned kept in the front.
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/pages.h"
+
+// Where the front keeps it: its first bytes belong to the owner of the memory.
+enum { kFront = 2 * PYD_PAGES_FRONT };
+
+pyd_status_t pyd_pages_map(size_t size, bool is_huge, void** out_memory) {
+  (void)is_huge;
+  *out_memory = NULL;
+  const size_t slack = PYD_PAGES_UNIT + kFront;
+  uint8_t* block = size <= SIZE_MAX - slack ? calloc(1, size + slack) : NULL;
+  if (!block) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "the system has no %zu bytes of memory left", size);
+  uintptr_t start = ((uintptr_t)block + kFront + PYD_PAGES_UNIT - 1) & ~(uintptr_t)(PYD_PAGES_UNIT - 1);
+  memcpy((uint8_t*)start - kFront, &block, sizeof(block));
+  *out_memory = (void*)start;
+  return PYD_STATUS_OK;
+}
+
+void pyd_pages_unmap(void* memory, size_t size) {
+  (void)size;
+  void* block;
+  memcpy(&block, (uint8_t*)memory - kFront, sizeof(block));
+  free(block);
+}

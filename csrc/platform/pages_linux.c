@@ -1,0 +1,38 @@
+// Linux: an anonymous mapping, trimmed to the alignment. The front lies in a page of its own, so that the memory itself
+// starts with a huge page; that page costs one fault.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "platform/pages.h"
+
+static size_t front_size(void) {
+  long page = sysconf(_SC_PAGESIZE);
+  return page > 0 ? (size_t)page : 65536;
+}
+
+pyd_status_t pyd_pages_map(size_t size, bool is_huge, void** out_memory) {
+  *out_memory = NULL;
+  const size_t front = front_size(), slack = PYD_PAGES_UNIT + front;
+  uint8_t* mapping = MAP_FAILED;
+  if (size <= SIZE_MAX - slack) {
+    mapping = mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  if (mapping == MAP_FAILED) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "the system has no %zu bytes of memory left", size);
+  }
+  uintptr_t start = ((uintptr_t)mapping + front + PYD_PAGES_UNIT - 1) & ~(uintptr_t)(PYD_PAGES_UNIT - 1);
+  uint8_t* memory = (uint8_t*)start;
+  uint8_t* end = mapping + size + slack;
+  if (memory - front > mapping) munmap(mapping, (size_t)(memory - front - mapping));
+  if (end > memory + size) munmap(memory + size, (size_t)(end - memory - size));
+#ifdef MADV_HUGEPAGE
+  if (is_huge) madvise(memory, size, MADV_HUGEPAGE);  // a wish: small pages do as well
+#endif
+  *out_memory = memory;
+  return PYD_STATUS_OK;
+}
+
+void pyd_pages_unmap(void* memory, size_t size) {
+  size_t front = front_size();
+  munmap((uint8_t*)memory - front, size + front);
+}

@@ -1,0 +1,171 @@
+// Making a call and filling it: everything that does not change from run to run is written here, once.
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/call.h"
+
+_Static_assert(sizeof(pyd_call_command_t) == 128, "two cache lines");
+
+enum { kCacheLine = 64 };
+
+static void* carve(uint8_t* base, size_t* at, size_t count, size_t size) {
+  size_t start = (*at + kCacheLine - 1) & ~(size_t)(kCacheLine - 1);
+  *at = start + count * size;
+  return base ? base + start : NULL;
+}
+
+// The arrays of a call behind |base|, which is aligned to a cache line; measures when it is NULL.
+static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
+  const pyd_function_t* fn = plan->fn;
+  size_t at = sizeof(*call);
+  call->commands = carve(base, &at, plan->command_count, sizeof(*call->commands));
+  call->pointers = carve(base, &at, plan->slot_count, sizeof(*call->pointers));
+  call->lengths = carve(base, &at, plan->slot_count, sizeof(*call->lengths));
+  call->constants = carve(base, &at, plan->constant_count, sizeof(*call->constants));
+  call->regs = carve(base, &at, fn->late_count ? fn->reg_count : 0, sizeof(*call->regs));
+  call->scalars = carve(base, &at, fn->scalar_count, sizeof(*call->scalars));
+  call->is_bound = carve(base, &at, fn->buffer_count, sizeof(*call->is_bound));
+  call->scratch = carve(base, &at, call->workers, plan->local_bytes);
+  call->arena = carve(base, &at, call->is_arena_kept ? plan->arena_bytes : 0, 1);
+  return at;
+}
+
+static uint8_t to_u8(uint32_t value) { return (uint8_t)(value < UINT8_MAX ? value : UINT8_MAX); }
+
+static void fill_dispatch(pyd_call_t* call, pyd_call_command_t* out, const pyd_plan_command_t* command) {
+  const pyd_program_t* program = call->plan->program;
+  const pyd_export_t* export = &program->exports[command->export];
+  const pyd_library_export_attrs_t* attrs = export->attrs;
+  out->function = export->function;
+  out->environment = program->links[export->executable].environment;
+  // A size left open by the library is one: what a kernel that asks for it can work with.
+  out->state = (pyd_dispatch_state_t){
+      .workgroup_size_x = attrs->workgroup_size_x ? attrs->workgroup_size_x : 1,
+      .workgroup_size_y = attrs->workgroup_size_y ? attrs->workgroup_size_y : 1,
+      .workgroup_size_z = attrs->workgroup_size_z ? attrs->workgroup_size_z : 1,
+      .constant_count = (uint16_t)command->constant_count,
+      .workgroup_count_x = command->grid[0],
+      .workgroup_count_y = command->grid[1],
+      .workgroup_count_z = (uint16_t)command->grid[2],
+      .max_concurrency = to_u8(call->workers),
+      .binding_count = (uint8_t)command->slot_count,
+      .constants = call->constants + command->first_constant,
+      .binding_ptrs = call->pointers + command->first_slot,
+      .binding_lengths = call->lengths + command->first_slot,
+  };
+  out->workgroup = (pyd_workgroup_state_t){
+      .local_memory = command->local_bytes ? call->scratch : NULL,
+      .local_memory_size = command->local_bytes,
+  };
+}
+
+static pyd_status_t bind_constants(pyd_call_t* call) {
+  const pyd_function_t* fn = call->plan->fn;
+  for (uint32_t i = 0; i < fn->buffer_count; ++i) {
+    if (fn->buffers[i].kind != PYD_BUFFER_CONSTANT) continue;
+    const uint8_t* data = call->plan->program->constant_links[fn->buffers[i].index].data;
+    if ((uintptr_t)data % call->plan->buffer_alignment[i] && call->plan->buffer_bytes[i]) {
+      pyd_string_t member = call->plan->program->constants[fn->buffers[i].index].member;
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u ('%.*s') at address %p is not aligned to %u bytes, as "
+                             "the executables that read it need", fn->buffers[i].index, (int)member.length, member.data,
+                             (const void*)data, call->plan->buffer_alignment[i]);
+    }
+    pyd_call_patch(call, i, data);
+  }
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool_t* pool, pyd_call_t** out_call) {
+  *out_call = NULL;
+  const pyd_function_t* fn = plan->fn;
+  pyd_call_t head = {
+      .plan = plan,
+      .sched = sched,
+      .pool = pool,
+      .workers = sched ? pyd_sched_workers(sched) : 1,
+      .is_late_stale = false,
+      .is_arena_kept = plan->arena_bytes <= PYD_ARENA_KEPT_BYTES || !pool,
+  };
+  size_t size = 0;
+  uint64_t fixed = (uint64_t)plan->local_bytes * head.workers;
+  bool fits = fixed < SIZE_MAX / 4 && (!head.is_arena_kept || plan->arena_bytes < SIZE_MAX / 4);
+  if (fits) size = lay_out(&head, plan, NULL);
+  uint8_t* memory = fits ? malloc(size + kCacheLine) : NULL;
+  if (!memory) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of function '%.*s': %llu bytes of local memory, "
+                           "%llu of transients", (int)fn->info.name.length, fn->info.name.data, (unsigned long long)fixed,
+                           (unsigned long long)plan->arena_bytes);
+  }
+  uint8_t* base = (uint8_t*)(((uintptr_t)memory + kCacheLine - 1) & ~(uintptr_t)(kCacheLine - 1));
+  pyd_call_t* call = (pyd_call_t*)base;
+  *call = head;
+  call->memory = memory;
+  lay_out(call, plan, base);
+  memset(call + 1, 0, (size_t)(call->scratch - (uint8_t*)(call + 1)));  // local memory and the arena come as they are
+  if (plan->constant_count) memcpy(call->constants, plan->constants, plan->constant_count * sizeof(*plan->constants));
+  if (fn->scalar_count) memcpy(call->scalars, plan->scalars, fn->scalar_count * sizeof(*plan->scalars));
+  if (fn->late_count) {
+    memcpy(call->regs, plan->regs, fn->reg_count * sizeof(*plan->regs));
+  } else {
+    call->regs = plan->regs;
+  }
+  for (uint32_t i = 0; i < plan->slot_count; ++i) call->lengths[i] = plan->slots[i].length;
+  for (uint32_t i = 0; i < plan->command_count; ++i) {
+    call->commands[i].plan = &plan->commands[i];
+    call->commands[i].pattern = plan->commands[i].pattern;
+    if (plan->commands[i].kind == PYD_COMMAND_DISPATCH) fill_dispatch(call, &call->commands[i], &plan->commands[i]);
+  }
+  for (uint32_t i = 0; i < fn->buffer_count; ++i) {
+    call->unbound += fn->buffers[i].kind == PYD_BUFFER_ARGUMENT || fn->buffers[i].kind == PYD_BUFFER_RESULT;
+  }
+  pyd_status_t status = bind_constants(call);
+  if (call->is_arena_kept) pyd_call_patch_arena(call, call->arena);
+  if (!pyd_ok(status)) {
+    pyd_call_free(call);
+    return status;
+  }
+  *out_call = call;
+  return PYD_STATUS_OK;
+}
+
+void pyd_call_free(pyd_call_t* call) {
+  if (call) free(call->memory);
+}
+
+void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena) {
+  const pyd_function_t* fn = call->plan->fn;
+  for (uint32_t i = 0; i < fn->buffer_count; ++i) {
+    if (fn->buffers[i].kind == PYD_BUFFER_TRANSIENT) pyd_call_patch(call, i, arena + call->plan->buffer_offset[i]);
+  }
+}
+
+static void bind(pyd_call_t* call, uint32_t buffer, const void* data) {
+  call->unbound -= !call->is_bound[buffer];
+  call->is_bound[buffer] = 1;
+  pyd_call_patch(call, buffer, data);
+}
+
+void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data) {
+  const pyd_function_t* fn = call->plan->fn;
+  if (arg >= fn->info.arg_count || fn->info.args[arg].kind != 0 || fn->args[arg].buffer == PYD_NONE) return;
+  bind(call, fn->args[arg].buffer, data);
+}
+
+void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data) {
+  const pyd_function_t* fn = call->plan->fn;
+  if (result >= fn->info.result_count || fn->info.results[result].kind != 0) return;
+  bind(call, fn->results[result].target, data);
+}
+
+void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars) {
+  const pyd_function_t* fn = call->plan->fn;
+  if (!fn->late_count) return;
+  memcpy(call->scalars, scalars, fn->scalar_count * sizeof(*scalars));
+  call->is_late_stale = true;
+}
+
+uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result) {
+  const pyd_function_t* fn = call->plan->fn;
+  if (result >= fn->info.result_count || fn->info.results[result].kind != 1) return 0;
+  return call->regs[fn->results[result].target];
+}

@@ -1,0 +1,48 @@
+// A call: the memory that kernels of one execution are handed. See program.h for who may use it.
+#ifndef PYD_PROGRAM_CALL_H_
+#define PYD_PROGRAM_CALL_H_
+
+#include "program/plan.h"
+
+// What running one command touches, in two cache lines.
+typedef struct pyd_call_command_s {
+  pyd_dispatch_state_t state;        // kernels want it 16-byte aligned
+  pyd_workgroup_state_t workgroup;   // of workgroup (0, 0, 0) on worker 0
+  pyd_dispatch_fn_t function;        // NULL for fills and copies
+  const pyd_environment_t* environment;
+  const pyd_plan_command_t* plan;
+  uint64_t pattern;
+  uint64_t padding[2];
+} pyd_call_command_t;
+
+struct pyd_call_s {
+  const pyd_plan_t* plan;
+  pyd_sched_t* sched;  // may be NULL: the caller runs everything
+  pyd_pool_t* pool;
+  uint32_t workers;
+  uint32_t unbound;    // arguments and results without an address
+  bool is_late_stale;  // late values wait to be computed
+  bool is_arena_kept;
+  pyd_call_command_t* commands;
+  void** pointers;     // by slot
+  size_t* lengths;     // by slot
+  uint32_t* constants;
+  uint64_t* regs;      // the plan's own when nothing is late
+  uint64_t* scalars;
+  uint8_t* is_bound;   // by buffer
+  uint8_t* scratch;    // local memory, plan->local_bytes per worker
+  uint8_t* arena;      // when kept
+  void* memory;        // what malloc returned
+};
+
+// call.c: gives |buffer| an address in every slot that names it.
+static inline void pyd_call_patch(pyd_call_t* call, uint32_t buffer, const void* data) {
+  const pyd_plan_t* plan = call->plan;
+  const pyd_plan_patch_t* end = plan->patches + plan->patch_first[buffer + 1];
+  for (const pyd_plan_patch_t* patch = plan->patches + plan->patch_first[buffer]; patch < end; ++patch) {
+    call->pointers[patch->slot] = (void*)((uintptr_t)data + patch->offset);
+  }
+}
+void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena);
+
+#endif  // PYD_PROGRAM_CALL_H_

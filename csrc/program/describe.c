@@ -1,0 +1,118 @@
+// Questions about a plan: its key, its sizes, and its commands in words.
+#include <stdio.h>
+#include <string.h>
+
+#include "program/plan.h"
+
+bool pyd_plan_matches(const pyd_plan_t* plan, const int64_t* dims, const uint64_t* scalars) {
+  const pyd_function_t* fn = plan->fn;
+  for (uint32_t i = 0; i < fn->info.dims_count; ++i) {
+    if (plan->dims[i] != dims[i]) return false;
+  }
+  for (uint32_t i = 0; i < fn->keyed_count; ++i) {
+    if (plan->scalars[fn->keyed[i]] != scalars[fn->keyed[i]]) return false;
+  }
+  return true;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);  // 2^64 over the golden ratio
+  return hash ^ hash >> 32;
+}
+
+uint64_t pyd_plan_hash(const pyd_program_t* program, uint32_t function, const int64_t* dims, const uint64_t* scalars) {
+  uint64_t hash = mix(0, (uint64_t)function + 1);
+  if (function >= program->function_count) return hash;
+  const pyd_function_t* fn = &program->functions[function];
+  for (uint32_t i = 0; i < fn->info.dims_count; ++i) hash = mix(hash, (uint64_t)dims[i]);
+  for (uint32_t i = 0; i < fn->keyed_count; ++i) hash = mix(hash, scalars[fn->keyed[i]]);
+  return hash;
+}
+
+const int64_t* pyd_plan_result_dims(const pyd_plan_t* plan, uint32_t result) {
+  return result < plan->fn->info.result_count ? plan->result_dims + plan->fn->results[result].first_dim : NULL;
+}
+
+static uint32_t result_buffer(const pyd_plan_t* plan, uint32_t result) {
+  if (result >= plan->fn->info.result_count || plan->fn->info.results[result].kind != 0) return PYD_NONE;
+  return plan->fn->results[result].target;
+}
+
+uint64_t pyd_plan_result_bytes(const pyd_plan_t* plan, uint32_t result) {
+  uint32_t buffer = result_buffer(plan, result);
+  return buffer == PYD_NONE ? 0 : plan->buffer_bytes[buffer];
+}
+
+uint32_t pyd_plan_arg_alignment(const pyd_plan_t* plan, uint32_t arg) {
+  if (arg >= plan->fn->info.arg_count || plan->fn->info.args[arg].kind != 0) return 1;
+  uint32_t buffer = plan->fn->args[arg].buffer;
+  return buffer == PYD_NONE ? 1 : plan->buffer_alignment[buffer];
+}
+
+uint32_t pyd_plan_result_alignment(const pyd_plan_t* plan, uint32_t result) {
+  uint32_t buffer = result_buffer(plan, result);
+  return buffer == PYD_NONE ? 1 : plan->buffer_alignment[buffer];
+}
+
+uint64_t pyd_plan_arena_bytes(const pyd_plan_t* plan) { return plan->arena_bytes; }
+uint32_t pyd_plan_command_count(const pyd_plan_t* plan) { return plan->command_count; }
+
+static void name_value(const char* kind, uint32_t index, pyd_string_t name, char* text, size_t size) {
+  if (name.length) {
+    snprintf(text, size, "%s %u ('%.*s')", kind, index, STRING(name));
+  } else {
+    snprintf(text, size, "%s %u", kind, index);
+  }
+}
+
+void pyd_plan_name_argument(const pyd_function_t* fn, uint32_t argument, char* text, size_t size) {
+  name_value("argument", argument, fn->info.args[argument].name, text, size);
+}
+
+void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text, size_t size) {
+  const pyd_buffer_t* b = &fn->buffers[buffer];
+  switch (b->kind) {
+    case PYD_BUFFER_ARGUMENT:
+      name_value("argument", b->index, fn->info.args[b->index].name, text, size);
+      break;
+    case PYD_BUFFER_RESULT:
+      name_value("result", b->index, fn->info.results[b->index].name, text, size);
+      break;
+    case PYD_BUFFER_TRANSIENT:
+      name_value("transient buffer", buffer, (pyd_string_t){NULL, 0}, text, size);
+      break;
+    default:
+      name_value("constant", b->index, (pyd_string_t){NULL, 0}, text, size);
+  }
+}
+
+pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buffer, size_t size) {
+  if (index >= plan->command_count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "command %u does not exist, the plan has %u", index,
+                           plan->command_count);
+  }
+  const pyd_plan_command_t* command = &plan->commands[index];
+  if (command->kind == PYD_COMMAND_DISPATCH) {
+    const pyd_export_t* export = &plan->program->exports[command->export];
+    pyd_string_t executable = plan->program->executables[export->executable].name;
+    snprintf(buffer, size, "region %u: dispatch @%.*s::@%.*s %ux%ux%u", command->region, (int)executable.length,
+             executable.data, (int)export->name.length, export->name.data, command->grid[0], command->grid[1],
+             command->grid[2]);
+    return PYD_STATUS_OK;
+  }
+  const pyd_plan_slot_t* slot = &plan->slots[command->first_slot];
+  char first[96], second[96];
+  pyd_plan_name_buffer(plan->fn, slot[0].buffer, first, sizeof(first));
+  if (command->kind == PYD_COMMAND_FILL) {
+    uint64_t mask = UINT64_MAX >> (64 - 8 * command->pattern_bytes);
+    snprintf(buffer, size, "region %u: fill %llu bytes at %llu of %s with 0x%0*llX", command->region,
+             (unsigned long long)command->length, (unsigned long long)slot->offset, first, 2 * command->pattern_bytes,
+             (unsigned long long)(command->pattern & mask));
+    return PYD_STATUS_OK;
+  }
+  pyd_plan_name_buffer(plan->fn, slot[1].buffer, second, sizeof(second));
+  snprintf(buffer, size, "region %u: copy %llu bytes at %llu of %s to %llu of %s", command->region,
+           (unsigned long long)command->length, (unsigned long long)slot[0].offset, first,
+           (unsigned long long)slot[1].offset, second);
+  return PYD_STATUS_OK;
+}

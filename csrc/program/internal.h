@@ -1,0 +1,205 @@
+// A decoded program as the files of this folder share it. Everything here was verified by decode.c and verify.c: indices
+// are in range and registers are written before they are read, so that nothing below checks them again.
+#ifndef PYD_PROGRAM_INTERNAL_H_
+#define PYD_PROGRAM_INTERNAL_H_
+
+#include "pydispatch/program.h"
+
+#define PYD_NONE PYD_PROGRAM_NONE
+
+enum {
+  PYD_OP_CONST = 1,
+  PYD_OP_DIM,
+  PYD_OP_SCALAR,
+  PYD_OP_QUERY,
+  PYD_OP_VARIANT,
+  PYD_OP_SELECT,
+  PYD_OP_CHECK_EQ,
+  PYD_OP_CHECK,
+  PYD_OP_ADD = 16,
+  PYD_OP_SUB,
+  PYD_OP_MUL,
+  PYD_OP_DIVS,
+  PYD_OP_DIVU,
+  PYD_OP_REMS,
+  PYD_OP_REMU,
+  PYD_OP_CEILDIVS,
+  PYD_OP_CEILDIVU,
+  PYD_OP_FLOORDIVS,
+  PYD_OP_MINS,
+  PYD_OP_MAXS,
+  PYD_OP_MINU,
+  PYD_OP_MAXU,
+  PYD_OP_AND,
+  PYD_OP_OR,
+  PYD_OP_XOR,
+  PYD_OP_SHL,
+  PYD_OP_SHRS,
+  PYD_OP_SHRU,
+  PYD_OP_MODS,
+  PYD_OP_NEG,
+  PYD_OP_CMP = 40,
+  PYD_OP_SEXT,
+  PYD_OP_ZEXT,
+  PYD_OP_FADD = 48,
+  PYD_OP_FSUB,
+  PYD_OP_FMUL,
+  PYD_OP_FDIV,
+  PYD_OP_FREM,
+  PYD_OP_FCMP,
+  PYD_OP_FMIN,
+  PYD_OP_FMAX,
+  PYD_OP_FNEG,
+  PYD_OP_FCVT,
+  PYD_OP_SITOFP,
+  PYD_OP_UITOFP,
+  PYD_OP_FPTOSI,
+  PYD_OP_FPTOUI,
+  PYD_OP_FMATH,
+  PYD_OP_DISPATCH = 80,
+  PYD_OP_FILL,
+  PYD_OP_COPY,
+};
+
+enum { PYD_BUFFER_ARGUMENT = 0, PYD_BUFFER_RESULT, PYD_BUFFER_TRANSIENT, PYD_BUFFER_CONSTANT };
+
+// What a register is for.
+enum {
+  PYD_REG_WRITTEN = 1,     // while verifying
+  PYD_REG_STRUCTURAL = 2,  // a size, grid, offset, length, export or check depends on it
+  PYD_REG_LATE = 4,        // depends on a scalar that is not part of a plan's key
+  PYD_REG_NEEDED = 8,      // late, and reaches a constant, a pattern or a scalar result
+};
+
+typedef struct pyd_insn_s {
+  uint16_t op;
+  uint16_t modifier;
+  uint32_t dst, a, b, c;
+} pyd_insn_t;
+
+typedef struct pyd_buffer_s {
+  uint32_t kind;
+  uint32_t index;     // of the argument, result or constant
+  uint32_t size_reg;  // or NONE
+  uint32_t first, last;
+} pyd_buffer_t;
+
+typedef struct pyd_arg_slot_s {
+  uint32_t buffer;     // or NONE
+  uint32_t first_dim;  // tensor: into the caller's sizes
+  uint32_t scalar;     // scalar: into the caller's scalars
+  bool keyed;          // scalar: part of a plan's key
+} pyd_arg_slot_t;
+
+typedef struct pyd_result_slot_s {
+  uint32_t target;        // buffer or register
+  const uint32_t* dims;   // one register per size
+  uint32_t first_dim;     // into the plan's result sizes
+} pyd_result_slot_t;
+
+typedef struct pyd_function_s {
+  pyd_program_function_t info;
+  pyd_arg_slot_t* args;
+  pyd_result_slot_t* results;
+  pyd_buffer_t* buffers;
+  pyd_insn_t* insns;
+  const uint32_t* pool;
+  uint8_t* reg_flags;
+  uint32_t* commands;        // instruction index of each
+  uint32_t* late;            // instruction index of each that is computed again per call
+  uint32_t* keyed;           // scalar number of each keyed scalar
+  uint32_t buffer_count, insn_count, pool_count, reg_count, region_count;
+  uint32_t scalar_count, keyed_count, result_dims_count;
+  uint32_t command_count, late_count;
+  uint32_t slot_count;      // buffers named by all commands together
+  uint32_t constant_count;  // constants of all dispatches together
+  uint32_t late_value_count;  // constants and patterns with a late register
+} pyd_function_t;
+
+typedef struct pyd_export_s {
+  uint32_t executable;
+  uint32_t ordinal;
+  pyd_string_t name;
+  uint32_t constant_count, binding_count;
+  // Linked:
+  pyd_dispatch_fn_t function;
+  const pyd_library_export_attrs_t* attrs;
+} pyd_export_t;
+
+typedef struct pyd_executable_link_s {
+  const pyd_executable_t* executable;  // NULL until linked
+  const pyd_environment_t* environment;
+  uint32_t variant;
+  uint32_t alignment;
+} pyd_executable_link_t;
+
+typedef struct pyd_query_link_s {
+  uint64_t fallback;
+  uint64_t value;
+  bool found;
+} pyd_query_link_t;
+
+struct pyd_program_s {
+  uint32_t* words;  // a copy of the file
+  uint32_t word_count;
+  pyd_span_t strings;
+  uint32_t executable_count, export_count, query_count, constant_count, function_count;
+  pyd_program_executable_t* executables;
+  pyd_executable_link_t* links;
+  pyd_export_t* exports;
+  pyd_program_query_t* queries;
+  pyd_query_link_t* query_links;
+  pyd_program_constant_t* constants;
+  pyd_span_t* constant_links;  // data is NULL until linked
+  pyd_function_t* functions;
+  void* blocks;  // everything above that was allocated, as a list
+};
+
+// |count| * |size| zeroed bytes that live as long as the program, or NULL.
+void* pyd_program_allocate(pyd_program_t* program, size_t count, size_t size);
+
+// The fields of the pool record of a command.
+typedef struct pyd_dispatch_view_s {
+  uint32_t export_reg;
+  const uint32_t* grid;  // 3 registers
+  uint32_t constant_count;
+  const uint32_t* constants;
+  uint32_t binding_count;
+  const uint32_t* bindings;  // 3 words each: buffer, offset register, length register
+} pyd_dispatch_view_t;
+
+static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
+  pyd_dispatch_view_t view = {record[0], record + 1, record[4], record + 5, 0, NULL};
+  view.binding_count = record[5 + view.constant_count];
+  view.bindings = record + 6 + view.constant_count;
+  return view;
+}
+
+#define PYD_CONSTANT_HIGH 0x80000000u
+
+// Bytes in memory of |elements| elements, each of whole bytes. False when it does not fit into 63 bits.
+bool pyd_program_tensor_bytes(uint32_t dtype, uint64_t elements, uint64_t* out_bytes);
+
+// verify.c: checks the instructions of |fn| and fills everything that follows from them.
+pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn);
+
+// What arithmetic can refuse.
+typedef enum pyd_fault_e {
+  PYD_FAULT_NONE = 0,
+  PYD_FAULT_ZERO_DIVISOR,
+  PYD_FAULT_DIVISION_OVERFLOW,
+  PYD_FAULT_WRAPPED,  // the value is right modulo 2^64
+} pyd_fault_t;
+
+// arith.c: opcodes 16 to 62.
+bool pyd_arith_is_valid(const pyd_insn_t* insn);
+pyd_fault_t pyd_arith_compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out);
+
+// interpret.c: runs the scalar part of |fn|; commands are passed over. |dims| may be NULL without DIM instructions.
+pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,
+                                    const uint64_t* scalars, uint64_t* regs);
+// Only what depends on scalars that are not part of the key, over registers that pyd_function_interpret has filled.
+pyd_status_t pyd_function_interpret_late(const pyd_program_t* program, const pyd_function_t* fn,
+                                         const uint64_t* scalars, uint64_t* regs);
+
+#endif  // PYD_PROGRAM_INTERNAL_H_

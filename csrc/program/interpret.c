@@ -1,0 +1,151 @@
+// The scalar part of a function: registers, checks, and the refusals that name where they come from.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/internal.h"
+
+// The text of a check with {a} and {b} replaced.
+static pyd_status_t refuse_check(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
+                                 uint64_t a, uint64_t b) {
+  const char* text = (const char*)program->strings.data + fn->pool[insn->c];
+  uint32_t length = fn->pool[insn->c + 1];
+  // A placeholder of 3 characters becomes at most 20.
+  char* message = malloc((size_t)length * 7 + 1);
+  if (!message) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%.*s", (int)length, text);
+  size_t at = 0;
+  for (uint32_t i = 0; i < length;) {
+    if (length - i >= 3 && text[i] == '{' && text[i + 2] == '}' && (text[i + 1] == 'a' || text[i + 1] == 'b')) {
+      char number[24];
+      int digits = snprintf(number, sizeof(number), "%" PRId64, (int64_t)(text[i + 1] == 'a' ? a : b));
+      memcpy(message + at, number, (size_t)digits);
+      at += (size_t)digits;
+      i += 3;
+    } else {
+      message[at++] = text[i++];
+    }
+  }
+  message[at] = 0;
+  pyd_status_t status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s", (int)fn->info.name.length,
+                                        fn->info.name.data, message);
+  free(message);
+  return status;
+}
+
+static pyd_status_t refuse_fault(const pyd_function_t* fn, const pyd_insn_t* insn, pyd_fault_t fault, uint64_t a,
+                                 uint64_t b) {
+  int name_length = (int)fn->info.name.length;
+  const char* name = fn->info.name.data;
+  unsigned at = (unsigned)(insn - fn->insns), width = insn->modifier;
+  switch (fault) {
+    case PYD_FAULT_ZERO_DIVISOR:
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', instruction %u: %" PRId64 " is divided by zero",
+                             name_length, name, at, (int64_t)a);
+    case PYD_FAULT_DIVISION_OVERFLOW:
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "function '%.*s', instruction %u: %" PRId64 " / %" PRId64 " does not fit into %u bits",
+                             name_length, name, at, (int64_t)a, (int64_t)b, width);
+    default: {
+      const char* sign = insn->op == PYD_OP_ADD ? "+" : insn->op == PYD_OP_MUL ? "*" : "-";
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "function '%.*s', instruction %u: a size computed as %" PRId64 " %s %" PRId64
+                             " does not fit into 64 bits",
+                             name_length, name, at, insn->op == PYD_OP_NEG ? 0 : (int64_t)a, sign,
+                             insn->op == PYD_OP_NEG ? (int64_t)a : (int64_t)b);
+    }
+  }
+}
+
+static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
+                         const int64_t* dims, const uint64_t* scalars, uint64_t* regs) {
+  switch (insn->op) {
+    case PYD_OP_CONST:
+      regs[insn->dst] = insn->b | (uint64_t)insn->c << 32;
+      return PYD_STATUS_OK;
+    case PYD_OP_DIM:
+      regs[insn->dst] = (uint64_t)dims[fn->args[insn->a].first_dim + insn->b];
+      return PYD_STATUS_OK;
+    case PYD_OP_SCALAR:
+      regs[insn->dst] = scalars[fn->args[insn->a].scalar];
+      return PYD_STATUS_OK;
+    case PYD_OP_QUERY: {
+      const pyd_query_link_t* query = &program->query_links[insn->a];
+      regs[insn->dst] = insn->modifier ? query->found : query->found ? query->value : query->fallback;
+      return PYD_STATUS_OK;
+    }
+    case PYD_OP_VARIANT:
+      if (!program->links[insn->a].executable) {
+        pyd_string_t name = program->executables[insn->a].name;
+        return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                               "function '%.*s' asks for the variant of executable '%.*s', which is not linked",
+                               (int)fn->info.name.length, fn->info.name.data, (int)name.length, name.data);
+      }
+      regs[insn->dst] = program->links[insn->a].variant;
+      return PYD_STATUS_OK;
+    case PYD_OP_SELECT:
+      regs[insn->dst] = regs[insn->a] ? regs[insn->b] : regs[insn->c];
+      return PYD_STATUS_OK;
+    case PYD_OP_CHECK_EQ:
+      if (regs[insn->a] == regs[insn->b]) return PYD_STATUS_OK;
+      return refuse_check(program, fn, insn, regs[insn->a], regs[insn->b]);
+    case PYD_OP_CHECK:
+      return regs[insn->a] ? PYD_STATUS_OK : refuse_check(program, fn, insn, 0, 0);
+    case PYD_OP_DISPATCH:
+    case PYD_OP_FILL:
+    case PYD_OP_COPY:
+      return PYD_STATUS_OK;
+    default: {
+      // Opcodes whose b is no register have widths there, and a register number may be larger than a width.
+      bool has_b = insn->op <= PYD_OP_CMP ? insn->op != PYD_OP_NEG : insn->op >= PYD_OP_FADD && insn->op <= PYD_OP_FMAX;
+      uint64_t a = regs[insn->a], b = has_b ? regs[insn->b] : 0;
+      pyd_fault_t fault = pyd_arith_compute(insn, a, b, &regs[insn->dst]);
+      if (fault == PYD_FAULT_NONE) return PYD_STATUS_OK;
+      // A size that wraps would make a small buffer out of a large one; other values wrap as MLIR says.
+      if (fault == PYD_FAULT_WRAPPED && !(fn->reg_flags[insn->dst] & PYD_REG_STRUCTURAL)) return PYD_STATUS_OK;
+      return refuse_fault(fn, insn, fault, a, b);
+    }
+  }
+}
+
+pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,
+                                    const uint64_t* scalars, uint64_t* regs) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < fn->insn_count && pyd_ok(status); ++i) {
+    status = step(program, fn, &fn->insns[i], dims, scalars, regs);
+  }
+  return status;
+}
+
+pyd_status_t pyd_function_interpret_late(const pyd_program_t* program, const pyd_function_t* fn,
+                                         const uint64_t* scalars, uint64_t* regs) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < fn->late_count && pyd_ok(status); ++i) {
+    status = step(program, fn, &fn->insns[fn->late[i]], NULL, scalars, regs);
+  }
+  return status;
+}
+
+pyd_status_t pyd_program_evaluate(const pyd_program_t* program, uint32_t function, const uint64_t* scalars,
+                                  uint64_t* out_results) {
+  if (function >= program->function_count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function %u does not exist, the program has %u", function,
+                           program->function_count);
+  }
+  const pyd_function_t* fn = &program->functions[function];
+  bool has_tensor = fn->info.dims_count != 0 || fn->command_count != 0;
+  for (uint32_t i = 0; i < fn->info.arg_count; ++i) has_tensor |= fn->info.args[i].kind == 0;
+  for (uint32_t i = 0; i < fn->info.result_count; ++i) has_tensor |= fn->info.results[i].kind == 0;
+  if (has_tensor) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s' works on tensors, only scalars can be evaluated",
+                           (int)fn->info.name.length, fn->info.name.data);
+  }
+  uint64_t* regs = calloc((size_t)fn->reg_count + 1, sizeof(*regs));
+  if (!regs) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u registers", fn->reg_count);
+  pyd_status_t status = pyd_function_interpret(program, fn, NULL, scalars, regs);
+  for (uint32_t i = 0; i < fn->info.result_count && pyd_ok(status); ++i) {
+    out_results[i] = regs[fn->results[i].target];
+  }
+  free(regs);
+  return status;
+}

@@ -1,0 +1,226 @@
+// Sizes to plan. The order is: arguments, registers and checks, buffers, commands, arena, patch lists, steps.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/plan.h"
+
+typedef long long ll_t;
+typedef unsigned long long ull_t;
+
+bool pyd_program_tensor_bytes(uint32_t dtype, uint64_t elements, uint64_t* out_bytes) {
+  uint64_t bits = dtype & 0xFFFFFF;
+  return !__builtin_mul_overflow(elements, (bits + 7) / 8, out_bytes) && *out_bytes <= INT64_MAX;
+}
+
+// The number of elements; a zero anywhere makes it zero however large the others are.
+static bool count_elements(const int64_t* dims, uint32_t rank, uint64_t* out_count) {
+  bool fits = true;
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < rank; ++i) {
+    if (dims[i] == 0) {
+      *out_count = 0;
+      return true;
+    }
+  }
+  for (uint32_t i = 0; i < rank && fits; ++i) fits = !__builtin_mul_overflow(count, (uint64_t)dims[i], &count);
+  *out_count = count;
+  return fits;
+}
+
+static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dims, uint64_t* buffer_bytes) {
+  char who[128];
+  for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
+    const pyd_program_value_t* arg = &fn->info.args[i];
+    if (arg->kind != 0) continue;
+    const int64_t* got = dims + fn->args[i].first_dim;
+    for (uint32_t axis = 0; axis < arg->rank; ++axis) {
+      int64_t expected = arg->dims[axis];
+      if (got[axis] >= 0 && (expected == -1 || expected == got[axis])) continue;
+      pyd_plan_name_argument(fn, i, who, sizeof(who));
+      if (expected == -1) {
+        return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: axis %u has the negative size %lld",
+                               STRING(fn->info.name), who, axis, (ll_t)got[axis]);
+      }
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: axis %u: expected %lld elements, got %lld",
+                             STRING(fn->info.name), who, axis, (ll_t)expected, (ll_t)got[axis]);
+    }
+    uint64_t elements, bytes;
+    if (!count_elements(got, arg->rank, &elements) || !pyd_program_tensor_bytes(arg->dtype, elements, &bytes)) {
+      pyd_plan_name_argument(fn, i, who, sizeof(who));
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: its sizes multiply to more than 2^63 bytes",
+                             STRING(fn->info.name), who);
+    }
+    if (fn->args[i].buffer != PYD_NONE) buffer_bytes[fn->args[i].buffer] = bytes;
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t size_buffers(pyd_plan_t* plan) {
+  const pyd_function_t* fn = plan->fn;
+  char who[128];
+  for (uint32_t i = 0; i < fn->buffer_count; ++i) {
+    const pyd_buffer_t* buffer = &fn->buffers[i];
+    plan->buffer_alignment[i] = 1;
+    if (buffer->kind == PYD_BUFFER_CONSTANT) {
+      plan->buffer_bytes[i] = plan->program->constants[buffer->index].length;
+      if (plan->program->constant_links[buffer->index].data) continue;
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': constant %u ('%.*s') is not linked",
+                             STRING(fn->info.name), buffer->index, STRING(plan->program->constants[buffer->index].member));
+    }
+    if (buffer->kind == PYD_BUFFER_ARGUMENT) continue;
+    plan->buffer_bytes[i] = plan->regs[buffer->size_reg];
+    if (plan->buffer_bytes[i] <= INT64_MAX) continue;
+    pyd_plan_name_buffer(fn, i, who, sizeof(who));
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s would have %lld bytes", STRING(fn->info.name), who,
+                           (ll_t)plan->buffer_bytes[i]);
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t size_results(pyd_plan_t* plan) {
+  const pyd_function_t* fn = plan->fn;
+  for (uint32_t i = 0; i < fn->info.result_count; ++i) {
+    const pyd_program_value_t* result = &fn->info.results[i];
+    if (result->kind != 0) continue;
+    int64_t* dims = plan->result_dims + fn->results[i].first_dim;
+    for (uint32_t axis = 0; axis < result->rank; ++axis) {
+      dims[axis] = (int64_t)plan->regs[fn->results[i].dims[axis]];
+      if (dims[axis] >= 0) continue;
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: axis %u would have %lld elements",
+                             STRING(fn->info.name), i, axis, (ll_t)dims[axis]);
+    }
+    uint64_t elements, bytes = 0, has = plan->buffer_bytes[fn->results[i].target];
+    if (!count_elements(dims, result->rank, &elements) || !pyd_program_tensor_bytes(result->dtype, elements, &bytes)) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: its sizes multiply to more than 2^63 "
+                             "bytes", STRING(fn->info.name), i);
+    }
+    if (bytes > has) {  // the caller would read behind it
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: a buffer of %llu bytes for a tensor of "
+                             "%llu", STRING(fn->info.name), i, (ull_t)has, (ull_t)bytes);
+    }
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t place_transients(pyd_plan_t* plan) {
+  const pyd_function_t* fn = plan->fn;
+  pyd_arena_block_t* blocks = malloc(((size_t)fn->buffer_count + 1) * sizeof(*blocks));
+  if (!blocks) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to place %u buffers", fn->buffer_count);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < fn->buffer_count; ++i) {
+    const pyd_buffer_t* buffer = &fn->buffers[i];
+    if (buffer->kind != PYD_BUFFER_TRANSIENT) continue;
+    blocks[count++] = (pyd_arena_block_t){plan->buffer_bytes[i], buffer->first, buffer->last, 0};
+  }
+  pyd_status_t status = pyd_arena_place(blocks, count, &plan->arena_bytes);
+  count = 0;
+  for (uint32_t i = 0; i < fn->buffer_count; ++i) {
+    if (fn->buffers[i].kind == PYD_BUFFER_TRANSIENT) plan->buffer_offset[i] = blocks[count++].offset;
+  }
+  free(blocks);
+  return status;
+}
+
+// Slots by buffer, so that binding one buffer touches its own slots only.
+static void sort_patches(pyd_plan_t* plan) {
+  uint32_t* first = plan->patch_first;
+  for (uint32_t i = 0; i < plan->slot_count; ++i) ++first[plan->slots[i].buffer + 1];
+  for (uint32_t i = 0; i < plan->fn->buffer_count; ++i) first[i + 1] += first[i];
+  // Placing moves each start to its end, which is the start of the next one.
+  for (uint32_t i = 0; i < plan->slot_count; ++i) {
+    const pyd_plan_slot_t* slot = &plan->slots[i];
+    plan->patches[first[slot->buffer]++] = (pyd_plan_patch_t){slot->offset, i};
+  }
+  for (uint32_t i = plan->fn->buffer_count; i > 0; --i) first[i] = first[i - 1];
+  first[0] = 0;
+}
+
+static pyd_status_t form_steps(pyd_plan_t* plan) {
+  pyd_plan_step_t* step = NULL;
+  for (uint32_t i = 0; i < plan->command_count; ++i) {
+    pyd_plan_command_t* command = &plan->commands[i];
+    if (command->count == 0) {
+      command->start = step ? step->total : 0;
+      if (step) ++step->command_count;
+      continue;
+    }
+    if (!step || plan->commands[step->first_command].region != command->region) {
+      step = &plan->steps[plan->step_count++];
+      *step = (pyd_plan_step_t){.first_command = i};
+    }
+    command->start = step->total;
+    ++step->command_count;
+    if (__builtin_add_overflow(step->total, command->count, &step->total)) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': region %u has more than 2^64 workgroups",
+                             STRING(plan->fn->info.name), command->region);
+    }
+    if (command->kind == PYD_COMMAND_DISPATCH && command->local_bytes > plan->local_bytes) {
+      plan->local_bytes = command->local_bytes;
+    }
+  }
+  return PYD_STATUS_OK;
+}
+
+static void* carve(uint8_t* base, size_t* at, size_t count, size_t size) {
+  size_t start = (*at + 15) & ~(size_t)15;
+  *at = start + count * size;
+  return base ? base + start : NULL;
+}
+
+// The arrays behind the plan in one allocation; measures when |base| is NULL. Counts are below 2^32 (see decode.c).
+static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base) {
+  size_t at = sizeof(*plan);
+  plan->dims = carve(base, &at, fn->info.dims_count, sizeof(*plan->dims));
+  plan->scalars = carve(base, &at, fn->scalar_count, sizeof(*plan->scalars));
+  plan->regs = carve(base, &at, fn->reg_count, sizeof(*plan->regs));
+  plan->result_dims = carve(base, &at, fn->result_dims_count, sizeof(*plan->result_dims));
+  plan->buffer_bytes = carve(base, &at, fn->buffer_count, sizeof(*plan->buffer_bytes));
+  plan->buffer_offset = carve(base, &at, fn->buffer_count, sizeof(*plan->buffer_offset));
+  plan->buffer_alignment = carve(base, &at, fn->buffer_count, sizeof(*plan->buffer_alignment));
+  plan->patch_first = carve(base, &at, (size_t)fn->buffer_count + 1, sizeof(*plan->patch_first));
+  plan->patches = carve(base, &at, fn->slot_count, sizeof(*plan->patches));
+  plan->slots = carve(base, &at, fn->slot_count, sizeof(*plan->slots));
+  plan->constants = carve(base, &at, fn->constant_count, sizeof(*plan->constants));
+  plan->late = carve(base, &at, fn->late_value_count, sizeof(*plan->late));
+  plan->commands = carve(base, &at, fn->command_count, sizeof(*plan->commands));
+  plan->steps = carve(base, &at, fn->command_count, sizeof(*plan->steps));
+  plan->costs = carve(base, &at, fn->command_count, sizeof(*plan->costs));
+  return at;
+}
+
+pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, const int64_t* dims,
+                             const uint64_t* scalars, pyd_plan_t** out_plan) {
+  *out_plan = NULL;
+  if (function >= program->function_count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function %u does not exist, the program has %u", function,
+                           program->function_count);
+  }
+  const pyd_function_t* fn = &program->functions[function];
+  pyd_plan_t measure;
+  pyd_plan_t* plan = calloc(1, lay_out(&measure, fn, NULL));
+  if (!plan) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a plan of function '%.*s'", STRING(fn->info.name));
+  }
+  lay_out(plan, fn, (uint8_t*)plan);
+  plan->program = program;
+  plan->fn = fn;
+  if (fn->info.dims_count) memcpy(plan->dims, dims, fn->info.dims_count * sizeof(*dims));
+  if (fn->scalar_count) memcpy(plan->scalars, scalars, fn->scalar_count * sizeof(*scalars));
+  pyd_status_t status = check_arguments(fn, plan->dims, plan->buffer_bytes);
+  if (pyd_ok(status)) status = pyd_function_interpret(program, fn, plan->dims, plan->scalars, plan->regs);
+  if (pyd_ok(status)) status = size_buffers(plan);
+  if (pyd_ok(status)) status = size_results(plan);
+  if (pyd_ok(status)) status = pyd_plan_add_commands(plan);
+  if (pyd_ok(status)) status = place_transients(plan);
+  if (pyd_ok(status)) sort_patches(plan);
+  if (pyd_ok(status)) status = form_steps(plan);
+  if (!pyd_ok(status)) {
+    pyd_plan_free(plan);
+    return status;
+  }
+  *out_plan = plan;
+  return PYD_STATUS_OK;
+}
+
+void pyd_plan_free(pyd_plan_t* plan) { free(plan); }

@@ -1,0 +1,106 @@
+// A plan: a function specialized for sizes. Immutable, apart from what the task system learns about costs.
+#ifndef PYD_PROGRAM_PLAN_H_
+#define PYD_PROGRAM_PLAN_H_
+
+#include "program/internal.h"
+
+// A string for "%.*s".
+#define STRING(s) (int)(s).length, (s).data ? (s).data : ""
+
+enum { PYD_COMMAND_DISPATCH = 0, PYD_COMMAND_FILL, PYD_COMMAND_COPY };
+
+// Fills and copies above this are split into pieces of this size, so that workers can share them. One piece takes about
+// as long as a memory system needs to hide the handover (256 KiB at 10 GB/s: 25 us).
+#define PYD_TILE_BYTES (UINT64_C(256) << 10)
+// An arena up to this size is part of each call; a larger one is borrowed from the pool while the call runs.
+#define PYD_ARENA_KEPT_BYTES (UINT64_C(256) << 10)
+
+typedef struct pyd_plan_command_s {
+  uint64_t start;  // first index inside its region
+  uint64_t count;  // workgroups or pieces
+  uint8_t kind;
+  uint8_t pattern_bytes;
+  bool overlaps;   // a copy within one buffer whose ranges meet: one piece, memmove
+  uint32_t number;  // of the command in the function, for messages
+  uint32_t region;
+  uint32_t first_slot;
+  uint32_t slot_count;
+  // Dispatch:
+  uint32_t export;
+  uint32_t grid[3];
+  uint32_t first_constant;
+  uint32_t constant_count;
+  uint32_t local_bytes;
+  // Fill and copy:
+  uint64_t pattern;
+  uint64_t length;
+} pyd_plan_command_t;
+
+// A buffer as one command sees it.
+typedef struct pyd_plan_slot_s {
+  uint32_t buffer;
+  uint64_t offset;
+  uint64_t length;
+} pyd_plan_slot_t;
+
+// A slot as its buffer sees it: what to write when the buffer gets an address.
+typedef struct pyd_plan_patch_s {
+  uint64_t offset;
+  uint32_t slot;
+} pyd_plan_patch_t;
+
+// A constant word or pattern that depends on a scalar which is not part of the key.
+typedef struct pyd_plan_late_s {
+  uint32_t reg;
+  uint32_t target;  // constant word, or command for a pattern
+  uint8_t is_pattern;
+  uint8_t is_high;
+} pyd_plan_late_t;
+
+// What runs between two points where everything before is complete.
+typedef struct pyd_plan_step_s {
+  uint32_t first_command;
+  uint32_t command_count;
+  uint64_t total;  // indices; 1: not worth a job
+} pyd_plan_step_t;
+
+struct pyd_plan_s {
+  const pyd_program_t* program;
+  const pyd_function_t* fn;
+  int64_t* dims;
+  uint64_t* scalars;
+  uint64_t* regs;
+  int64_t* result_dims;
+  uint64_t* buffer_bytes;
+  uint64_t* buffer_offset;  // transients: in the arena
+  uint32_t* buffer_alignment;
+  uint32_t* patch_first;    // by buffer, and one more
+  pyd_plan_patch_t* patches;
+  pyd_plan_slot_t* slots;
+  uint32_t* constants;
+  pyd_plan_late_t* late;
+  pyd_plan_command_t* commands;  // those that run nothing included
+  pyd_plan_step_t* steps;
+  pyd_sched_cost_t* costs;  // by step
+  uint64_t arena_bytes;
+  uint32_t slot_count, constant_count, late_count, command_count, step_count;
+  uint32_t local_bytes;  // of the hungriest command, per worker
+};
+
+// arena.c: places |count| blocks; block i is needed in regions first[i] to last[i]. Offsets are 64-byte aligned, blocks
+// that are needed at the same time do not overlap. OUT_OF_MEMORY when the sizes do not fit into 63 bits.
+typedef struct pyd_arena_block_s {
+  uint64_t bytes;
+  uint32_t first, last;
+  uint64_t offset;  // filled in
+} pyd_arena_block_t;
+pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t* out_bytes);
+
+// plan_commands.c: one per command of the function, after all registers and buffer sizes are known.
+pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan);
+
+// describe.c: names for people: "argument 1 ('b')".
+void pyd_plan_name_argument(const pyd_function_t* fn, uint32_t argument, char* text, size_t size);
+void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text, size_t size);
+
+#endif  // PYD_PROGRAM_PLAN_H_
