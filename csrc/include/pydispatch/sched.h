@@ -26,8 +26,11 @@ typedef struct pyd_sched_options_s {
 
 // Starts workers - 1 threads. UNAVAILABLE or SYSTEM when they cannot be had.
 pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched);
-// Waits for running jobs, joins the threads. NULL is allowed.
+// Joins the threads and frees everything. No other thread may be in pyd_sched_run or enter it. NULL is allowed.
 void pyd_sched_destroy(pyd_sched_t* sched);
+// Joins the threads and keeps the rest: the next job that wants them starts them again. Jobs may be running meanwhile;
+// their callers finish them. Not from inside a body.
+void pyd_sched_stop(pyd_sched_t* sched);
 uint32_t pyd_sched_workers(const pyd_sched_t* sched);
 
 // Runs indices [begin, end) of a job, in order. |worker| < pyd_sched_workers(): no two calls that run at the same time
@@ -55,14 +58,16 @@ typedef struct pyd_sched_failure_s {
 
 // Runs the whole job and returns when every index is done. A job too small to be worth waking a thread runs on the
 // caller. When a body fails the rest is not started; the failure of the lowest failed index that was run is reported.
-// Memory written by the bodies is visible to the caller afterwards. Never fails by itself.
+// Memory written by the bodies is visible to the caller afterwards. Bodies run with the rounding and denormal mode of the
+// caller on every thread. Never fails by itself.
 void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure);
 
 // CPUs this process may use: affinity mask and cgroup (v1, v2) quota, at least 1.
 uint32_t pyd_sched_available_cpus(void);
 
 // Around fork (pthread_atfork): |before| in the parent, then |parent| and |child| on either side. In the child the pool
-// has no threads; they are started again by the next job that wants them.
+// has no threads; they are started again by the next job that wants them. A child that was forked from inside a body may
+// exec or exit and nothing else, for the rest of its job ran on threads that it does not have.
 void pyd_sched_fork_prepare(pyd_sched_t* sched);
 void pyd_sched_fork_parent(pyd_sched_t* sched);
 void pyd_sched_fork_child(pyd_sched_t* sched);

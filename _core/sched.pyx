@@ -1,0 +1,144 @@
+"""The CPU task system: a pool of threads that dispatches share, and what the host's CPU can do."""
+
+from libc.stdint cimport uint64_t
+
+from pydispatch._core.c_sched cimport (
+    PYD_CPU_FEATURE_WORDS,
+    PYD_CPU_WORDS,
+    pyd_cpu_cache_sizes,
+    pyd_cpu_feature_bit,
+    pyd_cpu_feature_name,
+    pyd_cpu_features,
+    pyd_cpu_query,
+    pyd_sched_available_cpus,
+    pyd_sched_create,
+    pyd_sched_destroy,
+    pyd_sched_fork_child,
+    pyd_sched_fork_parent,
+    pyd_sched_fork_prepare,
+    pyd_sched_options_t,
+    pyd_sched_stop,
+    pyd_sched_t,
+    pyd_sched_workers,
+)
+from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.process cimport atfork_add, atfork_remove
+from pydispatch._core.status cimport check
+
+from pydispatch._core.status import InvalidArgumentError
+
+
+cdef void fork_prepare(void* self) noexcept nogil:
+    pyd_sched_fork_prepare(<pyd_sched_t*>self)
+
+
+cdef void fork_parent(void* self) noexcept nogil:
+    pyd_sched_fork_parent(<pyd_sched_t*>self)
+
+
+cdef void fork_child(void* self) noexcept nogil:
+    pyd_sched_fork_child(<pyd_sched_t*>self)
+
+
+cdef class Scheduler:
+    """A pool of threads that runs the workgroups of dispatches. Any number of Python threads may use one at a time.
+
+    workers: threads in one dispatch, the calling thread included; 1 starts none, 0 takes `available_cpus()`.
+    spin_us: how long an idle thread looks for work before it sleeps, in microseconds; -1 adapts to how jobs arrive.
+
+    Raises `InvalidArgumentError` for numbers out of range, and `SystemError` of `pydispatch` when the operating system
+    refuses a thread. After a fork the child starts its threads anew when it first needs them.
+    """
+
+    def __cinit__(self, workers=0, spin_us=-1):
+        cdef pyd_sched_options_t options
+        cdef pyd_sched_t* sched = NULL
+        cdef pyd_status_t status
+        if not 0 <= workers <= 0xFFFFFFFF:
+            raise InvalidArgumentError(f"workers: expected 1 to 1024, or 0 for one per CPU; got {workers}")
+        if not -1 <= spin_us <= 0x7FFFFFFF:
+            raise InvalidArgumentError(f"spin_us: expected 0 to 1000000, or -1 to adapt; got {spin_us}")
+        options.workers = workers
+        options.spin_us = spin_us
+        with nogil:
+            status = pyd_sched_create(&options, &sched)
+        check(status)
+        status = atfork_add(sched, fork_prepare, fork_parent, fork_child)
+        if status != NULL:
+            pyd_sched_destroy(sched)
+        check(status)
+        self.sched = sched
+
+    def __dealloc__(self):
+        if self.sched != NULL:
+            with nogil:
+                atfork_remove(self.sched)
+                pyd_sched_destroy(self.sched)
+
+    @property
+    def workers(self):
+        """Threads in one dispatch, the calling thread included."""
+        return pyd_sched_workers(self.sched)
+
+    def close(self):
+        """Ends the threads and waits for them. Dispatches that run meanwhile are finished by their callers, and a later
+        one starts the threads again."""
+        with nogil:
+            pyd_sched_stop(self.sched)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    def __repr__(self):
+        return f"<pydispatch Scheduler, {self.workers} workers>"
+
+
+def available_cpus():
+    """CPUs this process may use, at least 1: its affinity mask, lowered to its cgroup's quota."""
+    return pyd_sched_available_cpus()
+
+
+def cpu_features():
+    """The features of the host's CPU that may be used, by LLVM's names, e.g. `("sse3", "avx2", ...)`."""
+    cdef uint64_t bits[PYD_CPU_FEATURE_WORDS]
+    cdef const char* name
+    pyd_cpu_features(bits, PYD_CPU_FEATURE_WORDS)
+    present = []
+    for i in range(64 * PYD_CPU_FEATURE_WORDS):
+        name = pyd_cpu_feature_name(i)
+        if name == NULL:
+            break
+        if bits[i // 64] >> (i % 64) & 1:
+            present.append(name.decode())
+    return tuple(present)
+
+
+def known_cpu_features():
+    """All features that `cpu_features` can name on this architecture, each with its bit in word 0 of the processor data,
+    or -1 when it has none."""
+    cdef const char* name
+    known = {}
+    for i in range(64 * PYD_CPU_FEATURE_WORDS):
+        name = pyd_cpu_feature_name(i)
+        if name == NULL:
+            break
+        known[name.decode()] = pyd_cpu_feature_bit(name)
+    return known
+
+
+def processor_data():
+    """The eight 64-bit words that kernels receive as processor data on this machine."""
+    cdef uint64_t words[PYD_CPU_WORDS]
+    pyd_cpu_query(words)
+    return tuple([words[i] for i in range(PYD_CPU_WORDS)])
+
+
+def cache_sizes():
+    """Bytes of the level 1 data and the level 2 cache of one CPU; 0 where the system does not say."""
+    cdef uint64_t l1 = 0
+    cdef uint64_t l2 = 0
+    pyd_cpu_cache_sizes(&l1, &l2)
+    return l1, l2

@@ -1,0 +1,39 @@
+#include "platform/cpu_features.h"
+
+#include <string.h>
+
+#include "pydispatch/cpu.h"
+
+static bool is_present(const pyd_cpu_feature_t* feature, const uint64_t* sources, uint32_t states) {
+  return (sources[feature->source] >> feature->bit & 1) && (feature->state & ~states) == 0;
+}
+
+void pyd_cpu_query(uint64_t out_words[PYD_CPU_WORDS]) {
+  uint64_t sources[PYD_CPU_SOURCES] = {0};
+  uint32_t states = pyd_cpu_read_sources(sources);
+  memset(out_words, 0, PYD_CPU_WORDS * sizeof(*out_words));
+  for (size_t i = 0; i < pyd_cpu_feature_count; ++i) {
+    const pyd_cpu_feature_t* feature = &pyd_cpu_feature_table[i];
+    if (feature->abi_bit >= 0 && is_present(feature, sources, states)) out_words[0] |= UINT64_C(1) << feature->abi_bit;
+  }
+}
+
+const char* pyd_cpu_feature_name(size_t index) {
+  return index < pyd_cpu_feature_count ? pyd_cpu_feature_table[index].name : NULL;
+}
+
+void pyd_cpu_features(uint64_t* out_bits, size_t words) {
+  uint64_t sources[PYD_CPU_SOURCES] = {0};
+  uint32_t states = pyd_cpu_read_sources(sources);
+  memset(out_bits, 0, words * sizeof(*out_bits));
+  for (size_t i = 0; i < pyd_cpu_feature_count && i / 64 < words; ++i) {
+    if (is_present(&pyd_cpu_feature_table[i], sources, states)) out_bits[i / 64] |= UINT64_C(1) << i % 64;
+  }
+}
+
+int pyd_cpu_feature_bit(const char* name) {
+  for (size_t i = 0; i < pyd_cpu_feature_count; ++i) {
+    if (strcmp(pyd_cpu_feature_table[i].name, name) == 0) return pyd_cpu_feature_table[i].abi_bit;
+  }
+  return -1;
+}

@@ -1,0 +1,23 @@
+#include "platform/cpu.h"
+
+#if !defined(__linux__)
+
+#include <unistd.h>
+
+#include "pydispatch/cpu.h"
+
+uint32_t pyd_cpu_available(void) {
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? (uint32_t)online : 1;
+}
+
+uint32_t pyd_cpu_quota(const char* root) {
+  (void)root;
+  return 0;
+}
+
+void pyd_cpu_cache_sizes(uint64_t* out_l1_data, uint64_t* out_l2) { *out_l1_data = *out_l2 = 0; }
+
+#else
+typedef int pyd_cpu_generic_is_empty_t;
+#endif

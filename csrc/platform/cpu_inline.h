@@ -1,0 +1,95 @@
+// The few instructions that C has no word for: a pause in a spin loop, a cheap clock, the rounding and denormal mode.
+#ifndef PYD_PLATFORM_CPU_INLINE_H_
+#define PYD_PLATFORM_CPU_INLINE_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+#define PYD_CPU_CACHE_LINE 64
+
+// Tells the core that this is a spin loop.
+static inline void pyd_cpu_relax(void) {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb" ::: "memory");  // yield is a no-op on most cores; isb waits a few dozen cycles
+#elif defined(__riscv)
+  __asm__ volatile(".insn i 0x0F, 0, x0, x0, 0x010" ::: "memory");  // pause, a hint everywhere
+#endif
+}
+
+static inline uint64_t pyd_cpu_nanoseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+// A counter with a constant rate, about as cheap to read as the machine allows. Readings of one thread may go back by
+// a little when it moves to another core; take differences with pyd_cpu_elapsed.
+static inline uint64_t pyd_cpu_ticks(void) {
+#if defined(__x86_64__)
+  return __rdtsc();
+#elif defined(__aarch64__)
+  uint64_t ticks;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#else
+  return pyd_cpu_nanoseconds();
+#endif
+}
+
+static inline uint64_t pyd_cpu_elapsed(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
+
+// Picoseconds per tick in 1/256. Takes about 20 microseconds on x86-64.
+static inline uint64_t pyd_cpu_measure_tick(void) {
+#if defined(__aarch64__)
+  uint64_t frequency;
+  __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(frequency));
+  return frequency ? (1000000000000u * 256u) / frequency : 256000;
+#elif defined(__x86_64__)
+  uint64_t from_ns = pyd_cpu_nanoseconds(), from = pyd_cpu_ticks(), to_ns;
+  do {
+    to_ns = pyd_cpu_nanoseconds();
+  } while (to_ns - from_ns < 20000);
+  uint64_t ticks = pyd_cpu_elapsed(from, pyd_cpu_ticks());
+  return ticks ? (to_ns - from_ns) * 256000u / ticks : 256000;
+#else
+  return 256000;
+#endif
+}
+
+// How this thread rounds, and whether it flushes denormals. A job runs on every thread as it would on its caller's.
+static inline uint64_t pyd_cpu_fp_mode(void) {
+#if defined(__x86_64__)
+  return _mm_getcsr() & 0xFFC0u;  // without the sticky exception flags
+#elif defined(__aarch64__)
+  uint64_t mode;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+#elif defined(__riscv_flen)
+  uint64_t mode;
+  __asm__ volatile("frrm %0" : "=r"(mode));
+  return mode;
+#else
+  return 0;
+#endif
+}
+
+static inline void pyd_cpu_set_fp_mode(uint64_t mode) {
+  if (mode == pyd_cpu_fp_mode()) return;  // writing the register is slow, and nearly never needed
+#if defined(__x86_64__)
+  _mm_setcsr((_mm_getcsr() & 0x3Fu) | (uint32_t)mode);
+#elif defined(__aarch64__)
+  __asm__ volatile("msr fpcr, %0" ::"r"(mode));
+#elif defined(__riscv_flen)
+  __asm__ volatile("fsrm %0" ::"r"(mode));
+#endif
+}
+
+#endif  // PYD_PLATFORM_CPU_INLINE_H_

@@ -1,0 +1,180 @@
+#include "platform/cpu.h"
+
+#if defined(__linux__)
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pydispatch/cpu.h"
+
+// The CPUs of the calling thread's mask; the mask grows until the kernel's fits.
+static uint32_t affinity_count(void) {
+  for (int cpus = 1024; cpus <= 1 << 20; cpus *= 4) {
+    cpu_set_t* set = CPU_ALLOC(cpus);
+    if (!set) break;
+    size_t size = CPU_ALLOC_SIZE(cpus);
+    int result = sched_getaffinity(0, size, set);
+    int count = result == 0 ? CPU_COUNT_S(size, set) : 0;
+    bool too_small = result != 0 && errno == EINVAL;
+    CPU_FREE(set);
+    if (result == 0 && count > 0) return (uint32_t)count;
+    if (!too_small) break;
+  }
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? (uint32_t)online : 1;
+}
+
+uint32_t pyd_cpu_available(void) {
+  uint32_t cpus = affinity_count(), quota = pyd_cpu_quota("");
+  return quota && quota < cpus ? quota : cpus;
+}
+
+// A text file of the system, cut at |size|. False when it cannot be read.
+static bool read_text(const char* path, char* out_text, size_t size) {
+  FILE* file = fopen(path, "re");
+  if (!file) return false;
+  size_t length = fread(out_text, 1, size - 1, file);
+  fclose(file);
+  out_text[length] = 0;
+  return length > 0;
+}
+
+static uint32_t cpus_of(long long quota, long long period) {
+  if (quota <= 0 || period <= 0) return 0;
+  long long cpus = quota / period + (quota % period != 0);
+  return cpus > INT_MAX ? 0 : (uint32_t)cpus;
+}
+
+static void lower(uint32_t* limit, uint32_t cpus) {
+  if (cpus && (!*limit || cpus < *limit)) *limit = cpus;
+}
+
+// The limit that stands in one cgroup's folder; 0: none.
+static uint32_t folder_quota(const char* folder, bool is_v2) {
+  char path[PATH_MAX], text[64];
+  long long quota = 0, period = 0;
+  if (is_v2) {
+    if (snprintf(path, sizeof(path), "%s/cpu.max", folder) >= (int)sizeof(path)) return 0;
+    // "max 100000" or "150000 100000"
+    if (!read_text(path, text, sizeof(text)) || sscanf(text, "%lld %lld", &quota, &period) != 2) return 0;
+    return cpus_of(quota, period);
+  }
+  if (snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", folder) >= (int)sizeof(path)) return 0;
+  if (!read_text(path, text, sizeof(text)) || sscanf(text, "%lld", &quota) != 1) return 0;
+  if (snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", folder) >= (int)sizeof(path)) return 0;
+  if (!read_text(path, text, sizeof(text)) || sscanf(text, "%lld", &period) != 1) return 0;
+  return cpus_of(quota, period);
+}
+
+// The lowest limit from the folder |mount| + |group| up to |mount|.
+static uint32_t walk_up(const char* mount, const char* group, bool is_v2) {
+  char folder[PATH_MAX];
+  if (snprintf(folder, sizeof(folder), "%s%s", mount, group) >= (int)sizeof(folder)) return 0;
+  uint32_t limit = 0;
+  size_t floor = strlen(mount);
+  for (;;) {
+    lower(&limit, folder_quota(folder, is_v2));
+    char* slash = strrchr(folder, '/');
+    if (!slash || (size_t)(slash - folder) < floor) return limit;
+    *slash = 0;
+  }
+}
+
+// Whether |word| stands in the comma-separated |list|.
+static bool lists(const char* list, const char* word) {
+  size_t length = strlen(word);
+  for (const char* at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
+    if (strncmp(at, word, length) == 0 && (at[length] == 0 || at[length] == ',')) return true;
+  }
+  return false;
+}
+
+// The process's group in the hierarchy: the one with the cpu controller (v1), or the unified one.
+static bool find_group(const char* root, bool is_v2, char* out_group, size_t size) {
+  char path[PATH_MAX], line[PATH_MAX];
+  snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+  FILE* file = fopen(path, "re");
+  bool found = false;
+  while (file && !found && fgets(line, sizeof(line), file)) {  // id:controllers:path
+    line[strcspn(line, "\n")] = 0;
+    char* controllers = strchr(line, ':');
+    char* group = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!group) continue;
+    *group++ = 0;
+    ++controllers;
+    found = is_v2 ? *controllers == 0 : lists(controllers, "cpu");
+    if (found) found = snprintf(out_group, size, "%s", group) < (int)size;
+  }
+  if (file) fclose(file);
+  return found;
+}
+
+// Calls walk_up for every mount of the hierarchy. A container sees only part of it: the mount's root is cut off the
+// group, and a group outside that root (a namespace) is taken for the mount itself.
+static uint32_t hierarchy_quota(const char* root, bool is_v2) {
+  char group[PATH_MAX], path[PATH_MAX], line[2 * PATH_MAX];
+  if (!find_group(root, is_v2, group, sizeof(group))) return 0;
+  snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
+  FILE* file = fopen(path, "re");
+  uint32_t limit = 0;
+  while (file && fgets(line, sizeof(line), file)) {  // id parent dev root point options ... - type source superoptions
+    char inner[PATH_MAX / 2], point[PATH_MAX / 2], type[32], super[256];
+    const char* tail = strstr(line, " - ");
+    if (!tail || sscanf(line, "%*s %*s %*s %2047s %2047s", inner, point) != 2) continue;
+    if (sscanf(tail, " - %31s %*s %255s", type, super) != 2) continue;
+    if (strcmp(type, is_v2 ? "cgroup2" : "cgroup") != 0 || (!is_v2 && !lists(super, "cpu"))) continue;
+    size_t cut = strcmp(inner, "/") == 0 ? 0 : strlen(inner);
+    bool inside = strncmp(group, inner, cut) == 0 && (cut == 0 || group[cut] == '/' || group[cut] == 0);
+    const char* below = inside ? group + cut : "";
+    if (strcmp(below, "/") == 0) below = "";
+    if (snprintf(path, sizeof(path), "%s%s", root, point) < (int)sizeof(path)) {
+      lower(&limit, walk_up(path, below, is_v2));
+    }
+  }
+  if (file) fclose(file);
+  return limit;
+}
+
+uint32_t pyd_cpu_quota(const char* root) {
+  uint32_t limit = hierarchy_quota(root, true);
+  lower(&limit, hierarchy_quota(root, false));
+  return limit;
+}
+
+// "32K" or "1024K" or "1M"
+static uint64_t parse_size(const char* text) {
+  char* end;
+  unsigned long long value = strtoull(text, &end, 10);
+  return *end == 'K' ? value << 10 : *end == 'M' ? value << 20 : value;
+}
+
+void pyd_cpu_cache_sizes(uint64_t* out_l1_data, uint64_t* out_l2) {
+  *out_l1_data = *out_l2 = 0;
+  for (int index = 0; index < 8; ++index) {
+    char path[96], level[16], type[32], size[32];
+    const char* folder = "/sys/devices/system/cpu/cpu0/cache/index";
+    snprintf(path, sizeof(path), "%s%d/level", folder, index);
+    if (!read_text(path, level, sizeof(level))) break;
+    snprintf(path, sizeof(path), "%s%d/type", folder, index);
+    if (!read_text(path, type, sizeof(type)) || strncmp(type, "Instruction", 11) == 0) continue;
+    snprintf(path, sizeof(path), "%s%d/size", folder, index);
+    if (!read_text(path, size, sizeof(size))) continue;
+    if (level[0] == '1') *out_l1_data = parse_size(size);
+    if (level[0] == '2') *out_l2 = parse_size(size);
+  }
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  long value;
+  if (!*out_l1_data && (value = sysconf(_SC_LEVEL1_DCACHE_SIZE)) > 0) *out_l1_data = (uint64_t)value;
+  if (!*out_l2 && (value = sysconf(_SC_LEVEL2_CACHE_SIZE)) > 0) *out_l2 = (uint64_t)value;
+#endif
+}
+
+#else
+typedef int pyd_cpu_linux_is_empty_t;
+#endif

@@ -1,0 +1,73 @@
+#include "platform/cpu_features.h"
+
+#if defined(__riscv) && __riscv_xlen == 64
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+// Sources: the extension words of the kernel's hardware probe, and the vector length in bytes, one bit per power of two.
+enum { EXTENSIONS, VENDOR, VECTOR_BYTES };
+
+const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
+    {"v", 0, EXTENSIONS, 2, 0},
+    {"zvfhmin", 1, EXTENSIONS, 31, 0},
+    {"zvfh", 2, EXTENSIONS, 30, 0},
+    {"zvfbfwma", 3, EXTENSIONS, 54, 0},
+    {"xsmtvdot", 4, VENDOR, 0, 0},  // no kernel tells of it yet
+    {"zvl256b", 5, VECTOR_BYTES, 5, 0},
+    {"zvl1024b", 6, VECTOR_BYTES, 7, 0},
+    {"zvl4096b", 7, VECTOR_BYTES, 9, 0},
+    // Not in the processor data.
+    {"f", -1, EXTENSIONS, 0, 0},
+    {"d", -1, EXTENSIONS, 0, 0},
+    {"c", -1, EXTENSIONS, 1, 0},
+    {"zba", -1, EXTENSIONS, 3, 0},
+    {"zbb", -1, EXTENSIONS, 4, 0},
+    {"zbs", -1, EXTENSIONS, 5, 0},
+    {"zbc", -1, EXTENSIONS, 7, 0},
+    {"zfh", -1, EXTENSIONS, 27, 0},
+    {"zfhmin", -1, EXTENSIONS, 28, 0},
+    {"zfa", -1, EXTENSIONS, 32, 0},
+    {"zicond", -1, EXTENSIONS, 35, 0},
+};
+const size_t pyd_cpu_feature_count = sizeof(pyd_cpu_feature_table) / sizeof(pyd_cpu_feature_table[0]);
+
+#if defined(__linux__)
+typedef struct probe_s {
+  int64_t key;
+  uint64_t value;
+} probe_t;
+
+// Asks for what every CPU has. A kernel without the call or the key answers with less, never with a failure.
+static uint64_t read_extensions(void) {
+  enum { SYSCALL_HWPROBE = 258, KEY_EXTENSIONS = 4 };
+  probe_t probe = {.key = KEY_EXTENSIONS, .value = 0};
+  if (syscall(SYSCALL_HWPROBE, &probe, 1, 0, NULL, 0) != 0 || probe.key != KEY_EXTENSIONS) return 0;
+  return probe.value;
+}
+#endif
+
+uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
+#if defined(__linux__)
+  sources[EXTENSIONS] = read_extensions();
+  if (sources[EXTENSIONS] >> 2 & 1) {
+    uint64_t bytes;
+    __asm__ volatile("csrr %0, 0xC22" : "=r"(bytes));  // vlenb, there once V is
+    sources[VECTOR_BYTES] = (bytes << 1) - 1;          // at least every smaller power of two
+  }
+#endif
+  return 0;
+}
+
+#elif !defined(__x86_64__) && !defined(__aarch64__)
+
+// An architecture whose features nobody has listed: none.
+const pyd_cpu_feature_t pyd_cpu_feature_table[] = {{"", -1, 0, 0, 0}};
+const size_t pyd_cpu_feature_count = 0;
+uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) { return 0; }
+
+#else
+typedef int pyd_cpu_riscv_is_empty_t;
+#endif

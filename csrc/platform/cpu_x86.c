@@ -1,0 +1,117 @@
+#include "platform/cpu_features.h"
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+
+// Sources: the CPUID registers that hold feature bits.
+enum { L1_ECX, L1_EDX, L7_EBX, L7_ECX, L7_EDX, L71_EAX, L71_EDX, LD1_EAX, X1_ECX, X1_EDX };
+
+// Register sets that the system must have switched on in XCR0.
+enum { NONE = 0, AVX = 1, AVX512 = 2, AMX = 4 };
+
+const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
+    {"sse3", 0, L1_ECX, 0, NONE},
+    {"ssse3", 1, L1_ECX, 9, NONE},
+    {"sse4.1", 2, L1_ECX, 19, NONE},
+    {"sse4.2", 3, L1_ECX, 20, NONE},
+    {"sse4a", 4, X1_ECX, 6, NONE},
+    {"avx", 10, L1_ECX, 28, AVX},
+    {"fma", 11, L1_ECX, 12, AVX},
+    {"fma4", 12, X1_ECX, 16, AVX},
+    {"xop", 13, X1_ECX, 11, AVX},
+    {"f16c", 14, L1_ECX, 29, AVX},
+    {"avx2", 15, L7_EBX, 5, AVX},
+    {"avx512f", 20, L7_EBX, 16, AVX | AVX512},
+    {"avx512cd", 21, L7_EBX, 28, AVX | AVX512},
+    {"avx512vl", 22, L7_EBX, 31, AVX | AVX512},
+    {"avx512dq", 23, L7_EBX, 17, AVX | AVX512},
+    {"avx512bw", 24, L7_EBX, 30, AVX | AVX512},
+    {"avx512ifma", 25, L7_EBX, 21, AVX | AVX512},
+    {"avx512vbmi", 26, L7_ECX, 1, AVX | AVX512},
+    {"avx512vpopcntdq", 27, L7_ECX, 14, AVX | AVX512},
+    {"avx512vnni", 28, L7_ECX, 11, AVX | AVX512},
+    {"avx512vbmi2", 29, L7_ECX, 6, AVX | AVX512},
+    {"avx512bitalg", 30, L7_ECX, 12, AVX | AVX512},
+    {"avx512bf16", 31, L71_EAX, 5, AVX | AVX512},
+    {"avx512fp16", 32, L7_EDX, 23, AVX | AVX512},
+    {"amx-tile", 50, L7_EDX, 24, AMX},
+    {"amx-int8", 51, L7_EDX, 25, AMX},
+    {"amx-bf16", 52, L7_EDX, 22, AMX},
+    // Not in the processor data; what the CPU levels and code generation need besides.
+    {"cx8", -1, L1_EDX, 8, NONE},
+    {"cmov", -1, L1_EDX, 15, NONE},
+    {"mmx", -1, L1_EDX, 23, NONE},
+    {"fxsr", -1, L1_EDX, 24, NONE},
+    {"sse", -1, L1_EDX, 25, NONE},
+    {"sse2", -1, L1_EDX, 26, NONE},
+    {"pclmul", -1, L1_ECX, 1, NONE},
+    {"cx16", -1, L1_ECX, 13, NONE},
+    {"movbe", -1, L1_ECX, 22, NONE},
+    {"popcnt", -1, L1_ECX, 23, NONE},
+    {"aes", -1, L1_ECX, 25, NONE},
+    {"xsave", -1, L1_ECX, 27, NONE},  // OSXSAVE: there and switched on
+    {"sahf", -1, X1_ECX, 0, NONE},
+    {"lzcnt", -1, X1_ECX, 5, NONE},
+    {"prfchw", -1, X1_ECX, 8, NONE},
+    {"bmi", -1, L7_EBX, 3, NONE},
+    {"bmi2", -1, L7_EBX, 8, NONE},
+    {"adx", -1, L7_EBX, 19, NONE},
+    {"sha", -1, L7_EBX, 29, NONE},
+    {"gfni", -1, L7_ECX, 8, NONE},
+    {"vaes", -1, L7_ECX, 9, AVX},
+    {"vpclmulqdq", -1, L7_ECX, 10, AVX},
+    {"avx512vp2intersect", -1, L7_EDX, 8, AVX | AVX512},
+    {"avxvnni", -1, L71_EAX, 4, AVX},
+    {"amx-fp16", -1, L71_EAX, 21, AMX},
+    {"avxifma", -1, L71_EAX, 23, AVX},
+    {"avxvnniint8", -1, L71_EDX, 4, AVX},
+    {"avxneconvert", -1, L71_EDX, 5, AVX},
+    {"avxvnniint16", -1, L71_EDX, 10, AVX},
+    {"xsaveopt", -1, LD1_EAX, 0, NONE},
+    {"xsavec", -1, LD1_EAX, 1, NONE},
+};
+const size_t pyd_cpu_feature_count = sizeof(pyd_cpu_feature_table) / sizeof(pyd_cpu_feature_table[0]);
+
+// What the system saves on a switch. CPUID alone says what the CPU could: on a system that has AVX-512 or AMX switched
+// off an instruction of theirs traps all the same.
+static uint32_t enabled_states(void) {
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  uint32_t states = NONE;
+  if ((low & 0x6) == 0x6) states |= AVX;
+  if ((low & 0xE6) == 0xE6) states |= AVX512;
+  if ((low & 0x60000) == 0x60000) states |= AMX;
+  return states;
+}
+
+uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
+  uint32_t eax, ebx, ecx, edx;
+  uint32_t states = NONE;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) {
+    const uint32_t osxsave = UINT32_C(1) << 27, xsave = UINT32_C(1) << 26;
+    if (ecx & osxsave && ecx & xsave) states = enabled_states();
+    sources[L1_ECX] = ecx;
+    sources[L1_EDX] = edx;
+  }
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
+    uint32_t subleaves = eax;
+    sources[L7_EBX] = ebx;
+    sources[L7_ECX] = ecx;
+    sources[L7_EDX] = edx;
+    if (subleaves >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) {
+      sources[L71_EAX] = eax;
+      sources[L71_EDX] = edx;
+    }
+  }
+  if (__get_cpuid_count(0xD, 1, &eax, &ebx, &ecx, &edx)) sources[LD1_EAX] = eax;
+  if (__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx)) {
+    sources[X1_ECX] = ecx;
+    sources[X1_EDX] = edx;
+  }
+  return states;
+}
+
+#else
+typedef int pyd_cpu_x86_is_empty_t;
+#endif

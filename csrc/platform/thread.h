@@ -1,0 +1,50 @@
+// Threads and one-shot events. One implementation per system: thread_linux.c (futex), thread_generic.c (pthread
+// condition variables).
+#ifndef PYD_PLATFORM_THREAD_H_
+#define PYD_PLATFORM_THREAD_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct pyd_thread_s {
+  pthread_t handle;
+} pyd_thread_t;
+
+// Starts |entry|(|argument|) on a new thread with every signal blocked, so that the program's handlers keep running on
+// its own threads. |name| (at most 15 bytes) shows in debuggers. Returns 0 or an errno value.
+int pyd_thread_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argument, const char* name);
+void pyd_thread_join(pyd_thread_t* thread);
+
+// One thread waits, any thread sets. An event may be set before, while and after it is waited for.
+typedef struct pyd_event_s {
+  _Atomic uint32_t is_set;
+#if !defined(__linux__) || defined(PYD_THREAD_GENERIC)
+  pthread_mutex_t mutex;
+  pthread_cond_t condition;
+#endif
+} pyd_event_t;
+
+void pyd_event_init(pyd_event_t* event);
+// Nobody may be waiting. In the child of a fork an event that had waiters in the parent is re-initialised, not deinitialised.
+void pyd_event_deinit(pyd_event_t* event);
+
+// Clears the event. A reset that overwrites a set acquires what was written before that set. Sequentially consistent.
+static inline void pyd_event_reset(pyd_event_t* event) {
+  atomic_exchange_explicit(&event->is_set, 0, memory_order_seq_cst);
+}
+
+// Sets the event and returns whether it was clear, so that of several setters exactly one is told so. Wakes nobody.
+// Sequentially consistent: a claim that finds the event set comes before any later reset.
+static inline bool pyd_event_claim(pyd_event_t* event) {
+  return atomic_load_explicit(&event->is_set, memory_order_seq_cst) == 0 &&
+         atomic_exchange_explicit(&event->is_set, 1, memory_order_seq_cst) == 0;
+}
+
+// Wakes the waiter of an event that this thread has claimed. The event must outlive the call.
+void pyd_event_notify(pyd_event_t* event);
+// Returns when the event is set. Acquires what the setter wrote.
+void pyd_event_wait(pyd_event_t* event);
+
+#endif  // PYD_PLATFORM_THREAD_H_

@@ -1,0 +1,38 @@
+#include "platform/thread.h"
+
+#if !defined(__linux__) || defined(PYD_THREAD_GENERIC)
+
+#include "platform/thread_start.h"
+
+static void set_name(const char* name) { (void)name; }
+
+void pyd_event_init(pyd_event_t* event) {
+  atomic_init(&event->is_set, 0);
+  pthread_mutex_init(&event->mutex, NULL);
+  pthread_cond_init(&event->condition, NULL);
+}
+
+void pyd_event_deinit(pyd_event_t* event) {
+  pthread_cond_destroy(&event->condition);
+  pthread_mutex_destroy(&event->mutex);
+}
+
+void pyd_event_notify(pyd_event_t* event) {
+  // The flag was set outside the mutex. Passing through it puts the signal after the waiter's check or after its sleep.
+  pthread_mutex_lock(&event->mutex);
+  pthread_cond_signal(&event->condition);
+  pthread_mutex_unlock(&event->mutex);
+}
+
+void pyd_event_wait(pyd_event_t* event) {
+  if (atomic_load_explicit(&event->is_set, memory_order_acquire)) return;
+  pthread_mutex_lock(&event->mutex);
+  while (atomic_load_explicit(&event->is_set, memory_order_acquire) == 0) {
+    pthread_cond_wait(&event->condition, &event->mutex);
+  }
+  pthread_mutex_unlock(&event->mutex);
+}
+
+#else
+typedef int pyd_thread_generic_is_empty_t;
+#endif

@@ -1,0 +1,32 @@
+#include "platform/thread.h"
+
+#if defined(__linux__) && !defined(PYD_THREAD_GENERIC)
+
+#include <linux/futex.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "platform/thread_start.h"
+
+static void set_name(const char* name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+void pyd_event_init(pyd_event_t* event) { atomic_init(&event->is_set, 0); }
+
+void pyd_event_deinit(pyd_event_t* event) { (void)event; }
+
+void pyd_event_notify(pyd_event_t* event) {
+  syscall(SYS_futex, &event->is_set, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void pyd_event_wait(pyd_event_t* event) {
+  // The kernel sleeps only if the word still is 0, so a set between the load and the call is not lost; every other
+  // return (a signal, a stray wake) is answered by looking again.
+  while (atomic_load_explicit(&event->is_set, memory_order_acquire) == 0) {
+    syscall(SYS_futex, &event->is_set, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+  }
+}
+
+#else
+typedef int pyd_thread_linux_is_empty_t;
+#endif

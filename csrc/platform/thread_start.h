@@ -1,0 +1,47 @@
+// What every pthread system shares in starting a thread. Included by the thread_<os>.c files alone.
+#ifndef PYD_PLATFORM_THREAD_START_H_
+#define PYD_PLATFORM_THREAD_START_H_
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/thread.h"
+
+typedef struct start_s {
+  void (*entry)(void*);
+  void* argument;
+  char name[16];
+} start_t;
+
+static void set_name(const char* name);
+
+static void* trampoline(void* pointer) {
+  start_t start = *(start_t*)pointer;
+  free(pointer);
+  set_name(start.name);
+  start.entry(start.argument);
+  return NULL;
+}
+
+int pyd_thread_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argument, const char* name) {
+  start_t* start = malloc(sizeof(*start));
+  if (!start) return ENOMEM;
+  start->entry = entry;
+  start->argument = argument;
+  strncpy(start->name, name, sizeof(start->name) - 1);
+  start->name[sizeof(start->name) - 1] = 0;
+  // A thread inherits the mask of its creator: block around the creation, so that there is no moment without it.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(&out_thread->handle, NULL, trampoline, start);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (error) free(start);
+  return error;
+}
+
+void pyd_thread_join(pyd_thread_t* thread) { pthread_join(thread->handle, NULL); }
+
+#endif  // PYD_PLATFORM_THREAD_START_H_

@@ -1,0 +1,182 @@
+#include "sched/internal.h"
+
+// Runs [begin, end) here. False when it failed.
+static bool run_span(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
+  uint64_t failed = begin;
+  int32_t code = job->body(job->self, 0, begin, end, &failed);
+  if (!code) return true;
+  out_failure->code = code;
+  out_failure->index = failed >= begin && failed < end ? failed : begin;
+  return false;
+}
+
+static bool run_span_metered(const pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, uint64_t end,
+                             pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
+  uint64_t start = pyd_cpu_ticks();
+  bool ok = run_span(job, begin, end, out_failure);
+  meter->picoseconds = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
+  meter->indices = end - begin;
+  return ok;
+}
+
+static uint64_t multiply(uint64_t a, uint64_t b) {
+  uint64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint32_t learned_cost(const pyd_sched_job_t* job) {
+  return job->cost ? __atomic_load_n(&job->cost->picoseconds, __ATOMIC_RELAXED) : 0;
+}
+
+// A measurement that is far too long (the thread lost its CPU meanwhile) counts four times the old value at most and is
+// halved away by the next runs; one that stays long gets there in a few.
+static void learn(const pyd_sched_job_t* job, uint64_t known, const pyd_sched_meter_t* meter) {
+  if (!job->cost || !meter->indices) return;
+  uint64_t now = meter->picoseconds / meter->indices;
+  if (known) now = now < known ? (now + known) / 2 : now > 4 * known ? 4 * known : now;
+  if (now == 0) now = 1;
+  if (now > UINT32_MAX) now = UINT32_MAX;
+  if (now != known) __atomic_store_n(&job->cost->picoseconds, (uint32_t)now, __ATOMIC_RELAXED);
+}
+
+// Picoseconds of work from which letting others in is worth it.
+static uint64_t worth(const pyd_sched_t* sched) {
+  bool must_wake = atomic_load_explicit(&sched->spinners, memory_order_relaxed) == 0 &&
+                   atomic_load_explicit(&sched->sleepers, memory_order_relaxed) != 0;
+  return UINT64_C(1000) * (must_wake ? PYD_SCHED_WORTH_WAKING : PYD_SCHED_WORTH_SPINNING);
+}
+
+static pyd_sched_slot_t* acquire_slot(pyd_sched_t* sched) {
+  uint32_t used = atomic_load_explicit(&sched->used, memory_order_relaxed);
+  while (~used) {
+    uint32_t bit = ~used & (used + 1);
+    // Acquire pairs with release_slot: what the last owner wrote to the slot comes before what we write.
+    if (atomic_compare_exchange_weak_explicit(&sched->used, &used, used | bit, memory_order_acquire,
+                                              memory_order_relaxed)) {
+      return &sched->slots[__builtin_ctz(bit)];
+    }
+  }
+  return NULL;
+}
+
+static void release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
+  atomic_fetch_and_explicit(&sched->used, ~(1u << (slot - sched->slots)), memory_order_release);
+}
+
+// How many pool threads the |count| indices of a slot could use.
+static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint32_t count) {
+  uint64_t useful = multiply(slot->cost, count) / (UINT64_C(1000) * PYD_SCHED_WORK_PER_HELPER) + 1;
+  uint64_t most = sched->workers - 1 < count - 1 ? sched->workers - 1 : count - 1;
+  return (uint32_t)(useful < most ? useful : most);
+}
+
+// Opens the slot for |count| indices from slot->base on and wakes threads if it takes that.
+static void publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count) {
+  atomic_store_explicit(&slot->failure, PYD_SCHED_NO_FAILURE, memory_order_relaxed);
+  atomic_store_explicit(&slot->wakes_left, 0, memory_order_relaxed);
+  pyd_range_store(&slot->cells[0].range, (pyd_range_t){.begin = 0, .end = count});
+  atomic_store_explicit(&slot->state, PYD_SLOT_OPEN, memory_order_release);
+  atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_seq_cst);
+  // Who is counted as spinning now will see the bit, at the latest when it looks once more before it parks; a count taken
+  // before the bit was set would not say that.
+  uint32_t helpers = useful_helpers(sched, slot, count);
+  uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
+  if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return;
+  atomic_store_explicit(&slot->wakes_left, helpers - spinners - 1, memory_order_relaxed);
+  pyd_sched_pool_wake(sched, 1);
+}
+
+// Returns when no pool thread takes part any more.
+static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
+  uint32_t state = atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_acquire);
+  if (!(state & PYD_SLOT_COUNT)) return;
+  const uint64_t limit = sched->oversubscribed ? 0 : UINT64_C(1000) * PYD_SCHED_FINISH_SPIN;
+  uint64_t start = pyd_cpu_ticks();
+  for (;;) {
+    for (int i = 0; i < PYD_SCHED_PAUSES_PER_TICK; ++i) {
+      if (!(atomic_load_explicit(&slot->state, memory_order_acquire) & PYD_SLOT_COUNT)) return;
+      pyd_cpu_relax();
+    }
+    if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks())) >= limit) break;
+  }
+  // The event may still get a set that belongs to an earlier job of this slot; then this loop runs once more.
+  for (;;) {
+    pyd_event_reset(&slot->done);
+    state = atomic_fetch_or_explicit(&slot->state, PYD_SLOT_WAITING, memory_order_acq_rel);
+    if (!(state & PYD_SLOT_COUNT)) return;
+    pyd_event_wait(&slot->done);
+    if (!(atomic_load_explicit(&slot->state, memory_order_acquire) & PYD_SLOT_COUNT)) return;
+  }
+}
+
+// Runs [begin, count) together with the pool, a window of 32-bit indices at a time.
+static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sched_job_t* job, uint64_t begin,
+                       uint64_t cost, pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
+  slot->job = job;
+  slot->fp_mode = pyd_cpu_fp_mode();
+  slot->cost = cost ? cost : 1;
+  while (begin < job->count && !out_failure->code) {
+    uint64_t left = job->count - begin;
+    uint32_t window = left < PYD_SCHED_WINDOW ? (uint32_t)left : PYD_SCHED_WINDOW;
+    slot->base = begin;
+    publish(sched, slot, window);
+    pyd_sched_work(sched, slot, 0, meter);
+    close_and_wait(sched, slot);
+    uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
+    if (failure != PYD_SCHED_NO_FAILURE) {
+      out_failure->code = (int32_t)(uint32_t)failure;
+      out_failure->index = begin + (failure >> 32);
+      for (uint32_t i = 0; i < sched->workers; ++i) pyd_range_store(&slot->cells[i].range, (pyd_range_t){0, 0});
+    }
+    begin += window;
+  }
+}
+
+// Runs from the front, twice as much each time, until what is left is worth sharing. Returns how far it came, job->count
+// when done or failed, and the cost of one index as last measured.
+static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_meter_t* meter,
+                      uint64_t* out_cost, pyd_sched_failure_t* out_failure) {
+  uint64_t begin = 0, chunk = 1;
+  while (begin < job->count) {
+    uint64_t left = job->count - begin;
+    if (chunk > left || left == 2) chunk = left == 2 ? 1 : left;
+    if (!run_span_metered(sched, job, begin, begin + chunk, meter, out_failure)) return job->count;
+    begin += chunk;
+    left -= chunk;
+    *out_cost = meter->picoseconds / chunk + 1;
+    if (left > 1 && multiply(*out_cost, left) >= worth(sched)) break;
+    chunk *= 2;
+  }
+  return begin;
+}
+
+void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure) {
+  *out_failure = (pyd_sched_failure_t){0};
+  if (job->count == 0) return;
+  if (job->count == 1 || sched->workers == 1) {
+    run_span(job, 0, job->count, out_failure);
+    return;
+  }
+  const uint32_t known = learned_cost(job);
+  pyd_sched_meter_t meter = {0};
+  uint64_t begin = 0, cost = known;
+  if (!known) {
+    begin = probe(sched, job, &meter, &cost, out_failure);
+  } else if (multiply(known, job->count) < worth(sched)) {
+    run_span_metered(sched, job, 0, job->count, &meter, out_failure);
+    begin = job->count;
+  }
+  if (begin < job->count) {
+    pyd_sched_slot_t* slot = pyd_sched_ensure_started(sched) ? acquire_slot(sched) : NULL;
+    meter = (pyd_sched_meter_t){0};
+    if (slot) {
+      run_shared(sched, slot, job, begin, cost, &meter, out_failure);
+      release_slot(sched, slot);
+      // The others may have been so fast that nothing was left for this thread to measure.
+      if (!meter.indices && !known) meter = (pyd_sched_meter_t){.indices = 1, .picoseconds = cost};
+    } else {
+      run_span_metered(sched, job, begin, job->count, &meter, out_failure);
+    }
+  }
+  if (!out_failure->code) learn(job, known, &meter);
+}

@@ -1,0 +1,131 @@
+#include "sched/internal.h"
+
+uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t count) {
+  uint32_t woken = 0;
+  // Lowest first: the same few threads serve a light load and stay warm, the others sleep on.
+  for (uint32_t i = 0; i + 1 < sched->workers && woken < count; ++i) {
+    pyd_event_t* event = &sched->threads[i].wake;
+    if (!pyd_event_claim(event)) continue;
+    atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
+    pyd_event_notify(event);
+    ++woken;
+  }
+  return woken;
+}
+
+static bool join(pyd_sched_slot_t* slot) {
+  uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+  while (state & PYD_SLOT_OPEN) {
+    if (atomic_compare_exchange_weak_explicit(&slot->state, &state, state + 1, memory_order_acquire,
+                                              memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// After this the slot may belong to another job; its event is there as long as the scheduler.
+static void leave(pyd_sched_slot_t* slot) {
+  uint32_t before = atomic_fetch_sub_explicit(&slot->state, 1, memory_order_acq_rel);
+  if ((before & PYD_SLOT_WAITING) && (before & PYD_SLOT_COUNT) == 1 && pyd_event_claim(&slot->done)) {
+    pyd_event_notify(&slot->done);
+  }
+}
+
+// Those who are woken wake the next, two each, so that the caller pays for one wake only.
+static void relay_wakes(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
+  for (int i = 0; i < 2; ++i) {
+    uint32_t left = atomic_load_explicit(&slot->wakes_left, memory_order_relaxed);
+    if (!left || !atomic_load_explicit(&sched->sleepers, memory_order_relaxed)) return;
+    // Losing the race to another relay is as good as winning it.
+    if (!atomic_compare_exchange_strong_explicit(&slot->wakes_left, &left, left - 1, memory_order_relaxed,
+                                                 memory_order_relaxed)) {
+      continue;
+    }
+    if (!pyd_sched_pool_wake(sched, 1)) return;
+  }
+}
+
+// Takes part in one of the open jobs. False when none could be joined.
+static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
+  for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) {
+    uint32_t index = (worker + i) % PYD_SCHED_SLOTS;  // different threads begin with different jobs
+    if (!(open >> index & 1)) continue;
+    pyd_sched_slot_t* slot = &sched->slots[index];
+    if (!join(slot)) continue;
+    relay_wakes(sched, slot);
+    pyd_cpu_set_fp_mode(slot->fp_mode);
+    pyd_sched_meter_t meter = {0};
+    pyd_sched_work(sched, slot, worker, &meter);
+    leave(slot);
+    return true;
+  }
+  return false;
+}
+
+static bool has_news(const pyd_sched_t* sched, memory_order order) {
+  return atomic_load_explicit(&sched->open, order) != 0 || atomic_load_explicit(&sched->closing, order) != 0;
+}
+
+// True when there is something to look at, false when |spin| nanoseconds have passed or the CPU was taken away.
+static bool spin_for_news(pyd_sched_t* sched, uint64_t spin, bool* out_preempted) {
+  const uint64_t limit = spin * 1000, preempted = UINT64_C(1000) * PYD_SCHED_PREEMPTED;
+  uint64_t start = pyd_cpu_ticks(), previous = start;
+  for (;;) {
+    for (int i = 0; i < PYD_SCHED_PAUSES_PER_TICK; ++i) {
+      if (has_news(sched, memory_order_relaxed)) return true;
+      pyd_cpu_relax();
+    }
+    uint64_t now = pyd_cpu_ticks();
+    if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, now)) >= limit) return false;
+    if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(previous, now)) >= preempted) {
+      *out_preempted = true;
+      return false;
+    }
+    previous = now;
+  }
+}
+
+static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
+  atomic_fetch_add_explicit(&sched->sleepers, 1, memory_order_seq_cst);
+  pyd_event_reset(&self->wake);  // from here on somebody may claim it
+  if (has_news(sched, memory_order_seq_cst) && pyd_event_claim(&self->wake)) {
+    atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
+    return;
+  }
+  pyd_event_wait(&self->wake);
+}
+
+// Returns when there is something to look at.
+static void idle(pyd_sched_t* sched, pyd_sched_thread_t* self) {
+  uint64_t start = pyd_cpu_ticks();
+  bool preempted = false;
+  if (self->spin) {
+    atomic_fetch_add_explicit(&sched->spinners, 1, memory_order_relaxed);
+    bool found = spin_for_news(sched, self->spin, &preempted);
+    atomic_fetch_sub_explicit(&sched->spinners, 1, memory_order_seq_cst);
+    if (found) return;
+  }
+  park(sched, self);
+  if (sched->spin_us >= 0 || sched->oversubscribed) return;
+  // Would the longest spin have met this job? Then spin that long next time, else half as long as this time.
+  uint64_t gap = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
+  if (!preempted && gap <= UINT64_C(1000) * PYD_SCHED_SPIN_MAX) {
+    self->spin = PYD_SCHED_SPIN_MAX;
+  } else {
+    self->spin = self->spin / 2 > PYD_SCHED_SPIN_MIN ? self->spin / 2 : PYD_SCHED_SPIN_MIN;
+  }
+}
+
+void pyd_sched_pool_main(void* argument) {
+  pyd_sched_thread_t* self = argument;
+  pyd_sched_t* sched = self->sched;
+  while (!atomic_load_explicit(&sched->closing, memory_order_acquire)) {
+    uint32_t open = atomic_load_explicit(&sched->open, memory_order_relaxed);
+    if (open == 0) {
+      idle(sched, self);
+    } else if (!help(sched, self->worker, open)) {
+      pyd_cpu_relax();  // shown and not joinable: its caller is about to hide it
+    }
+  }
+}

@@ -1,0 +1,156 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/cpu.h"
+#include "sched/internal.h"
+
+static void* allocate(size_t count, size_t size) {
+  size_t bytes = (count ? count : 1) * size;  // both are bounded by PYD_SCHED_MAX_WORKERS, nothing can wrap
+  bytes = (bytes + PYD_CPU_CACHE_LINE - 1) / PYD_CPU_CACHE_LINE * PYD_CPU_CACHE_LINE;
+  void* memory = aligned_alloc(PYD_CPU_CACHE_LINE, bytes);
+  if (memory) memset(memory, 0, bytes);
+  return memory;
+}
+
+static void reset_thread(pyd_sched_t* sched, uint32_t index) {
+  pyd_sched_thread_t* thread = &sched->threads[index];
+  pyd_event_init(&thread->wake);
+  atomic_init(&thread->wake.is_set, 1);  // not parked
+  thread->sched = sched;
+  thread->worker = index + 1;
+  thread->spin = sched->spin_us >= 0 ? (uint64_t)sched->spin_us * 1000 : sched->oversubscribed ? 0 : PYD_SCHED_SPIN_MAX;
+}
+
+static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
+  atomic_init(&slot->state, 0);
+  atomic_init(&slot->wakes_left, 0);
+  atomic_init(&slot->failure, PYD_SCHED_NO_FAILURE);
+  pyd_event_init(&slot->done);
+  for (uint32_t i = 0; i < workers; ++i) atomic_init(&slot->cells[i].range, 0);
+}
+
+// Nobody works, nobody waits, no thread exists.
+static void reset(pyd_sched_t* sched) {
+  pthread_mutex_init(&sched->lifecycle, NULL);
+  atomic_init(&sched->started, 0);
+  atomic_init(&sched->start_failed, 0);
+  atomic_init(&sched->closing, 0);
+  atomic_init(&sched->open, 0);
+  atomic_init(&sched->used, 0);
+  atomic_init(&sched->sleepers, 0);
+  atomic_init(&sched->spinners, 0);
+  for (uint32_t i = 0; i + 1 < sched->workers; ++i) reset_thread(sched, i);
+  for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) reset_slot(&sched->slots[i], sched->workers);
+}
+
+// Starts the threads that are missing; keeps those it got when one is refused. Under the lifecycle lock.
+static int start_threads(pyd_sched_t* sched) {
+  uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
+  while (started + 1 < sched->workers) {
+    char name[24];  // cut to 15 bytes by the system
+    snprintf(name, sizeof(name), "pydispatch-%u", (unsigned)(started + 1));
+    pyd_sched_thread_t* thread = &sched->threads[started];
+    int error = pyd_thread_start(&thread->thread, pyd_sched_pool_main, thread, name);
+    if (error) return error;
+    atomic_store_explicit(&sched->started, ++started, memory_order_release);
+  }
+  return 0;
+}
+
+bool pyd_sched_ensure_started(pyd_sched_t* sched) {
+  if (atomic_load_explicit(&sched->started, memory_order_acquire) + 1 == sched->workers) return true;
+  // After a fork. One caller starts them, others need not wait for it; a refusal is not asked for again.
+  if (!atomic_load_explicit(&sched->start_failed, memory_order_relaxed) &&
+      pthread_mutex_trylock(&sched->lifecycle) == 0) {
+    if (start_threads(sched)) atomic_store_explicit(&sched->start_failed, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&sched->lifecycle);
+  }
+  return atomic_load_explicit(&sched->started, memory_order_acquire) != 0;
+}
+
+pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched) {
+  *out_sched = NULL;
+  uint32_t cpus = pyd_sched_available_cpus();
+  uint32_t workers = options->workers ? options->workers : cpus;
+  if (options->workers > PYD_SCHED_MAX_WORKERS) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "scheduler: %u workers asked for, at most %d are possible",
+                           (unsigned)workers, PYD_SCHED_MAX_WORKERS);
+  }
+  if (workers > PYD_SCHED_MAX_WORKERS) workers = PYD_SCHED_MAX_WORKERS;
+  if (options->spin_us < -1 || options->spin_us > 1000000) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "scheduler: spin of %d microseconds asked for; give 0 to 1000000, or -1 to let it adapt",
+                           (int)options->spin_us);
+  }
+  pyd_sched_t* sched = allocate(1, sizeof(*sched));
+  pyd_sched_cell_t* cells = NULL;
+  if (sched) {
+    sched->slots = allocate(PYD_SCHED_SLOTS, sizeof(*sched->slots));
+    sched->threads = allocate(workers - 1, sizeof(*sched->threads));
+    cells = allocate((size_t)PYD_SCHED_SLOTS * workers, sizeof(*cells));
+  }
+  if (!sched || !sched->slots || !sched->threads || !cells) {
+    free(cells);
+    if (sched) {
+      free(sched->slots);
+      free(sched->threads);
+    }
+    free(sched);
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "scheduler: no memory for the bookkeeping of %u workers",
+                           (unsigned)workers);
+  }
+  for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) sched->slots[i].cells = cells + (size_t)i * workers;
+  sched->workers = workers;
+  sched->oversubscribed = workers > cpus;
+  sched->spin_us = options->spin_us;
+  sched->tick = workers > 1 ? pyd_cpu_measure_tick() : 256000;
+  reset(sched);
+
+  int error = start_threads(sched);
+  if (error) {
+    unsigned started = (unsigned)atomic_load_explicit(&sched->started, memory_order_relaxed);
+    pyd_sched_destroy(sched);
+    return pyd_status_make(PYD_CODE_SYSTEM, "scheduler: thread %u of %u could not be started: %s; ask for fewer workers",
+                           started + 1, (unsigned)workers - 1, strerror(error));
+  }
+  *out_sched = sched;
+  return PYD_STATUS_OK;
+}
+
+void pyd_sched_stop(pyd_sched_t* sched) {
+  pthread_mutex_lock(&sched->lifecycle);
+  atomic_store_explicit(&sched->closing, 1, memory_order_seq_cst);
+  pyd_sched_pool_wake(sched, sched->workers);
+  uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
+  for (uint32_t i = 0; i < started; ++i) pyd_thread_join(&sched->threads[i].thread);
+  atomic_store_explicit(&sched->started, 0, memory_order_relaxed);
+  atomic_store_explicit(&sched->start_failed, 0, memory_order_relaxed);
+  atomic_store_explicit(&sched->closing, 0, memory_order_relaxed);
+  pthread_mutex_unlock(&sched->lifecycle);
+}
+
+void pyd_sched_destroy(pyd_sched_t* sched) {
+  if (!sched) return;
+  pyd_sched_stop(sched);
+  for (uint32_t i = 0; i + 1 < sched->workers; ++i) pyd_event_deinit(&sched->threads[i].wake);
+  for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) pyd_event_deinit(&sched->slots[i].done);
+  pthread_mutex_destroy(&sched->lifecycle);
+  free(sched->slots[0].cells);
+  free(sched->slots);
+  free(sched->threads);
+  free(sched);
+}
+
+uint32_t pyd_sched_workers(const pyd_sched_t* sched) { return sched->workers; }
+
+uint32_t pyd_sched_available_cpus(void) { return pyd_cpu_available(); }
+
+// A fork copies one thread. Held over the fork so that the child does not see half-started threads.
+void pyd_sched_fork_prepare(pyd_sched_t* sched) { pthread_mutex_lock(&sched->lifecycle); }
+
+void pyd_sched_fork_parent(pyd_sched_t* sched) { pthread_mutex_unlock(&sched->lifecycle); }
+
+// Whatever other threads were doing with the scheduler is over: their slots are free, and the pool is empty.
+void pyd_sched_fork_child(pyd_sched_t* sched) { reset(sched); }

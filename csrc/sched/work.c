@@ -1,0 +1,83 @@
+#include "sched/internal.h"
+
+static bool has_failed(const pyd_sched_slot_t* slot) {
+  return atomic_load_explicit(&slot->failure, memory_order_relaxed) != PYD_SCHED_NO_FAILURE;
+}
+
+static void record_failure(pyd_sched_slot_t* slot, uint32_t index, int32_t code) {
+  uint64_t mine = (uint64_t)index << 32 | (uint32_t)code;
+  uint64_t seen = atomic_load_explicit(&slot->failure, memory_order_relaxed);
+  // One index fails at most once, so comparing the whole word compares indices. All ones cannot be made: an index is
+  // below the window's size.
+  while (mine < seen && !atomic_compare_exchange_weak_explicit(&slot->failure, &seen, mine, memory_order_relaxed,
+                                                               memory_order_relaxed)) {
+  }
+}
+
+// How many of |left| indices to run in one go. |previous|: the last chunk's count; a chunk at most doubles, so that a
+// cheap start does not hide expensive indices behind it.
+static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
+  uint64_t share = left / PYD_SCHED_CHUNK_DIVISOR;
+  uint64_t least = UINT64_C(1000) * PYD_SCHED_CHUNK_MIN_TIME / cost;
+  uint64_t most = UINT64_C(1000) * PYD_SCHED_CHUNK_TIME / cost;
+  uint64_t size = share > least ? share : least;
+  if (size > most) size = most;
+  if (size > 2 * (uint64_t)previous) size = 2 * (uint64_t)previous;
+  if (size > left) size = left;
+  return size ? (uint32_t)size : 1;
+}
+
+static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker) {
+  for (int pass = 0; pass < PYD_SCHED_STEAL_PASSES; ++pass) {
+    uint32_t victim = worker;
+    for (uint32_t i = 1; i < sched->workers; ++i) {
+      if (++victim == sched->workers) victim = 0;
+      pyd_range_t stolen;
+      if (pyd_range_steal(&slot->cells[victim].range, &stolen)) {
+        pyd_range_store(&slot->cells[worker].range, stolen);
+        return true;
+      }
+    }
+    if (has_failed(slot)) return false;
+    pyd_cpu_relax();
+  }
+  return false;
+}
+
+void pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
+  const pyd_sched_job_t* job = slot->job;
+  pyd_range_cell_t* cell = &slot->cells[worker].range;
+  uint64_t cost = slot->cost;
+  uint32_t chunk = chunk_size(cost, UINT32_MAX, UINT32_MAX);
+  uint64_t before = pyd_cpu_ticks();
+  while (!has_failed(slot)) {
+    pyd_range_t range = pyd_range_load(cell);
+    if (range.begin == range.end) {
+      if (!steal(sched, slot, worker)) break;
+      before = pyd_cpu_ticks();
+      continue;
+    }
+    chunk = chunk_size(cost, pyd_range_size(range), chunk);
+    if (!pyd_range_take(cell, range, chunk)) continue;
+
+    uint64_t begin = slot->base + range.begin, failed = begin;
+    int32_t code = job->body(job->self, worker, begin, begin + chunk, &failed);
+    uint64_t after = pyd_cpu_ticks();
+    uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(before, after));
+    before = after;
+    if (code) {
+      uint64_t offset = failed - begin;
+      record_failure(slot, range.begin + (offset < chunk ? (uint32_t)offset : 0), code);
+      break;
+    }
+    meter->indices += chunk;
+    meter->picoseconds += spent;
+    cost = spent / chunk + 1;
+  }
+  // All that is left is in the hands of those who run it: keep newcomers away. Whoever takes part may do this, since the
+  // slot cannot get a new job before the last one has left.
+  uint32_t bit = 1u << (slot - sched->slots);
+  if (atomic_load_explicit(&sched->open, memory_order_relaxed) & bit) {
+    atomic_fetch_and_explicit(&sched->open, ~bit, memory_order_relaxed);
+  }
+}

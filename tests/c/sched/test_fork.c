@@ -1,0 +1,93 @@
+// Fork while the pool is idle and while other threads run jobs: parent and child both go on.
+//
+// links: base platform sched
+// tsan: 20
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#ifdef UNDER_TSAN
+// The sanitizer ends a child that starts threads unless it is told not to.
+const char* __tsan_default_options(void);
+const char* __tsan_default_options(void) { return "die_after_fork=0"; }
+#endif
+
+#if defined(UNDER_TSAN) && !defined(__clang__)
+enum { CHILD_MAY_START_THREADS = 0 };  // gcc's sanitizer takes a thread at a dead thread's address for the dead one
+#else
+enum { CHILD_MAY_START_THREADS = 1 };
+#endif
+
+static _Atomic int stop;
+
+static int32_t add_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  (void)worker, (void)out_failed;
+  _Atomic uint64_t* sum = self;
+  for (uint64_t i = begin; i < end; ++i) atomic_fetch_add_explicit(sum, i, memory_order_relaxed);
+  return 0;
+}
+
+static void check_works(pyd_sched_t* sched) {
+  for (int i = 0; i < 20; ++i) {
+    _Atomic uint64_t sum = 0;
+    pyd_sched_failure_t failure = run_job(sched, add_body, &sum, 200, SURELY_SHARED);
+    CHECK(failure.code == 0 && sum == 19900, "sum %d", (int)sum);
+  }
+}
+
+// Ends only when two threads work, so the child's pool is really there.
+static int32_t meet_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  (void)worker, (void)begin, (void)end, (void)out_failed;
+  atomic_fetch_add((_Atomic int*)self, 1);
+  while (atomic_load((_Atomic int*)self) < 2) {
+  }
+  return 0;
+}
+
+static void* keep_busy(void* sched) {
+  while (!atomic_load(&stop)) check_works(sched);
+  return NULL;
+}
+
+static void fork_once(pyd_sched_t* sched, int how) {
+  if (!CHILD_MAY_START_THREADS) how = 2;
+  pyd_sched_fork_prepare(sched);
+  pid_t child = fork();
+  CHECK(child >= 0, "fork");
+  if (child == 0) {
+    alarm(20);
+    pyd_sched_fork_child(sched);
+    if (how == 0) check_works(sched);
+    if (how == 1) {
+      _Atomic int here = 0;
+      run_job(sched, meet_body, &here, 2, SURELY_SHARED);
+      CHECK(here == 2, "%d", here);
+    }
+    pyd_sched_destroy(sched);  // how == 2: never started again
+    _exit(0);
+  }
+  pyd_sched_fork_parent(sched);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child, "waitpid");
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x", status);
+  check_works(sched);
+}
+
+int main(int argc, char** argv) {
+  int rounds = rounds_of(argc, argv, 5);
+  pyd_sched_t* sched = make_sched(3, -1);
+  for (int i = 0; i < 3 * rounds; ++i) {
+    if (i % 2) usleep(1000);  // parked, and still spinning
+    fork_once(sched, i % 3);
+  }
+  pthread_t busy[2];
+  for (int i = 0; i < 2; ++i) pthread_create(&busy[i], NULL, keep_busy, sched);
+  for (int i = 0; i < 3 * rounds; ++i) fork_once(sched, i % 3);
+  atomic_store(&stop, 1);
+  for (int i = 0; i < 2; ++i) pthread_join(busy[i], NULL);
+  pyd_sched_destroy(sched);
+  puts("fork: ok");
+  return 0;
+}
