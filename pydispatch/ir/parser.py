@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import defaultdict
 from typing import Any, NoReturn
 
 from xdsl.context import Context
@@ -15,12 +16,15 @@ from xdsl.dialects.builtin import (
     UnregisteredAttr,
 )
 from xdsl.ir import Attribute, Operation
-from xdsl.parser import Parser
+from xdsl.parser import AttrParser
+from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.hal_attrs import DEVICE_ATTRS
+from pydispatch.ir.lexer import FastLexer, FastParser
 from pydispatch.ir.location import Source, SourceLoc
 from pydispatch.ir.resources import Resources
 
@@ -30,11 +34,15 @@ _CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')
 
 
-class ProgramParser(Parser):
+class ProgramParser(FastParser):
     """The parser of one text."""
 
     def __init__(self, ctx: Context, text: str, filename: str) -> None:
-        super().__init__(ctx, text, filename)
+        AttrParser.__init__(self, ParserState(FastLexer(Input(text, filename))), ctx)
+        self.ssa_values = {}
+        self.blocks = {}
+        self.forward_block_references = defaultdict(list)
+        self.forward_ssa_references = {}
         self.source = Source(text, filename)
         self._alias_positions: dict[str, int] | None = None
         self._open_aliases: list[str] = []

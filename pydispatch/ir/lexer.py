@@ -1,0 +1,155 @@
+"""Tokens in one regular expression: what the library's lexer does character by character, several times faster."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+from xdsl.parser import Parser
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
+
+_SKIP = r"(?://[^\n]*\n?|[ \t\r\n\f\v])*"
+_TOKEN = re.compile(
+    _SKIP
+    + r"(?:(?P<PERCENT_IDENT>%(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
+    + r"|(?P<BARE_IDENT>[a-zA-Z_][\w$.]*)"
+    + r"|(?P<PUNCTUATION>->|\{-\#|\#-\}|\.\.\.|[:,(){}\[\]<>=+/*?|\-])"
+    + r"|(?P<HASH_IDENT>\#(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
+    + r"|(?P<EXCLAMATION_IDENT>!(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
+    + r"|(?P<CARET_IDENT>\^(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
+    + r"|(?P<AT_IDENT>@[a-zA-Z_][\w$.]*)"
+    + r'|(?P<STRING_LIT>"[^"\\\n\v\f]*")'
+    + r"|(?P<FLOAT_LIT>[0-9]+\.[0-9]*(?:[eE][+\-]?[0-9]+)?)"
+    + r"|(?P<INTEGER_LIT>0x[0-9a-fA-F]+|[0-9]+))",
+    re.ASCII,
+)
+_KIND = {name: getattr(MLIRTokenKind, name) for name in _TOKEN.groupindex if name != "PUNCTUATION"}
+
+
+class FastToken:
+    """A token with its text; the span is made when an error or a name wants it."""
+
+    __slots__ = ("_input", "end", "kind", "start", "text")
+
+    def __init__(self, kind: MLIRTokenKind, text: str, start: int, end: int, input: Input[str]) -> None:
+        self.kind = kind
+        self.text = text
+        self.start = start
+        self.end = end
+        self._input = input
+
+    @property
+    def span(self) -> Span[str]:
+        if self.kind is MLIRTokenKind.STRING_LIT:
+            return StringLiteral(self.start, self.end, self._input)
+        return Span(self.start, self.end, self._input)
+
+    @property
+    def content(self) -> str:
+        return self.text
+
+
+class FastLexer(MLIRLexer):
+    """What the expression does not match goes to the library's lexer: the end, escapes, errors."""
+
+    def lex(self) -> Any:
+        input = self.input
+        match = _TOKEN.match(input.content, self.pos)
+        if match is None:
+            token = super().lex()
+            return FastToken(token.kind, token.text, token.span.start, token.span.end, input) if (
+                token.kind is not MLIRTokenKind.BYTES_LIT
+            ) else token  # fmt: skip
+        name = match.lastgroup
+        assert name is not None
+        text = match[name]
+        end = match.end()
+        self.pos = end
+        kind = KIND_BY_PUNCTUATION_SPELLING[text] if name == "PUNCTUATION" else _KIND[name]
+        return FastToken(kind, text, end - len(text), end, input)
+
+
+class _Delimited(AbstractContextManager[None]):
+    """`with` brackets, without a generator."""
+
+    __slots__ = ("_close", "_parser")
+
+    def __init__(self, parser: FastParser, open: str, close: str) -> None:
+        parser.parse_characters(open)
+        self._parser = parser
+        self._close = close
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self._parser.parse_characters(self._close)
+
+
+class FastParser(Parser):
+    """The parser's inner steps, over tokens that know their text."""
+
+    @property
+    def pos(self) -> int:
+        start: int = self._parser_state.current_token.start  # type: ignore[attr-defined]
+        return start
+
+    def _consume_token(self, expected_kind: Any = None) -> Any:
+        state = self._parser_state
+        token = state.current_token
+        state.current_token = state.lexer.lex()
+        return token
+
+    def _parse_optional_token(self, expected_kind: Any) -> Any:
+        state = self._parser_state
+        token = state.current_token
+        if token.kind is not expected_kind:
+            return None
+        state.current_token = state.lexer.lex()
+        return token
+
+    def parse_optional_characters(self, text: str) -> str | None:
+        state = self._parser_state
+        if state.current_token.text != text:
+            return None
+        state.current_token = state.lexer.lex()
+        return text
+
+    def parse_optional_punctuation(self, punctuation: Any) -> Any:
+        # No identifier or literal has the text of a punctuation.
+        return self.parse_optional_characters(punctuation)
+
+    def parse_punctuation(self, punctuation: Any, context_msg: str = "") -> Any:
+        if self.parse_optional_characters(punctuation) is None:
+            self.raise_error(f"expected '{punctuation}'{context_msg}")
+        return punctuation
+
+    def parse_optional_keyword(self, keyword: str) -> str | None:
+        # Keywords are identifiers, and a string literal keeps its quotes.
+        return self.parse_optional_characters(keyword)
+
+    def delimited(self, start: str, end: str) -> Any:
+        return _Delimited(self, start, end)
+
+    def _parse_optional_builtin_attr(self) -> Any:
+        token = self._parser_state.current_token
+        kind = token.kind
+        if kind is MLIRTokenKind.STRING_LIT:
+            return self._parse_optional_string_attr()
+        if kind is MLIRTokenKind.L_SQUARE:
+            return self._parse_optional_array_attr()
+        if kind is MLIRTokenKind.AT_IDENT:
+            return self._parse_optional_symref_attr()
+        if kind is MLIRTokenKind.L_BRACE:
+            return self._parse_optional_builtin_dict_attr()
+        if kind in _NUMBER:
+            return self.parse_optional_builtin_int_or_float_attr()
+        if kind is MLIRTokenKind.EXCLAMATION_IDENT or kind is MLIRTokenKind.L_PAREN:
+            return self.parse_optional_type()
+        if kind is MLIRTokenKind.BARE_IDENT or kind is MLIRTokenKind.BYTES_LIT:
+            return super()._parse_optional_builtin_attr()
+        return None
+
+
+_NUMBER = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT, MLIRTokenKind.MINUS)
