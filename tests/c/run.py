@@ -30,7 +30,11 @@ MODES = {
     "asan": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"],
     "tsan": ["-O1", "-fsanitize=thread"],
 }
-ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1", "TSAN_OPTIONS": "halt_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+ENVIRONMENT = {
+    "ASAN_OPTIONS": "detect_leaks=1",
+    "TSAN_OPTIONS": "halt_on_error=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
 
 
 def notes(source: Path) -> dict[str, str]:
@@ -53,7 +57,8 @@ def run_one(source: Path, mode: str) -> tuple[str, bool, str, float]:
     binary = BUILD / mode / source.parent.name / source.stem
     binary.parent.mkdir(parents=True, exist_ok=True)
     extra = [str(source.parent / name) for name in note.get("with", "").split()]
-    command = [CC, *BASE, *MODES[mode], str(source), *extra, *library(note.get("links", "base").split()), "-o", str(binary),
+    command = [CC, *BASE, *MODES[mode], str(source), *extra, *library(note.get("links", "base").split()), "-o",
+    str(binary),
                "-pthread", "-ldl", "-lm"]  # fmt: skip
     built = subprocess.run(command, capture_output=True, text=True)
     if built.returncode:

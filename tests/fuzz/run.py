@@ -1,7 +1,7 @@
 """Builds every libFuzzer target (tests/fuzz/fuzz_*.c) with ASAN and UBSAN and runs it on its kept corpus.
 
-A target names the folders of csrc that it links in a comment: `// links: base artifact`. New inputs go to build/fuzz/, never
-into the kept corpus; a crash is written to build/fuzz/<target>/ and fails the run.
+A target names the folders of csrc that it links in a comment: `// links: base artifact`. New inputs go to
+build/fuzz/, never into the kept corpus; a crash is written to build/fuzz/<target>/ and fails the run.
 
     python tests/fuzz/run.py [--seconds 60] [TARGET...]
 """
@@ -63,7 +63,10 @@ def main() -> int:
     for name, process in running:
         _, log = process.communicate()
         stats = re.search(r"stat::number_of_executed_units:\s*(\d+)", log)
-        print(f"{'ok  ' if process.returncode == 0 else 'FAIL'} fuzz_{name}: {stats[1] if stats else '?'} inputs", flush=True)
+        print(
+            f"{'ok  ' if process.returncode == 0 else 'FAIL'} fuzz_{name}: {stats[1] if stats else '?'} inputs",
+            flush=True,
+        )
         if process.returncode:
             failed.append(name)
             print("\n".join(log.splitlines()[-60:]), file=sys.stderr)

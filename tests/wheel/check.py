@@ -1,7 +1,7 @@
 """Builds the wheel and the sdist, installs the wheel where there is NumPy alone, and uses it there.
 
-Proves that a machine which only runs artifacts needs nothing but NumPy, that the wheel made from the sdist is the same, and
-that a stranger's extension can cimport from the installed package.
+Proves that a machine which only runs artifacts needs nothing but NumPy, that the wheel made from the sdist is the
+same, and that a stranger's extension can cimport from the installed package.
 """
 
 from __future__ import annotations
@@ -57,10 +57,13 @@ def call(*command: object, cwd: Path = ROOT) -> str:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        call(sys.executable, "-m", "build", "--no-isolation", "--outdir", work / "dist", ROOT)  # sdist, then a wheel from it
+        call(
+            sys.executable, "-m", "build", "--no-isolation", "--outdir", work / "dist", ROOT
+        )  # sdist, then a wheel from it
         (wheel,) = (work / "dist").glob("*.whl")
         names = set(zipfile.ZipFile(wheel).namelist())
-        for needed in ("pydispatch/__init__.py", "pydispatch/_core/status.pxd", "pydispatch/include/pydispatch/library.h",
+        for needed in ("pydispatch/__init__.py", "pydispatch/_core/status.pxd",
+        "pydispatch/include/pydispatch/library.h",
                        "pydispatch/py.typed", "pydispatch/_core/status.pyi"):  # fmt: skip
             assert needed in names, f"{needed} is not in the wheel"
         artifact = work / "mixed.pdx"

@@ -18,6 +18,7 @@ from pydispatch.compiler.dispatch.form import symbol_name
 from pydispatch.compiler.dispatch.interface import lower_common, lower_interface
 from pydispatch.compiler.kernel import Layout
 from pydispatch.compiler.select import BACKENDS, apply_levels, config_string, key_matches
+from pydispatch.compiler.words import words_of
 from pydispatch.errors import CompileError
 from pydispatch.ir import flow, hal, stream
 from pydispatch.ir.location import location_of, set_location
@@ -38,6 +39,7 @@ class Selection:
 
 def expand_executables(module: ModuleOp, selection: Selection) -> None:
     """Rewrites all executables of `module` in place, see above. CompileError when one has no variant left."""
+    derive_constants(module)
     selection.written = written_bindings(module)
     for op in list(module.body.block.ops):
         if op.name not in EXECUTABLES:
@@ -53,6 +55,24 @@ def expand_executables(module: ModuleOp, selection: Selection) -> None:
         module.body.block.insert_op_before(new, op)
         op.detach()
         op.erase(safe_erase=False)
+
+
+def derive_constants(module: ModuleOp) -> None:
+    """A layout that counts no constants, although a dispatch passes scalars, gets its count from the operands."""
+    words: dict[tuple[str, str], int] = {}
+    for op in module.walk():
+        if isinstance(op, flow.DispatchOp):
+            needed = sum(words_of(a.type, location_of(op)) for a in op.arguments if not is_tensor(a))
+            for reference in op.entry_points.data:
+                words[reference.root_reference.data, reference.nested_references.data[-1].data] = needed
+    for op in module.body.block.ops:
+        if not isinstance(op, (hal.ExecutableOp, hal.ExecutableSourceOp)):
+            continue
+        for export in op.walk():
+            if isinstance(export, hal.ExecutableExportOp) and export.layout.constants.data == 0:
+                count = words.get((op.sym_name.data, export.sym_name.data), 0)
+                layout = export.layout
+                export.properties["layout"] = hal.PipelineLayoutAttr(IntAttr(count), layout.bindings, layout.flags)
 
 
 def written_bindings(module: ModuleOp) -> dict[tuple[str, str], set[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
-from xdsl.ir import Operation, Region
+from xdsl.ir import Attribute, Operation, Region
 
 from pydispatch.compiler.kernel import Layout
 from pydispatch.compiler.schedule.scalars import Registers, ScalarLowering
@@ -114,6 +114,11 @@ class Executables:
                     location_of(executable),
                 )
         return layouts[0]
+
+    def binding_order(self, executable: hal.ExecutableOp, export: str) -> Attribute | None:
+        """The `hal.interface.bindings` of an export: which binding each tensor operand and result takes."""
+        declarations = [e for v in variants_of(executable) for e in exports_of(v) if e.sym_name.data == export]
+        return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
 
     def export_number(self, executable: hal.ExecutableOp, export: str) -> int:
         """The index of an export in the program's table."""

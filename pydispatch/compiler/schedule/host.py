@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -75,13 +76,12 @@ class HostFunction:
         self.op = op
         self.executables, self.constants = executables, constants
         type = cast(FunctionType, op.properties["function_type"])
-        self.function: Function = executables.program.add_function(
-            symbol_name(op), str(type).replace("() -> ", "() -> ")
-        )
+        self.function: Function = executables.program.add_function(symbol_name(op), str(type))
         self.scalars = ScalarLowering(self.function)
         self.registers: Registers = {}
         self.tensors: dict[SSAValue, Tensor] = {}
         self.origins: dict[int, str] = {}
+        self.checked: set[frozenset[int]] = set()
         self.commands = CommandList()
         self.transients: list[Storage] = []
         self.ended = False
@@ -150,7 +150,11 @@ class HostFunction:
         known_a, known_b = self.function.constant_value(a), self.function.constant_value(b)
         if known_a is not None and known_b is not None and known_a != known_b:
             raise CompileError(f"{what}: {known_a} is not {known_b}", location_of(op))
-        where = f" ({op.name} at {location_of(op)})" if location_of(op) else ""
+        if frozenset((a, b)) in self.checked:
+            return
+        self.checked.add(frozenset((a, b)))
+        place = location_of(op)
+        where = f" ({op.name} at {Path(place.file).name}:{place.line}:{place.column})" if place else ""
         self.function.check_equal(
             a, b, f"{what}: {self.describe(a)} is {{a}}, {self.describe(b)} is {{b}}; they must be equal{where}"
         )
@@ -263,7 +267,7 @@ class HostFunction:
             self.tensors[result] = Tensor(storage, shape, dtype)
             bindings[operands[tied]] = (storage, True)
         words = self.fit_words(words, layout.constants, op, export)
-        bindings = self.order_bindings(bindings, op)
+        bindings = self.order_bindings(bindings, op, self.executables.binding_order(executable, export))
         if len(bindings) != len(layout.bindings):
             raise CompileError(
                 f"'@{export}' has {len(layout.bindings)} bindings in its layout, the dispatch gives {len(bindings)}",
@@ -301,9 +305,11 @@ class HostFunction:
             "scalars of more than 32 bits take two words, low and high; `constants` of the layout counts words",
         )  # fmt: skip
 
-    def order_bindings(self, bindings: list[tuple[Storage, bool]], op: Operation) -> list[tuple[Storage, bool]]:
-        """The order that `hal.interface.bindings` of the dispatch gives, when it has one."""
-        explicit = op.attributes.get("hal.interface.bindings")
+    def order_bindings(
+        self, bindings: list[tuple[Storage, bool]], op: Operation, declared: Attribute | None
+    ) -> list[tuple[Storage, bool]]:
+        """The order that `hal.interface.bindings` of the dispatch or else of the export gives."""
+        explicit = op.attributes.get("hal.interface.bindings", declared)
         if explicit is None:
             return bindings
         order = [cast(hal.InterfaceBindingAttr, b).ordinal.data for b in cast(Any, explicit).data]
