@@ -1,0 +1,233 @@
+// Exponents, remainders, fma, cbrt, hypot in float and double.
+#include "devlib.h"
+
+double scalbn(double x, int n) {
+  int64_t k = n < -2099 ? -2099 : n > 2099 ? 2099 : n;
+  // From the largest to the smallest number takes three steps; all but the last are exact.
+  if (k > 1023) {
+    x *= 0x1p1023;
+    k -= 1023;
+    if (k > 1023) x *= 0x1p1023, k -= 1023;
+    k = k > 1023 ? 1023 : k;
+  } else if (k < -1022) {
+    x *= 0x1p-969;  // keeps 53 bits above the subnormal range, so that only the last step rounds
+    k += 969;
+    if (k < -1022) x *= 0x1p-969, k += 969;
+    k = k < -1022 ? -1022 : k;
+  }
+  return x * pyd_double((uint64_t)(k + 1023) << 52);
+}
+double ldexp(double x, int n) { return scalbn(x, n); }
+float scalbnf(float x, int n) {
+  int64_t k = n < -400 ? -400 : n > 400 ? 400 : n;
+  return (float)((double)x * pyd_double((uint64_t)(k + 1023) << 52));
+}
+float ldexpf(float x, int n) { return scalbnf(x, n); }
+
+double frexp(double x, int* out_exponent) {
+  uint64_t bits = pyd_bits(x);
+  int biased = (bits >> 52) & 2047, extra = 0;
+  if (biased == 0 && x != 0.0) {
+    bits = pyd_bits(x * 0x1p54);
+    biased = (bits >> 52) & 2047;
+    extra = 54;
+  }
+  *out_exponent = biased == 2047 || x == 0.0 ? 0 : biased - 1022 - extra;
+  return biased == 2047 || x == 0.0 ? x : pyd_double((bits & 0x800fffffffffffff) | 0x3fe0000000000000);
+}
+float frexpf(float x, int* out_exponent) { return (float)frexp((double)x, out_exponent); }
+
+int ilogb(double x) {
+  int exponent;
+  if (x == 0.0) return -2147483647 - 1;
+  if (!(__builtin_fabs(x) < PYD_INF)) return x != x ? -2147483647 - 1 : 2147483647;
+  frexp(x, &exponent);
+  return exponent - 1;
+}
+int ilogbf(float x) { return ilogb((double)x); }
+double logb(double x) {
+  if (x == 0.0) return -PYD_INF;
+  if (!(__builtin_fabs(x) < PYD_INF)) return x * x;
+  return (double)ilogb(x);
+}
+float logbf(float x) { return (float)logb((double)x); }
+
+double nextafter(double x, double y) {
+  uint64_t bits = pyd_bits(x);
+  if (x != x || y != y) return x + y;
+  if (x == y) return y;
+  if (x == 0.0) return __builtin_copysign(0x1p-1074, y);
+  return pyd_double((x < y) == (x > 0.0) ? bits + 1 : bits - 1);
+}
+float nextafterf(float x, float y) {
+  uint32_t bits = pyd_bitsf(x);
+  if (x != x || y != y) return x + y;
+  if (x == y) return y;
+  if (x == 0.0f) return __builtin_copysignf(0x1p-149f, y);
+  return pyd_float((x < y) == (x > 0.0f) ? bits + 1 : bits - 1);
+}
+
+// A finite positive double as mantissa * 2^(exponent - 1075) with the leading bit set.
+typedef struct { uint64_t mantissa; int exponent; } pyd_number_t;
+
+static pyd_number_t pyd_unpack(uint64_t bits) {
+  int exponent = (int)(bits >> 52);
+  uint64_t mantissa = bits & 0x000fffffffffffff;
+  if (exponent) return (pyd_number_t){mantissa | 0x0010000000000000, exponent};
+  int shift = __builtin_clzll(mantissa) - 11;
+  return (pyd_number_t){mantissa << shift, 1 - shift};
+}
+// Exact: mantissa < 2^53 and the value is a double.
+static double pyd_pack(uint64_t mantissa, int exponent) {
+  if (mantissa == 0) return 0.0;
+  int shift = __builtin_clzll(mantissa) - 11;
+  mantissa <<= shift;
+  exponent -= shift;
+  if (exponent < 1) return pyd_double(mantissa >> (1 - exponent));
+  return pyd_double((mantissa & 0x000fffffffffffff) | (uint64_t)exponent << 52);
+}
+
+// |x| mod |y| for finite x and y, y not 0; the lowest bit of the quotient goes to out_odd.
+static double pyd_modulo(double x, double y, int* out_odd) {
+  uint64_t a = pyd_bits(x) & ~(UINT64_C(1) << 63), b = pyd_bits(y) & ~(UINT64_C(1) << 63);
+  *out_odd = 0;
+  if (a < b) return pyd_double(a);
+  pyd_number_t p = pyd_unpack(a), q = pyd_unpack(b);
+  int left = p.exponent - q.exponent;
+  *out_odd = (int)(p.mantissa / q.mantissa) & (left == 0);
+  uint64_t rest = p.mantissa % q.mantissa;
+  while (left > 0 && rest) {  // eleven bits at a time
+    int step = left < 11 ? left : 11;
+    rest <<= step;
+    left -= step;
+    *out_odd = (int)(rest / q.mantissa) & (left == 0);
+    rest %= q.mantissa;
+  }
+  return pyd_pack(rest, q.exponent);
+}
+static int pyd_modulo_is_special(double x, double y) {
+  return !(__builtin_fabs(x) < PYD_INF) || y != y || y == 0.0;
+}
+
+double fmod(double x, double y) {
+  int odd;
+  if (pyd_modulo_is_special(x, y)) return x != x || y != y ? x + y : PYD_NAN;
+  if (__builtin_fabs(y) == PYD_INF) return x;
+  return __builtin_copysign(pyd_modulo(x, y, &odd), x);
+}
+float fmodf(float x, float y) { return (float)fmod((double)x, (double)y); }
+
+double remainder(double x, double y) {
+  int odd;
+  if (pyd_modulo_is_special(x, y)) return x != x || y != y ? x + y : PYD_NAN;
+  if (__builtin_fabs(y) == PYD_INF) return x;
+  double size = __builtin_fabs(y), rest = pyd_modulo(x, y, &odd), other = size - rest;  // exact where it is used
+  if (rest > other || (rest == other && odd)) rest = -other;
+  return pyd_bits(x) >> 63 ? -rest : rest;
+}
+float remainderf(float x, float y) { return (float)remainder((double)x, (double)y); }
+
+#if PYD_HAS_FMA
+PYD_HOT double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
+PYD_HOT float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+#else
+// The sum is formed in 128 bits with the lost bits kept as one sticky bit, and rounded once.
+double fma(double x, double y, double z) {
+  if (!(__builtin_fabs(x) < PYD_INF && __builtin_fabs(y) < PYD_INF) || x == 0.0 || y == 0.0) return x * y + z;
+  if (!(__builtin_fabs(z) < PYD_INF)) return z + z;
+  uint64_t magnitude = ~(UINT64_C(1) << 63);
+  pyd_number_t a = pyd_unpack(pyd_bits(x) & magnitude), b = pyd_unpack(pyd_bits(y) & magnitude);
+  int sign = (int)((pyd_bits(x) ^ pyd_bits(y)) >> 63), sign_z = (int)(pyd_bits(z) >> 63);
+  unsigned __int128 p = (unsigned __int128)a.mantissa * b.mantissa << 20;  // below 2^126
+  int e = a.exponent + b.exponent - 1075 - 20;                             // of the lowest bit of p
+  if (z != 0.0) {
+    pyd_number_t c = pyd_unpack(pyd_bits(z) & magnitude);
+    unsigned __int128 q = (unsigned __int128)c.mantissa << 73;  // below 2^126
+    int ez = c.exponent - 73;
+    unsigned __int128* small = e < ez ? &p : &q;
+    int distance = e < ez ? ez - e : e - ez;
+    if (distance > 0) {
+      unsigned __int128 lost = distance > 127 ? *small : *small & (((unsigned __int128)1 << distance) - 1);
+      *small = (distance > 127 ? 0 : *small >> distance) | (lost != 0);
+    }
+    e = e < ez ? ez : e;
+    if (sign == sign_z) {
+      p += q;
+    } else if (p >= q) {
+      p -= q;
+    } else {
+      p = q - p;
+      sign = sign_z;
+    }
+    if (p == 0) return 0.0;
+  }
+  uint64_t top = (uint64_t)(p >> 64);
+  int zeros = top ? __builtin_clzll(top) : 64 + __builtin_clzll((uint64_t)p);
+  p <<= zeros;
+  int exponent = e - zeros + 75;  // biased, were 53 bits taken from the top
+  int drop = exponent < 1 ? 75 + (1 - exponent) : 75;
+  uint64_t kept = drop > 127 ? 0 : (uint64_t)(p >> drop);
+  if (drop <= 128) {
+    unsigned __int128 half = (unsigned __int128)1 << (drop - 1), rest = drop == 128 ? p : p & ((half << 1) - 1);
+    kept += rest > half || (rest == half && (kept & 1));
+  }
+  // A carry out of the mantissa moves into the exponent, from subnormal to normal as well.
+  uint64_t result = exponent < 1 ? kept : exponent > 2046 ? 0x7ff0000000000000 : kept + ((uint64_t)(exponent - 1) << 52);
+  return pyd_double(result | (uint64_t)sign << 63);
+}
+float fmaf(float x, float y, float z) {
+  double product = (double)x * (double)y;  // exact
+  pyd_dd_t s = pyd_two_sum(product, (double)z);
+  // Round to odd: then rounding once more, to float, is as if from the exact sum.
+  uint64_t bits = pyd_bits(s.hi);
+  if (s.lo != 0.0 && __builtin_fabs(s.hi) < PYD_INF && !(bits & 1)) bits += (s.lo > 0.0) == (s.hi > 0.0) ? 1 : -1;
+  return (float)pyd_double(bits);
+}
+#endif
+
+double cbrt(double x) {
+  if (x == 0.0 || !(__builtin_fabs(x) < PYD_INF)) return x + x;
+  int exponent;
+  double z = 2.0 * frexp(__builtin_fabs(x), &exponent);  // [1, 2)
+  exponent -= 1;
+  int third = (exponent + 1200) / 3 - 400, rest = exponent - 3 * third;
+  double y = PYD_CBRT_P(z, z * z) * (rest == 0 ? 1.0 : rest == 1 ? PYD_CBRT2_1 : PYD_CBRT4_1);
+  z *= rest == 0 ? 1.0 : rest == 1 ? 2.0 : 4.0;
+  // Two Newton steps by Halley's rule; the second on 26 bits, so that its square is exact.
+  double cube = y * y * y;
+  y -= y * (cube - z) / (2.0 * cube + z);
+  y = pyd_double((pyd_bits(y) + 0x4000000) & 0xfffffffff8000000);
+  double quotient = z / (y * y);
+  y += y * ((quotient - y) / (2.0 * y + quotient));
+  return __builtin_copysign(y * pyd_double((uint64_t)(third + 1023) << 52), x);
+}
+PYD_HOT float cbrtf(float x) {
+  double size = __builtin_fabs((double)x);
+  uint64_t bits = pyd_bits(size);
+  // A third of the exponent and the mantissa, linearly: within 4 %. Then Halley's rule, cubic: 2^-15, 2^-45.
+  double y = pyd_double((uint64_t)((uint32_t)(bits >> 32) / 3 + 715094163) << 32);
+  for (int i = 0; i < 2; ++i) {
+    double cube = y * y * y;
+    y -= y * ((cube - size) / (2.0 * cube + size));
+  }
+  return x == 0.0f || !(size < PYD_INF) ? x + x : __builtin_copysignf((float)y, x);
+}
+
+double hypot(double x, double y) {
+  double a = __builtin_fabs(x), b = __builtin_fabs(y);
+  if (a == PYD_INF || b == PYD_INF) return PYD_INF;
+  if (a != a || b != b) return x + y;
+  double large = a > b ? a : b, small = a > b ? b : a, back = 1.0;
+  if (small <= large * 0x1p-54) return large + small;
+  if (large > 0x1p500) large *= 0x1p-600, small *= 0x1p-600, back = 0x1p600;
+  if (small < 0x1p-450) large *= 0x1p600, small *= 0x1p600, back = 0x1p-600;
+  pyd_dd_t p = pyd_two_prod(large, large), q = pyd_two_prod(small, small), s = pyd_fast_sum(p.hi, q.hi);
+  double root = __builtin_sqrt(s.hi);
+  pyd_dd_t r = pyd_two_prod(root, root);
+  return (root + ((s.hi - r.hi) - r.lo + (s.lo + p.lo + q.lo)) / (2.0 * root)) * back;
+}
+PYD_HOT float hypotf(float x, float y) {
+  double a = (double)x, b = (double)y;
+  double h = __builtin_sqrt(a * a + b * b);
+  return __builtin_fabs(a) == PYD_INF || __builtin_fabs(b) == PYD_INF ? __builtin_inff() : (float)h;
+}

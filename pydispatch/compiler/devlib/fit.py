@@ -1,0 +1,192 @@
+"""Computes every polynomial and table of the device library and writes `csrc/coefficients.h`.
+
+Run `python -m pydispatch.compiler.devlib.fit` (needs mpmath) after a change; the header is kept in the repository, so
+that nobody else needs to. A polynomial is the interpolant at Chebyshev nodes, computed with 200 bits, then rounded: its
+error is within a small factor of the best possible one, far below the rounding error of the evaluation. What must hold
+exactly (the leading terms) is not fitted but written out in the C code, and the polynomial is fitted to the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mpmath as mp
+
+mp.mp.prec = 1500
+Real = Any
+
+
+def fit(function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> list[float]:
+    """Coefficients, lowest first, of the polynomial that meets `function` at the Chebyshev nodes of [low, high]."""
+    with mp.workprec(400):
+        count = degree + 1
+        nodes = [mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+        values = [function((mp.mpf(low) + high) / 2 + (mp.mpf(high) - low) / 2 * node) for node in nodes]
+        # Chebyshev series, then powers of t, then powers of x with t = scale * x + shift.
+        series = [
+            2 * sum(v * mp.cos(k * mp.pi * (2 * i + 1) / (2 * count)) for i, v in enumerate(values)) / count
+            for k in range(count)
+        ]
+        series[0] /= 2
+        previous, current = [mp.mpf(1)], [mp.mpf(0), mp.mpf(1)]
+        powers = [series[0], *([mp.mpf(0)] * degree)]
+        for k in range(1, count):
+            for i, c in enumerate(current):
+                powers[i] += series[k] * c
+            following = [mp.mpf(0), *(2 * c for c in current)]
+            for i, c in enumerate(previous):
+                following[i] -= c
+            previous, current = current, following
+        scale = 2 / (mp.mpf(high) - low)
+        shift = -(mp.mpf(high) + low) / (mp.mpf(high) - low)
+        result = [mp.mpf(0)] * count
+        for k in range(degree, -1, -1):  # Horner over polynomials
+            result = [
+                (result[i] * shift if i < count else 0) + (result[i - 1] * scale if i else 0) for i in range(count)
+            ]
+            result[0] += powers[k]
+        return [float(c) for c in result]
+
+
+def horner(coefficients: list[str], variable: str) -> str:
+    text = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        text = f"PYD_FMA({text}, {variable}, {c})"
+    return text
+
+
+def macro(name: str, coefficients: list[float]) -> str:
+    """A macro; from degree 4 on even and odd powers are summed apart, which halves the dependent chain."""
+    words = [c.hex() for c in coefficients]
+    if len(words) < 5:
+        return f"#define {name}(x) {horner(words, '(x)')}\n"
+    even, odd = horner(words[0::2], "(x2)"), horner(words[1::2], "(x2)")
+    return f"#define {name}(x, x2) PYD_FMA({odd}, (x), \\\n  {even})\n"
+
+
+def split(value: Real, bits: int) -> float:
+    """`value` cut to `bits` significant bits, toward zero."""
+    mantissa, exponent = mp.frexp(value)
+    return float(mp.ldexp(mp.floor(mantissa * 2**bits), int(exponent) - bits))
+
+
+def parts(value: Real, *bits: int) -> list[float]:
+    """`value` as a sum of doubles with the given numbers of bits; the last one is rounded."""
+    result = []
+    for count in bits[:-1]:
+        result.append(split(value, count))
+        value -= mp.mpf(result[-1])
+    return [*result, float(value)]
+
+
+def table(name: str, rows: list[list[float]]) -> str:
+    body = ",\n".join("  {" + ", ".join(c.hex() for c in row) + "}" for row in rows)
+    return f"#define {name} {{ \\\n" + body.replace("\n", " \\\n") + " }\n"
+
+
+def rest(function: Callable[[Real], Real], terms: list[Real], order: int) -> Callable[[Real], Real]:
+    """(function(x) - terms[0] - terms[1] x - ...) / x^order, with x kept away from zero."""
+    return lambda x: (function(x) - sum(t * x**i for i, t in enumerate(terms))) / x**order
+
+
+def odd(function: Callable[[Real], Real], lead: Real, order: int = 1) -> Callable[[Real], Real]:
+    """(function(x)/x - lead) / z^order as a function of z = x^2."""
+    return lambda z: (function(mp.sqrt(z)) / mp.sqrt(z) - lead) / z**order
+
+
+def log_rows() -> list[list[float]]:
+    """For each of 128 steps of z in [0.6875, 1.375): 1/c cut to 10 bits, and -log(1/c) as high (42 bits) and low."""
+    rows = []
+    for i in range(128):
+        low = mp.mpf(11) / 16 + mp.mpf(i) / 256 if i < 80 else 1 + mp.mpf(i - 80) / 128
+        width = mp.mpf(1) / (256 if i < 80 else 128)
+        inverse = mp.mpf(1) if i in (79, 80) else mp.nint(1024 / (low + width / 2)) / 1024
+        value = -mp.log(inverse)
+        high = mp.nint(value * 2**42) / 2**42
+        rows.append([float(inverse), float(high), float(value - high)])
+    return rows
+
+
+def erfcx(x: Real) -> Real:
+    return mp.exp(x * x) * mp.erfc(x)
+
+
+def main() -> None:
+    e = 1e-30
+    half = mp.log(2) / 2
+    out = ["// Written by fit.py; do not edit. PYD_FMA(a, b, c) is a * b + c, fused where the target does it.\n",
+           "#ifndef PYD_DEVLIB_COEFFICIENTS_H_\n#define PYD_DEVLIB_COEFFICIENTS_H_\n"]  # fmt: skip
+
+    def put(name: str, function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> None:
+        out.append(macro(name, fit(function, mp.mpf(low) + e, high, degree)))
+
+    def constant(prefix: str, value: Real, *bits: int) -> None:
+        for i, part in enumerate(parts(value, *bits)):
+            out.append(f"#define {prefix}_{i + 1} {part.hex()}\n")
+
+    exp_rest = rest(mp.exp, [1, 1, mp.mpf(1) / 2], 3)
+    put("PYD_EXP_P", exp_rest, -half, half, 9)
+    put("PYD_EXPF_P", exp_rest, -half, half, 5)
+    log_rest = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], 3)
+    put("PYD_LOG_P", log_rest, -mp.mpf(1) / 120, mp.mpf(1) / 120, 6)
+    # log m = 2 atanh(s), s = (m-1)/(m+1), m in [sqrt(1/2), sqrt(2)]
+    put("PYD_LOGF_P", odd(lambda s: 2 * mp.atanh(s), 2), 0, mp.mpf("0.02945"), 7)
+    put("PYD_SIN_P", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 6)
+    put("PYD_COS_P", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 0, mp.mpf("0.6169"), 6)
+    put("PYD_SINF_P", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 4)
+    put("PYD_COSF_P", lambda z: (mp.cos(mp.sqrt(z)) - 1) / z, 0, mp.mpf("0.6169"), 5)
+    put("PYD_ASIN_P", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 13)
+    put("PYD_ASINF_P", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 8)
+    put("PYD_ATAN_P", odd(mp.atan, 1), 0, mp.mpf("0.00107"), 5)
+    put("PYD_ATANF_P", odd(mp.atan, 1), 0, 1, 14)
+    put("PYD_SINH_P", odd(mp.sinh, 1), 0, 1, 8)
+    put("PYD_TANH_P", odd(mp.tanh, 1), 0, mp.mpf("0.3026"), 12)
+    put("PYD_ERF_P", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 13)
+    put("PYD_ERFF_P", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 7)
+    put("PYD_ERFCXF_P", erfcx, mp.mpf("0.875"), 4, 13)
+    put("PYD_CBRT_P", mp.cbrt, 1, 2, 4)
+
+    out.append(table("PYD_LOG_TABLE", log_rows()))
+    out.append(table("PYD_ATAN_TABLE", [parts(mp.atan(mp.mpf(i) / 16), 53, 53) for i in range(17)]))
+    rows = []
+    for binade in range(-2, 5):
+        for step in range(8):
+            low = mp.ldexp(1 + mp.mpf(step) / 8, binade)
+            width = mp.ldexp(mp.mpf(1) / 8, binade)
+            middle = low + width / 2
+            rows.append(fit(lambda t, m=middle, w=width: erfcx(m + t * w), -0.5, 0.5, 11))
+    out.append(table("PYD_ERFCX_TABLE", rows))
+
+    # 2/pi as 64-bit words after 64 zero bits, for arguments as large as a double can hold.
+    bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280))
+    words = [0, *((bits >> (1280 - 64 * (i + 1))) & (2**64 - 1) for i in range(20))]
+    out.append("#define PYD_TWO_OVER_PI {" + ", ".join(f"{w:#018x}" for w in words) + "}\n")
+    # For a float m 2^e with 24-bit m and biased exponent b: 2^(b-150) * 2/pi mod 4 in pieces of 28, 28 and 53 bits.
+    rows = []
+    for biased in range(100, 255):
+        value = mp.ldexp(2 / mp.pi, biased - 150)
+        value -= 4 * mp.floor(value / 4)
+        # The pieces end at fixed bits where reduction took place, so that m times a piece is exact.
+        rows.append(parts(value, 28, 28, 53))
+    out.append(table("PYD_TWO_OVER_PI_F", rows))
+
+    constant("PYD_LN2", mp.log(2), 32, 53)
+    constant("PYD_LN2_FULL", mp.log(2), 53, 53)
+    constant("PYD_LOG10_2", mp.log10(2), 32, 53)
+    constant("PYD_LN10", mp.log(10), 53, 53)
+    constant("PYD_LOG2E", 1 / mp.log(2), 53, 53)
+    constant("PYD_LOG10E", 1 / mp.log(10), 53, 53)
+    constant("PYD_LOG2_10", mp.log(10) / mp.log(2), 53, 53)
+    constant("PYD_PIO2", mp.pi / 2, 53, 53)
+    constant("PYD_PIO2_CUT", mp.pi / 2, 33, 33, 33, 53)
+    constant("PYD_TWO_OVER_PI_D", 2 / mp.pi, 53)
+    constant("PYD_CBRT2", mp.cbrt(2), 53)
+    constant("PYD_CBRT4", mp.cbrt(4), 53)
+    out.append("#endif  // PYD_DEVLIB_COEFFICIENTS_H_\n")
+    Path(__file__).with_name("csrc").joinpath("coefficients.h").write_text("".join(out))
+
+
+if __name__ == "__main__":
+    main()
