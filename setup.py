@@ -25,7 +25,14 @@ EXTENSIONS = {
     "sched": ["base", "platform", "sched"],
     "artifact": ["base", "platform", "artifact"],
     "process": ["base", "platform", "process"],
-    "program": ["base", "platform", "elf", "imports", "executable", "sched", "artifact", "program"],
+    "memory": ["base", "platform", "memory"],
+    "dlpack": [],
+    "arrays": [],
+    "binding": [],
+    "program": ["base", "platform", "elf", "imports", "executable", "sched", "memory", "program"],
+    "function": [],
+    "bound": [],
+    "prepared": [],
 }
 
 
@@ -55,7 +62,7 @@ def extensions() -> list[Extension]:
     compile_args = ["-std=c11", "-O3", "-fvisibility=hidden", "-fno-semantic-interposition", "-Wall", "-Wextra", "-Werror",
                     "-Wno-unused-function", "-Wno-unused-parameter", "-Wno-missing-field-initializers",
                     "-Wno-cast-function-type", "-Wno-deprecated-declarations", "-Wno-sign-compare"]
-    link_args = ["-pthread", "-ldl"]
+    link_args = ["-pthread", "-ldl", "-lm"]
     sanitizer = os.environ.get("PYDISPATCH_SANITIZE")
     if sanitizer:
         compile_args += [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"]

@@ -1,1 +1,87 @@
-"""Compiles custom dispatch programs with your own kernels into one hermetic file and runs it."""
+"""Compiles custom dispatch programs with your own kernels into one hermetic file and runs it.
+
+artifact = pydispatch.compile("example.mlir", object_search_path=["build"])
+program = pydispatch.device("cpu").load(artifact)
+y = program.mixed_invocation(a, b)
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import (
+    ArtifactError,
+    CompileError,
+    DeviceUnavailableError,
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    KernelError,
+    MissingImportError,
+    OutOfMemoryError,
+)
+from pydispatch.runtime.device import device, devices
+
+if TYPE_CHECKING:
+    from pydispatch.formats.artifact import Artifact
+    from pydispatch.runtime.program import Program
+
+__all__ = [
+    "Artifact",
+    "ArtifactError",
+    "CompileError",
+    "DeviceUnavailableError",
+    "Error",
+    "InternalError",
+    "InvalidArgumentError",
+    "KernelError",
+    "MissingImportError",
+    "OutOfMemoryError",
+    "Program",
+    "compile",
+    "device",
+    "devices",
+    "get_include",
+]
+
+# What is imported when it is first asked for: a machine that only runs artifacts needs NumPy alone.
+_LAZY = {
+    "Artifact": "pydispatch.formats.artifact",
+    "Program": "pydispatch.runtime.program",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata
+
+        return metadata.version("pydispatch")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'pydispatch' has no attribute '{name}'")
+    value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, "__version__"})
+
+
+def compile(source: Any, **options: Any) -> Artifact:
+    """Compiles a program: MLIR text, a path, or a module. Needs the extra "compiler".
+
+    See `pydispatch.compiler.pipeline.compile` for the options. Raises CompileError.
+    """
+    from pydispatch.compiler.pipeline import compile as compile_
+
+    return compile_(source, **options)
+
+
+def get_include() -> str:
+    """The directory of the C headers (`#include "pydispatch/library.h"`)."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "include", package.parent / "csrc" / "include"):
+        if (folder / "pydispatch" / "library.h").exists():
+            return str(folder)
+    raise Error("the C headers are not installed with this copy of pydispatch")

@@ -1,0 +1,22 @@
+from libc.stdint cimport uint32_t, uint64_t
+
+
+# What an element of a buffer or a scalar is: the dtype word of docs/program.md with its NumPy face.
+cdef class ElementType:
+    cdef readonly uint32_t word
+    cdef readonly str name          # MLIR spelling
+    cdef readonly object dtype      # numpy.dtype, native byte order
+    cdef readonly Py_ssize_t itemsize
+    cdef readonly uint32_t numerical
+    cdef readonly uint32_t bits
+
+    cdef int pack(self, object value, uint64_t* out_word) except -1
+    cdef int pack_integer(self, object value, uint64_t* out_word) except -1
+    cdef int pack_float(self, object value, uint64_t* out_word) except -1
+    cdef object unpack(self, uint64_t word)
+
+
+cdef ElementType element_type(uint32_t word)
+
+# The object as a NumPy array without copying, or None when it offers no memory that we can use.
+cdef object array_of(object source)

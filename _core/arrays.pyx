@@ -1,0 +1,180 @@
+"""Element types and their NumPy faces; scalars to and from 64-bit words; foreign arrays without copying."""
+
+cimport cython
+from cpython.buffer cimport PyObject_CheckBuffer
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+import operator
+
+import numpy as np
+
+from pydispatch._core.dlpack cimport from_dlpack
+
+# numerical type -> (spelling, NumPy kind); the bits are appended.
+cdef dict PLAIN = {
+    0x10: ("i", "i"), 0x11: ("si", "i"), 0x12: ("ui", "u"), 0x21: ("f", "f"), 0x23: ("complex", "c"),
+}
+cdef dict FLOAT8 = {
+    0x24: "float8_e5m2", 0x25: "float8_e4m3fn", 0x26: "float8_e5m2fnuz", 0x27: "float8_e4m3fnuz",
+    0x28: "float8_e8m0fnu", 0x29: "float8_e4m3", 0x2A: "float8_e3m4", 0x2B: "float8_e4m3b11fnuz",
+}
+cdef dict KNOWN = {}
+
+
+cdef object ml_dtype(str name, str raw):
+    """The type of that name in ml_dtypes, or the unsigned integer of its width when ml_dtypes is not installed."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        return np.dtype(raw)
+    return np.dtype(getattr(ml_dtypes, name, raw))
+
+
+cdef tuple face(uint32_t numerical, uint32_t bits):
+    """The MLIR spelling and the NumPy dtype."""
+    if numerical == 0x13:
+        return "i1", np.dtype(np.bool_)
+    if numerical == 0x22 and bits == 16:
+        return "bf16", ml_dtype("bfloat16", "uint16")
+    if numerical in FLOAT8 and bits == 8:
+        name = FLOAT8[numerical]
+        return "f8" + name[len("float8_"):].upper(), ml_dtype(name, "uint8")
+    if numerical in PLAIN:
+        prefix, kind = PLAIN[numerical]
+        if bits in (2, 4) and kind in "iu":
+            return f"{prefix}{bits}", ml_dtype(f"{'u' if kind == 'u' else ''}int{bits}", "uint8")
+        if bits in {"i": (8, 16, 32, 64), "u": (8, 16, 32, 64), "f": (16, 32, 64), "c": (64, 128)}[kind]:
+            spelling = f"complex<f{bits // 2}>" if kind == "c" else f"{prefix}{bits}"
+            return spelling, np.dtype(f"{kind}{bits // 8}")
+        if bits == 1 and kind in "iu":
+            return "i1", np.dtype(np.bool_)
+    return None
+
+
+@cython.final
+@cython.no_gc
+cdef class ElementType:
+    """An element type of the program format. word: numerical type << 24 | bits."""
+
+    def __init__(self, uint32_t word):
+        self.word = word
+        self.numerical = word >> 24
+        self.bits = word & 0xFFFFFF
+        found = face(self.numerical, self.bits)
+        if found is None:
+            raise ValueError(f"element type 0x{word:08x} has no NumPy counterpart")
+        self.name, self.dtype = found
+        self.itemsize = self.dtype.itemsize
+
+    def __repr__(self):
+        return f"ElementType({self.name})"
+
+    cdef int pack(self, object value, uint64_t* out_word) except -1:
+        """A Python or NumPy number as a register value. TypeError, OverflowError: it is none, or does not fit."""
+        if self.dtype.kind == "b":
+            return pack_bool(value, out_word)
+        if self.dtype.kind in "iu" and self.numerical <= 0x12:
+            return self.pack_integer(value, out_word)
+        if self.dtype.kind == "c":
+            raise TypeError("complex scalars are not supported as arguments")
+        return self.pack_float(value, out_word)
+
+    cdef int pack_integer(self, object value, uint64_t* out_word) except -1:
+        number = operator.index(value)
+        # A signless type takes both readings of its bits.
+        low = 0 if self.numerical == 0x12 else -(1 << (self.bits - 1))
+        high = (1 << (self.bits - 1)) - 1 if self.numerical == 0x11 else (1 << self.bits) - 1
+        if not low <= number <= high:
+            raise OverflowError(f"{number} is outside [{low}, {high}]")
+        number &= (1 << self.bits) - 1
+        if number >> (self.bits - 1):
+            number -= 1 << self.bits  # registers are kept sign-extended
+        out_word[0] = <uint64_t><int64_t>number
+        return 0
+
+    cdef int pack_float(self, object value, uint64_t* out_word) except -1:
+        cdef double number
+        cdef float narrow
+        cdef uint32_t half
+        if isinstance(value, (str, bytes, bytearray)):
+            raise TypeError("not a number")
+        number = value
+        if self.bits == 64:
+            memcpy(out_word, &number, sizeof(number))
+            return 0
+        if self.bits == 32:
+            narrow = <float>number
+            if narrow - narrow != 0 and number - number == 0:
+                raise OverflowError(f"{value} is outside the range of {self.name}")
+            memcpy(&half, &narrow, sizeof(narrow))
+            out_word[0] = half
+            return 0
+        if self.dtype.kind in "iu":
+            raise TypeError(f"{self.name} scalars need the package ml_dtypes")
+        with np.errstate(all="ignore"):
+            rounded = np.array(number).astype(self.dtype)
+        if number - number == 0 and not np.isfinite(rounded.astype(np.float64)):
+            raise OverflowError(f"{value} is outside the range of {self.name}")
+        out_word[0] = int(rounded.view(f"u{self.itemsize}"))
+        return 0
+
+    cdef object unpack(self, uint64_t word):
+        """The Python number of a register value."""
+        cdef int64_t signed = <int64_t>word
+        cdef uint32_t half = <uint32_t>word
+        cdef double number
+        cdef float narrow
+        if self.dtype.kind == "b":
+            return (word & 1) != 0
+        if self.numerical == 0x12:
+            return int(word & (<uint64_t>-1 >> (64 - self.bits)))
+        if self.numerical <= 0x11:
+            return signed
+        if self.bits == 64:
+            memcpy(&number, &word, sizeof(number))
+            return number
+        if self.bits == 32:
+            memcpy(&narrow, &half, sizeof(narrow))
+            return <double>narrow
+        raw = np.array(word & ((1 << self.bits) - 1), dtype=f"u{self.itemsize}").view(self.dtype)
+        return int(raw) if self.dtype.kind in "iu" else float(raw)
+
+
+cdef int pack_bool(object value, uint64_t* out_word) except -1:
+    if isinstance(value, (bool, np.bool_)):
+        number = bool(value)
+    else:
+        number = operator.index(value)
+        if number not in (0, 1):
+            raise OverflowError(f"{number} is neither 0 nor 1")
+    # A register of width 1 is sign-extended like every other integer.
+    out_word[0] = <uint64_t>-1 if number else 0
+    return 0
+
+
+cdef ElementType element_type(uint32_t word):
+    found = KNOWN.get(word)
+    if found is None:
+        found = KNOWN[word] = ElementType(word)
+    return found
+
+
+def type_of(uint32_t word):
+    """The ElementType of a dtype word. ValueError when NumPy has nothing like it."""
+    return element_type(word)
+
+
+cdef object array_of(object source):
+    if isinstance(source, np.ndarray):
+        return source
+    if isinstance(source, (str, bytes, bytearray)):
+        return None  # has a buffer, but nobody means it as an array of numbers
+    # DLPack first: it knows bf16 and f8, which the other two cannot express.
+    if hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__"):
+        return from_dlpack(source)
+    if PyObject_CheckBuffer(source):
+        return np.asarray(memoryview(source))
+    if hasattr(source, "__array_interface__"):
+        return np.asarray(source)
+    return None

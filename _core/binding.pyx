@@ -1,0 +1,110 @@
+"""The careful half of a call: foreign arrays, everything that does not fit, and the words for it."""
+
+from pydispatch._core.arrays cimport ElementType, array_of
+
+import numpy as np
+
+from pydispatch._core.status import InvalidArgumentError
+
+
+cdef str type_text(ElementType kind, tuple dims):
+    """`2x?xf32`; None is a scalar, -1 a size that is free."""
+    return "".join([f"{'?' if size < 0 else size}x" for size in dims or ()]) + kind.name
+
+
+cdef str dtype_text(dtype):
+    return f"np.{dtype.name}" if hasattr(np, dtype.name) else f"ml_dtypes.{dtype.name}"
+
+
+cdef str given_text(object given):
+    kind = type(given)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    text = repr(given)
+    return f"{name} {text}" if len(text) <= 40 and "\n" not in text else name
+
+
+cdef str place(str function, str what, int index, str name):
+    return f"@{function}: {what} {index}" + (f" '{name}'" if name else "")
+
+
+cdef str layout_error(object array, ElementType kind, object rank, str shape):
+    """What is wrong with an array and how to mend it, or None. shape: how the wanted shape is written."""
+    if array.dtype != kind.dtype:
+        # The comparison is by byte order too; a swapped array has the same name.
+        order = "" if array.dtype.isnative else ", in the other byte order"
+        return (f"got a {array.dtype.name} array of shape {array.shape}{order}; "
+                f"pass x.astype({dtype_text(kind.dtype)})")
+    if rank is not None and array.ndim != rank:
+        return (f"got rank {array.ndim}, shape {array.shape}; "
+                f"pass x.reshape({shape}) if the elements are meant to be the same")
+    if not array.flags.c_contiguous:
+        return (f"got shape {array.shape} with strides {array.strides} bytes, which is not contiguous; "
+                "pass np.ascontiguousarray(x)")
+    return None
+
+
+cdef object take_array(str where, str expected, object given):
+    """The memory of an object as an array, or None. InvalidArgumentError when it has some that we cannot use."""
+    try:
+        return array_of(given)
+    except (BufferError, ValueError, RuntimeError, NotImplementedError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"{where}: expected {expected}, got {given_text(given)}, whose memory cannot be used: {error}") from error
+
+
+cdef object input_array(str function, int index, str name, ElementType kind, tuple dims, object given):
+    """The argument as a contiguous array of the right type and rank. InvalidArgumentError."""
+    array = given
+    if type(given) is np.ndarray and fits(given, kind, len(dims)):
+        return given
+    where = place(function, "argument", index, name)
+    expected = f"{type_text(kind, dims)} ({dtype_text(kind.dtype)} array of rank {len(dims)})"
+    array = take_array(where, expected, given)
+    if array is None:
+        raise InvalidArgumentError(
+            f"{where}: expected {expected}, got {given_text(given)}; "
+            f"pass an array: np.asarray(x, dtype={dtype_text(kind.dtype)})")
+    wanted = ", ".join([str(size) for size in dims]) if dims else "()"
+    wrong = layout_error(array, kind, len(dims), wanted)
+    if wrong is not None:
+        raise InvalidArgumentError(f"{where}: expected {expected}, {wrong}")
+    return array
+
+
+cdef object output_array(str function, int index, ElementType kind, tuple shape, object given):
+    """The `out=` array, checked. InvalidArgumentError."""
+    if (type(given) is np.ndarray and fits(given, kind, len(shape)) and given.shape == shape
+            and given.flags.writeable):
+        return given
+    where = place(function, "out", index, None)
+    expected = f"{type_text(kind, shape)} (writable, contiguous {dtype_text(kind.dtype)} array of shape {shape})"
+    remedy = f"pass np.empty({shape}, {dtype_text(kind.dtype)})"
+    array = take_array(where, expected, given)
+    if array is None:
+        raise InvalidArgumentError(f"{where}: expected {expected}, got {given_text(given)}; {remedy}")
+    if array.dtype != kind.dtype or array.shape != shape:
+        raise InvalidArgumentError(
+            f"{where}: expected {expected}, got a {array.dtype.name} array of shape {array.shape}; {remedy}")
+    wrong = layout_error(array, kind, None, "")
+    if wrong is not None:
+        raise InvalidArgumentError(f"{where}: expected {expected}, {wrong.split('; ')[0]}; {remedy}")
+    if not array.flags.writeable:
+        raise InvalidArgumentError(f"{where}: expected {expected}, got a read-only array; {remedy}")
+    return array
+
+
+cdef bint fits(object array, ElementType kind, Py_ssize_t rank):
+    return array.dtype is kind.dtype and array.ndim == rank and array.flags.c_contiguous
+
+
+cdef object wrong_scalar(str function, int index, str name, ElementType kind, object given, object error):
+    """The error for a scalar argument that `ElementType.pack` refused."""
+    where = place(function, "argument", index, name)
+    reason = f": {error}" if isinstance(error, OverflowError) else ""
+    if isinstance(given, np.ndarray) and given.ndim:
+        remedy = "; pass one number, for example x.item()"
+    elif isinstance(given, float) and kind.dtype.kind in "iub":
+        remedy = "; pass int(x)"
+    else:
+        remedy = ""
+    return InvalidArgumentError(f"{where}: expected {kind.name} (a number), got {given_text(given)}{reason}{remedy}")

@@ -1,0 +1,188 @@
+"""A call whose arguments may be anything that holds numbers, and whose results may be given.
+
+Used for every call that is not plain NumPy arrays in and fresh arrays out, and for prepared calls.
+"""
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from pydispatch._core.arrays cimport ElementType
+from pydispatch._core.binding cimport input_array, output_array, wrong_scalar
+from pydispatch._core.c_numpy cimport PyArray_DATA, PyArray_NDIM, PyArray_DIMS, PyArrayObject
+from pydispatch._core.function cimport Function
+from pydispatch._core.memory cimport Block
+from pydispatch._core.program cimport Slot
+
+from pydispatch._core.status import Error, InvalidArgumentError
+
+
+cdef bint overlap(void* a, size_t a_bytes, void* b, size_t b_bytes) noexcept:
+    cdef uintptr_t first = <uintptr_t>a, second = <uintptr_t>b
+    return a_bytes and b_bytes and first < second + b_bytes and second < first + a_bytes
+
+
+@cython.final
+cdef class Binding:
+    def __init__(self, Function function, args, out):
+        """Checks everything that a call checks before it runs. InvalidArgumentError."""
+        if self.words != NULL:
+            raise Error("a Binding is made once")
+        self.function = function
+        if function.module is None or function.module.closed:
+            raise Error(f"@{function.name}: its program was closed")
+        self.words = <uint64_t*>calloc(function.frame_words + 1, sizeof(uint64_t))
+        if self.words == NULL:
+            raise MemoryError()
+        function.lay_out(self.words, &self.frame)
+        self.gather(args)
+        self.plan = function.find_plan(self.frame.dims, self.frame.scalars)
+        self.bind_outputs(out)
+        self.route()
+
+    def __dealloc__(self):
+        free(self.words)
+
+    cdef int gather(self, object args) except -1:
+        """Checks the arguments and notes sizes, addresses and words. Changes nothing when one does not fit."""
+        cdef Function function = self.function
+        cdef uint32_t i, axis, scalar = 0
+        cdef uint64_t word = 0
+        cdef ElementType kind
+        cdef PyArrayObject* array
+        inputs, words = [], []
+        for i in range(function.arg_count):
+            kind, name = function.arg_types[i], function.arg_names[i]
+            if function.args[i].descr == NULL:
+                try:
+                    kind.pack(args[i], &word)
+                except (TypeError, ValueError, OverflowError) as error:
+                    raise wrong_scalar(function.name, i, name, kind, args[i], error) from None
+                words.append(word)
+                inputs.append(None)
+            else:
+                inputs.append(input_array(function.name, i, name, kind, function.arg_dims[i], args[i]))
+        for i in range(function.arg_count):
+            if inputs[i] is None:
+                self.frame.scalars[scalar] = words[scalar]
+                scalar += 1
+                continue
+            array = <PyArrayObject*>inputs[i]
+            self.frame.args[i] = PyArray_DATA(array)
+            for axis in range(<uint32_t>PyArray_NDIM(array)):
+                self.frame.dims[function.args[i].dims_offset + axis] = PyArray_DIMS(array)[axis]
+        self.inputs = inputs
+        return 0
+
+    cdef int rebind(self, object args) except -1:
+        """Takes other arguments of the same shapes."""
+        cdef Binding fresh = Binding.__new__(Binding)
+        fresh.function = self.function
+        fresh.words = <uint64_t*>calloc(self.function.frame_words + 1, sizeof(uint64_t))
+        if fresh.words == NULL:
+            raise MemoryError()
+        self.function.lay_out(fresh.words, &fresh.frame)
+        fresh.gather(args)
+        if not self.plan.matches(fresh.frame.dims, fresh.frame.scalars):
+            shapes = ", ".join([str(a.shape) for a in fresh.inputs if a is not None])
+            expected = ", ".join([str(a.shape) for a in self.inputs if a is not None])
+            raise InvalidArgumentError(
+                f"@{self.function.name}: prepared for arguments of shapes {expected}, got {shapes} (or another value of "
+                "a scalar that decides a size); prepare another call for them")
+        memcpy(self.words, fresh.words, self.function.frame_words * sizeof(uint64_t))
+        self.inputs = fresh.inputs
+        return self.route()
+
+    cdef int bind_outputs(self, object out) except -1:
+        """Takes or makes the result arrays."""
+        cdef Function function = self.function
+        cdef uint32_t i
+        cdef void* data = NULL
+        given = self.given(out)
+        self.outputs, self.returned = [None] * function.result_count, [None] * function.result_count
+        self.detours = [None] * function.result_count
+        for i in range(function.result_count):
+            if function.results[i].descr == NULL:
+                if given[i] is not None:
+                    raise InvalidArgumentError(f"@{function.name}: out {i}: result {i} is a number; expected None")
+            elif given[i] is None:
+                self.outputs[i] = self.returned[i] = function.new_result(self.plan, i, &data)
+            else:
+                shape = tuple([self.plan.result_dims(i)[k] for k in range(function.results[i].rank)])
+                self.outputs[i] = output_array(function.name, i, function.result_types[i], shape, given[i])
+                self.returned[i] = given[i]
+        return 0
+
+    cdef list given(self, object out):
+        cdef Function function = self.function
+        if out is None:
+            return [None] * function.result_count
+        if not isinstance(out, tuple):
+            if function.result_count == 1:
+                return [out]
+            raise InvalidArgumentError(
+                f"@{function.name}: out: expected a tuple of {function.result_count} arrays, "
+                f"got {type(out).__name__}")
+        if len(out) != function.result_count:
+            raise InvalidArgumentError(
+                f"@{function.name}: out: expected {function.result_count} arrays, got {len(out)}")
+        return list(out)
+
+    cdef int route(self) except -1:
+        """Results that overlap an argument or each other, or are less aligned than a kernel needs, take a detour."""
+        cdef Function function = self.function
+        cdef uint32_t i, k
+        cdef void* data
+        cdef size_t size
+        self.has_detours = False
+        for i in range(function.result_count):
+            self.frame.results[i] = NULL
+            if self.outputs[i] is None:
+                continue
+            data, size = PyArray_DATA(<PyArrayObject*>self.outputs[i]), self.plan.result_bytes[i]
+            direct = not (<uintptr_t>data & self.plan.result_mask[i])
+            for k in range(function.arg_count):
+                if self.inputs[k] is not None and overlap(data, size, self.frame.args[k], self.plan.arg_bytes[k]):
+                    direct = False
+            for k in range(function.result_count):
+                if k != i and self.outputs[k] is not None and overlap(
+                        data, size, PyArray_DATA(<PyArrayObject*>self.outputs[k]), self.plan.result_bytes[k]):
+                    direct = False
+            if direct:
+                self.detours[i], self.frame.results[i] = None, data
+                continue
+            if self.detours[i] is None:
+                self.detours[i] = function.module.pool.acquire(size)
+            self.frame.results[i] = (<Block>self.detours[i]).data
+            self.has_detours = True
+        return 0
+
+    cdef object execute(self, Slot* slot):
+        """Runs and returns the value of the call."""
+        cdef Function function = self.function
+        cdef uint32_t i
+        self.plan.execute(slot, self.frame.args, self.frame.scalars, self.frame.results, self.frame.out_scalars)
+        if self.has_detours:
+            for i in range(function.result_count):
+                if self.detours[i] is not None:
+                    memcpy(PyArray_DATA(<PyArrayObject*>self.outputs[i]), (<Block>self.detours[i]).data,
+                           self.plan.result_bytes[i])
+        if function.simple:
+            return self.returned[0]
+        values = [
+            function.scalar_result(i, self.frame.out_scalars[i]) if self.outputs[i] is None else self.returned[i]
+            for i in range(function.result_count)
+        ]
+        if not values:
+            return None
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def run(self):
+        """Runs once."""
+        cdef Slot slot
+        self.plan.take(&slot)
+        try:
+            return self.execute(&slot)
+        finally:
+            self.plan.give(&slot)

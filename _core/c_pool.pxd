@@ -1,0 +1,19 @@
+from libc.stdint cimport uint64_t
+
+from pydispatch._core.c_status cimport pyd_status_t
+
+cdef extern from "pydispatch/pool.h" nogil:
+    ctypedef struct pyd_pool_t:
+        pass
+    ctypedef struct pyd_pool_stats_t:
+        uint64_t live_bytes
+        uint64_t free_bytes
+        uint64_t peak_bytes
+        uint64_t live_blocks
+
+    pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool)
+    void pyd_pool_destroy(pyd_pool_t* pool)
+    pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block)
+    void pyd_pool_release(pyd_pool_t* pool, void* block)
+    void pyd_pool_trim(pyd_pool_t* pool)
+    void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats)

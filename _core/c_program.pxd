@@ -1,0 +1,91 @@
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pydispatch._core.c_elf cimport pyd_span_t
+from pydispatch._core.c_executable cimport pyd_executable_t
+from pydispatch._core.c_pool cimport pyd_pool_t
+from pydispatch._core.c_sched cimport pyd_sched_t
+from pydispatch._core.c_status cimport pyd_status_t
+
+cdef extern from "pydispatch/program.h" nogil:
+    uint32_t PYD_PROGRAM_NONE
+    uint32_t PYD_PROGRAM_MAX_RANK
+
+    ctypedef struct pyd_program_t:
+        pass
+    ctypedef struct pyd_plan_t:
+        pass
+    ctypedef struct pyd_call_t:
+        pass
+    ctypedef struct pyd_string_t:
+        const char* data
+        uint32_t length
+    ctypedef struct pyd_program_executable_t:
+        pyd_string_t name
+        uint32_t constants_function
+        uint32_t variant_count
+        const uint32_t* variant_conditions
+    ctypedef struct pyd_program_query_t:
+        pyd_string_t category
+        pyd_string_t key
+    ctypedef struct pyd_program_constant_t:
+        pyd_string_t member
+        uint64_t offset
+        uint64_t length
+    ctypedef struct pyd_program_value_t:
+        uint32_t kind
+        uint32_t dtype
+        uint32_t rank
+        const int64_t* dims
+        pyd_string_t name
+    ctypedef struct pyd_program_function_t:
+        pyd_string_t name
+        pyd_string_t signature
+        bint is_public
+        uint32_t arg_count
+        const pyd_program_value_t* args
+        uint32_t result_count
+        const pyd_program_value_t* results
+        uint32_t dims_count
+
+    pyd_status_t pyd_program_decode(pyd_span_t data, pyd_program_t** out_program)
+    void pyd_program_free(pyd_program_t* program)
+    uint32_t pyd_program_executable_count(const pyd_program_t* program)
+    const pyd_program_executable_t* pyd_program_executable(const pyd_program_t* program, uint32_t index)
+    uint32_t pyd_program_query_count(const pyd_program_t* program)
+    const pyd_program_query_t* pyd_program_query(const pyd_program_t* program, uint32_t index)
+    uint32_t pyd_program_constant_count(const pyd_program_t* program)
+    const pyd_program_constant_t* pyd_program_constant(const pyd_program_t* program, uint32_t index)
+    uint32_t pyd_program_function_count(const pyd_program_t* program)
+    const pyd_program_function_t* pyd_program_function(const pyd_program_t* program, uint32_t index)
+
+    void pyd_program_set_query(pyd_program_t* program, uint32_t index, bint found, uint64_t value)
+    pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t data)
+    pyd_status_t pyd_program_set_executable(
+        pyd_program_t* program, uint32_t index, const pyd_executable_t* executable, uint32_t variant,
+        uint32_t alignment)
+    pyd_status_t pyd_program_evaluate(
+        const pyd_program_t* program, uint32_t function, const uint64_t* scalars, uint64_t* out_results)
+
+    pyd_status_t pyd_plan_create(
+        const pyd_program_t* program, uint32_t function, const int64_t* dims, const uint64_t* scalars,
+        pyd_plan_t** out_plan)
+    void pyd_plan_free(pyd_plan_t* plan)
+    bint pyd_plan_matches(const pyd_plan_t* plan, const int64_t* dims, const uint64_t* scalars)
+    uint64_t pyd_plan_hash(
+        const pyd_program_t* program, uint32_t function, const int64_t* dims, const uint64_t* scalars)
+    const int64_t* pyd_plan_result_dims(const pyd_plan_t* plan, uint32_t result)
+    uint64_t pyd_plan_result_bytes(const pyd_plan_t* plan, uint32_t result)
+    uint32_t pyd_plan_arg_alignment(const pyd_plan_t* plan, uint32_t arg)
+    uint32_t pyd_plan_result_alignment(const pyd_plan_t* plan, uint32_t result)
+    uint64_t pyd_plan_arena_bytes(const pyd_plan_t* plan)
+    uint32_t pyd_plan_command_count(const pyd_plan_t* plan)
+    pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buffer, size_t size)
+
+    pyd_status_t pyd_call_create(
+        const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool_t* pool, pyd_call_t** out_call)
+    void pyd_call_free(pyd_call_t* call)
+    void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data)
+    void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data)
+    void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars)
+    pyd_status_t pyd_call_run(pyd_call_t* call)
+    uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result)

@@ -1,0 +1,142 @@
+"""Reads DLPack capsules (both the plain and the versioned form) as NumPy arrays that share their memory."""
+
+cimport numpy as cnp
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from pydispatch._core.c_numpy cimport (
+    NPY_ARRAY_WRITEABLE,
+    PyArray_Descr,
+    PyArray_NewFromDescr,
+    PyArray_SetBaseObject,
+    PyArray_Type,
+    PyArrayObject,
+)
+
+import numpy as np
+
+cnp.import_array()
+
+# The structures are those of the DLPack specification, version 1.
+ctypedef struct DLTensor:
+    void* data
+    int32_t device_type
+    int32_t device_id
+    int32_t ndim
+    uint8_t code
+    uint8_t bits
+    uint16_t lanes
+    int64_t* shape
+    int64_t* strides
+    uint64_t byte_offset
+
+ctypedef struct DLManaged:
+    DLTensor tensor
+    void* context
+    void (*deleter)(void*)
+
+ctypedef struct DLVersioned:
+    uint32_t major
+    uint32_t minor
+    void* context
+    void (*deleter)(void*)
+    uint64_t flags
+    DLTensor tensor
+
+cdef enum:
+    MAX_DIMS = 32
+    FLAG_READ_ONLY = 1
+
+# Pinned CUDA memory (3) is ordinary memory to the CPU.
+cdef tuple CPU_DEVICES = (1, 3)
+# DLPack type code -> NumPy kind, or the name of a type of ml_dtypes with its width.
+cdef dict KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
+cdef dict EXTENDED = {
+    4: "bfloat16", 7: "float8_e3m4", 8: "float8_e4m3", 9: "float8_e4m3b11fnuz", 10: "float8_e4m3fn",
+    11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu",
+}
+
+
+cdef class Owner:
+    """Calls the producer's deleter when the array dies."""
+    cdef void* managed
+    cdef void (*deleter)(void*)
+
+    def __dealloc__(self):
+        if self.managed != NULL and self.deleter != NULL:
+            self.deleter(self.managed)
+
+
+cdef object dtype_of(DLTensor* tensor):
+    if tensor.lanes != 1:
+        raise BufferError(f"DLPack elements with {tensor.lanes} lanes are not supported")
+    if tensor.code == 6 and tensor.bits == 8:
+        return np.dtype(np.bool_)
+    if tensor.code in KINDS and tensor.bits >= 8 and tensor.bits % 8 == 0:
+        return np.dtype(f"{KINDS[tensor.code]}{tensor.bits // 8}")
+    if tensor.code in EXTENDED:
+        try:
+            import ml_dtypes
+            return np.dtype(getattr(ml_dtypes, EXTENDED[tensor.code]))
+        except (ImportError, AttributeError):
+            return np.dtype(f"u{tensor.bits // 8}")
+    raise BufferError(f"DLPack type code {tensor.code} with {tensor.bits} bits is not supported")
+
+
+cdef object capsule_of(object source):
+    device = int(source.__dlpack_device__()[0])
+    if device not in CPU_DEVICES:
+        raise BufferError(f"its memory is on DLPack device type {device}; expected the CPU (1)")
+    try:
+        return source.__dlpack__(max_version=(1, 1))
+    except TypeError:
+        return source.__dlpack__()  # a producer older than the versioned protocol
+
+
+cdef object from_dlpack(object source):
+    cdef DLVersioned* versioned
+    cdef DLManaged* plain
+    cdef DLTensor* tensor
+    cdef Owner owner = Owner()
+    cdef bint read_only = False
+    capsule = capsule_of(source)
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        versioned = <DLVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        if versioned.major != 1:
+            raise BufferError(f"DLPack version {versioned.major}.{versioned.minor} is not supported; expected 1.x")
+        PyCapsule_SetName(capsule, "used_dltensor_versioned")
+        owner.managed, owner.deleter = <void*>versioned, versioned.deleter
+        tensor, read_only = &versioned.tensor, (versioned.flags & FLAG_READ_ONLY) != 0
+    elif PyCapsule_IsValid(capsule, "dltensor"):
+        plain = <DLManaged*>PyCapsule_GetPointer(capsule, "dltensor")
+        PyCapsule_SetName(capsule, "used_dltensor")
+        owner.managed, owner.deleter = <void*>plain, plain.deleter
+        tensor = &plain.tensor
+    else:
+        raise BufferError("__dlpack__ returned no fresh DLPack capsule")
+    return array_over(tensor, owner, read_only)
+
+
+cdef object array_over(DLTensor* tensor, Owner owner, bint read_only):
+    cdef Py_ssize_t shape[MAX_DIMS]
+    cdef Py_ssize_t strides[MAX_DIMS]
+    cdef int i
+    if tensor.ndim < 0 or tensor.ndim > MAX_DIMS:
+        raise BufferError(f"DLPack rank {tensor.ndim} is not supported; at most {MAX_DIMS}")
+    dtype = dtype_of(tensor)
+    for i in range(tensor.ndim):
+        shape[i] = tensor.shape[i]
+        if tensor.strides != NULL:
+            strides[i] = tensor.strides[i] * <Py_ssize_t>dtype.itemsize
+    Py_INCREF(dtype)
+    cdef PyObject* made = PyArray_NewFromDescr(
+        &PyArray_Type, <PyArray_Descr*>dtype, tensor.ndim, shape, strides if tensor.strides != NULL else NULL,
+        <char*>tensor.data + tensor.byte_offset, 0 if read_only else NPY_ARRAY_WRITEABLE, NULL)
+    array = <object>made
+    Py_DECREF(array)
+    Py_INCREF(owner)
+    PyArray_SetBaseObject(<PyArrayObject*>made, <PyObject*>owner)
+    return array

@@ -1,0 +1,70 @@
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pydispatch._core.memory cimport Pool
+from pydispatch._core.program cimport Module, Plan
+
+cdef extern from "Python.h":
+    ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject* const*, size_t, PyObject*)
+
+# Gives an extension type a vectorcall slot; Cython has no way to say it. |offset|: of the member that holds the function.
+cdef extern from *:
+    """
+    #ifndef PYD_TYPE_SET_VECTORCALL
+    #define PYD_TYPE_SET_VECTORCALL
+    static void pyd_type_set_vectorcall(PyTypeObject* type, Py_ssize_t offset) {
+      type->tp_vectorcall_offset = offset;
+      type->tp_call = PyVectorcall_Call;
+      type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+      PyType_Modified(type);
+    }
+    #endif
+    """
+    void pyd_type_set_vectorcall(PyTypeObject* type, Py_ssize_t offset)
+
+
+# One argument or result as the call path sees it.
+cdef struct Value:
+    PyObject* descr       # the NumPy descriptor; borrowed from Function.types. NULL for a scalar
+    uint32_t rank
+    uint32_t dims_offset  # of an argument, in the list of all sizes
+
+
+cdef enum:
+    PLAN_SETS = 16
+    PLAN_WAYS = 4
+    PLAN_SLOTS = PLAN_SETS * PLAN_WAYS
+    STACK_WORDS = 128
+
+
+# The arrays that one call needs, inside one run of words.
+cdef struct Frame:
+    int64_t* dims
+    uint64_t* scalars      # per scalar argument
+    void** args            # per argument
+    void** results         # per result
+    uint64_t* out_scalars  # per result
+
+
+# A host function. Called through the vectorcall protocol, see function.pyx.
+cdef class Function:
+    cdef vectorcallfunc vectorcall
+    cdef readonly str name
+    cdef readonly str signature
+    cdef Module module
+    cdef Plan last
+    cdef list plans              # PLAN_SLOTS entries, Plan or None: PLAN_SETS sets of PLAN_WAYS
+    cdef uint32_t evict          # counts evictions
+    cdef uint32_t index
+    cdef uint32_t arg_count, result_count, dims_count, scalar_count, tensor_results
+    cdef size_t frame_words
+    cdef bint simple             # one tensor result
+    cdef Value* args
+    cdef Value* results
+    cdef tuple arg_types, result_types, arg_names, arg_dims
+
+    cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept
+    cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars)
+    cdef object new_result(self, Plan plan, uint32_t result, void** out_data)
+    cdef int check_count(self, Py_ssize_t count) except -1
+    cdef object scalar_result(self, uint32_t result, uint64_t word)

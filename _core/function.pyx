@@ -1,0 +1,363 @@
+"""Host functions as Python callables.
+
+The way of a call whose arguments are plain NumPy arrays takes no detour through Python objects: the type objects below
+get a vectorcall slot, because `__call__` of an extension type would build a tuple per call. Whatever is unusual
+(foreign arrays, `out=`, many arguments) goes through `Binding`, which also words the errors.
+"""
+
+cimport cython
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
+
+from pydispatch._core.arrays cimport ElementType, element_type
+from pydispatch._core.binding cimport type_text, wrong_scalar
+from pydispatch._core.bound cimport Binding
+from pydispatch._core.c_numpy cimport (
+    NPY_ARRAY_C_CONTIGUOUS,
+    NPY_ARRAY_CARRAY,
+    NPY_ARRAY_WRITEABLE,
+    PyArray_DATA,
+    PyArray_Descr,
+    PyArray_DESCR,
+    PyArray_DIMS,
+    PyArray_FLAGS,
+    PyArray_NDIM,
+    PyArray_NewFromDescr,
+    PyArray_SetBaseObject,
+    PyArray_Type,
+    PyArrayObject,
+)
+from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_value_t
+from pydispatch._core.memory cimport Block
+from pydispatch._core.program cimport Module, Plan, Slot
+
+cimport numpy as cnp
+
+from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    Py_ssize_t PyVectorcall_NARGS(size_t nargsf) nogil
+    PyTypeObject* Py_TYPE(PyObject*)
+    Py_ssize_t PyTuple_GET_SIZE(object)
+    PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
+
+cdef str OUT = "out"  # interned, as keyword names are
+cdef int OUT_FLAGS = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE
+
+
+@cython.final
+cdef class Function:
+    """A public function of a program. `f(*args, out=None)`; see Program for what arguments may be."""
+
+    def __cinit__(self):
+        self.vectorcall = <vectorcallfunc><void*>call
+
+    def __init__(self, Module module not None, uint32_t index):
+        if self.module is not None:
+            raise Error("a Function is made once")
+        cdef const pyd_program_function_t* function = module.function(index)
+        cdef const pyd_program_value_t* value
+        cdef uint32_t i, offset = 0
+        self.module, self.index, self.plans = module, index, [None] * PLAN_SLOTS
+        self.name = function.name.data[:function.name.length].decode()
+        self.signature = function.signature.data[:function.signature.length].decode()
+        self.arg_count, self.result_count = function.arg_count, function.result_count
+        self.dims_count = function.dims_count
+        self.args = <Value*>calloc(self.arg_count + self.result_count + 1, sizeof(Value))
+        if self.args == NULL:
+            raise MemoryError()
+        self.results = self.args + self.arg_count
+        types, names, dims = [], [], []
+        for i in range(self.arg_count):
+            value = &function.args[i]
+            types.append(value_type(self.name, "argument", i, value.dtype))
+            names.append(value.name.data[:value.name.length].decode() if value.name.length else "")
+            if value.kind == 0:
+                self.args[i].descr = <PyObject*>(<ElementType>types[i]).dtype
+                self.args[i].rank, self.args[i].dims_offset = value.rank, offset
+                offset += value.rank
+                dims.append(tuple([value.dims[k] for k in range(value.rank)]))
+            else:
+                self.scalar_count += 1
+                dims.append(None)
+        self.arg_types, self.arg_names, self.arg_dims = tuple(types), tuple(names), tuple(dims)
+        types = []
+        for i in range(self.result_count):
+            value = &function.results[i]
+            types.append(value_type(self.name, "result", i, value.dtype))
+            if value.kind == 0:
+                self.results[i].descr = <PyObject*>(<ElementType>types[i]).dtype
+                self.results[i].rank = value.rank
+                self.tensor_results += 1
+        self.result_types = tuple(types)
+        self.simple = self.result_count == 1 and self.tensor_results == 1
+        self.frame_words = self.dims_count + self.scalar_count + self.arg_count + 2 * self.result_count
+
+    def __dealloc__(self):
+        free(self.args)
+
+    def __call__(self, *args, out=None):
+        """Replaced by the vectorcall slot; kept for the signature that it shows."""
+        raise NotImplementedError
+
+    def __repr__(self):
+        return f"<function @{self.name}{self.signature} of a program>"
+
+    @property
+    def __name__(self):
+        return self.name
+
+    def prepare(self, *args, out=None):
+        """Fixes the shapes of `args` and binds them. Returns a Prepared that owns its results unless given `out`."""
+        from pydispatch._core.prepared import Prepared
+        return Prepared(self, args, out)
+
+    def plan_of(self, *args):
+        """The commands that a call with these arguments would run, one line each."""
+        return Binding(self, args, None).plan.describe()
+
+    def close(self):
+        """Forgets every plan."""
+        self.last, self.plans = None, [None] * PLAN_SLOTS
+
+    cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept:
+        out_frame.dims = <int64_t*>words
+        out_frame.scalars = words + self.dims_count
+        out_frame.args = <void**>(out_frame.scalars + self.scalar_count)
+        out_frame.results = out_frame.args + self.arg_count
+        out_frame.out_scalars = <uint64_t*>(out_frame.results + self.result_count)
+
+    cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars):
+        """The plan for these shapes, from the cache or made now. A bounded cache: an old plan makes room."""
+        cdef uint64_t key
+        cdef uint32_t first, way
+        cdef Plan plan
+        if self.module.closed:
+            raise Error(f"@{self.name}: its program was closed")
+        key = self.module.key(self.index, dims, scalars)
+        first = <uint32_t>((key ^ key >> 32) % PLAN_SETS) * PLAN_WAYS
+        for way in range(PLAN_WAYS):
+            found = self.plans[first + way]
+            if found is not None and (<Plan>found).key == key and (<Plan>found).matches(dims, scalars):
+                self.last = <Plan>found
+                return <Plan>found
+        plan = self.module.plan(self.index, dims, scalars)
+        check_sizes(self, plan)
+        for way in range(PLAN_WAYS):
+            if self.plans[first + way] is None:
+                break
+        else:
+            self.evict += 1
+            way = self.evict % PLAN_WAYS
+        if not self.module.closed:  # the GIL was free while the plan was made
+            self.plans[first + way] = plan
+            self.last = plan
+        return plan
+
+    cdef object new_result(self, Plan plan, uint32_t result, void** out_data):
+        """A fresh array in memory of the pool."""
+        cdef Block block = self.module.pool.acquire(plan.result_bytes[result])
+        cdef Value* value = &self.results[result]
+        Py_INCREF(<object>value.descr)
+        cdef PyObject* made = PyArray_NewFromDescr(
+            &PyArray_Type, <PyArray_Descr*>value.descr, <int>value.rank, <const Py_ssize_t*>plan.result_dims(result),
+            NULL, block.data, NPY_ARRAY_CARRAY, NULL)
+        array = <object>made
+        Py_DECREF(array)
+        Py_INCREF(block)
+        PyArray_SetBaseObject(<PyArrayObject*>made, <PyObject*>block)
+        out_data[0] = block.data
+        return array
+
+    cdef int check_count(self, Py_ssize_t count) except -1:
+        if count != self.arg_count:
+            raise InvalidArgumentError(
+                f"@{self.name}: expected {self.arg_count} argument{'s' if self.arg_count != 1 else ''}, got {count}: "
+                + usage(self))
+        return 0
+
+    cdef object scalar_result(self, uint32_t result, uint64_t word):
+        return (<ElementType>self.result_types[result]).unpack(word)
+
+
+cdef object value_type(str function, str what, uint32_t index, uint32_t word):
+    try:
+        return element_type(word)
+    except ValueError as error:
+        raise ArtifactError(f"@{function}: {what} {index}: {error}") from None
+
+
+cdef int check_sizes(Function self, Plan plan) except -1:
+    """A result must have room for the array that we put around it: the program is not trusted in this."""
+    cdef uint32_t i, axis
+    cdef const int64_t* dims
+    for i in range(self.result_count):
+        if self.results[i].descr == NULL:
+            continue
+        dims = plan.result_dims(i)
+        size = int((<ElementType>self.result_types[i]).itemsize)
+        for axis in range(self.results[i].rank):
+            size *= dims[axis]
+        if size != plan.result_bytes[i]:
+            raise ArtifactError(
+                f"@{self.name}: result {i} has {plan.result_bytes[i]} bytes, but its shape "
+                f"{tuple([dims[axis] for axis in range(self.results[i].rank)])} takes {size}")
+    return 0
+
+
+cdef str usage(Function self):
+    arguments = [
+        (f"{name}: " if name else "") + type_text(kind, dims)
+        for name, kind, dims in zip(self.arg_names, self.arg_types, self.arg_dims)
+    ]
+    return f"{self.name}({', '.join(arguments)})"
+
+
+cdef inline int gather(Function self, PyObject** args, Frame* frame) except -1:
+    """Sizes and addresses of plain arguments. 0: at least one needs the careful way."""
+    cdef uint32_t i, axis, rank, scalar = 0
+    cdef Value* value
+    cdef PyArrayObject* array
+    cdef Py_ssize_t* shape
+    cdef int64_t* dims = frame.dims
+    for i in range(self.arg_count):
+        value = &self.args[i]
+        if value.descr == NULL:
+            try:
+                (<ElementType>self.arg_types[i]).pack(<object>args[i], &frame.scalars[scalar])
+            except (TypeError, ValueError, OverflowError) as error:
+                raise wrong_scalar(
+                    self.name, i, self.arg_names[i], self.arg_types[i], <object>args[i], error) from None
+            scalar += 1
+            continue
+        if Py_TYPE(args[i]) != &PyArray_Type:
+            return 0
+        array = <PyArrayObject*>args[i]
+        rank = value.rank
+        # Descriptors of built-in types are singletons; one that is not is compared with care elsewhere.
+        if (<PyObject*>PyArray_DESCR(array) != value.descr or <uint32_t>PyArray_NDIM(array) != rank
+                or not PyArray_FLAGS(array) & NPY_ARRAY_C_CONTIGUOUS):
+            return 0
+        shape = PyArray_DIMS(array)
+        for axis in range(rank):
+            dims[axis] = shape[axis]
+        dims += rank
+        frame.args[i] = PyArray_DATA(array)
+    return 1
+
+
+cdef object run_fresh(Function self, Plan plan, Frame* frame):
+    """Runs with fresh results."""
+    cdef Slot slot
+    cdef uint32_t i
+    cdef list made = None
+    cdef object result = None
+    if self.simple:
+        result = self.new_result(plan, 0, &frame.results[0])
+    else:
+        made = [None] * self.result_count
+        for i in range(self.result_count):
+            frame.results[i] = NULL
+            if self.results[i].descr != NULL:
+                made[i] = self.new_result(plan, i, &frame.results[i])
+    plan.take(&slot)
+    try:
+        plan.execute(&slot, frame.args, frame.scalars, frame.results, frame.out_scalars)
+    finally:
+        plan.give(&slot)
+    if self.simple:
+        return result
+    for i in range(self.result_count):
+        if self.results[i].descr == NULL:
+            made[i] = self.scalar_result(i, frame.out_scalars[i])
+    if self.result_count == 1:
+        return made[0]
+    return tuple(made) if made else None
+
+
+cdef inline bint accepts(Function self, Plan plan, Frame* frame, PyObject* out) noexcept:
+    """True when the one result can be written straight into |out|: a plain array that fits and overlaps nothing."""
+    cdef PyArrayObject* array = <PyArrayObject*>out
+    cdef Value* value = &self.results[0]
+    cdef uintptr_t data, begin
+    cdef size_t size = plan.result_bytes[0]
+    cdef uint32_t i
+    if (Py_TYPE(out) != &PyArray_Type or <PyObject*>PyArray_DESCR(array) != value.descr
+            or <uint32_t>PyArray_NDIM(array) != value.rank
+            or PyArray_FLAGS(array) & OUT_FLAGS != OUT_FLAGS
+            or memcmp(PyArray_DIMS(array), plan.result_dims(0), value.rank * sizeof(int64_t))):
+        return False
+    data = <uintptr_t>PyArray_DATA(array)
+    for i in range(self.arg_count):
+        begin = <uintptr_t>frame.args[i]
+        if self.args[i].descr != NULL and data < begin + plan.arg_bytes[i] and begin < data + size:
+            return False
+    return True
+
+
+cdef object run_into(Function self, Plan plan, Frame* frame, PyObject* out):
+    """Runs with the one result in |out|, which `accepts` has seen."""
+    cdef Slot slot
+    cdef Block detour = None
+    cdef void* data = PyArray_DATA(<PyArrayObject*>out)
+    frame.results[0] = data
+    if <uintptr_t>data & plan.result_mask[0]:
+        detour = self.module.pool.acquire(plan.result_bytes[0])
+        frame.results[0] = detour.data
+    plan.take(&slot)
+    try:
+        plan.execute(&slot, frame.args, frame.scalars, frame.results, frame.out_scalars)
+    finally:
+        plan.give(&slot)
+    if detour is not None:
+        memcpy(data, detour.data, plan.result_bytes[0])
+    return <object>out
+
+
+cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* names):
+    cdef Function self = <Function>callable
+    cdef Py_ssize_t count = PyVectorcall_NARGS(nargsf)
+    cdef uint64_t words[STACK_WORDS]
+    cdef Frame frame
+    cdef Plan plan
+    cdef bint has_out = names != NULL
+    if self.module is None:
+        raise Error("this Function was never made; use Program")
+    if has_out and not (
+            self.simple and PyTuple_GET_SIZE(<object>names) == 1 and PyTuple_GET_ITEM(<object>names, 0) == <PyObject*>OUT):
+        return call_carefully(self, args, count, names)
+    if self.frame_words <= STACK_WORDS:
+        self.check_count(count)
+        self.lay_out(words, &frame)
+        if gather(self, args, &frame):
+            plan = self.last
+            if plan is None or not plan.matches(frame.dims, frame.scalars):
+                plan = self.find_plan(frame.dims, frame.scalars)
+            if not has_out or args[count] == <PyObject*>None:
+                return run_fresh(self, plan, &frame)
+            if accepts(self, plan, &frame, args[count]):
+                return run_into(self, plan, &frame, args[count])
+    return call_carefully(self, args, count, names)
+
+
+cdef object call_carefully(Function self, PyObject** args, Py_ssize_t count, PyObject* names):
+    out = None
+    if names != NULL:
+        for i, name in enumerate(<tuple>names):
+            if name != "out":
+                raise InvalidArgumentError(
+                    f"@{self.name}: unexpected keyword argument '{name}'; arguments are positional, "
+                    f"and only 'out' has a name: {usage(self)}")
+            out = <object>args[count + i]
+    self.check_count(count)
+    return Binding(self, [<object>args[i] for i in range(count)], out).run()
+
+
+cdef Function probe = Function.__new__(Function)
+pyd_type_set_vectorcall(<PyTypeObject*>Function, <char*>&probe.vectorcall - <char*><PyObject*>probe)
+probe = None

@@ -1,0 +1,14 @@
+from pydispatch._core.c_pool cimport pyd_pool_t
+
+
+# Memory for results and arenas; see pool.h. Everything that holds a block holds the pool.
+cdef class Pool:
+    cdef pyd_pool_t* pool
+
+    cdef Block acquire(self, size_t size)
+
+
+# One block of a pool, given back when this object dies: the base object of result arrays.
+cdef class Block:
+    cdef Pool owner
+    cdef void* data

@@ -1,0 +1,59 @@
+"""Memory for buffers: pools of 64-byte aligned blocks, and the objects that own a block."""
+
+cimport cython
+from libc.stdint cimport uint64_t
+
+from pydispatch._core.c_pool cimport (
+    pyd_pool_acquire,
+    pyd_pool_create,
+    pyd_pool_destroy,
+    pyd_pool_release,
+    pyd_pool_stats,
+    pyd_pool_stats_t,
+    pyd_pool_trim,
+)
+from pydispatch._core.status cimport check
+
+
+@cython.final
+cdef class Pool:
+    """Blocks of memory that are kept for reuse. retain: bytes of free memory that are kept at most."""
+
+    def __cinit__(self, uint64_t retain):
+        check(pyd_pool_create(retain, &self.pool))
+
+    def __dealloc__(self):
+        # Every Block holds its pool, so none is left here.
+        if self.pool != NULL:
+            pyd_pool_destroy(self.pool)
+
+    cdef Block acquire(self, size_t size):
+        cdef Block block = Block.__new__(Block)
+        check(pyd_pool_acquire(self.pool, size, &block.data))
+        block.owner = self
+        return block
+
+    def stats(self):
+        """A dict of live_bytes, free_bytes, peak_bytes and live_blocks."""
+        cdef pyd_pool_stats_t stats
+        pyd_pool_stats(self.pool, &stats)
+        return {
+            "live_bytes": stats.live_bytes,
+            "free_bytes": stats.free_bytes,
+            "peak_bytes": stats.peak_bytes,
+            "live_blocks": stats.live_blocks,
+        }
+
+    def trim(self):
+        """Gives all free memory back to the system."""
+        with nogil:
+            pyd_pool_trim(self.pool)
+
+
+@cython.final
+@cython.freelist(32)
+@cython.no_gc
+cdef class Block:
+    def __dealloc__(self):
+        if self.owner is not None:
+            pyd_pool_release(self.owner.pool, self.data)

@@ -1,0 +1,85 @@
+"""Prepared calls: shapes fixed, buffers bound, memory owned, ready to run again."""
+
+cimport cython
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport uint32_t
+
+from pydispatch._core.bound cimport Binding
+from pydispatch._core.function cimport Function, pyd_type_set_vectorcall, vectorcallfunc
+from pydispatch._core.program cimport Slot
+
+from pydispatch._core.status import Error, InvalidArgumentError
+
+cdef extern from "Python.h":
+    Py_ssize_t PyVectorcall_NARGS(size_t nargsf) nogil
+
+
+@cython.final
+cdef class Prepared:
+    """A call with fixed shapes. `p()` runs it again on the bound buffers; `p(c, d)` binds others of the same shapes first.
+
+    It owns its results unless it was given some: the next run overwrites them. One run at a time.
+    """
+
+    cdef vectorcallfunc vectorcall
+    cdef Binding binding
+    cdef Slot slot
+    cdef bint taken
+    cdef bint busy
+
+    def __cinit__(self):
+        self.vectorcall = <vectorcallfunc><void*>call
+
+    def __init__(self, Function function, args, out):
+        if self.binding is not None:
+            raise Error("a Prepared is made once")
+        if len(args) != function.arg_count:
+            function.check_count(len(args))
+        binding = Binding(function, args, out)
+        (<Binding>binding).plan.take(&self.slot)
+        self.taken = True
+        self.binding = binding
+
+    def __dealloc__(self):
+        if self.taken:
+            self.binding.plan.give(&self.slot)
+
+    def __call__(self, *args):
+        """Replaced by the vectorcall slot; kept for the signature that it shows."""
+        raise NotImplementedError
+
+    def __repr__(self):
+        return f"<prepared call of @{self.binding.function.name}>"
+
+    @property
+    def commands(self):
+        """What a run does, one line per command."""
+        return self.binding.plan.describe()
+
+
+cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* names):
+    cdef Prepared self = <Prepared>callable
+    cdef Binding binding = self.binding
+    cdef Py_ssize_t count = PyVectorcall_NARGS(nargsf)
+    if binding is None:
+        raise Error("this Prepared was never made; use Function.prepare")
+    if self.busy:
+        raise Error(
+            f"@{binding.function.name}: this prepared call is running in another thread; prepare one per thread")
+    if binding.function.module.closed:
+        raise Error(f"@{binding.function.name}: its program was closed")
+    if names != NULL:
+        raise InvalidArgumentError(f"@{binding.function.name}: a prepared call takes no keyword arguments")
+    self.busy = True
+    try:
+        if count:
+            binding.function.check_count(count)
+            binding.rebind([<object>args[i] for i in range(count)])
+        return binding.execute(&self.slot)
+    finally:
+        self.busy = False
+
+
+cdef Prepared probe = Prepared.__new__(Prepared)
+pyd_type_set_vectorcall(<PyTypeObject*>Prepared, <char*>&probe.vectorcall - <char*><PyObject*>probe)
+probe = None

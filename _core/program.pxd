@@ -1,0 +1,63 @@
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pydispatch._core.c_elf cimport pyd_span_t
+from pydispatch._core.c_executable cimport pyd_executable_t
+from pydispatch._core.c_process cimport pyd_process_code_t
+from pydispatch._core.c_program cimport pyd_call_t, pyd_plan_t, pyd_program_function_t, pyd_program_t
+from pydispatch._core.memory cimport Pool
+from pydispatch._core.sched cimport Scheduler
+
+
+# A decoded program with its executables: everything that one loaded artifact holds. Freed when nobody uses it any more,
+# so a program may be closed while calls are running.
+cdef class Module:
+    cdef pyd_program_t* program
+    cdef pyd_executable_t** executables
+    cdef pyd_process_code_t** codes
+    cdef readonly uint32_t executable_count
+    cdef readonly Scheduler sched
+    cdef readonly Pool pool
+    cdef object backing  # owns the bytes that constants are used from
+    cdef readonly bint closed
+
+    cdef int announce(self, uint32_t index, bytes name) except -1
+    cdef const pyd_program_function_t* function(self, uint32_t index) except NULL
+    cdef uint64_t key(self, uint32_t function, const int64_t* dims, const uint64_t* scalars) noexcept
+    cdef Plan plan(self, uint32_t function, const int64_t* dims, const uint64_t* scalars)
+
+
+# A call with the memory that misaligned arguments are copied to.
+cdef struct Slot:
+    pyd_call_t* call
+    char* scratch
+
+
+cdef enum:
+    MAX_FREE_SLOTS = 16
+
+
+# One function specialized for one set of shapes, with the calls that wait for reuse. The GIL guards the free list.
+cdef class Plan:
+    cdef Module module
+    cdef pyd_plan_t* plan
+    cdef const pyd_program_function_t* function
+    cdef uint64_t key
+    cdef Slot free_slots[MAX_FREE_SLOTS]
+    cdef uint32_t free_count
+    cdef size_t* arg_bytes      # per argument; 0 for scalars
+    cdef size_t* stage_offset   # per argument, in the scratch memory of a slot
+    cdef size_t* arg_mask       # per argument: alignment - 1
+    cdef size_t* result_bytes
+    cdef size_t* result_mask
+    cdef size_t stage_bytes
+    cdef bint has_scalars
+
+    cdef void drop(self, Slot* slot) noexcept
+    cdef void stage(self, Slot* slot, void** args) noexcept nogil
+    cdef bint matches(self, const int64_t* dims, const uint64_t* scalars) noexcept
+    cdef const int64_t* result_dims(self, uint32_t result) noexcept
+    cdef int take(self, Slot* out_slot) except -1
+    cdef void give(self, Slot* slot) noexcept
+    # Binds and runs. |results|: memory per result, NULL for scalars; |out_scalars|: one word per result.
+    cdef int execute(
+        self, Slot* slot, void** args, const uint64_t* scalars, void** results, uint64_t* out_scalars) except -1

@@ -1,0 +1,348 @@
+"""Loaded programs and their plans: the C objects of program.h with owners that Python can hold."""
+
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from pydispatch._core.c_elf cimport pyd_elf_machine_host, pyd_span_t
+from pydispatch._core.c_executable cimport (
+    pyd_executable_free,
+    pyd_executable_image,
+    pyd_executable_library,
+    pyd_executable_load_elf,
+    pyd_executable_options_t,
+    pyd_executable_t,
+    pyd_library_t,
+)
+from pydispatch._core.c_pool cimport pyd_pool_acquire, pyd_pool_release
+from pydispatch._core.c_process cimport pyd_process_code_info_t, pyd_process_code_t, pyd_process_symbol_t
+from pydispatch._core.c_program cimport *
+from pydispatch._core.c_status cimport (
+    pyd_status_code,
+    pyd_status_free,
+    pyd_status_t,
+    pyd_status_text,
+    pyd_status_values,
+)
+from pydispatch._core.memory cimport Pool
+from pydispatch._core.process cimport code_register, code_unregister
+from pydispatch._core.sched cimport Scheduler
+from pydispatch._core.status cimport check
+
+import os
+import re
+
+from pydispatch._core.status import ArtifactError, InvalidArgumentError, KernelError
+
+cdef enum:
+    KERNEL_CODE = 6
+    STAGE_ALIGNMENT = 64
+    MAX_CONSTANTS = 256
+    PROCESSOR_WORDS = 8
+    KEPT_SCRATCH_BYTES = 1 << 20  # more is taken for one call and given back
+
+cdef object PLACE = re.compile(r"@(\S+)::@(\S+)")
+
+
+cdef str text_of(pyd_string_t string):
+    return string.data[:string.length].decode("utf-8", "replace")
+
+
+@cython.final
+cdef class Module:
+    """A decoded program. Linked by the loader, immutable afterwards."""
+
+    def __cinit__(self, const unsigned char[::1] program, Scheduler sched, Pool pool, object backing):
+        cdef pyd_span_t span
+        span.data, span.size = &program[0] if program.shape[0] else NULL, program.shape[0]
+        self.sched, self.pool, self.backing = sched, pool, backing
+        check(pyd_program_decode(span, &self.program))
+        self.executable_count = pyd_program_executable_count(self.program)
+        self.executables = <pyd_executable_t**>calloc(self.executable_count + 1, sizeof(void*))
+        self.codes = <pyd_process_code_t**>calloc(self.executable_count + 1, sizeof(void*))
+        if self.executables == NULL or self.codes == NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        if self.program != NULL:
+            pyd_program_free(self.program)
+        for i in range(self.executable_count):
+            if self.codes != NULL and self.codes[i] != NULL:
+                code_unregister(self.codes[i])
+            if self.executables != NULL and self.executables[i] != NULL:
+                pyd_executable_free(self.executables[i])
+        free(self.executables)
+        free(self.codes)
+
+    def close(self):
+        """Refuses new calls from now on. The memory goes when the last plan does."""
+        self.closed = True
+
+    def queries(self):
+        """(category, key) of every question that the program asks about the device."""
+        cdef const pyd_program_query_t* query
+        found = []
+        for i in range(pyd_program_query_count(self.program)):
+            query = pyd_program_query(self.program, i)
+            found.append((text_of(query.category), text_of(query.key)))
+        return found
+
+    def answer(self, uint32_t index, value):
+        """Answers question `index` with an integer, or None for "not known"."""
+        pyd_program_set_query(self.program, index, value is not None, 0 if value is None else value)
+
+    def constants(self):
+        """(member, byte offset, byte length) of every constant buffer."""
+        cdef const pyd_program_constant_t* constant
+        found = []
+        for i in range(pyd_program_constant_count(self.program)):
+            constant = pyd_program_constant(self.program, i)
+            found.append((text_of(constant.member), constant.offset, constant.length))
+        return found
+
+    def bind_constant(self, uint32_t index, const unsigned char[::1] data):
+        """Lends the bytes to constant `index`; they are inside the backing, which the module keeps."""
+        cdef pyd_span_t span
+        span.data, span.size = &data[0] if data.shape[0] else NULL, data.shape[0]
+        check(pyd_program_set_constant(self.program, index, span))
+
+    def executable(self, uint32_t index):
+        """(name, function that computes its constants or None, its result count, condition function per variant)."""
+        cdef const pyd_program_executable_t* executable = pyd_program_executable(self.program, index)
+        cdef uint32_t function = executable.constants_function
+        conditions = [
+            None if executable.variant_conditions[i] == PYD_PROGRAM_NONE else executable.variant_conditions[i]
+            for i in range(executable.variant_count)
+        ]
+        if function == PYD_PROGRAM_NONE:
+            return text_of(executable.name), None, 0, conditions
+        return text_of(executable.name), function, pyd_program_function(self.program, function).result_count, conditions
+
+    def evaluate(self, uint32_t function, uint32_t result_count):
+        """The results of a function that only computes numbers, as unsigned 64-bit words."""
+        cdef uint64_t* results = <uint64_t*>calloc(result_count + 1, sizeof(uint64_t))
+        if results == NULL:
+            raise MemoryError()
+        try:
+            check(pyd_program_evaluate(self.program, function, NULL, results))
+            return [results[i] for i in range(result_count)]
+        finally:
+            free(results)
+
+    def load_executable(
+            self, uint32_t index, const unsigned char[::1] elf, str name, list constants, tuple processor_data,
+            uint32_t variant, uint32_t alignment):
+        """Loads the ELF of the chosen variant and links it to executable `index` of the program.
+
+        constants: words of the executable constants. processor_data: eight 64-bit words. alignment: bytes, a power of two.
+        """
+        cdef pyd_executable_options_t options
+        cdef uint32_t words[MAX_CONSTANTS]
+        cdef uint64_t processor[PROCESSOR_WORDS]
+        cdef pyd_span_t file
+        encoded = name.encode()
+        if len(constants) > MAX_CONSTANTS:
+            raise ArtifactError(
+                f"executable '{name}' has {len(constants)} constants; at most {<int>MAX_CONSTANTS} are supported")
+        if index >= self.executable_count or self.executables[index] != NULL:
+            raise ArtifactError(f"executable {index} '{name}' does not exist or is loaded already")
+        file.data, file.size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
+        for i in range(PROCESSOR_WORDS):
+            processor[i] = processor_data[i]
+        for i, value in enumerate(constants):
+            words[i] = <uint32_t>(<uint64_t>value)
+        options.name, options.resolver = encoded, NULL
+        options.constants, options.constant_count = words, <uint32_t>len(constants)
+        options.processor_data = processor
+        check(pyd_executable_load_elf(file, &options, &self.executables[index]))
+        check(pyd_program_set_executable(self.program, index, self.executables[index], variant, alignment))
+        self.announce(index, encoded)
+
+    cdef int announce(self, uint32_t index, bytes name) except -1:
+        """Tells debuggers, and perf when PYDISPATCH_PERF_MAP is set, where the exports of an executable are."""
+        cdef const pyd_library_t* library = pyd_executable_library(self.executables[index])
+        cdef pyd_span_t image = pyd_executable_image(self.executables[index])
+        cdef pyd_process_code_info_t info
+        cdef uint32_t i, count = library.exports.count
+        cdef pyd_process_symbol_t* symbols = <pyd_process_symbol_t*>calloc(count + 1, sizeof(pyd_process_symbol_t))
+        if symbols == NULL:
+            raise MemoryError()
+        try:
+            for i in range(count):
+                symbols[i].name = library.exports.names[i]
+                symbols[i].address = <const void*>library.exports.ptrs[i]
+                symbols[i].is_function = True
+            info.name, info.address, info.size = name, image.data, image.size
+            info.machine, info.symbols, info.symbol_count = pyd_elf_machine_host(), symbols, count
+            check(code_register(&info, os.environ.get("PYDISPATCH_PERF_MAP", "0") not in ("", "0"), &self.codes[index]))
+        finally:
+            free(symbols)
+        return 0
+
+    def functions(self):
+        """(index, name) of every public function."""
+        cdef const pyd_program_function_t* function
+        found = []
+        for i in range(pyd_program_function_count(self.program)):
+            function = pyd_program_function(self.program, i)
+            if function.is_public:
+                found.append((i, text_of(function.name)))
+        return found
+
+    cdef const pyd_program_function_t* function(self, uint32_t index) except NULL:
+        if index >= pyd_program_function_count(self.program):
+            raise InvalidArgumentError(
+                f"function {index} does not exist; the program has {pyd_program_function_count(self.program)}")
+        return pyd_program_function(self.program, index)
+
+    cdef uint64_t key(self, uint32_t function, const int64_t* dims, const uint64_t* scalars) noexcept:
+        return pyd_plan_hash(self.program, function, dims, scalars)
+
+    cdef Plan plan(self, uint32_t function, const int64_t* dims, const uint64_t* scalars):
+        cdef Plan plan = Plan.__new__(Plan)
+        cdef pyd_status_t status
+        with nogil:
+            status = pyd_plan_create(self.program, function, dims, scalars, &plan.plan)
+        check(status)
+        plan.module = self
+        plan.function = pyd_program_function(self.program, function)
+        plan.key = pyd_plan_hash(self.program, function, dims, scalars)
+        fill_plan(plan, dims)
+        return plan
+
+
+cdef int fill_plan(Plan plan, const int64_t* dims) except -1:
+    """Works out what a call needs to know about arguments and results."""
+    cdef const pyd_program_function_t* function = plan.function
+    cdef const pyd_program_value_t* value
+    cdef uint32_t i, axis, count = function.arg_count, results = function.result_count
+    cdef size_t* words = <size_t*>calloc(3 * count + 2 * results + 1, sizeof(size_t))
+    cdef size_t size
+    if words == NULL:
+        raise MemoryError()
+    plan.arg_bytes, plan.stage_offset, plan.arg_mask = words, words + count, words + 2 * count
+    plan.result_bytes, plan.result_mask = words + 3 * count, words + 3 * count + results
+    for i in range(count):
+        value = &function.args[i]
+        if value.kind != 0:
+            plan.has_scalars = True
+            continue
+        size = max(1, (value.dtype & 0xFFFFFF) // 8)  # sizes were checked when the plan was made
+        for axis in range(value.rank):
+            size *= <size_t>dims[axis]
+        dims += value.rank
+        plan.arg_bytes[i] = size
+        plan.arg_mask[i] = max(1, pyd_plan_arg_alignment(plan.plan, i)) - 1
+        plan.stage_offset[i] = plan.stage_bytes
+        plan.stage_bytes += (size + STAGE_ALIGNMENT - 1) & ~<size_t>(STAGE_ALIGNMENT - 1)
+    for i in range(results):
+        if function.results[i].kind == 0:
+            plan.result_bytes[i] = pyd_plan_result_bytes(plan.plan, i)
+            plan.result_mask[i] = max(1, pyd_plan_result_alignment(plan.plan, i)) - 1
+    return 0
+
+
+@cython.final
+cdef class Plan:
+    def __dealloc__(self):
+        cdef uint32_t i
+        for i in range(self.free_count):
+            self.drop(&self.free_slots[i])
+        if self.plan != NULL:
+            pyd_plan_free(self.plan)
+        free(self.arg_bytes)
+
+    cdef void drop(self, Slot* slot) noexcept:
+        pyd_call_free(slot.call)
+        if slot.scratch != NULL:
+            pyd_pool_release(self.module.pool.pool, slot.scratch)
+
+    cdef bint matches(self, const int64_t* dims, const uint64_t* scalars) noexcept:
+        return pyd_plan_matches(self.plan, dims, scalars)
+
+    cdef const int64_t* result_dims(self, uint32_t result) noexcept:
+        return pyd_plan_result_dims(self.plan, result)
+
+    cdef int take(self, Slot* out_slot) except -1:
+        if self.free_count:
+            self.free_count -= 1
+            out_slot[0] = self.free_slots[self.free_count]
+            return 0
+        out_slot.scratch = NULL
+        return check(pyd_call_create(self.plan, self.module.sched.sched, self.module.pool.pool, &out_slot.call))
+
+    cdef void give(self, Slot* slot) noexcept:
+        if self.free_count < MAX_FREE_SLOTS:
+            self.free_slots[self.free_count] = slot[0]
+            self.free_count += 1
+        else:
+            self.drop(slot)
+
+    cdef int execute(
+            self, Slot* slot, void** args, const uint64_t* scalars, void** results, uint64_t* out_scalars) except -1:
+        cdef const pyd_program_function_t* function = self.function
+        cdef uint32_t i
+        cdef bint staged = False
+        cdef pyd_status_t status
+        for i in range(function.arg_count):
+            if function.args[i].kind != 0:
+                continue
+            if <uintptr_t>args[i] & self.arg_mask[i] and self.arg_bytes[i]:
+                staged = True
+            else:
+                pyd_call_bind_arg(slot.call, i, args[i])
+        if self.has_scalars:
+            pyd_call_set_scalars(slot.call, scalars)
+        for i in range(function.result_count):
+            if results[i] != NULL:
+                pyd_call_bind_result(slot.call, i, results[i])
+        if staged and slot.scratch == NULL:
+            check(pyd_pool_acquire(self.module.pool.pool, self.stage_bytes, <void**>&slot.scratch))
+        with nogil:
+            if staged:
+                self.stage(slot, args)
+            status = pyd_call_run(slot.call)
+        if staged and self.stage_bytes > KEPT_SCRATCH_BYTES:
+            pyd_pool_release(self.module.pool.pool, slot.scratch)
+            slot.scratch = NULL
+        if status != NULL:
+            raise_run(self, status)
+        for i in range(function.result_count):
+            if function.results[i].kind != 0:
+                out_scalars[i] = pyd_call_scalar_result(slot.call, i)
+        return 0
+
+    cdef void stage(self, Slot* slot, void** args) noexcept nogil:
+        """Copies the arguments that are less aligned than a kernel needs."""
+        cdef uint32_t i
+        for i in range(self.function.arg_count):
+            if <uintptr_t>args[i] & self.arg_mask[i] and self.arg_bytes[i]:
+                memcpy(slot.scratch + self.stage_offset[i], args[i], self.arg_bytes[i])
+                pyd_call_bind_arg(slot.call, i, slot.scratch + self.stage_offset[i])
+
+    def describe(self):
+        """One line per command, for people."""
+        cdef char line[512]
+        lines = []
+        for i in range(pyd_plan_command_count(self.plan)):
+            check(pyd_plan_describe(self.plan, i, line, sizeof(line)))
+            lines.append((<bytes>line).decode("utf-8", "replace"))
+        return lines
+
+
+cdef int raise_run(Plan plan, pyd_status_t status) except -1:
+    """Raises what a run reported; a kernel's failure names its executable and export."""
+    cdef char line[512]
+    cdef const int64_t* values
+    if <int>pyd_status_code(status) != <int>KERNEL_CODE:
+        return check(status)
+    values = pyd_status_values(status)
+    text = pyd_status_text(status).decode("utf-8", "replace")
+    workgroup, code, command = (values[1], values[2], values[3]), values[4], values[0]
+    pyd_status_free(status)
+    check(pyd_plan_describe(plan.plan, <uint32_t>command, line, sizeof(line)))
+    place = PLACE.search((<bytes>line).decode("utf-8", "replace"))
+    executable, export = place.groups() if place else (None, None)
+    raise KernelError(text, executable=executable, export=export, workgroup=workgroup, code=code)

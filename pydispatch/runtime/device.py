@@ -1,0 +1,87 @@
+"""Devices by name. Each scheme is a module of `pydispatch.runtime.devices`, found by its file name."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    import os
+
+    from pydispatch.formats.artifact import Artifact
+    from pydispatch.runtime.program import Program
+
+
+class Device(Protocol):
+    """Something that runs programs."""
+
+    name: str
+
+    @property
+    def workers(self) -> int:
+        """Threads in one dispatch, the calling one included."""
+
+    def load(self, source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview) -> Program:
+        """Loads a path, an Artifact, or the bytes of a .pdx file."""
+
+    def describe(self) -> Mapping[str, Any]:
+        """What the device is, for people."""
+
+    def close(self) -> None:
+        """Ends its threads. Programs stay usable."""
+
+
+class Scheme(Protocol):
+    """A module of `devices/`."""
+
+    ALIASES: tuple[str, ...]
+
+    def open(self, name: str, options: Mapping[str, str]) -> Device:
+        """A device. DeviceUnavailableError when it does not exist here, InvalidArgumentError for a bad option."""
+
+    def available(self) -> list[str]:
+        """Names of the devices of this scheme that exist here."""
+
+
+def schemes() -> dict[str, Scheme]:
+    """Every scheme by the names that it answers to."""
+    from pydispatch.runtime import devices as package
+
+    found: dict[str, Scheme] = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        module = cast("Scheme", importlib.import_module(f"{package.__name__}.{info.name}"))
+        for name in (info.name, *module.ALIASES):
+            if name in found:
+                raise RuntimeError(f"two device modules answer to '{name}'")
+            found[name] = module
+    return found
+
+
+def devices() -> list[str]:
+    """Names of the devices that exist here, for `device()`."""
+    modules = list(dict.fromkeys(schemes().values()))
+    return [name for module in modules for name in module.available()]
+
+
+def device(name: str = "cpu") -> Device:
+    """The device of a name such as "cpu", "cpu?workers=8", "local-sync" (one worker) or "local-task".
+
+    The same name gives the same device while somebody holds it. Raises DeviceUnavailableError for a device that does
+    not exist here, and InvalidArgumentError for an option that it does not have.
+    """
+    scheme, _, query = name.partition("?")
+    base = scheme.partition(":")[0]
+    known = schemes()
+    if base not in known:
+        raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: {', '.join(devices())}")
+    options: dict[str, str] = {}
+    for part in filter(None, query.split("&")):
+        key, equals, value = part.partition("=")
+        if not equals or key in options:
+            raise InvalidArgumentError(f"device '{name}': expected distinct options as key=value, got '{part}'")
+        options[key] = value
+    return known[base].open(scheme, options)

@@ -1,0 +1,159 @@
+"""The host's CPU: embedded ELFs on the task system."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from pydispatch._core import elf, sched
+from pydispatch._core.artifact import ArtifactFile
+from pydispatch._core.memory import Pool
+from pydispatch._core.sched import Scheduler
+from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
+from pydispatch.runtime.loader import Host, load
+from pydispatch.runtime.program import Program
+
+if TYPE_CHECKING:
+    from pydispatch.formats.artifact import Artifact
+
+ALIASES = ("local-sync", "local-task", "local")
+MAX_WORKERS = 1024
+RETAIN_BYTES = 256 << 20
+
+_open: weakref.WeakValueDictionary[int, CpuDevice] = weakref.WeakValueDictionary()
+
+
+class CpuDevice:
+    """The CPUs that this process may use. Threads and memory are shared by all its programs."""
+
+    def __init__(self, name: str, workers: int) -> None:
+        self.name = name
+        self._sched = Scheduler(workers)
+        self._pool = Pool(RETAIN_BYTES)
+        self._host = _host(self._sched.workers)
+
+    @property
+    def workers(self) -> int:
+        """Threads in one dispatch, the calling one included."""
+        return int(self._sched.workers)
+
+    def load(self, source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview) -> Program:
+        """Loads a path, an Artifact, or the bytes of a .pdx file.
+
+        Raises ArtifactError when it is broken, an OSError when it cannot be read, MissingImportError when an executable
+        needs a function that nobody provides, DeviceUnavailableError when no variant runs here.
+        """
+        if isinstance(source, (str, bytes, bytearray, memoryview, os.PathLike)):
+            file = ArtifactFile(source)
+        elif _is_artifact(source):
+            file = source.file()
+        else:
+            raise InvalidArgumentError(
+                f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
+            )
+        return Program(load(file, self._host, self._sched, self._pool), file.name)
+
+    def memory(self) -> dict[str, int]:
+        """live_bytes, free_bytes, peak_bytes and live_blocks of the memory that results and transients come from."""
+        return dict(self._pool.stats())
+
+    def trim(self) -> None:
+        """Gives memory that no array uses back to the system."""
+        self._pool.trim()
+
+    def describe(self) -> Mapping[str, Any]:
+        """What the device is: workers, instruction set and level, features, cache sizes in bytes."""
+        l1, l2 = sched.cache_sizes()
+        return {
+            "name": self.name,
+            "workers": self.workers,
+            "format": self._host.format,
+            "level": level(self._host.features),
+            "features": sorted(self._host.features),
+            "cache": {"l1 data": l1, "l2": l2},
+            "model": _model(),
+        }
+
+    def close(self) -> None:
+        """Ends the threads. Programs stay usable: a later call starts them again."""
+        self._sched.close()
+
+    def __enter__(self) -> CpuDevice:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<pydispatch device {self.name!r}, {self.workers} workers>"
+
+
+def _is_artifact(source: object) -> TypeGuard[Artifact]:
+    module = sys.modules.get("pydispatch.formats.artifact")  # whoever has an Artifact has imported it
+    return module is not None and isinstance(source, module.Artifact)
+
+
+def available() -> list[str]:
+    """The one CPU device."""
+    return ["cpu"]
+
+
+def open(name: str, options: Mapping[str, str]) -> CpuDevice:
+    """See `Scheme.open`. Options: workers, 0 for one per CPU."""
+    base, _, index = name.partition(":")
+    if index not in ("", "0", "//"):
+        raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: cpu")
+    unknown = set(options) - {"workers"}
+    if unknown:
+        raise InvalidArgumentError(f"device '{base}' has no option '{min(unknown)}'; it has: workers")
+    text = options.get("workers", "1" if base == "local-sync" else "0")
+    if not text.isdecimal() or int(text) > MAX_WORKERS:
+        raise InvalidArgumentError(f"device '{base}': workers: expected 0 to {MAX_WORKERS}, got '{text}'")
+    workers = int(text) or sched.available_cpus()
+    device = _open.get(workers)
+    if device is None:
+        device = _open[workers] = CpuDevice("cpu" if text == "0" else f"cpu?workers={workers}", workers)
+    return device
+
+
+def level(features: frozenset[str]) -> str:
+    """The x86-64 psABI level that a set of features reaches, or "generic"."""
+    levels = {
+        "x86-64-v2": {"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16"},
+        "x86-64-v3": {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"},
+        "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    }
+    reached = "generic"
+    for name, needs in levels.items():
+        if not needs & set(sched.known_cpu_features()) <= features or not needs & features:
+            break
+        reached = name
+    return reached
+
+
+@cache
+def _features() -> tuple[frozenset[str], frozenset[str], tuple[int, ...]]:
+    return frozenset(sched.cpu_features()), frozenset(sched.known_cpu_features()), tuple(sched.processor_data())
+
+
+def _host(workers: int) -> Host:
+    machine = elf.host_machine()
+    if machine is None:
+        raise DeviceUnavailableError("this build of pydispatch cannot run code on this CPU's architecture")
+    features, known, processor_data = _features()
+    ids = ("cpu", "local", "local-sync" if workers == 1 else "local-task")
+    return Host(ids, f"embedded-elf-{machine}", features, known, processor_data, workers)
+
+
+def _model() -> str:
+    """The name of the CPU as Linux tells it, or ''."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

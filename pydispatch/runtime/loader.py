@@ -1,0 +1,167 @@
+"""Turns an artifact into a linked program: checks it, answers its questions, loads a variant of each executable."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydispatch._core.artifact import ArtifactFile
+from pydispatch._core.memory import Pool
+from pydispatch._core.program import Module
+from pydispatch._core.sched import Scheduler
+from pydispatch.errors import ArtifactError, DeviceUnavailableError
+
+MANIFEST = "manifest.json"
+PROGRAM = "program.bin"
+
+
+@dataclass(frozen=True)
+class Host:
+    """What variants are chosen by and programs may ask about.
+
+    ids: names of the device. format: of the executables that it runs. features: what its CPU has; known: all names of
+    features. processor_data: the eight words that kernels are given.
+    """
+
+    ids: tuple[str, ...]
+    format: str
+    features: frozenset[str]
+    known: frozenset[str]
+    processor_data: tuple[int, ...]
+    workers: int
+
+    def answer(self, category: str, key: str) -> int | None:
+        """The answer to `hal.device.query`, or None when the device does not know such a thing."""
+        if category == "hal.executable.format":
+            return int(key == self.format)
+        if category == "hal.cpu":
+            return int(key in self.features) if key in self.known else None
+        if category == "hal.device.id":
+            return int(any(fnmatch.fnmatchcase(name, key) for name in self.ids))
+        if key == "concurrency":
+            # As IREE answers: queues of the device, workers of a dispatch.
+            return {"hal.device": 1, "hal.dispatch": self.workers}.get(category)
+        return None
+
+
+def load(file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool) -> Module:
+    """Links the program of an artifact.
+
+    Raises ArtifactError when it is broken, DeviceUnavailableError when no variant of an executable runs here.
+    """
+    manifest = json.loads(bytes(file.find(MANIFEST, True)))
+    try:
+        executables = _executables(manifest)
+    except (KeyError, TypeError, ValueError):
+        executables = None
+    if executables is None:
+        # The careful reader knows what is wrong and where.
+        from pydispatch.formats.manifest import Manifest
+
+        Manifest.from_json(manifest)
+        raise ArtifactError(f"{file.name}: {MANIFEST} cannot be read")
+    module = Module(file.find(PROGRAM, True), sched, pool, file)
+    for i, (category, key) in enumerate(module.queries()):
+        module.answer(i, host.answer(category, key))
+    for i, constant in enumerate(module.constants()):
+        module.bind_constant(i, _constant(file, *constant))
+    if len(executables) != module.executable_count:
+        raise ArtifactError(
+            f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"
+        )
+    for i, executable in enumerate(executables):
+        _load_executable(module, file, host, i, executable)
+    return module
+
+
+def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The executables of a manifest whose shape is right as far as loading needs it, else None."""
+    if manifest["pydispatch"]["format"] != 1:
+        return None
+    executables: list[dict[str, Any]] = manifest["executables"]
+    for executable in executables:
+        if type(executable["name"]) is not str:
+            return None
+        for variant in executable["variants"]:
+            alignment = variant["alignment"]
+            if type(alignment) is not int or not 0 < alignment <= 4096 or alignment & (alignment - 1):
+                return None
+            if not all(type(variant[key]) is str for key in ("name", "member", "format")):
+                return None
+            if type(variant["requires"]) is not list:
+                return None
+    return executables
+
+
+def _constant(file: ArtifactFile, member: str, offset: int, length: int) -> memoryview:
+    data: memoryview = file.find(member)
+    if length > len(data) or offset > len(data) - length:
+        raise ArtifactError(
+            f"{file.name}: a constant takes {length} bytes at {offset} of '{member}', which has {len(data)}"
+        )
+    return data[offset : offset + length]
+
+
+def _load_executable(module: Module, file: ArtifactFile, host: Host, index: int, entry: dict[str, Any]) -> None:
+    name, constants_function, constant_count, conditions = module.executable(index)
+    variants = entry["variants"]
+    if entry["name"] != name or len(variants) != len(conditions):
+        raise ArtifactError(
+            f"{file.name}: executable {index} is '{entry['name']}' with {len(variants)} variants in {MANIFEST}, "
+            f"'{name}' with {len(conditions)} in {PROGRAM}"
+        )
+    chosen = _choose(module, host, variants, conditions)
+    if chosen is None:
+        raise DeviceUnavailableError(_no_variant(module, file, host, name, variants, conditions))
+    variant = variants[chosen]
+    constants = [] if constants_function is None else module.evaluate(constants_function, constant_count)
+    elf = file.find(variant["member"], True)
+    module.load_executable(index, elf, name, constants, host.processor_data, chosen, variant["alignment"])
+
+
+def _choose(
+    module: Module, host: Host, variants: Sequence[dict[str, Any]], conditions: Sequence[int | None]
+) -> int | None:
+    """The variant that runs here and asks for most; the first of equals."""
+    best, most = None, -1
+    for i, variant in enumerate(variants):
+        requires = variant["requires"]
+        if variant["format"] != host.format or len(requires) <= most or not host.features.issuperset(requires):
+            continue
+        if _holds(module, conditions[i]):
+            best, most = i, len(requires)
+    return best
+
+
+def _holds(module: Module, condition: int | None) -> bool:
+    return condition is None or bool(module.evaluate(condition, 1)[0] & 1)
+
+
+def _no_variant(
+    module: Module,
+    file: ArtifactFile,
+    host: Host,
+    name: str,
+    variants: Sequence[dict[str, Any]],
+    conditions: Sequence[int | None],
+) -> str:
+    lines = [f"{file.name}: no variant of executable '{name}' runs on this device ({host.format}):"]
+    for variant, condition in zip(variants, conditions, strict=True):
+        if variant["format"] != host.format:
+            why = f"has the format {variant['format']}"
+        elif missing := _missing(variant["requires"], host):
+            why = f"needs {', '.join(missing)}, which the machine lacks"
+        elif not _holds(module, condition):
+            why = "its condition does not hold on this device"
+        lines.append(f"  variant '{variant['name']}' {why}")
+    if not variants:
+        lines.append("  it has no variants at all")
+    lines.append(f"the machine has: {', '.join(sorted(host.features)) or 'no optional features'}")
+    return "\n".join(lines)
+
+
+def _missing(requires: Iterable[str], host: Host) -> list[str]:
+    return [feature for feature in requires if feature not in host.features]

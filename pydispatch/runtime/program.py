@@ -1,0 +1,89 @@
+"""A loaded program: its functions, ready to be called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING
+
+from pydispatch._core.function import Function
+from pydispatch._core.program import Module
+from pydispatch.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Program:
+    """The public functions of an artifact on one device: `program.f(a, b)`, or `program["f"](a, b)`.
+
+    A tensor argument is any C-contiguous array of the exact element type in CPU memory: a NumPy array, or an object
+    with DLPack, the buffer protocol or `__array_interface__`; it is read where it lies. A scalar argument is a Python
+    or NumPy number. The value is an array or number for one result, a tuple for several, None for none. Result arrays
+    are new, 64-byte aligned, and never share memory with an argument.
+
+    `out=` takes an array, or a tuple with one entry per result (None: make one): exact shape and type, contiguous and
+    writable. One that overlaps an argument gets its content after the run.
+
+    Calls raise InvalidArgumentError for arguments that do not fit and KernelError when a kernel reports a failure.
+    Every function may be called from any thread; the GIL is released while kernels run.
+    """
+
+    def __init__(self, module: Module, name: str) -> None:
+        self._module = module
+        self._name = name
+        functions = {entry: Function(module, index) for index, entry in module.functions()}
+        self._functions = functions
+        # Instance attributes are the fastest way to a function; one that is named like a method stays behind it.
+        own = self.__dict__
+        for entry, function in functions.items():
+            if not entry.startswith("_") and not hasattr(Program, entry):
+                own[entry] = function
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """The public functions by name."""
+        return MappingProxyType(self._functions)
+
+    def __getitem__(self, name: str) -> Function:
+        try:
+            return self._functions[name]
+        except KeyError:
+            raise InvalidArgumentError(self._unknown(name)) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._functions
+
+    if not TYPE_CHECKING:  # a type checker that saw this would accept every attribute
+
+        def __getattr__(self, name):
+            raise AttributeError(self._unknown(name))
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._functions})
+
+    def close(self) -> None:
+        """Lets go of code, constants and plans. Calls that run are finished; later ones raise Error."""
+        self._module.close()
+        for function in self._functions.values():
+            function.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = " (closed)" if self._module.closed else ""
+        return f"<pydispatch.Program {self._name!r}{state}: {', '.join(self._functions) or 'no functions'}>"
+
+    def _unknown(self, name: str) -> str:
+        import difflib
+
+        functions = self.__dict__.get("_functions", {})
+        near = difflib.get_close_matches(name, functions, 1)
+        hint = f"; did you mean '{near[0]}'?" if near else "."
+        return f"the program has no function '{name}'{hint} It has: {', '.join(functions) or 'none'}"
