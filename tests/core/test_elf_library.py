@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from elf_build import ROOT, Builder, runner_command
+from pydispatch._core import elf
 
 TESTS = ROOT / "tests" / "c" / "elf"
 MACHINES = ["x86_64", "aarch64", "riscv64"]
@@ -28,6 +29,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str],
         compiled = build.object(source, machine, flags=("-fvisibility=hidden",))
         made[machine, "rela"] = build.link(compiled, flags=("--hash-style=sysv",))
         made[machine, "relr"] = build.link(compiled, flags=("--hash-style=gnu", "-z", "pack-relative-relocs"))
+        made[machine, "4 KiB"] = build.link(compiled, flags=("--hash-style=gnu", "-z", "max-page-size=4096"))
     return made
 
 
@@ -69,3 +71,20 @@ def test_refusals(runners: dict, libraries: dict, tmp_path: Path, machine: str) 
     broken.write_bytes(libraries[machine, "rela"].read_bytes()[:900])
     done = run_library(command, broken)
     assert done.returncode == 1 and "is it cut off?" in done.stderr
+
+
+@pytest.mark.parametrize("page", [4096, 16384, 65536])
+def test_page_sizes(runners: dict, libraries: dict, page: int) -> None:
+    """An emulator with larger pages: what was linked for them runs, what was not is refused with the remedy."""
+    machine = "riscv64" if elf.host_machine() == "aarch64" else "aarch64"
+    emulator, runner = command_for(runners, machine)
+    command = [emulator, "-p", str(page), runner]
+    arguments = ("--binding=4xf32=6", "--binding=4xf32=7", "--binding=4xf32", "--export=mul", "--constant=4",
+                 "--print=2")  # fmt: skip
+    done = run_library(command, libraries[machine, "rela"], *arguments)
+    assert done.stdout == "4xf32=42 42 42 42\n", done.stderr
+    done = run_library(command, libraries[machine, "4 KiB"], *arguments)
+    if page == 4096:
+        assert done.stdout == "4xf32=42 42 42 42\n", done.stderr
+    else:
+        assert f"share the {page}-byte page" in done.stderr and "-z max-page-size=65536" in done.stderr

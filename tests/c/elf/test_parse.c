@@ -159,6 +159,33 @@ static int check_page_sizes(void) {
   return failed;
 }
 
+static int check_segments(void) {
+  static builder_t b;
+  uint32_t machine;
+  build(&b);
+  for (int i = 0; i < P_COUNT; ++i) put(&b, PH(i, 0), 4, 99);
+  int failed = !expect("none", pyd_elf_validate(built(&b), &machine), BAD, "no loadable segment");
+  build(&b);
+  put_phdr(&b, P_SPARE, 1, 6, 0, 0, 0, 3);  // of no bytes: ignored, wherever it is
+  failed |= !expect("empty", pyd_elf_validate(built(&b), &machine), OK, NULL);
+  build(&b);  // headers anywhere in the file
+  put(&b, 32, 8, B_SIZE - 56 * 12), put(&b, 56, 2, 12);
+  for (int i = 0; i < 12; ++i) memcpy(b.bytes + B_SIZE - 56 * (12 - i), b.bytes + PH(i < 4 ? i : 4, 0), 56);
+  failed |= !expect("moved", pyd_elf_validate(built(&b), &machine), OK, NULL);
+  static uint8_t many[64 + 56 * 17];
+  memcpy(many, b.bytes, 64);
+  memset(many + 64, 0, sizeof(many) - 64);
+  many[32] = 64, many[33] = 0, many[56] = 17;
+  for (int i = 0; i < 17; ++i) many[64 + 56 * i] = 1, many[64 + 56 * i + 17] = (uint8_t)(i + 1), many[64 + 56 * i + 40] = 1;
+  failed |= !expect("many", pyd_elf_validate((pyd_span_t){many, sizeof(many)}, &machine), NO, "more than 16 loadable segments");
+  pyd_elf_view_t view;  // RELRO that a linker rounded up past its segment
+  build(&b);
+  put_phdr(&b, P_RELRO, 0x6474e552, 4, 0, B_DATA_VADDR, 0x1000, 1);
+  failed |= !expect("RELRO rounded up", pyd_elf_parse(built(&b), 4096, &view), OK, NULL);
+  if (view.relro.size != 0x400) failed = fprintf(stderr, "RELRO of 0x%lx bytes\n", (unsigned long)view.relro.size);
+  return failed;
+}
+
 static int check_many_undefined(void) {
   static builder_t b;
   build(&b);
@@ -207,5 +234,5 @@ int main(void) {
   uint32_t machine = 0;
   int failed = !expect("the valid file", pyd_elf_validate(built(&b), &machine), OK, NULL);
   if (machine != PYD_ELF_MACHINE_X86_64) failed = fprintf(stderr, "machine %u\n", machine);
-  return (failed | check_rows() | check_page_sizes() | check_many_undefined() | check_damage()) ? 1 : 0;
+  return (failed | check_rows() | check_page_sizes() | check_segments() | check_many_undefined() | check_damage()) ? 1 : 0;
 }
