@@ -14,6 +14,7 @@ _OURS = {
     "flow": "flow:Flow",
     "hal": "hal:Hal",
     "iree_codegen": "codegen:Codegen",
+    "iree_tensor_ext": "tensor_ext:TensorExt",
     "math": "math:Math",
     "stream": "stream:Stream",
     "util": "util:Util",

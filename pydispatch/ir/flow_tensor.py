@@ -1,8 +1,435 @@
-"""`flow.tensor.*`: operations on whole tensors."""
+"""`flow.tensor.*`: operations on whole tensors. Every tensor is followed by its dynamic dims, `tensor<?xf32>{%d}`."""
 
 from __future__ import annotations
 
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
-OPERATIONS: list[type[Operation]] = []
+from pydispatch.ir import syntax
+
+
+def _typed(p: Parser, name: UnresolvedOperand) -> tuple[SSAValue, list[SSAValue]]:
+    type = p.parse_type()
+    return p.resolve_operand(name, type), syntax.parse_dims(p, type)
+
+
+def _print_typed(printer: Printer, type: Attribute, dims: object) -> None:
+    printer.print_attribute(type)
+    syntax.print_dims(printer, tuple(dims))  # type: ignore[arg-type]
+
+
+class _CastLikeOp(IRDLOperation):
+    """`%source : T{%d} -> U{%e}`."""
+
+    source = operand_def()
+    source_dims = var_operand_def(IndexType)
+    result_dims = var_operand_def(IndexType)
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, p: Parser) -> Operation:
+        name = p.parse_unresolved_operand()
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        source, source_dims = _typed(p, name)
+        p.parse_punctuation("->")
+        type = p.parse_type()
+        result_dims = syntax.parse_dims(p, type)
+        return cls(operands=[source, source_dims, result_dims], result_types=[type], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        _print_typed(printer, self.source.type, self.source_dims)
+        printer.print_string(" -> ")
+        _print_typed(printer, self.result.type, self.result_dims)
+
+
+@irdl_op_definition
+class TensorReshapeOp(_CastLikeOp):
+    """The same elements in another shape."""
+
+    name = "flow.tensor.reshape"
+
+
+@irdl_op_definition
+class TensorBitCastOp(_CastLikeOp):
+    """The same bytes as another type."""
+
+    name = "flow.tensor.bitcast"
+
+
+class _SameTypeOp(IRDLOperation):
+    """`%operand : T{%d}`, with a result of type T."""
+
+    operand = operand_def()
+    operand_dims = var_operand_def(IndexType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, p: Parser) -> Operation:
+        name = p.parse_unresolved_operand()
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        operand, dims = _typed(p, name)
+        return cls(operands=[operand, dims], result_types=[operand.type], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.operand)
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        _print_typed(printer, self.operand.type, self.operand_dims)
+
+
+@irdl_op_definition
+class TensorTieShapeOp(_SameTypeOp):
+    """States the dims of a tensor."""
+
+    name = "flow.tensor.tie_shape"
+
+
+@irdl_op_definition
+class DispatchTieShapeOp(_SameTypeOp):
+    """States the dims of a kernel's binding."""
+
+    name = "flow.dispatch.tie_shape"
+
+
+@irdl_op_definition
+class TensorCloneOp(_SameTypeOp):
+    """A copy."""
+
+    name = "flow.tensor.clone"
+
+
+class _FreshOp(IRDLOperation):
+    """`: T{%d}`, a tensor whose elements are not set."""
+
+    result_dims = var_operand_def(IndexType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, p: Parser) -> Operation:
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        type = p.parse_type()
+        return cls(operands=[syntax.parse_dims(p, type)], result_types=[type], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        _print_typed(printer, self.result.type, self.result_dims)
+
+
+@irdl_op_definition
+class TensorEmptyOp(_FreshOp):
+    name = "flow.tensor.empty"
+
+
+@irdl_op_definition
+class TensorAllocaOp(_FreshOp):
+    name = "flow.tensor.alloca"
+
+
+@irdl_op_definition
+class TensorSplatOp(IRDLOperation):
+    """A tensor of one value."""
+
+    name = "flow.tensor.splat"
+    value = operand_def()
+    result_dims = var_operand_def(IndexType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, p: Parser) -> TensorSplatOp:
+        name = p.parse_unresolved_operand()
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        start = p.pos
+        type = p.parse_type()
+        dims = syntax.parse_dims(p, type)
+        if not hasattr(type, "get_element_type"):
+            p.raise_error(f"expected a tensor type, got {type}", start, p.pos)
+        value = p.resolve_operand(name, type.get_element_type())
+        return cls(operands=[value, dims], result_types=[type], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        _print_typed(printer, self.result.type, self.result_dims)
+
+
+class _ConstantOp(IRDLOperation):
+    """`value`, or `value -> T` for a type that hides the dims."""
+
+    value = prop_def(Attribute)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, p: Parser) -> Operation:
+        attributes = p.parse_optional_attr_dict()
+        start = p.pos
+        value = p.parse_attribute()
+        type = getattr(value, "type", None)
+        if p.parse_optional_punctuation("->") is not None:
+            type = p.parse_type()
+        if not isinstance(type, Attribute):
+            p.raise_error("expected a typed constant", start, p.pos)
+        return cls(result_types=[type], properties={"value": value}, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+        if getattr(self.value, "type", None) != self.result.type:
+            printer.print_string(" -> ")
+            printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class TensorConstantOp(_ConstantOp):
+    name = "flow.tensor.constant"
+
+
+@irdl_op_definition
+class TensorDynamicConstantOp(_ConstantOp):
+    """A constant whose dims no pass may know."""
+
+    name = "flow.tensor.dynamic_constant"
+
+
+@irdl_op_definition
+class TensorLoadOp(IRDLOperation):
+    """One element on the host, or a vector of them."""
+
+    name = "flow.tensor.load"
+    source = operand_def()
+    source_dims = var_operand_def(IndexType)
+    indices = var_operand_def(IndexType)
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @classmethod
+    def parse(cls, p: Parser) -> TensorLoadOp:
+        name = p.parse_unresolved_operand()
+        indices = syntax.parse_index_operands(p)
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        source, dims = _typed(p, name)
+        type = source.type.get_element_type()  # type: ignore[attr-defined]
+        if p.parse_optional_punctuation("->") is not None:
+            type = p.parse_type()
+        return cls(operands=[source, dims, indices], result_types=[type], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        if self.indices:
+            syntax.print_operands(printer, self.indices, "[", "]")
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        _print_typed(printer, self.source.type, self.source_dims)
+
+    def verify_(self) -> None:
+        rank = len(self.source.type.get_shape())  # type: ignore[attr-defined]
+        if len(self.indices) != rank:
+            raise VerifyException(f"a tensor of rank {rank} takes {rank} index value(s), got {len(self.indices)}")
+
+
+@irdl_op_definition
+class TensorStoreOp(IRDLOperation):
+    """A tensor with one element replaced on the host."""
+
+    name = "flow.tensor.store"
+    value = operand_def()
+    target = operand_def()
+    target_dims = var_operand_def(IndexType)
+    indices = var_operand_def(IndexType)
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @classmethod
+    def parse(cls, p: Parser) -> TensorStoreOp:
+        value_name = p.parse_unresolved_operand()
+        p.parse_punctuation(",")
+        name = p.parse_unresolved_operand()
+        indices = syntax.parse_index_operands(p)
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        target, dims = _typed(p, name)
+        value = p.resolve_operand(value_name, target.type.get_element_type())  # type: ignore[attr-defined]
+        return cls(operands=[value, target, dims, indices], result_types=[target.type], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list([self.value, self.target], printer.print_ssa_value)
+        if self.indices:
+            syntax.print_operands(printer, self.indices, "[", "]")
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        _print_typed(printer, self.target.type, self.target_dims)
+
+
+@irdl_op_definition
+class TensorSliceOp(IRDLOperation):
+    """A part: `%source[%start for %length, ...]`."""
+
+    name = "flow.tensor.slice"
+    source = operand_def()
+    source_dims = var_operand_def(IndexType)
+    start_indices = var_operand_def(IndexType)
+    lengths = var_operand_def(IndexType)
+    result_dims = var_operand_def(IndexType)
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, p: Parser) -> TensorSliceOp:
+        name = p.parse_unresolved_operand()
+        starts: list[SSAValue] = []
+        lengths: list[SSAValue] = []
+
+        def one() -> None:
+            starts.append(p.parse_operand(IndexType()))
+            p.parse_keyword("for")
+            lengths.append(p.parse_operand(IndexType()))
+
+        p.parse_comma_separated_list(p.Delimiter.SQUARE, one)
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        source, dims = _typed(p, name)
+        p.parse_punctuation("->")
+        type = p.parse_type()
+        result_dims = syntax.parse_dims(p, type)
+        operands = [source, dims, starts, lengths, result_dims]
+        return cls(operands=operands, result_types=[type], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        printer.print_string("[")
+
+        def one(pair: tuple[SSAValue, SSAValue]) -> None:
+            printer.print_ssa_value(pair[0])
+            printer.print_string(" for ")
+            printer.print_ssa_value(pair[1])
+
+        printer.print_list(list(zip(self.start_indices, self.lengths, strict=True)), one)
+        printer.print_string("]")
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        _print_typed(printer, self.source.type, self.source_dims)
+        printer.print_string(" -> ")
+        _print_typed(printer, self.result.type, self.result_dims)
+
+
+@irdl_op_definition
+class TensorUpdateOp(IRDLOperation):
+    """`%target` with `%update` written at an offset: `%update, %target[%i] : T{..} -> %target as U{..}`."""
+
+    name = "flow.tensor.update"
+    target = operand_def()
+    target_dims = var_operand_def(IndexType)
+    start_indices = var_operand_def(IndexType)
+    update = operand_def()
+    update_dims = var_operand_def(IndexType)
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @classmethod
+    def parse(cls, p: Parser) -> TensorUpdateOp:
+        update_name = p.parse_unresolved_operand()
+        p.parse_punctuation(",")
+        name = p.parse_unresolved_operand()
+        starts = syntax.parse_index_operands(p)
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        update, update_dims = _typed(p, update_name)
+        p.parse_punctuation("->")
+        tied = p.parse_optional_unresolved_operand()
+        if tied is not None:
+            p.parse_keyword("as")
+            if tied.operand_name != name.operand_name:
+                p.raise_error(f"the result is tied to %{tied.operand_name}, expected %{name.operand_name}",
+                              tied.span.start, tied.span.end)  # fmt: skip
+        target, dims = _typed(p, name)
+        operands = [target, dims, starts, update, update_dims]
+        return cls(operands=operands, result_types=[target.type], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list([self.update, self.target], printer.print_ssa_value)
+        syntax.print_operands(printer, self.start_indices, "[", "]")
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        _print_typed(printer, self.update.type, self.update_dims)
+        printer.print_string(" -> ")
+        printer.print_ssa_value(self.target)
+        printer.print_string(" as ")
+        _print_typed(printer, self.target.type, self.target_dims)
+
+
+@irdl_op_definition
+class TensorTransferOp(IRDLOperation):
+    """Moves a tensor to where `target` says."""
+
+    name = "flow.tensor.transfer"
+    operand = operand_def()
+    operand_dims = var_operand_def(IndexType)
+    target = prop_def(Attribute)
+    result = result_def()
+
+    @classmethod
+    def parse(cls, p: Parser) -> TensorTransferOp:
+        name = p.parse_unresolved_operand()
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        operand, dims = _typed(p, name)
+        p.parse_keyword("to")
+        return cls(
+            operands=[operand, dims], result_types=[operand.type], properties={"target": p.parse_attribute()},
+            attributes=attributes,
+        )  # fmt: skip
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.operand)
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        _print_typed(printer, self.operand.type, self.operand_dims)
+        printer.print_string(" to ")
+        printer.print_attribute(self.target)
+
+
+OPERATIONS: list[type[Operation]] = [
+    TensorReshapeOp, TensorBitCastOp, TensorTieShapeOp, DispatchTieShapeOp, TensorCloneOp, TensorEmptyOp,
+    TensorAllocaOp, TensorSplatOp, TensorConstantOp, TensorDynamicConstantOp, TensorLoadOp, TensorStoreOp,
+    TensorSliceOp, TensorUpdateOp, TensorTransferOp,
+]  # fmt: skip
 ATTRIBUTES: list[type[Attribute]] = []

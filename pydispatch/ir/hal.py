@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from pydispatch.ir import hal_attrs, hal_executable, hal_interface, hal_tensor
+from pydispatch.ir import hal_attrs, hal_executable, hal_host, hal_interface, hal_tensor
 from pydispatch.ir.hal_attrs import (
     AllocatorType,
     BufferType,
@@ -43,6 +43,20 @@ from pydispatch.ir.hal_executable import (
     ExecutableVariantOp,
     ReturnOp,
 )
+from pydispatch.ir.hal_host import (
+    BufferViewAssertOp,
+    BufferViewBufferOp,
+    BufferViewDimOp,
+    BufferViewElementTypeOp,
+    BufferViewEncodingTypeOp,
+    BufferViewRankOp,
+    ElementTypeOp,
+    EncodingTypeOp,
+    FenceAwaitOp,
+    FenceCreateOp,
+    FenceJoinOp,
+    FenceSignalOp,
+)
 from pydispatch.ir.hal_interface import (
     InterfaceBindingSubspanOp,
     InterfaceConstantLoadOp,
@@ -61,6 +75,12 @@ from pydispatch.ir.hal_tensor import (
 __all__ = [
     "AllocatorType",
     "BufferType",
+    "BufferViewAssertOp",
+    "BufferViewBufferOp",
+    "BufferViewDimOp",
+    "BufferViewElementTypeOp",
+    "BufferViewEncodingTypeOp",
+    "BufferViewRankOp",
     "BufferViewType",
     "ChannelType",
     "CommandBufferType",
@@ -71,6 +91,8 @@ __all__ = [
     "DeviceTargetAttr",
     "DeviceType",
     "DispatchExternOp",
+    "ElementTypeOp",
+    "EncodingTypeOp",
     "EventType",
     "ExecutableBinaryOp",
     "ExecutableConditionOp",
@@ -87,6 +109,10 @@ __all__ = [
     "ExecutableType",
     "ExecutableVariantEndOp",
     "ExecutableVariantOp",
+    "FenceAwaitOp",
+    "FenceCreateOp",
+    "FenceJoinOp",
+    "FenceSignalOp",
     "FenceType",
     "FileType",
     "Hal",
@@ -108,6 +134,6 @@ __all__ = [
 
 Hal = Dialect(
     "hal",
-    [*hal_executable.OPERATIONS, *hal_interface.OPERATIONS, *hal_tensor.OPERATIONS],
+    [*hal_executable.OPERATIONS, *hal_interface.OPERATIONS, *hal_host.OPERATIONS, *hal_tensor.OPERATIONS],
     hal_attrs.ATTRIBUTES,
 )

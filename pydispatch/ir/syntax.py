@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     IndexType,
     IntegerAttr,
-    ShapedType,
     StringAttr,
     UnitAttr,
     i64,
@@ -27,9 +26,8 @@ AttrT = TypeVar("AttrT", bound=ParametrizedAttribute)
 
 def dynamic_dims(type: Attribute) -> int:
     """How many `?` the shape of a type has (0 for a type without a shape)."""
-    if not isinstance(type, ShapedType):
-        return 0
-    return sum(1 for d in type.get_shape() if d == DYNAMIC)
+    shape = getattr(type, "get_shape", None)
+    return 0 if shape is None else sum(1 for d in shape() if d == DYNAMIC)
 
 
 def split_dims(types: Iterable[Attribute], dims: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
@@ -64,7 +62,7 @@ def parse_dims(p: Parser, type: Attribute) -> list[SSAValue]:
     """`{%d0, %d1}` after a type, one index value for each `?` of its shape. A type without `?` takes no braces."""
     start = p.pos
     expected = dynamic_dims(type)
-    if p._current_token.text != "{" or (expected == 0 and not isinstance(type, ShapedType)):
+    if p._current_token.text != "{" or (expected == 0 and not hasattr(type, "get_shape")):
         if expected and getattr(type, "name", "") in ("tensor", "memref"):
             p.raise_error(f"{type} has {expected} dynamic dimension(s), which must be given as {{%dim, ...}}", start)
         return []
