@@ -15,5 +15,5 @@ cdef class ArtifactFile:
     cdef const pyd_artifact_member_t* _require(self, str name) except NULL
     # The member, or NULL. Lives as long as this object.
     cdef const pyd_artifact_member_t* member(self, bytes name) noexcept
-    # The bytes of a member, whose checksum is compared when |verify|. Raises ArtifactError when there is no such member.
+    # The bytes of a member, whose checksum is compared when |verify|. ArtifactError when there is no such member.
     cdef pyd_span_t span(self, str name, bint verify) except *

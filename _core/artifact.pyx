@@ -49,7 +49,7 @@ cdef class ArtifactFile:
     source: a path, or the bytes of a file (any contiguous buffer; copied once, to align it). The members are 64-byte
     aligned in memory either way. A file larger than 64 KiB is mapped and must not be shortened while this lives.
 
-    Raises ArtifactError when the file is broken (names the member and the offset) and an OSError when it cannot be read.
+    Raises ArtifactError when the file is broken (names the member and the offset), an OSError when it cannot be read.
     """
 
     def __init__(self, source):
