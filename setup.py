@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
@@ -104,4 +104,9 @@ class BuildPy(build_py):
 
 
 needs_build = not {"--version", "--name", "egg_info", "clean"} & set(sys.argv[1:2])
-setup(ext_modules=extensions() if needs_build else [], cmdclass={"build_py": BuildPy})
+setup(
+    packages=[*find_packages(include=["pydispatch", "pydispatch.*"]), "pydispatch._core"],
+    package_dir={"pydispatch._core": "_core"},
+    ext_modules=extensions() if needs_build else [],
+    cmdclass={"build_py": BuildPy},
+)

@@ -240,12 +240,9 @@ class Pipeline:
 
 def producers() -> dict[str, str]:
     """The tools whose versions decide the bytes of an artifact."""
-    import llvmlite
-    import xdsl
+    from importlib.metadata import version
+
     from llvmlite import binding
 
-    return {
-        "llvm": ".".join(str(n) for n in binding.llvm_version_info),
-        "llvmlite": llvmlite.__version__,
-        "xdsl": xdsl.__version__,
-    }
+    llvm = ".".join(str(n) for n in binding.llvm_version_info)
+    return {"llvm": llvm, "llvmlite": version("llvmlite"), "xdsl": version("xdsl")}
