@@ -1,0 +1,150 @@
+"""Reads who wrote an LLVM bitcode file, without LLVM: a newer LLVM's file must be refused before ours parses it."""
+
+from __future__ import annotations
+
+import re
+
+MAGIC = b"BC\xc0\xde"
+WRAPPER = b"\xde\xc0\x17\x0b"
+_IDENTIFICATION = 13
+_STRING = 1
+_CHAR6 = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._"
+_PREFIX = 4096  # bytes; the identification block is the first thing in a file and short
+_END, _ENTER, _DEFINE, _UNABBREVIATED = 0, 1, 2, 3
+_FIXED, _VBR, _ARRAY, _CHARACTER, _BLOB = 1, 2, 3, 4, 5
+
+_Operand = tuple[int, int]  # encoding (0: literal) and its value
+
+
+class BitcodeError(ValueError):
+    """The bytes are not a readable bitcode file."""
+
+
+class _Bits:
+    """A little-endian bit stream."""
+
+    def __init__(self, data: bytes) -> None:
+        self._bits = int.from_bytes(data, "little")
+        self._size = 8 * len(data)
+        self.position = 0
+
+    def fixed(self, width: int) -> int:
+        if self.position + width > self._size:
+            raise BitcodeError("it ends early")
+        value = (self._bits >> self.position) & ((1 << width) - 1)
+        self.position += width
+        return value
+
+    def vbr(self, width: int) -> int:
+        high = 1 << (width - 1)
+        value = shift = 0
+        while True:
+            part = self.fixed(width)
+            value |= (part & (high - 1)) << shift
+            shift += width - 1
+            if not part & high:
+                return value
+            if shift > 64:
+                raise BitcodeError("a number in it has no end")
+
+    def align(self) -> None:
+        self.position = -(-self.position // 32) * 32
+
+
+def payload(data: bytes) -> bytes:
+    """The bitcode inside a file, which may have the wrapper that some compilers put around it."""
+    if data[:4] == WRAPPER:
+        if len(data) < 20:
+            raise BitcodeError("its wrapper ends early")
+        offset, size = (int.from_bytes(data[at : at + 4], "little") for at in (8, 12))
+        if offset > len(data) or size > len(data) - offset:
+            raise BitcodeError(f"its wrapper names {size} bytes at {offset}, the file has {len(data)}")
+        data = data[offset : offset + size]
+    if data[:4] != MAGIC:
+        raise BitcodeError(f"it begins with {data[:4].hex(' ') or 'nothing'}, expected 42 43 c0 de")
+    if len(data) % 4:
+        raise BitcodeError(f"its {len(data)} bytes are not whole words")
+    return data
+
+
+def producer(data: bytes) -> str:
+    """What the file says wrote it, such as 'LLVM22.1.8'; '' when it does not say. Raises BitcodeError."""
+    bits = _Bits(payload(data)[4 : 4 + _PREFIX])
+    if bits.fixed(2) != _ENTER:
+        raise BitcodeError("no block follows its magic number")
+    block, width = bits.vbr(8), bits.vbr(4)
+    bits.align()
+    bits.fixed(32)
+    if block != _IDENTIFICATION:
+        return ""
+    if not 2 <= width <= 32:
+        raise BitcodeError("the width of its abbreviations is out of range")
+    return _identification(bits, width)
+
+
+def _identification(bits: _Bits, width: int) -> str:
+    abbreviations: list[list[_Operand]] = []
+    while True:
+        kind = bits.fixed(width)
+        if kind == _END:
+            return ""
+        if kind == _ENTER:
+            raise BitcodeError("a block inside its identification")
+        if kind == _DEFINE:
+            abbreviations.append(_abbreviation(bits))
+            continue
+        if kind == _UNABBREVIATED:
+            code, count = bits.vbr(6), bits.vbr(6)
+            values = [bits.vbr(6) for _ in range(min(count, _PREFIX))]
+        else:
+            if kind - 4 >= len(abbreviations):
+                raise BitcodeError("a record of it uses an abbreviation that is not defined")
+            code, *values = _record(bits, abbreviations[kind - 4])
+        if code == _STRING:
+            return "".join(chr(value) for value in values if value < 128)
+
+
+def _abbreviation(bits: _Bits) -> list[_Operand]:
+    operands: list[_Operand] = []
+    for _ in range(bits.vbr(5)):
+        if bits.fixed(1):
+            operands.append((0, bits.vbr(8)))
+        else:
+            encoding = bits.fixed(3)
+            operands.append((encoding, bits.vbr(5) if encoding in (_FIXED, _VBR) else 0))
+    return operands
+
+
+def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
+    values: list[int] = []
+    index = 0
+    while index < len(operands):
+        encoding, value = operands[index]
+        if encoding == _ARRAY:
+            if index + 1 >= len(operands):
+                raise BitcodeError("an array in it has no elements' type")
+            values += [_scalar(bits, operands[index + 1]) for _ in range(min(bits.vbr(6), _PREFIX))]
+            index += 1
+        else:
+            values.append(_scalar(bits, (encoding, value)))
+        index += 1
+    if not values:
+        raise BitcodeError("an empty record")
+    return values
+
+
+def _scalar(bits: _Bits, operand: _Operand) -> int:
+    encoding, value = operand
+    if encoding == 0:
+        return value
+    if encoding == _CHARACTER:
+        return ord(_CHAR6[bits.fixed(6)])
+    if encoding in (_FIXED, _VBR) and value <= 64:
+        return 0 if value == 0 else bits.fixed(value) if encoding == _FIXED else bits.vbr(value)
+    raise BitcodeError("an operand of an unknown kind")
+
+
+def llvm_major(data: bytes) -> int | None:
+    """The major version of the LLVM that wrote a file, None when it does not say. Raises BitcodeError."""
+    found = re.match(r"LLVM(\d+)", producer(data))
+    return int(found[1]) if found else None

@@ -1,0 +1,241 @@
+"""The CPU's side of the LLVM emitter: library ABI 0.6, where one thread runs a workgroup from start to end.
+
+Offsets are those of csrc/include/pydispatch/library.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.emit.llvm import Emitter
+from pydispatch.compiler.emit.llvm_calls import c_arguments, import_symbol, is_import, is_set, reachable, stop_on_failure
+from pydispatch.compiler.emit.llvm_function import FunctionEmitter
+from pydispatch.compiler.emit.llvm_loops import nest
+
+from pydispatch.compiler.emit.llvm_types import bit_width, byte_size, is_float, memory, scalar
+from pydispatch.compiler.emit.llvm_values import Index, Value
+from pydispatch.compiler.emit.platform import Platform
+from pydispatch.compiler.kernel import Export
+
+QUERY_SYMBOL = "iree_hal_executable_library_query"
+VERSION = 6
+PAGE = 4096
+MAX_CONSTANTS = MAX_BINDINGS = 64
+MAX_PAGES = 0xFFFF
+
+_CONSTANTS, _THUNK, _FUNCTIONS, _CONTEXTS, _PROCESSOR = 0, 8, 16, 24, 32
+_GRID = {
+    "size": ("%dispatch", ((0, "i32"), (4, "i32"), (8, "i16"))),
+    "count": ("%dispatch", ((12, "i32"), (16, "i32"), (20, "i16"))),
+    "id": ("%workgroup", ((0, "i32"), (4, "i32"), (8, "i16"))),
+}
+_STATE_CONSTANTS, _BINDINGS = 24, 32
+_PROCESSOR_ID, _LOCAL_MEMORY = 12, 16
+
+
+@dataclass(frozen=True)
+class Import:
+    """A symbol of the import table."""
+
+    symbol: str
+    optional: bool
+
+    def __str__(self) -> str:
+        return f"?{self.symbol}" if self.optional else self.symbol
+
+
+def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[Import, ...]:
+    """The imports that the exports reach, sorted by symbol. One that any declaration requires is required."""
+    found: dict[str, bool] = {}
+    for export in exports:
+        for name in reachable(functions, export) if export in functions else ():
+            if is_import(functions[name]):
+                symbol = import_symbol(functions[name])
+                optional = is_set(functions[name], "hal.import.optional") or symbol.startswith("?")
+                bare = symbol.removeprefix("?")
+                found[bare] = found.get(bare, True) and optional
+    return tuple(Import(symbol, found[symbol]) for symbol in sorted(found))
+
+
+class CpuPlatform(Platform):
+    """One executable for a CPU. After the module is written, `alignment`, `imports` and `local_memory` tell about it."""
+
+    parameters = ("ptr %env", "ptr %dispatch", "ptr %workgroup")
+
+    def __init__(
+        self,
+        arch: str,
+        features: frozenset[str],
+        executable: str,
+        exports: Sequence[Export],
+        constants: Sequence[str] = (),
+        functions: Mapping[str, FuncOp] | None = None,
+    ) -> None:
+        self.arch = arch
+        self.features = features
+        self.alignment = 1
+        self.local_memory = 0
+        self.constant_words = max((export.layout.constants for export in exports), default=0)
+        self.imports = imports_of(functions or {}, [export.name for export in exports])
+        self._executable = executable
+        self._exports = exports
+        self._constants = tuple(constants)
+
+    def export_header(self, symbol: str) -> str:
+        pointer = "ptr noalias noundef nonnull readonly align 16"
+        names = ", ".join(f"{pointer} {name}" for name in ("%env", "%dispatch", "%workgroup"))
+        return f"define internal i32 @{symbol}({names}) #0"
+
+    def export_return(self, f: FunctionEmitter, status: str | None) -> None:
+        f.body.terminate(f"ret i32 {status or 0}")
+
+    def _field_of(self, f: FunctionEmitter, base: str, offset: int, type_: str, align: int, note: str = "") -> str:
+        """A load from one of the state structures, which do not change while a workgroup runs."""
+
+        def make() -> str:
+            empty = f.once("empty", lambda: str(f.module.metadata("!{}")))
+            place = base if offset == 0 else f.body.let_entry(f"getelementptr i8, ptr {base}, i64 {offset}")
+            return f.body.let_entry(f"load {type_}, ptr {place}, align {align}, !invariant.load !{empty}{note}")
+
+        return f.once((base, offset, type_), make)
+
+    def binding(self, f: FunctionEmitter, ordinal: int, align: int) -> str:
+        self.alignment = max(self.alignment, align)
+        table = self._field_of(f, "%dispatch", _BINDINGS, "ptr", 8)
+        declared = f.once(("align", align), lambda: str(f.module.metadata(f"!{{i64 {align}}}")))
+        return self._field_of(f, table, 8 * ordinal, "ptr", 8, f", !align !{declared}")
+
+    def constant(self, f: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
+        table = self._field_of(f, "%dispatch", _STATE_CONSTANTS, "ptr", 8)
+        return self._word(f, table, ordinal, type_, words)
+
+    def _word(self, f: FunctionEmitter, words: str, ordinal: int, type_: Attribute, count: int) -> str:
+        """A scalar from word `ordinal` on; narrow ones are the low bits of a word, index is one without sign or two."""
+        width = 32 * count if isinstance(type_, IndexType) else bit_width(type_)
+        if width == 64 or (width == 32 and not isinstance(type_, IndexType)):
+            return self._field_of(f, words, 4 * ordinal, scalar(type_), 4)
+        if width > 32:
+            raise f.error(f"a constant of type {type_} is not made of 32-bit words", "split it into i32 or i64 constants")
+        word = self._field_of(f, words, 4 * ordinal, "i32", 4)
+
+        def make() -> str:
+            if isinstance(type_, IndexType):
+                return f.body.let_entry(f"zext i32 {word} to i64")
+            narrow = f.body.let_entry(f"trunc i32 {word} to i{width}")
+            return f.body.let_entry(f"bitcast i{width} {narrow} to {scalar(type_)}") if is_float(type_) else narrow
+
+        return f.once((words, ordinal, str(type_)), make)
+
+    def executable_constant(self, f: FunctionEmitter, key: str, type_: Attribute) -> str:
+        if key not in self._constants:
+            known = ", ".join(self._constants) or "none"
+            raise f.error(f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known}")
+        ordinal = self._constants.index(key)
+        wide = not isinstance(type_, IndexType) and bit_width(type_) > 32
+        if wide and self._constants[ordinal : ordinal + 2] != (key, key):
+            raise f.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
+        return self._word(f, self._field_of(f, "%env", _CONSTANTS, "ptr", 8), ordinal, type_, 2 if wide else 1)
+
+    def grid(self, f: FunctionEmitter, what: str, dimension: int) -> str:
+        base, fields = _GRID[what]
+        offset, type_ = fields[dimension]
+        value = self._field_of(f, base, offset, type_, 4 if type_ == "i32" else 2)
+        return f.once((what, dimension), lambda: f.body.let_entry(f"zext {type_} {value} to i64"))
+
+    def workgroup_memory(self, f: FunctionEmitter, byte_size: int, align: int) -> str:
+        """Slices of the module's local memory; none overlap, whichever functions they are in."""
+        self.local_memory = -(-self.local_memory // max(align, 64)) * max(align, 64)
+        start, self.local_memory = self.local_memory, self.local_memory + byte_size
+        if self.local_memory > MAX_PAGES * PAGE:
+            raise f.error(f"workgroup memory of {self.local_memory} bytes, the limit is {MAX_PAGES * PAGE}")
+        base = self._field_of(f, "%workgroup", _LOCAL_MEMORY, "ptr", 8)
+        return f.body.let_entry(f"getelementptr inbounds i8, ptr {base}, i64 {start}")
+
+    def barrier(self, f: FunctionEmitter) -> None:
+        """One thread runs the whole workgroup."""
+
+    def field(self, f: FunctionEmitter, name: str) -> tuple[str, str]:
+        if name == "processor_id":
+            return "i32", self._field_of(f, "%workgroup", _PROCESSOR_ID, "i32", 4)
+        if name == "processor_data":
+            return "ptr", f.once("processor", lambda: f.body.let_entry(f"getelementptr i8, ptr %env, i64 {_PROCESSOR}"))
+        raise f.error(f"unknown entry '{name}' in hal.import.fields", "known are: processor_id, processor_data")
+
+    def import_call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
+        """A structure of results, arguments and fields through the thunk; a status other than 0 ends the workgroup.
+
+        The structure is on the stack once per call site, not per call. Two results or more are a structure in it.
+        """
+        symbol = import_symbol(callee).removeprefix("?")
+        ordinal = next(i for i, entry in enumerate(self.imports) if entry.symbol == symbol)
+        results = list(callee.function_type.outputs.data)
+        arguments = c_arguments(f, callee, operands)
+        sizes = [8 if type_ in ("ptr", "i64") else _c_size(type_) for type_, _, _ in arguments]
+        offsets, total, align = _layout([byte_size(type_) for type_ in results], sizes)
+        params = f.alloca(f"[{total} x i8]", total, max(align, 16)) if total else "poison"
+        for (type_, operand, _), offset in zip(arguments, offsets[len(results) :], strict=True):
+            place = f.body.let(f"getelementptr inbounds i8, ptr {params}, i64 {offset}")
+            f.body.emit(f"store {type_} {operand}, ptr {place}, align {_c_size(type_)}")
+        function = self._entry_of(f, _FUNCTIONS, ordinal)
+        if self.imports[ordinal].optional:
+            self._stop_when_missing(f, function)
+        thunk, context = self._field_of(f, "%env", _THUNK, "ptr", 8), self._entry_of(f, _CONTEXTS, ordinal)
+        status = f.body.let(f"call i32 {thunk}(ptr {function}, ptr {params}, ptr {context}, ptr null)")
+        stop_on_failure(f, status)
+        return [self._result(f, params, offset, type_) for type_, offset in zip(results, offsets, strict=False)]
+
+    def _entry_of(self, f: FunctionEmitter, table: int, ordinal: int) -> str:
+        # Not invariant: a plugin may patch its own entries while the program runs.
+        base = self._field_of(f, "%env", table, "ptr", 8)
+        place = f.body.let(f"getelementptr inbounds ptr, ptr {base}, i64 {ordinal}") if ordinal else base
+        return f.body.let(f"load ptr, ptr {place}, align 8")
+
+    def _stop_when_missing(self, f: FunctionEmitter, function: str) -> None:
+        missing = f.body.let(f"icmp eq ptr {function}, null")
+        stop_on_failure(f, f.body.let(f"select i1 {missing}, i32 5, i32 0"))  # 5: not found
+
+    def _result(self, f: FunctionEmitter, params: str, offset: int, type_: Attribute) -> str:
+        place = f.body.let(f"getelementptr inbounds i8, ptr {params}, i64 {offset}")
+        value = f.body.let(f"load {memory(type_)}, ptr {place}, align {byte_size(type_)}")
+        return f.body.let(f"icmp ne i8 {value}, 0") if memory(type_) != scalar(type_) else value
+
+    def parallel(
+        self, f: FunctionEmitter, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]
+    ) -> None:
+        nest(f, bounds, body, parallel=True)
+
+    def finish(self, module: Emitter) -> None:
+        """The library's tables and the query function."""
+        from pydispatch.compiler.emit.llvm_library import library
+
+        pages = -(-self.local_memory // PAGE)
+        for name, text in library(self._executable, self._exports, self.imports, len(self._constants), pages):
+            module.globals[name] = text
+
+
+def _c_size(type_: str) -> int:
+    return {"ptr": 8, "i1": 1, "half": 2, "bfloat": 2, "float": 4, "double": 8}.get(type_) or int(type_[1:]) // 8
+
+
+def _layout(results: list[int], arguments: list[int]) -> tuple[list[int], int, int]:
+    """(offsets of results and arguments, bytes, alignment) of the C structure; every size is its own alignment."""
+    offsets: list[int] = []
+    end, align = 0, 1
+    for size in results:
+        end = -(-end // size) * size
+        offsets.append(end)
+        end, align = end + size, max(align, size)
+    if len(results) > 1:
+        end = -(-end // align) * align
+    for size in arguments:
+        end = -(-end // size) * size
+        offsets.append(end)
+        end, align = end + size, max(align, size)
+    return offsets, -(-end // align) * align, align
+
+

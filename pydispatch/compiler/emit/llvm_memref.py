@@ -1,0 +1,200 @@
+"""memref: loads, stores, storage. Views are in llvm_views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    MemRefType,
+    SymbolRefAttr,
+)
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm_ops import attribute, integer, symbol, unsupported
+from pydispatch.compiler.emit.llvm_types import (
+    alignment,
+    bit_width,
+    byte_size,
+    checked_memref,
+    float_constant,
+    int_constant,
+    is_float,
+    memory,
+    scalar,
+)
+from pydispatch.compiler.emit.llvm_values import Index, MemRef, layout_of
+
+ATOMIC_KINDS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori",
+                "andi", "maxnumf", "minnumf", "xori")  # fmt: skip
+ATOMIC_INSTRUCTIONS = {"addi": "add", "assign": "xchg", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin",
+                       "ori": "or", "andi": "and", "xori": "xor"}  # fmt: skip
+
+
+def address(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
+    """A pointer to an element."""
+    if len(indices) != len(memref.strides):
+        raise f.error(f"a memref of rank {len(memref.strides)} is indexed with {len(indices)} values")
+    offset: Index = memref.offset
+    for index, stride in zip(indices, memref.strides, strict=True):
+        offset = f.body.add(offset, f.body.mul(index, stride))
+    if offset == 0:
+        return memref.aligned
+    return f.body.let(f"getelementptr inbounds {memory(memref.element)}, ptr {memref.aligned}, i64 {offset}")
+
+
+def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
+    """The element at `indices`."""
+    stored, align = memory(memref.element), alignment(memref.element)
+    value = f.body.let(f"load {stored}, ptr {address(f, memref, indices)}, align {align}{f.access(memref)}")
+    return f.body.let(f"icmp ne i8 {value}, 0") if bit_width(memref.element) == 1 else value
+
+
+def store(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index]) -> None:
+    """Writes the element at `indices`."""
+    if bit_width(memref.element) == 1:
+        value = f.body.let(f"zext i1 {value} to i8")
+    stored, align = memory(memref.element), alignment(memref.element)
+    pointer = address(f, memref, indices)
+    f.body.emit(f"store {stored} {value}, ptr {pointer}, align {align}{f.access(memref)}")
+
+
+def _load(f: FunctionEmitter, op: Operation) -> None:
+    f.set(op.results[0], load(f, f.memref(op.operands[0]), [f.index(o) for o in op.operands[1:]]))
+
+
+def _store(f: FunctionEmitter, op: Operation) -> None:
+    target = f.memref(op.operands[1])
+    if target.read_only:
+        raise f.error("a store into a binding that is declared ReadOnly", "take the flag off its subspan")
+    store(f, f.get(op.operands[0]), target, [f.index(o) for o in op.operands[2:]])
+
+
+def _atomic(f: FunctionEmitter, op: Operation) -> None:
+    kind = ATOMIC_KINDS[integer(op, "kind")]
+    target = f.memref(op.operands[1])
+    if kind not in ATOMIC_INSTRUCTIONS or is_float(target.element) or bit_width(target.element) < 8:
+        raise f.error(
+            f"atomic '{kind}' on {target.element} cannot be compiled into a kernel",
+            "float atomics would make results depend on the order of workgroups; give each workgroup its own element",
+        )
+    pointer = address(f, target, [f.index(o) for o in op.operands[2:]])
+    spelled = f"{ATOMIC_INSTRUCTIONS[kind]} ptr {pointer}, {scalar(target.element)} {f.get(op.operands[0])}"
+    f.set(op.results[0], f.body.let(f"atomicrmw {spelled} monotonic"))
+
+
+def _static(f: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
+    """(type, bytes) of storage to be made."""
+    memref = checked_memref(type_)
+    _, sizes, strides = layout_of(memref)
+    if any(part is None for part in (*sizes, *strides)):
+        raise f.error(
+            f"storage of type {memref} has no size known while compiling",
+            "kernels have no allocator: take the largest size, or pass scratch memory as a binding",
+        )
+    contiguous = [prod(size for size in sizes[i + 1 :] if size is not None) for i in range(len(sizes))]
+    if list(strides) != contiguous or layout_of(memref)[0] != 0:
+        raise f.error(f"storage of type {memref} must have the identity layout")
+    return memref, prod(size for size in sizes if size is not None) * byte_size(memref.element_type)
+
+
+def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
+    _, sizes, strides = layout_of(memref)
+    known = tuple(size or 0 for size in sizes), tuple(stride or 0 for stride in strides)
+    return MemRef(pointer, pointer, 0, *known, memref.element_type, root)
+
+
+def is_workgroup(type_: MemRefType) -> bool:
+    """Whether a memref lies in workgroup memory: #gpu.address_space<workgroup>, or 3."""
+    space = type_.memory_space
+    if isinstance(space, IntegerAttr):
+        return bool(space.value.data == 3)
+    return "workgroup" in str(space)
+
+
+def _alloc(f: FunctionEmitter, op: Operation) -> None:
+    if not isinstance(op.results[0].type, MemRefType):
+        raise unsupported(op)
+    memref, size = _static(f, op.results[0].type)
+    align = max(integer(op, "alignment", 1), alignment(memref.element_type))
+    if is_workgroup(memref):
+        pointer = f.platform.workgroup_memory(f, size, align)
+        f.set(op.results[0], _fresh(pointer, memref, "stack" if f.groups else "workgroup"))
+        return
+    pointer = f.alloca(f"[{max(size, 1)} x i8]", size, max(align, 16))
+    f.set(op.results[0], _fresh(pointer, memref, "stack"))
+
+
+def _nothing(f: FunctionEmitter, op: Operation) -> None:
+    """dealloc: storage lives as long as the workgroup."""
+
+
+def _global(f: FunctionEmitter, op: Operation) -> None:
+    name = attribute(op, "name")
+    found = f.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
+    if found is None:
+        raise f.error(f"memref.get_global of an unknown global {name}")
+    memref, size = _static(f, op.results[0].type)
+    llvm_name = "@" + f'"{symbol(op, "name")}.constant"'
+    f.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(f, found, memref, size)}")
+    f.set(op.results[0], _fresh(llvm_name, memref, f"global {symbol(op, 'name')}"))
+
+
+def _initializer(f: FunctionEmitter, op: Operation, memref: MemRefType, size: int) -> str:
+    values = attribute(op, "initial_value")
+    if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):
+        raise f.error(
+            f"global '{symbol(op, 'sym_name')}' is not a constant with a value",
+            "workgroups share no state: use a binding for data that kernels write",
+        )
+    element, stored = memref.element_type, memory(memref.element_type)
+    count = size // byte_size(element)
+    data = list(values.get_values())
+    data = data * count if len(data) == 1 else data
+    spell = float_constant if is_float(element) else _int_in_memory
+    given = ", ".join(f"{stored} {spell(value, element)}" for value in data)  # type: ignore[operator]
+    align = max(integer(op, "alignment", 1), 16)
+    return f"private constant [{count} x {stored}] [{given}], align {align}"
+
+
+def _int_in_memory(value: int, type_: Attribute) -> str:
+    return str(int(value) & 1) if bit_width(type_) == 1 else int_constant(int(value), type_)
+
+
+def _copy(f: FunctionEmitter, op: Operation) -> None:
+    """Elementwise; LLVM turns the innermost loop into vectors."""
+    from pydispatch.compiler.emit.llvm_loops import nest
+
+    source, target = f.memref(op.operands[0]), f.memref(op.operands[1])
+    if target.read_only:
+        raise f.error("a copy into a binding that is declared ReadOnly", "take the flag off its subspan")
+    sizes = [s if isinstance(s, int) else t for s, t in zip(source.sizes, target.sizes, strict=True)]
+
+    def body(point: list[str]) -> None:
+        indices: list[Index] = list(point)
+        store(f, load(f, source, indices), target, indices)
+
+    nest(f, [(0, size, 1) for size in sizes], body)
+
+
+def _assume_alignment(f: FunctionEmitter, op: Operation) -> None:
+    """A hint that our own rules cannot check: the declared alignment of bindings is what counts."""
+    for result in op.results:
+        f.set(result, f.values[op.operands[0]])
+
+
+ROWS: dict[str, Lowering] = {
+    "memref.load": _load,
+    "memref.store": _store,
+    "memref.atomic_rmw": _atomic,
+    "memref.alloc": _alloc,
+    "memref.alloca": _alloc,
+    "memref.dealloc": _nothing,
+    "memref.get_global": _global,
+    "memref.copy": _copy,
+    "memref.assume_alignment": _assume_alignment,
+}

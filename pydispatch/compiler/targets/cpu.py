@@ -1,0 +1,220 @@
+"""The CPU target: a variant becomes an embedded ELF that implements library ABI 0.6.
+
+Bitcode and C sources are linked into the generated module before it is optimised, so that calls of them inline and
+vectorise; other objects are linked by ld.lld afterwards; the device library fills in what compilers call unasked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from pydispatch.compiler import devlib, objects, toolchain
+from pydispatch.compiler.emit.llvm import emit_module
+from pydispatch.compiler.emit.llvm_cpu import MAX_BINDINGS, MAX_CONSTANTS, QUERY_SYMBOL, CpuPlatform
+from pydispatch.compiler.emit.llvm_library import library
+from pydispatch.compiler.kernel import Binary, ObjectFile, Variant
+from pydispatch.compiler.targets.cpu_levels import Machine, machine_of
+from pydispatch.compiler.targets.cpu_llvm import LOCK, Module
+from pydispatch.errors import CompileError
+
+BACKEND = "llvm-cpu"
+FOREIGN_ALIGNMENT = 64
+"""Bytes to which bindings of kernels that others compiled are aligned: such code may assume it."""
+
+BITCODE = (".bc",)
+SOURCES = (".c",)
+LINKED = (".o", ".obj", ".a", ".lib")
+LIBRARIES = (".so",)
+
+Dump = Callable[[str, "bytes | str"], None]
+
+
+def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
+    """Compiles and links one variant.
+
+    dump: gets each intermediate as (suffix, content): `.ll`, `.optimized.ll`, `.s`, `.o`, `.so`. Raises CompileError.
+    `Binary.notes["seconds"]` has the time of each phase. May be called from several threads, which take turns in LLVM.
+    """
+    try:
+        return _compile(variant, dump)
+    except CompileError as error:
+        if error.location is None and variant.location is not None:
+            raise CompileError(error.message, variant.location, error.note) from error
+        raise
+
+
+def _compile(variant: Variant, dump: Dump | None) -> Binary:
+    machine = machine_of(variant.target)
+    _check_exports(variant)
+    if variant.module is None and len(variant.objects) == 1 and variant.objects[0].suffix in LIBRARIES:
+        return _whole_library(variant, machine)
+    clock = Clock()
+    with clock("emit"):
+        platform, text = _emit(variant, machine)
+    files = [file for file in variant.objects if file.suffix in LINKED]
+    with clock("check"):
+        checked = [objects.check_object(file, machine.arch) for file in files]
+    with clock("bitcode"):
+        modules = [(file.name, _bitcode(file, machine), file.suffix in BITCODE) for file in variant.objects
+                   if file.suffix in BITCODE + SOURCES]  # fmt: skip
+    with LOCK:
+        code, shown = _machine_code(text, machine, modules, checked, variant, clock, dump is not None)
+    with clock("link"):
+        elf = _link(code, variant, checked, machine)
+    if dump is not None:
+        for suffix, content in ((".ll", text), *shown, (".o", code), (".so", elf)):
+            dump(suffix, content)
+    objects.check_library(elf, machine.arch, QUERY_SYMBOL)
+    foreign = variant.module is None
+    return Binary(
+        data=elf,
+        suffix=".so",
+        requires=machine.requires,
+        alignment=FOREIGN_ALIGNMENT if foreign else platform.alignment,
+        imports=tuple(str(entry) for entry in platform.imports),
+        notes={"seconds": clock.seconds, "cpu": machine.cpu, "features": machine.llvm_features},
+    )
+
+
+def _emit(variant: Variant, machine: Machine) -> tuple[CpuPlatform, str]:
+    names = [export.name for export in variant.exports]
+    module = variant.module if variant.module is not None else ModuleOp([])
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    platform = CpuPlatform(machine.arch, machine.has, variant.executable, variant.exports, variant.constants, functions)
+    if variant.module is not None:
+        return platform, emit_module(module, platform, names)
+    return platform, _tables_only(variant)
+
+
+def _tables_only(variant: Variant) -> str:
+    """Whole kernels in objects: the exports are C functions, and only the tables are ours, or not even these."""
+    if any(QUERY_SYMBOL.encode() in file.data for file in variant.objects):
+        return ""
+    lines = [f"declare hidden i32 @{export.name}(ptr, ptr, ptr)" for export in variant.exports]
+    symbols = [f"@{export.name}" for export in variant.exports]
+    tables = library(variant.executable, variant.exports, (), len(variant.constants), 0, symbols)
+    return "\n".join([*lines, *(text for _, text in tables)])
+
+
+def _bitcode(file: ObjectFile, machine: Machine) -> bytes:
+    if file.suffix in BITCODE:
+        objects.check_bitcode(file)
+        return file.data
+    folder = Path(file.name).parent
+    try:
+        return toolchain.find().compile_c(
+            file.data, arch=machine.arch, cpu=machine.cpu, features=machine.features, emit="bc",
+            include_dirs=[folder] if folder.is_dir() else [],
+        )  # fmt: skip
+    except toolchain.ToolchainError as error:
+        shown = error.stderr.replace("<stdin>", file.name).strip()
+        raise CompileError(
+            f"{file.name} does not compile for {machine.arch}" + (f":\n{shown}" if shown else f": {error.message}"),
+            file.location,
+        ) from error
+
+
+def _machine_code(
+    text: str,
+    machine: Machine,
+    modules: list[tuple[str, bytes, bool]],
+    checked: list[objects.Checked],
+    variant: Variant,
+    clock: Clock,
+    show: bool,
+) -> tuple[bytes, list[tuple[str, str]]]:
+    """The optimised object, and what there is to show: generated code and bitcode as one module."""
+    with clock("parse"):
+        module = Module(text, machine)
+    with clock("bitcode"):
+        for name, data, given in modules:
+            module.link(name, data, keep_features=given)
+        inlined = module.undefined() & devlib.inlinable_symbols()
+        inlined -= {symbol for each in checked for symbol in each.defined}
+        if inlined:
+            module.link("device library", devlib.bitcode(machine.arch, machine.cpu, machine.features, inlined))
+        own, provided = module.defined(), devlib.provided_symbols()
+        user = f"executable '{variant.executable}'"
+        objects.check_undefined(module.undefined(), user, checked, provided, variant.location, own)
+        objects.check_needs(checked, own, provided)
+        module.internalize({QUERY_SYMBOL, *(symbol for each in checked for symbol in each.undefined)})
+    with clock("optimize"):
+        module.optimize()
+    with clock("codegen"):
+        code = module.object()
+    return code, [(".optimized.ll", module.text()), (".s", module.assembly())] if show else []
+
+
+def _link(code: bytes, variant: Variant, checked: list[objects.Checked], machine: Machine) -> bytes:
+    inputs = [code, *(file.data for file in variant.objects if file.suffix in LINKED)]
+    missing = objects.undefined_symbols(code) | {symbol for each in checked for symbol in each.undefined}
+    missing -= {symbol for each in checked for symbol in each.defined}
+    archives = devlib.objects(machine.arch, machine.cpu, machine.features) if missing else []
+    try:
+        return toolchain.find().link_shared(inputs, arch=machine.arch, exports=[QUERY_SYMBOL], archives=archives)
+    except toolchain.UndefinedSymbolsError as error:
+        names = ", ".join(f"'{symbol}' (used by {where})" for symbol, where in error.undefined)
+        raise CompileError(
+            f"executable '{variant.executable}' leaves symbols undefined: {names}",
+            variant.location,
+            "add an object that defines them to hal.executable.objects, or drop hal.import.static to resolve them at load",
+        ) from error
+    except toolchain.ToolchainError as error:
+        raise CompileError(f"executable '{variant.executable}' does not link: {error}", variant.location) from error
+
+
+def _whole_library(variant: Variant, machine: Machine) -> Binary:
+    """A library that someone else linked passes through as it is."""
+    (file,) = variant.objects
+    objects.check_library(file.data, machine.arch, QUERY_SYMBOL, file)
+    return Binary(file.data, ".so", machine.requires, FOREIGN_ALIGNMENT)
+
+
+def _check_exports(variant: Variant) -> None:
+    for file in variant.objects:
+        if file.suffix not in (*BITCODE, *SOURCES, *LINKED, *LIBRARIES):
+            raise CompileError(
+                f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot be linked into an embedded ELF",
+                file.location,
+                f"known kinds: {', '.join((*BITCODE, *SOURCES, *LINKED, *LIBRARIES))}",
+            )
+        if file.suffix in LIBRARIES and (variant.module is not None or len(variant.objects) > 1):
+            raise CompileError(
+                f"object '{file.name}' is a whole library and cannot be combined with other code",
+                file.location,
+                "give the objects it was linked from (.o, .a, .bc or .c), or make it the only object of its variant",
+            )
+    if variant.module is None and not variant.objects:
+        raise CompileError(f"variant '{variant.name}' has neither code nor objects")
+    for number, export in enumerate(variant.exports):
+        layout = export.layout
+        if export.ordinal != number:
+            raise CompileError(f"export '{export.name}' has ordinal {export.ordinal}, expected {number}", export.location)
+        if layout.constants > MAX_CONSTANTS or len(layout.bindings) > MAX_BINDINGS:
+            raise CompileError(
+                f"export '{export.name}' takes {layout.constants} constants and {len(layout.bindings)} bindings, "
+                f"the limits are {MAX_CONSTANTS} and {MAX_BINDINGS}",
+                export.location,
+                "put constants into a buffer, and join buffers",
+            )
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start

@@ -1,0 +1,190 @@
+"""LLVM, through llvmlite: text and bitcode in, an object file out.
+
+llvmlite's LLVM is built with assertions: what it does not expect ends the process. Callers therefore pass only text of
+our emitter and bitcode that `objects` has checked. One lock covers all of it; LLVM's context is not for several threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import re
+import threading
+from collections.abc import Collection
+from typing import Any
+
+from pydispatch.compiler.targets.cpu_levels import Machine
+from pydispatch.errors import CompileError
+
+LOCK = threading.RLock()
+
+_TARGET_ATTRIBUTE = re.compile(
+    r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|stack-protector[^"=]*|'
+    r'stack-protector-buffer-size|min-legal-vector-width|probe-stack|prefer-vector-width|uniform-work-group-size)"'
+    r'(?:="[^"]*")?'
+)
+_STACK_PROTECTOR = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|noinline|optnone)(?= |$)", re.MULTILINE)
+_FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re.MULTILINE)
+_FEATURES = re.compile(r'"target-features"="([^"]*)"')
+_LINKAGE_KEPT = ("appending", "available_externally")
+
+
+@functools.cache
+def _library() -> Any:
+    """llvmlite's binding, set up once."""
+    from llvmlite import binding as llvm
+
+    with LOCK:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    return llvm
+
+
+def version() -> int:
+    """LLVM's major version."""
+    from llvmlite import binding
+
+    return int(binding.llvm_version_info[0])
+
+
+@functools.cache
+def host() -> tuple[str, str, frozenset[str]]:
+    """(architecture, LLVM's name of the CPU, its features)."""
+    llvm = _library()
+    arch = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+    features = llvm.get_host_cpu_features()
+    return arch, str(llvm.get_host_cpu_name()), frozenset(name for name, enabled in features.items() if enabled)
+
+
+@functools.lru_cache(maxsize=64)
+def _target_machine(machine: Machine) -> Any:
+    llvm = _library()
+    target = llvm.Target.from_triple(machine.triple)
+    model = "medium" if machine.arch == "riscv64" else "small"
+    return target.create_target_machine(
+        cpu="generic-rv64" if machine.arch == "riscv64" else machine.cpu,
+        features=machine.llvm_features, opt=3, reloc="pic", codemodel=model,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=64)
+def layout(machine: Machine) -> str:
+    """LLVM's data layout."""
+    with LOCK:
+        return str(_target_machine(machine).target_data)
+
+
+def function_attributes(machine: Machine) -> str:
+    """The attributes of every function that is emitted.
+
+    "no-builtins": no instruction becomes a library call behind our back, and what is inlined may have any such attribute.
+    """
+    words = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{machine.cpu}"']
+    if machine.arch == "riscv64":
+        words[-1] = '"target-cpu"="generic-rv64"'
+    if machine.llvm_features:
+        words.append(f'"target-features"="{machine.llvm_features}"')
+    if machine.tune:
+        words.append(f'"tune-cpu"="{machine.tune}"')
+    if machine.vector_width:
+        words.append(f'"prefer-vector-width"="{machine.vector_width}"')
+    return " ".join(words)
+
+
+class Module:
+    """One LLVM module on its way. Use under `LOCK`."""
+
+    def __init__(self, text: str, machine: Machine) -> None:
+        self.machine = machine
+        self._llvm = _library()
+        self._context = self._llvm.create_context()
+        head = f'target datalayout = "{layout(machine)}"\ntarget triple = "{machine.triple}"\n'
+        attributes = f"\nattributes #0 = {{ {function_attributes(machine)} }}\n"
+        try:
+            self._module = self._llvm.parse_assembly(head + text + attributes, self._context)
+            self._module.verify()
+        except RuntimeError as error:
+            raise CompileError(f"LLVM refuses the generated code: {error}", note="this is a defect of the compiler") from error
+
+    def text(self) -> str:
+        """The module as LLVM IR."""
+        return str(self._module)
+
+    def undefined(self) -> set[str]:
+        """Functions and variables that are declared, not defined."""
+        functions = {f.name for f in self._module.functions if f.is_declaration and not f.name.startswith("llvm.")}
+        return functions | {v.name for v in self._module.global_variables if v.is_declaration}
+
+    def defined(self) -> set[str]:
+        """Functions and variables that are defined and visible."""
+        values = [*self._module.functions, *self._module.global_variables]
+        return {v.name for v in values if not v.is_declaration and str(v.linkage).rsplit(".", 1)[-1] not in ("internal", "private")}
+
+    def link(self, name: str, bitcode: bytes, keep_features: bool = False) -> frozenset[str]:
+        """Adds the functions of a bitcode file, as if compiled for this machine.
+
+        Returns the features that its functions use beyond the machine's, empty unless keep_features. Raises
+        CompileError for a file that LLVM refuses and for a clash of symbols.
+        """
+        try:
+            module = self._llvm.parse_bitcode(bitcode, self._context)
+            text = str(module)
+            extra = self._extra_features(text) if keep_features else frozenset()
+            if extra:
+                raise CompileError(
+                    f"bitcode '{name}' was compiled for {', '.join(sorted(extra))}, which the target does not have",
+                    note="compile it for the target's CPU, or give the target these features: cpu_features = "
+                    f'"{",".join(f"+{feature}" for feature in sorted(extra))}"',
+                )
+            text = _FLAGS.sub("", _TARGET_ATTRIBUTE.sub("", text))
+            text = re.sub(r"^(attributes #\d+ = \{.*\})$", lambda m: _STACK_PROTECTOR.sub("", m[1]), text, flags=re.M)
+            text = self._adopt(text)
+            self._module.link_in(self._llvm.parse_assembly(text, self._context))
+        except RuntimeError as error:
+            raise CompileError(f"bitcode '{name}' cannot be linked: {str(error).strip()}") from error
+        return extra
+
+    def _adopt(self, text: str) -> str:
+        """The text with this module's triple and data layout."""
+        text = re.sub(r"^target triple = .*$", f'target triple = "{self.machine.triple}"', text, flags=re.M)
+        return re.sub(r"^target datalayout = .*$", f'target datalayout = "{layout(self.machine)}"', text, flags=re.M)
+
+    def _extra_features(self, text: str) -> frozenset[str]:
+        from pydispatch.compiler.targets.cpu_levels import LEVELS
+
+        known = frozenset().union(*LEVELS.values()) if self.machine.arch == "x86_64" else frozenset[str]()
+        used = {f[1:] for found in _FEATURES.findall(text) for f in found.split(",") if f.startswith("+")}
+        interesting = {f for f in used if f in known or f.startswith(("avx", "amx", "sve", "sme"))}
+        return frozenset(interesting - self.machine.has - {"xsave"})
+
+    def internalize(self, keep: Collection[str]) -> None:
+        """Makes all that is defined private to the module, so that it inlines and what is unused goes."""
+        for value in (*self._module.functions, *self._module.global_variables):
+            if value.is_declaration or value.name in keep or value.name.startswith("llvm."):
+                continue
+            if str(value.linkage).rsplit(".", 1)[-1] not in (*_LINKAGE_KEPT, "private", "internal"):
+                value.linkage = "internal"
+
+    def optimize(self) -> None:
+        """The O3 pipeline, with loop and SLP vectorisation."""
+        machine = _target_machine(self.machine)
+        options = self._llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = True
+        options.slp_vectorization = True
+        options.loop_interleaving = True
+        options.loop_unrolling = True
+        builder = self._llvm.create_pass_builder(machine, options)
+        self._module.verify()
+        builder.getModulePassManager().run(self._module, builder)
+
+    def object(self) -> bytes:
+        """The machine code as an ELF object."""
+        return bytes(_target_machine(self.machine).emit_object(self._module))
+
+    def assembly(self) -> str:
+        """The machine code as text."""
+        return str(_target_machine(self.machine).emit_assembly(self._module))
+
+
+
+
