@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +66,29 @@ def test_a_file_that_is_no_elf(runner: Path, tmp_path: Path) -> None:
     path.write_text("hello" * 40)
     done = subprocess.run([runner, path, "exe"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and done.stderr.startswith("executable 'exe': ")
+
+
+PEER_PROGRAM = """
+func.func @f(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = arith.mulf %a, %b : tensor<8xf32>
+  %1 = math.exp %0 : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+"""
+
+
+@pytest.mark.peer
+def test_the_peer_compiles_what_we_run(runner: Path, tmp_path: Path) -> None:
+    tool = shutil.which("iree-compile", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+    if tool is None:
+        pytest.skip("iree-compile is not installed (pip install iree-base-compiler)")
+    source = tmp_path / "f.mlir"
+    source.write_text(PEER_PROGRAM)
+    run(tool, "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
+        f"--iree-hal-dump-executable-binaries-to={tmp_path}", source, "-o", tmp_path / "f.vmfb")  # fmt: skip
+    (library,) = tmp_path.glob("*.so")
+    done = subprocess.run([runner, library, "exe"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    header, export, values = done.stdout.splitlines()
+    assert header.endswith(" 0.6, image holds it") and export.endswith(": 0")
+    assert [float(v) for v in values.split()] == pytest.approx([math.exp(2 * 4)] * 8, rel=1e-5)
