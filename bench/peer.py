@@ -41,11 +41,11 @@ def example_text(object_file: Path | None = None) -> str:
 
 def compile_object(folder: Path) -> Path:
     """The example's C functions as an object file for this machine."""
-    from pydispatch.compiler.toolchain import Toolchain
+    from pydispatch.compiler import toolchain
 
     path = folder / "functions.o"
     path.write_bytes(
-        Toolchain.find().compile_c(EXAMPLE / "functions.c", arch="x86_64", cpu="generic", features=(), emit="obj")
+        toolchain.find().compile_c(EXAMPLE / "functions.c", arch="x86_64", cpu="generic", features=(), emit="obj")
     )
     return path
 

@@ -223,10 +223,10 @@ def section_modes(work: Path) -> Rows:
     a, b = np.ones(n, np.float32), np.ones(n, np.float32)
     device = pd.device("local-sync")
     bitcode = work / "functions.bc"
-    from pydispatch.compiler.toolchain import Toolchain
+    from pydispatch.compiler import toolchain
 
     bitcode.write_bytes(
-        Toolchain.find().compile_c(peers.EXAMPLE / "functions.c", arch="x86_64", cpu="generic", features=(), emit="bc")
+        toolchain.find().compile_c(peers.EXAMPLE / "functions.c", arch="x86_64", cpu="generic", features=(), emit="bc")
     )
     body = peers.example_text()
     start, end = body.index("func.func @mixed_invocation"), body.rindex("}")

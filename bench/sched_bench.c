@@ -148,7 +148,7 @@ static void bench_jobs(uint32_t workers, int pause_us) {
     static double times[2][MANY];
     uint32_t turns = turns_for(kTotals[t] / 64);
     for (int s = 0; s < 2; ++s) {
-      for (int run = -20; run < MANY; ++run) {
+      for (int run = -100; run < MANY; ++run) {
         if (pause_us) usleep((useconds_t)pause_us);
         pyd_sched_job_t job = {.body = work_body, .self = &turns, .count = 64, .cost = &costs[s]};
         double time = timed(scheds[s], &job);
@@ -223,13 +223,14 @@ static void bench_idle(void) {
   pyd_sched_destroy(sched);
 }
 
-int main(void) {
-  bench_empty();
-  bench_latency();
-  bench_jobs(2, 0);
-  bench_jobs(2, 300);
-  bench_jobs(4, 0);
-  bench_oversubscribed();
-  bench_idle();
+// All, or the parts whose letters the first argument has.
+int main(int argc, char** argv) {
+  const char* parts = argc > 1 ? argv[1] : "elwcoi";
+  if (strchr(parts, 'e')) bench_empty();
+  if (strchr(parts, 'l')) bench_latency();
+  if (strchr(parts, 'w')) bench_jobs(2, 0);
+  if (strchr(parts, 'c')) bench_jobs(2, 300);
+  if (strchr(parts, 'o')) bench_jobs(4, 0), bench_oversubscribed();
+  if (strchr(parts, 'i')) bench_idle();
   return 0;
 }
