@@ -142,8 +142,7 @@ class Toolchain:
         if emit == "bc":
             flags.append("-emit-llvm")
         is_text = isinstance(source, bytes)
-        text = source if isinstance(source, bytes) else _read(source)
-        name = "-" if is_text else os.fspath(source)  # type: ignore[arg-type]
+        text, name = (source, "-") if isinstance(source, bytes) else (_read(source), str(source))
         key = toolchain_cache.digest(clang.argv[0], clang.version, flags, name, text)
         cached = toolchain_cache.load(key)
         if cached is not None:
@@ -234,7 +233,9 @@ def _zig_clang(zig: str) -> Tool:
     # The bare driver knows no headers: clang's own, then musl's, so that <math.h> and <string.h> work as usual.
     headers = ("include", "libc/include/{arch}-linux-musl", "libc/include/generic-musl")
     isystem = tuple(f"{library}/{folder}" for folder in headers)
-    return Tool((zig, "clang"), _version([zig, "clang", "--version"], r"version (\d+)\.(\d+)\.(\d+)"), "ziglang", isystem)
+    return Tool(
+        (zig, "clang"), _version([zig, "clang", "--version"], r"version (\d+)\.(\d+)\.(\d+)"), "ziglang", isystem
+    )
 
 
 def _on_path(name: str, variable: str, minimum: int) -> Tool | None:
@@ -244,7 +245,9 @@ def _on_path(name: str, variable: str, minimum: int) -> Tool | None:
     if named:
         version = _version([named, "--version"], pattern)
         if version[0] < minimum:
-            raise ToolchainError(f"{variable}={named}: version {'.'.join(map(str, version))}, expected {minimum} or newer")
+            raise ToolchainError(
+                f"{variable}={named}: version {'.'.join(map(str, version))}, expected {minimum} or newer"
+            )
         return Tool((named,), version, "environment")
     for candidate in (name, *(f"{name}-{major}" for major in range(MAX_BITCODE_LLVM, minimum - 1, -1))):
         path = shutil.which(candidate)

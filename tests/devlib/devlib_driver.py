@@ -91,7 +91,7 @@ def _loop(name: str, suffix: str, count: int) -> str:
 
 def driver_source(extra: str = "") -> bytes:
     counts = {function.name: function.arguments for function in FUNCTIONS} | EXACT
-    text = '#pragma GCC visibility push(default)\n' + extra
+    text = "#pragma GCC visibility push(default)\n" + extra
     return (text + "".join(_loop(name, s, count) for name, count in counts.items() for s in TYPES)).encode()
 
 

@@ -9,7 +9,25 @@ from devlib_driver import FUNCTIONS, TYPES, errors, expected, samples
 LIMIT = {"f": 0.52, "": 1.6}
 _EXPECTED: dict[tuple[str, str], tuple] = {}
 
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, np.inf, -np.inf, np.nan, 1e-300, -1e-300, 1e300, 5e-324]
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.0,
+    -2.0,
+    3.0,
+    -3.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1e-300,
+    -1e-300,
+    1e300,
+    5e-324,
+]
 SPECIAL_F = [*SPECIAL[:13], 1e-38, -1e-38, 3e38, 1e-45]
 NUMPY = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
@@ -77,7 +95,7 @@ def test_sincos_agrees_with_both(library):
 
     x = np.concatenate([np.linspace(-20, 20, 501), [0.0, -0.0, 1e300, 1e-310, np.inf, np.nan]])
     for suffix, (_, dtype) in TYPES.items():
-        v = x.astype(dtype)
+        v = np.where(np.abs(x) > 1e38, np.inf, x).astype(dtype) if suffix else x
         y = np.empty((v.size, 2), dtype)
         getattr(library.dll, f"b_sincos{suffix}")(
             *(ctypes.c_void_p(a.ctypes.data) for a in (v, v, y)), ctypes.c_long(v.size)

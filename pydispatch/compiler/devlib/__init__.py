@@ -23,9 +23,8 @@ from pydispatch.compiler.devlib.symbols import SYMBOLS
 SOURCE_DIR = Path(__file__).parent / "csrc"
 
 # No vectorising inside the library itself: its loops are short, and the caller's loop is the one to vectorise.
-_FLAGS = ("-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize", "-Wno-incompatible-library-redeclaration")
-# Such functions would otherwise be compiled into calls of themselves.
-_OWN_FLAGS = {"memory": ("-ffreestanding", "-fno-builtin")}
+# No builtins: a function body must not become a call of the function it implements (fmin, memset).
+_FLAGS = ("-fno-builtin", "-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize")
 # Only called by generated code after optimisation, or too large to inline: bitcode of these would be of no use.
 _OBJECT_ONLY = frozenset({"memory", "integer", "conversion"})
 
@@ -112,5 +111,5 @@ def _compile(stem: str, arch: str, cpu: str, features: tuple[str, ...], emit: st
         features=features,
         emit=emit,
         opt="-O2",
-        extra_args=(*_FLAGS, *_OWN_FLAGS.get(stem, ())),
+        extra_args=_FLAGS,
     )

@@ -9,10 +9,11 @@ exactly (the leading terms) is not fitted but written out in the C code, and the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import mpmath as mp
+import mpmath as mp  # type: ignore[import-untyped,unused-ignore]
 
 mp.mp.prec = 1500
 Real = Any
@@ -113,6 +114,10 @@ def erfcx(x: Real) -> Real:
     return mp.exp(x * x) * mp.erfc(x)
 
 
+def erfcx_near(middle: Real, width: Real, t: Real) -> Real:
+    return erfcx(middle + t * width)
+
+
 def main() -> None:
     e = 1e-30
     half = mp.log(2) / 2
@@ -156,7 +161,7 @@ def main() -> None:
             low = mp.ldexp(1 + mp.mpf(step) / 8, binade)
             width = mp.ldexp(mp.mpf(1) / 8, binade)
             middle = low + width / 2
-            rows.append(fit(lambda t, m=middle, w=width: erfcx(m + t * w), -0.5, 0.5, 11))
+            rows.append(fit(partial(erfcx_near, middle, width), -0.5, 0.5, 11))
     out.append(table("PYD_ERFCX_TABLE", rows))
 
     # 2/pi as 64-bit words after 64 zero bits, for arguments as large as a double can hold.

@@ -1,7 +1,7 @@
 // Exponents, remainders, fma, cbrt, hypot in float and double.
 #include "devlib.h"
 
-double scalbn(double x, int n) {
+static double pyd_scalbn(double x, int n) {
   int64_t k = n < -2099 ? -2099 : n > 2099 ? 2099 : n;
   // From the largest to the smallest number takes three steps; all but the last are exact.
   if (k > 1023) {
@@ -17,14 +17,16 @@ double scalbn(double x, int n) {
   }
   return x * pyd_double((uint64_t)(k + 1023) << 52);
 }
-double ldexp(double x, int n) { return scalbn(x, n); }
-float scalbnf(float x, int n) {
+double scalbn(double x, int n) { return pyd_scalbn(x, n); }
+double ldexp(double x, int n) { return pyd_scalbn(x, n); }
+static float pyd_scalbnf(float x, int n) {
   int64_t k = n < -400 ? -400 : n > 400 ? 400 : n;
   return (float)((double)x * pyd_double((uint64_t)(k + 1023) << 52));
 }
-float ldexpf(float x, int n) { return scalbnf(x, n); }
+float scalbnf(float x, int n) { return pyd_scalbnf(x, n); }
+float ldexpf(float x, int n) { return pyd_scalbnf(x, n); }
 
-double frexp(double x, int* out_exponent) {
+static double pyd_frexp(double x, int* out_exponent) {
   uint64_t bits = pyd_bits(x);
   int biased = (bits >> 52) & 2047, extra = 0;
   if (biased == 0 && x != 0.0) {
@@ -35,22 +37,25 @@ double frexp(double x, int* out_exponent) {
   *out_exponent = biased == 2047 || x == 0.0 ? 0 : biased - 1022 - extra;
   return biased == 2047 || x == 0.0 ? x : pyd_double((bits & 0x800fffffffffffff) | 0x3fe0000000000000);
 }
-float frexpf(float x, int* out_exponent) { return (float)frexp((double)x, out_exponent); }
+double frexp(double x, int* out_exponent) { return pyd_frexp(x, out_exponent); }
+float frexpf(float x, int* out_exponent) { return (float)pyd_frexp((double)x, out_exponent); }
 
-int ilogb(double x) {
+static int pyd_ilogb(double x) {
   int exponent;
   if (x == 0.0) return -2147483647 - 1;
   if (!(__builtin_fabs(x) < PYD_INF)) return x != x ? -2147483647 - 1 : 2147483647;
-  frexp(x, &exponent);
+  pyd_frexp(x, &exponent);
   return exponent - 1;
 }
-int ilogbf(float x) { return ilogb((double)x); }
-double logb(double x) {
+int ilogb(double x) { return pyd_ilogb(x); }
+int ilogbf(float x) { return pyd_ilogb((double)x); }
+static double pyd_logb(double x) {
   if (x == 0.0) return -PYD_INF;
   if (!(__builtin_fabs(x) < PYD_INF)) return x * x;
-  return (double)ilogb(x);
+  return (double)pyd_ilogb(x);
 }
-float logbf(float x) { return (float)logb((double)x); }
+double logb(double x) { return pyd_logb(x); }
+float logbf(float x) { return (float)pyd_logb((double)x); }
 
 double nextafter(double x, double y) {
   uint64_t bits = pyd_bits(x);
@@ -109,15 +114,17 @@ static int pyd_modulo_is_special(double x, double y) {
   return !(__builtin_fabs(x) < PYD_INF) || y != y || y == 0.0;
 }
 
-double fmod(double x, double y) {
+// A float function never calls its double namesake by name: compilers turn that into a call of the float function.
+static double pyd_fmod(double x, double y) {
   int odd;
   if (pyd_modulo_is_special(x, y)) return x != x || y != y ? x + y : PYD_NAN;
   if (__builtin_fabs(y) == PYD_INF) return x;
   return __builtin_copysign(pyd_modulo(x, y, &odd), x);
 }
-float fmodf(float x, float y) { return (float)fmod((double)x, (double)y); }
+double fmod(double x, double y) { return pyd_fmod(x, y); }
+float fmodf(float x, float y) { return (float)pyd_fmod((double)x, (double)y); }
 
-double remainder(double x, double y) {
+static double pyd_remainder(double x, double y) {
   int odd;
   if (pyd_modulo_is_special(x, y)) return x != x || y != y ? x + y : PYD_NAN;
   if (__builtin_fabs(y) == PYD_INF) return x;
@@ -125,7 +132,8 @@ double remainder(double x, double y) {
   if (rest > other || (rest == other && odd)) rest = -other;
   return pyd_bits(x) >> 63 ? -rest : rest;
 }
-float remainderf(float x, float y) { return (float)remainder((double)x, (double)y); }
+double remainder(double x, double y) { return pyd_remainder(x, y); }
+float remainderf(float x, float y) { return (float)pyd_remainder((double)x, (double)y); }
 
 #if PYD_HAS_FMA
 PYD_HOT double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
@@ -188,7 +196,7 @@ float fmaf(float x, float y, float z) {
 double cbrt(double x) {
   if (x == 0.0 || !(__builtin_fabs(x) < PYD_INF)) return x + x;
   int exponent;
-  double z = 2.0 * frexp(__builtin_fabs(x), &exponent);  // [1, 2)
+  double z = 2.0 * pyd_frexp(__builtin_fabs(x), &exponent);  // [1, 2)
   exponent -= 1;
   int third = (exponent + 1200) / 3 - 400, rest = exponent - 3 * third;
   double y = PYD_CBRT_P(z, z * z) * (rest == 0 ? 1.0 : rest == 1 ? PYD_CBRT2_1 : PYD_CBRT4_1);

@@ -1,4 +1,4 @@
-// memcpy, memmove, memset, memcmp, bcmp, strlen. Compiled with -ffreestanding -fno-builtin, so that no loop here
+// memcpy, memmove, memset, memcmp, bcmp, strlen. Compiled with -fno-builtin, so that no loop here
 // becomes a call to the function it implements. Short sizes take two overlapping accesses, long ones 64 bytes a turn.
 #include <stddef.h>
 #include <stdint.h>

@@ -55,14 +55,14 @@ PYD_ROUND_PAIR(roundeven, nearest)
 PYD_HOT double round(double x) { return pyd_round_double(x); }
 PYD_HOT float roundf(float x) { return pyd_round_float(x); }
 
-PYD_HOT long lrint(double x) { return (long)rint(x); }
-PYD_HOT long lrintf(float x) { return (long)rintf(x); }
-PYD_HOT long lround(double x) { return (long)round(x); }
-PYD_HOT long lroundf(float x) { return (long)roundf(x); }
-PYD_HOT long long llrint(double x) { return (long long)rint(x); }
-PYD_HOT long long llrintf(float x) { return (long long)rintf(x); }
-PYD_HOT long long llround(double x) { return (long long)round(x); }
-PYD_HOT long long llroundf(float x) { return (long long)roundf(x); }
+PYD_HOT long lrint(double x) { return (long)pyd_nearest_double(x); }
+PYD_HOT long lrintf(float x) { return (long)pyd_nearest_float(x); }
+PYD_HOT long lround(double x) { return (long)pyd_round_double(x); }
+PYD_HOT long lroundf(float x) { return (long)pyd_round_float(x); }
+PYD_HOT long long llrint(double x) { return (long long)pyd_nearest_double(x); }
+PYD_HOT long long llrintf(float x) { return (long long)pyd_nearest_float(x); }
+PYD_HOT long long llround(double x) { return (long long)pyd_round_double(x); }
+PYD_HOT long long llroundf(float x) { return (long long)pyd_round_float(x); }
 
 PYD_HOT double fabs(double x) { return __builtin_fabs(x); }
 PYD_HOT float fabsf(float x) { return __builtin_fabsf(x); }
@@ -92,12 +92,12 @@ PYD_HOT int __finite(double x) { return __builtin_fabs(x) < PYD_INF; }
 PYD_HOT int __finitef(float x) { return __builtin_fabsf(x) < __builtin_inff(); }
 
 double modf(double x, double* out_whole) {
-  double whole = trunc(x);
+  double whole = PYD_HAS_ROUND ? __builtin_trunc(x) : pyd_trunc_double(x);
   *out_whole = whole;
   return __builtin_copysign(__builtin_fabs(x) == PYD_INF ? 0.0 : x - whole, x);
 }
 float modff(float x, float* out_whole) {
-  float whole = truncf(x);
+  float whole = PYD_HAS_ROUND ? __builtin_truncf(x) : pyd_trunc_float(x);
   *out_whole = whole;
   return __builtin_copysignf(__builtin_fabsf(x) == __builtin_inff() ? 0.0f : x - whole, x);
 }

@@ -1,0 +1,182 @@
+"""The compiler, the linker and the cache of compiled objects."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from pydispatch.compiler import toolchain, toolchain_cache
+from pydispatch.compiler.toolchain import ToolchainError, UndefinedSymbolsError
+
+SOURCE = (
+    b'__attribute__((visibility("default"))) float f(const float* a, int n)'
+    b"{ float s = 0; for (int i = 0; i < n; ++i) s += a[i] * a[i]; return s; }"
+)
+MACHINE = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64", "riscv64": "EM_RISCV"}
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYDISPATCH_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("arch", toolchain.ARCHES)
+def test_embedded_elf(arch):
+    tools = toolchain.find()
+    data = tools.link_shared([tools.compile_c(SOURCE, arch=arch)], arch=arch, exports=["f"])
+    assert data == tools.link_shared([tools.compile_c(SOURCE, arch=arch)], arch=arch, exports=["f"])
+    assert len(data) < 10_000
+    elf = ELFFile(io.BytesIO(data))
+    assert (elf["e_machine"], elf["e_type"]) == (MACHINE[arch], "ET_DYN")
+    assert elf.num_sections() > 0 and elf.get_section_by_name(".hash") and not elf.get_section_by_name(".interp")
+    segments = {segment["p_type"]: segment for segment in elf.iter_segments()}
+    assert not segments["PT_GNU_STACK"]["p_flags"] & 1 and "PT_GNU_RELRO" in segments
+    for segment in elf.iter_segments("PT_LOAD"):
+        assert segment["p_align"] == 65536 and segment["p_flags"] & 3 != 3
+    dynamic = {tag.entry.d_tag for tag in elf.get_section_by_name(".dynamic").iter_tags()}
+    assert "DT_HASH" in dynamic and not dynamic & {"DT_NEEDED", "DT_TEXTREL"}
+    assert [s.name for s in elf.get_section_by_name(".dynsym").iter_symbols()] == ["", "f"]
+    assert not elf.get_section_by_name(".note.gnu.build-id") and not elf.get_section_by_name(".eh_frame")
+
+
+def test_undefined_symbols_are_named_with_their_object(tmp_path):
+    tools = toolchain.find()
+    user = tmp_path / "user.o"
+    user.write_bytes(tools.compile_c(b"int a(int); int b(int); int g(int x) { return a(x) + b(x); }", arch="x86_64"))
+    code = tools.compile_c(b"int g(int), a(int); int f(int x) { return g(x) + a(x); }", arch="x86_64")
+    with pytest.raises(UndefinedSymbolsError, match=r"'a' \(referenced by .*user\.o\)") as caught:
+        tools.link_shared([code, user], arch="x86_64", exports=["f"])
+    names = {(symbol, Path(where).name) for symbol, where in caught.value.undefined}
+    assert names == {("a", "object0.o"), ("a", "user.o"), ("b", "user.o")}
+    assert caught.value.command and "undefined symbol" in caught.value.stderr
+
+
+def test_wrong_machine_and_garbage_are_link_errors():
+    tools = toolchain.find()
+    foreign = tools.compile_c(SOURCE, arch="aarch64")
+    for data, text in ((foreign, "incompatible"), (b"not an object", "unknown file type|unknown directive|object0")):
+        with pytest.raises(ToolchainError, match=text) as caught:
+            tools.link_shared([data], arch="x86_64", exports=["f"])
+        assert "object0.o" in caught.value.stderr
+
+
+def test_c_errors_keep_their_location(tmp_path):
+    tools = toolchain.find()
+    with pytest.raises(ToolchainError, match="<stdin>:2:8: error: use of undeclared"):
+        tools.compile_c(b"int f(void) {\nreturn x; }", arch="x86_64")
+    bad = tmp_path / "bad.c"
+    bad.write_text('#include "missing.h"\n')
+    with pytest.raises(ToolchainError, match=r"bad\.c:1:10: fatal error: 'missing\.h' file not found"):
+        tools.compile_c(bad, arch="riscv64")
+    with pytest.raises(ToolchainError, match="cannot read C source"):
+        tools.compile_c(tmp_path / "none.c", arch="x86_64")
+    with pytest.raises(ToolchainError, match="x86-64-v9"):
+        tools.compile_c(SOURCE, arch="x86_64", cpu="x86-64-v9")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [({"arch": "mips"}, "arch 'mips': expected one of x86_64, aarch64, riscv64"),
+     ({"arch": "x86_64", "cpu": "native"}, "native"), ({"arch": "x86_64", "emit": "asm"}, "emit 'asm'"),
+     ({"arch": "x86_64", "features": ["avx2"]}, "feature 'avx2': expected a sign")],
+)  # fmt: skip
+def test_bad_arguments(arguments, text):
+    with pytest.raises(ValueError, match=text):
+        toolchain.find().compile_c(SOURCE, **arguments)
+    with pytest.raises(ValueError, match="C identifier"):
+        toolchain.find().link_shared([], arch="x86_64", exports=["a;b"])
+
+
+def test_features_and_cpu_reach_the_code():
+    tools = toolchain.find()
+    source = b"double f(double a, double b, double c) { return a * b + c; }"
+    plain = tools.compile_c(source, arch="x86_64")
+    fused = tools.compile_c(source, arch="x86_64", features=["+avx2", "+fma"])
+    assert plain != fused
+    assert plain != tools.compile_c(source, arch="x86_64", cpu="x86-64-v3")
+    ifdef = b"#ifndef __FMA__\n#error no fma\n#endif\n"
+    tools.compile_c(ifdef, arch="x86_64", features=["+fma"])
+    with pytest.raises(ToolchainError, match="no fma"):
+        tools.compile_c(ifdef, arch="x86_64")
+
+
+def test_standard_headers_are_there():
+    text = b"#include <math.h>\n#include <stdint.h>\n#include <string.h>\n#include <stddef.h>\nfloat f(float x) { return expf(x); }"
+    for arch in toolchain.ARCHES:
+        assert toolchain.find().compile_c(text, arch=arch)[:4] == b"\x7fELF"
+
+
+def test_bitcode_has_no_attribute_that_prevents_inlining():
+    from llvmlite import binding as llvm
+
+    module = llvm.parse_bitcode(toolchain.find().compile_c(SOURCE, arch="x86_64", emit="bc"))
+    assert "no-builtins" not in str(module) and "strict-float" not in str(module)
+
+
+def test_cache_follows_included_files(cache, tmp_path, monkeypatch):
+    tools = toolchain.find()
+    header, source = tmp_path / "value.h", tmp_path / "k.c"
+    source.write_text('#include "value.h"\nint f(void) { return VALUE; }\n')
+    header.write_text("#define VALUE 1\n")
+    one = tools.compile_c(source, arch="x86_64")
+    calls = []
+    run = toolchain.subprocess.run
+    monkeypatch.setattr(toolchain.subprocess, "run", lambda *a, **k: calls.append(a) or run(*a, **k))
+    assert tools.compile_c(source, arch="x86_64") == one and calls == []
+    header.write_text("#define VALUE 2\n")
+    two = tools.compile_c(source, arch="x86_64")
+    assert two != one and len(calls) == 1
+    assert tools.compile_c(source, arch="x86_64", defines=["UNUSED=1"]) == two and len(calls) == 2
+
+
+def test_damaged_cache_entries_are_compiled_again(cache):
+    tools = toolchain.find()
+    good = tools.compile_c(SOURCE, arch="x86_64")
+    entries = [p for p in cache.rglob("*") if p.is_file()]
+    assert len(entries) == 1 and not entries[0].name.startswith(".new-")
+    data = entries[0].read_bytes()
+    for damaged in (b"", data[:-1], data[:-9] + b"x" * 9, b"garbage", data[:40]):
+        entries[0].write_bytes(damaged)
+        assert tools.compile_c(SOURCE, arch="x86_64") == good
+
+
+def test_a_cache_that_cannot_be_made_is_replaced(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    for name in ("PYDISPATCH_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(name, str(blocked / "below"))
+    folder = toolchain_cache.directory()
+    assert folder.is_dir() and os.access(folder, os.W_OK) and blocked not in folder.parents
+    assert toolchain.find().compile_c(SOURCE, arch="x86_64")[:4] == b"\x7fELF"
+
+
+def test_describe_and_missing_tools(monkeypatch, tmp_path):
+    described = toolchain.find().describe()
+    assert set(described) == {"clang", "clang (bitcode)", "lld", "cache"} and " from " in described["clang"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(toolchain, "_zig", lambda: None)
+    with pytest.raises(ToolchainError, match="no clang >= 17 and no ld.lld >= 14 on PATH.*pip install ziglang"):
+        toolchain.find.__wrapped__()
+    old = tmp_path / "clang"
+    old.write_text("#!/bin/sh\necho clang version 14.0.6\n")
+    old.chmod(0o755)
+    with pytest.raises(ToolchainError, match="no clang >= 17"):
+        toolchain.find.__wrapped__()
+    monkeypatch.setenv("PYDISPATCH_CLANG", str(old))
+    with pytest.raises(ToolchainError, match=r"version 14\.0\.6, expected 17 or newer"):
+        toolchain.find.__wrapped__()
+
+
+def test_a_newer_clang_is_not_used_for_bitcode(monkeypatch, tmp_path):
+    zig = toolchain._zig()
+    if zig is None:
+        pytest.skip("needs the bundled compiler")
+    new = tmp_path / "clang"
+    new.write_text("#!/bin/sh\necho clang version 99.0.0\n")
+    new.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    described = toolchain.find.__wrapped__().describe()
+    assert described["clang"].startswith("99.0.0 from PATH") and "from ziglang" in described["clang (bitcode)"]
