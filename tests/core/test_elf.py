@@ -139,6 +139,12 @@ def test_many_symbols(build: Builder) -> None:
             assert module.symbol(f"value_{i}_") is None
 
 
+def test_one_symbol(build: Builder) -> None:
+    for style in ("gnu", "sysv"):
+        with elf.Module(build.library("int only(void) { return 9; }", f"--hash-style={style}")) as module:
+            assert list(module.symbols()) == ["only"] and call(module, "only") == 9
+
+
 def test_nothing_exported(build: Builder) -> None:
     for style in ("gnu", "sysv"):
         with elf.Module(build.library("static int f(void) { return 1; }", f"--hash-style={style}")) as module:

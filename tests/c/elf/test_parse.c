@@ -178,6 +178,10 @@ static int check_segments(void) {
   many[32] = 64, many[33] = 0, many[56] = 17;
   for (int i = 0; i < 17; ++i) many[64 + 56 * i] = 1, many[64 + 56 * i + 17] = (uint8_t)(i + 1), many[64 + 56 * i + 40] = 1;
   failed |= !expect("many", pyd_elf_validate((pyd_span_t){many, sizeof(many)}, &machine), NO, "more than 16 loadable segments");
+  build(&b);  // the dynamic section ends without DT_NULL, in the middle of what would be DT_TEXTREL
+  put(&b, PH(P_DYNAMIC, 40), 8, 16 * b.tags + 8);
+  add_tag(&b, 22, 0);
+  failed |= !expect("half a tag", pyd_elf_validate(built(&b), &machine), OK, NULL);
   pyd_elf_view_t view;  // RELRO that a linker rounded up past its segment
   build(&b);
   put_phdr(&b, P_RELRO, 0x6474e552, 4, 0, B_DATA_VADDR, 0x1000, 1);
