@@ -10,18 +10,16 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "platform/pages.h"
 #include "platform/cpu_inline.h"
+#include "platform/pages.h"
 
 enum {
   kHeader = 64,
-  kClassCount = 52,  // 64, 128, 192, then four per power of two up to 1 MiB
+  kClassCount = 52,  // 64, 128, 192, 256, then four per power of two up to 1 MiB
   kLarge = kClassCount,
   kSpins = 64,
 };
 #define LARGEST_SMALL ((size_t)1 << 20)
-// Huge pages from this size on, where at most every eighth byte of a block is rounding.
-#define HUGE_FROM ((size_t)4 << 20)
 
 typedef struct header_s {
   struct header_s* next;  // while free
@@ -32,20 +30,22 @@ typedef struct header_s {
 } header_t;
 _Static_assert(sizeof(header_t) <= kHeader && kHeader <= PYD_PAGES_FRONT, "the header lies in front of the block");
 
-typedef struct stack_s {
+// Written under the lock; |kept| is read without it.
+typedef struct class_stack_s {
   _Alignas(64) atomic_bool lock;
   header_t* top;
-  uint64_t live;  // blocks
-} class_t;
+  uint64_t live;          // blocks
+  _Atomic uint64_t kept;  // bytes of the free blocks
+} class_stack_t;
 
 struct pyd_pool_s {
-  class_t classes[kClassCount];
+  class_stack_t classes[kClassCount];
   // Large blocks; newest first.
   _Alignas(64) atomic_bool large_lock;
   header_t *newest, *oldest;
   uint64_t large_live;
-  _Alignas(64) _Atomic uint64_t free_bytes;
-  _Atomic uint64_t total_bytes;  // live and free
+  _Atomic uint64_t large_kept;  // as in a class
+  _Alignas(64) _Atomic uint64_t total_bytes;  // live and free; changes only when the system is asked
   _Atomic uint64_t peak_bytes;
   uint64_t retain_bytes;
   void* memory;
@@ -66,12 +66,12 @@ static void lock(atomic_bool* flag) {
 static void unlock(atomic_bool* flag) { atomic_store_explicit(flag, false, memory_order_release); }
 
 static uint32_t class_of(size_t size) {
-  if (size <= 192) return size ? (uint32_t)((size - 1) / 64) : 0;
+  if (size <= 256) return size ? (uint32_t)((size - 1) / 64) : 0;
   uint32_t power = 63u - (uint32_t)__builtin_clzll(size - 1);
   return (power - 7) * 4 + (uint32_t)((size - 1) >> (power - 2) & 3);
 }
 static size_t class_size(uint32_t class) {
-  return class < 3 ? 64 * ((size_t)class + 1) : (size_t)(5 + class % 4) << (5 + class / 4);
+  return class < 4 ? 64 * ((size_t)class + 1) : (size_t)(5 + class % 4) << (5 + class / 4);
 }
 
 static header_t* header_of(void* block) { return (header_t*)((uint8_t*)block - kHeader); }
@@ -83,6 +83,17 @@ static void count_new(pyd_pool_t* pool, size_t size) {
   while (peak < total && !atomic_compare_exchange_weak_explicit(&pool->peak_bytes, &peak, total, memory_order_relaxed,
                                                                 memory_order_relaxed)) {
   }
+}
+
+// Under the lock that guards it: no other thread writes, so this needs no locked instruction.
+static void adjust(_Atomic uint64_t* kept, uint64_t change) {
+  atomic_store_explicit(kept, atomic_load_explicit(kept, memory_order_relaxed) + change, memory_order_relaxed);
+}
+
+static uint64_t free_bytes(pyd_pool_t* pool) {
+  uint64_t sum = atomic_load_explicit(&pool->large_kept, memory_order_relaxed);
+  for (uint32_t i = 0; i < kClassCount; ++i) sum += atomic_load_explicit(&pool->classes[i].kept, memory_order_relaxed);
+  return sum;
 }
 
 // Gives a block that nobody can find any more back to the system.
@@ -98,18 +109,27 @@ static void discard(pyd_pool_t* pool, header_t* header) {
 static void unlink_large(pyd_pool_t* pool, header_t* header) {
   *(header->prev ? &header->prev->next : &pool->newest) = header->next;
   *(header->next ? &header->next->prev : &pool->oldest) = header->prev;
+  adjust(&pool->large_kept, 0 - (uint64_t)header->size);
+}
+
+// Takes a free block of a class, or NULL. |live|: how many more of its blocks are in use then.
+static header_t* pop_small(class_stack_t* stack, size_t size, uint32_t live) {
+  lock(&stack->lock);
+  header_t* header = stack->top;
+  if (header) {
+    stack->top = header->next;
+    adjust(&stack->kept, 0 - (uint64_t)size);
+  }
+  stack->live += live;
+  unlock(&stack->lock);
+  return header;
 }
 
 static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_block) {
-  class_t* stack = &pool->classes[class];
-  lock(&stack->lock);
-  header_t* header = stack->top;
-  if (header) stack->top = header->next;
-  ++stack->live;
-  unlock(&stack->lock);
+  class_stack_t* stack = &pool->classes[class];
   size_t size = class_size(class);
+  header_t* header = pop_small(stack, size, 1);
   if (header) {
-    atomic_fetch_sub_explicit(&pool->free_bytes, size, memory_order_relaxed);
     *out_block = block_of(header);
     return PYD_STATUS_OK;
   }
@@ -130,6 +150,7 @@ static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_b
 
 static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_block) {
   if (size > SIZE_MAX / 2) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
+  const size_t wanted = size;
   size = (size + PYD_PAGES_UNIT - 1) & ~(PYD_PAGES_UNIT - 1);
   lock(&pool->large_lock);
   header_t* best = NULL;
@@ -142,15 +163,14 @@ static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_bloc
   ++pool->large_live;
   unlock(&pool->large_lock);
   if (best) {
-    atomic_fetch_sub_explicit(&pool->free_bytes, best->size, memory_order_relaxed);
     *out_block = block_of(best);
     return PYD_STATUS_OK;
   }
-  pyd_status_t status = pyd_pages_map(size, size >= HUGE_FROM, out_block);
+  pyd_status_t status = pyd_pages_map(size, wanted, out_block);
   if (!pyd_ok(status)) {  // the free blocks that did not fit may be what is missing
     pyd_status_free(status);
     pyd_pool_trim(pool);
-    status = pyd_pages_map(size, size >= HUGE_FROM, out_block);
+    status = pyd_pages_map(size, wanted, out_block);
   }
   if (!pyd_ok(status)) {
     lock(&pool->large_lock);
@@ -170,44 +190,44 @@ static bool evict_oldest(pyd_pool_t* pool) {
   if (header) unlink_large(pool, header);
   unlock(&pool->large_lock);
   if (!header) return false;
-  atomic_fetch_sub_explicit(&pool->free_bytes, header->size, memory_order_relaxed);
   discard(pool, header);
   return true;
 }
 
-static void release_small(pyd_pool_t* pool, header_t* header) {
-  size_t size = header->size;
-  uint64_t kept = atomic_fetch_add_explicit(&pool->free_bytes, size, memory_order_relaxed) + size;
-  class_t* stack = &pool->classes[header->class];
-  bool keeps = true;
-  while (keeps && kept > pool->retain_bytes) {
-    keeps = evict_oldest(pool);
-    kept = atomic_load_explicit(&pool->free_bytes, memory_order_relaxed);
+// Brings the free memory back below the limit: first the oldest large blocks, then those of |class|. What is in use
+// counts towards the total, so that the exact sum is taken only when it may matter.
+static void enforce_limit(pyd_pool_t* pool, uint32_t class) {
+  if (atomic_load_explicit(&pool->total_bytes, memory_order_relaxed) <= pool->retain_bytes) return;
+  while (free_bytes(pool) > pool->retain_bytes) {
+    if (evict_oldest(pool)) continue;
+    header_t* header = class == kLarge ? NULL : pop_small(&pool->classes[class], class_size(class), 0);
+    if (!header) return;
+    discard(pool, header);
   }
+}
+
+static void release_small(pyd_pool_t* pool, header_t* header) {
+  uint32_t class = header->class;
+  class_stack_t* stack = &pool->classes[class];
   lock(&stack->lock);
   --stack->live;
-  if (keeps) {
-    header->next = stack->top;
-    stack->top = header;
-  }
+  header->next = stack->top;
+  stack->top = header;
+  adjust(&stack->kept, header->size);
   unlock(&stack->lock);
-  if (keeps) return;
-  atomic_fetch_sub_explicit(&pool->free_bytes, size, memory_order_relaxed);
-  discard(pool, header);
+  enforce_limit(pool, class);
 }
 
 static void release_large(pyd_pool_t* pool, header_t* header) {
-  uint64_t kept = atomic_fetch_add_explicit(&pool->free_bytes, header->size, memory_order_relaxed) + header->size;
   lock(&pool->large_lock);
   --pool->large_live;
   header->prev = NULL;
   header->next = pool->newest;
   *(pool->newest ? &pool->newest->prev : &pool->oldest) = header;
   pool->newest = header;
+  adjust(&pool->large_kept, header->size);
   unlock(&pool->large_lock);
-  while (kept > pool->retain_bytes && evict_oldest(pool)) {
-    kept = atomic_load_explicit(&pool->free_bytes, memory_order_relaxed);
-  }
+  enforce_limit(pool, kLarge);
 }
 
 pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool) {
@@ -246,16 +266,8 @@ void pyd_pool_trim(pyd_pool_t* pool) {
   while (evict_oldest(pool)) {
   }
   for (uint32_t i = 0; i < kClassCount; ++i) {
-    lock(&pool->classes[i].lock);
-    header_t* header = pool->classes[i].top;
-    pool->classes[i].top = NULL;
-    unlock(&pool->classes[i].lock);
-    while (header) {
-      header_t* next = header->next;
-      atomic_fetch_sub_explicit(&pool->free_bytes, header->size, memory_order_relaxed);
-      discard(pool, header);
-      header = next;
-    }
+    header_t* header;
+    while ((header = pop_small(&pool->classes[i], class_size(i), 0))) discard(pool, header);
   }
 }
 
@@ -269,9 +281,9 @@ void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats) {
   lock(&pool->large_lock);
   blocks += pool->large_live;
   unlock(&pool->large_lock);
-  // Two loads: while others work, a block in flight may be counted on either side.
+  // While others work, a block in flight may be counted on either side.
   uint64_t total = atomic_load_explicit(&pool->total_bytes, memory_order_relaxed);
-  uint64_t kept = atomic_load_explicit(&pool->free_bytes, memory_order_relaxed);
+  uint64_t kept = free_bytes(pool);
   *out_stats = (pyd_pool_stats_t){
       .live_bytes = total > kept ? total - kept : 0,
       .free_bytes = kept,

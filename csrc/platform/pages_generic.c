@@ -7,8 +7,8 @@
 // Where the front keeps it: its first bytes belong to the owner of the memory.
 enum { kFront = 2 * PYD_PAGES_FRONT };
 
-pyd_status_t pyd_pages_map(size_t size, bool is_huge, void** out_memory) {
-  (void)is_huge;
+pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
+  (void)huge_size;
   *out_memory = NULL;
   const size_t slack = PYD_PAGES_UNIT + kFront;
   uint8_t* block = size <= SIZE_MAX - slack ? calloc(1, size + slack) : NULL;

@@ -54,10 +54,10 @@ pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t
   if (count == 0) return PYD_STATUS_OK;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < count; ++i) {  // with room for rounding each block up
-    if (blocks[i].bytes > INT64_MAX - sum - kAlignment) {
+    bool fits = blocks[i].bytes <= INT64_MAX && !__builtin_add_overflow(sum, blocks[i].bytes + kAlignment, &sum);
+    if (!fits || sum > INT64_MAX) {
       return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "%u transient buffers need more than 2^63 bytes", count);
     }
-    sum += blocks[i].bytes + kAlignment;
   }
   order_t* order = malloc(count * sizeof(*order));
   placed_t* placed = malloc((count < kMaxCompared ? count : kMaxCompared) * sizeof(*placed));

@@ -1,0 +1,145 @@
+// links: base platform sched memory program
+// with: double.c
+// Decoding: each refusal with its text; a valid program truncated at and spoilt in every word never does harm.
+#include "program/sample.h"
+
+static void refuse(builder_t* b, pyd_code_t code, const char* text) {
+  pyd_span_t bytes = encode(b);
+  pyd_program_t* program = NULL;
+  check_refused(pyd_program_decode(bytes, &program), code, text, __FILE__, __LINE__);
+  CHECK(program == NULL);
+  free((void*)bytes.data);
+}
+#define SPOILT(...)                                    \
+  do {                                                  \
+    static builder_t b;                                 \
+    fn_t* f = add_function(&b, "f");                    \
+    const char* text;                                   \
+    __VA_ARGS__;                                        \
+    refuse(&b, PYD_CODE_CORRUPT, text);                 \
+  } while (0)
+
+static void test_refusals(void) {
+  uint32_t g[3] = {0, 0, 0}, d = 0;
+  (void)d;
+  SPOILT(op(f, PYD_OP_ADD, 64, 0, 0, 0); text = "function 0 ('f'): instruction 0: register 0 is read before it is written");
+  SPOILT(constant(f, 1); f->registers = 0; constant(f, 1); text = "instruction 1: register 0 is written twice");
+  SPOILT(constant(f, 1); op(f, PYD_OP_ADD, 64, 0, 7, 0); text = "instruction 1: register 7, the function has 2");
+  SPOILT(constant(f, 1); op(f, PYD_OP_ADD, 63, 0, 0, 0); text = "opcode 16 with modifier 63 does not exist");
+  SPOILT(op(f, 99, 0, 0, 0, 0); text = "opcode 99 with modifier 0 does not exist");
+  SPOILT(op(f, 0, 0, 0, 0, 0); text = "opcode 0 with modifier 0");
+  SPOILT(constant(f, 1); op(f, PYD_OP_CMP, 64 | 10 << 8, 0, 0, 0); text = "opcode 40 with modifier");
+  SPOILT(constant(f, 1); op(f, PYD_OP_FCVT, 32, 0, 16, 0); text = "opcode 57 with modifier 32");
+  SPOILT(constant(f, 1); op(f, PYD_OP_FMATH, 32, 0, 9, 0); text = "opcode 62 with modifier 32");
+  SPOILT(op(f, PYD_OP_DIM, 0, 0, 0, 0); text = "axis 0 of argument 0 does not exist");
+  SPOILT(op(f, PYD_OP_SCALAR, 0, 0, 0, 0); text = "argument 0 is no scalar");
+  SPOILT(op(f, PYD_OP_QUERY, 0, 0, 0, 0); text = "query 0, the program has 0");
+  SPOILT(op(f, PYD_OP_VARIANT, 0, 3, 0, 0); text = "executable 3, the program has 0");
+  SPOILT(constant(f, 1); push_all(&f->insns, 5, PYD_OP_CHECK, NONE, 0, 0, 5); text = "2 words at pool word 5 lie outside");
+  SPOILT(constant(f, 1); push_all(&f->pool, 2, 1000, 1); push_all(&f->insns, 5, PYD_OP_CHECK, NONE, 0, 0, 0);
+          text = "a message of 1 bytes at 1000 lies outside the strings");
+  SPOILT(constant(f, 1); add_dispatch(f, 0, 0, g, 0, NULL, 1, (uint32_t[]){0, NONE, NONE}); text = "buffer 0, the function has 0");
+  SPOILT(constant(f, 1); add_dispatch(f, 0, 3, g, 0, NULL, 0, NULL); text = "register 3, the function has 1");
+  SPOILT(constant(f, 1); add_command(f, PYD_OP_DISPATCH, 0, 0); text = "6 words at pool word 0 lie outside the pool of 0 words");
+  SPOILT(constant(f, 1); push_all(&f->pool, 6, 0, 0, 0, 0, 65, 0); add_command(f, PYD_OP_DISPATCH, 0, 0); text = "65 constants, the limit is 64");
+  SPOILT(constant(f, 1); push_all(&f->pool, 6, 0, 0, 0, 0, 0, 65); add_command(f, PYD_OP_DISPATCH, 0, 0); text = "65 bindings, the limit is 64");
+  SPOILT(constant(f, 1); push_all(&f->pool, 6, 0, 0, 0, 0, 0, 2); add_command(f, PYD_OP_DISPATCH, 0, 0); text = "12 words at pool word 0 lie outside");
+  SPOILT(constant(f, 1); add_dispatch(f, 1, 0, g, 0, NULL, 0, NULL); add_dispatch(f, 0, 0, g, 0, NULL, 0, NULL);
+          text = "region 0 comes after region 1");
+  SPOILT(constant(f, 1); add_dispatch(f, 1, 0, g, 0, NULL, 0, NULL); f->regions = 1; text = "region 1, the function has 1");
+  SPOILT(constant(f, 1); d = add_buffer(f, 2, 0, 0, 1, 1); add_fill(f, 0, d, NONE, NONE, 0, 1); f->regions = 2;
+          text = "region 0 uses buffer 0, which lives in regions 1 to 1");
+  SPOILT(constant(f, 1); add_tensor(&b, f, F32, "", 0, NULL); add_fill(f, 0, 0, NONE, NONE, 0, 1);
+          text = "buffer 0 is an argument and cannot be written");
+  SPOILT(constant(f, 1); add_constant(&b, "m", 0, 4); d = add_buffer(f, 3, 0, NONE, 0, 0); add_copy(f, 0, d, NONE, d, NONE, 0);
+          text = "buffer 0 is a constant and cannot be written");
+  SPOILT(constant(f, 1); d = add_buffer(f, 2, 0, 0, 0, 0); add_fill(f, 0, d, NONE, NONE, 0, 3); text = "a fill pattern of 3 bytes, it has 1, 2, 4 or 8");
+  SPOILT(add_buffer(f, 4, 0, 0, 0, 0); text = "buffer 0: kind 4");
+  SPOILT(constant(f, 1); add_buffer(f, 2, 0, 0, 1, 0); text = "buffer 0: kind 2, index 0, size register 0, regions 1 to 0");
+  SPOILT(add_buffer(f, 2, 0, 0, 0, 0); text = "buffer 0: kind 2");
+  SPOILT(add_buffer(f, 3, 0, NONE, 0, 0); text = "buffer 0: kind 3");
+  SPOILT(add_buffer(f, 0, 0, NONE, 0, 0); text = "buffer 0: kind 0");
+  SPOILT(add_scalar_result(f, 0); text = "result 0: its register or the registers of its sizes");
+  SPOILT(constant(f, 1); add_result(f, F32, 1, (uint32_t[]){4}, 0); text = "result 0: its buffer or the registers of its sizes");
+  SPOILT(push_all(&f->args, 8, 2, F32, 0, 0, 0, 0, NONE, 0); text = "argument 0: kind 2 with rank 0");
+  SPOILT(push_all(&f->args, 8, 0, F32, 33, 0, 0, 0, NONE, 0); text = "argument 0: kind 0 with rank 33");
+  SPOILT(push_all(&f->args, 8, 0, 0x21000000u, 0, 0, 0, 0, NONE, 0); text = "argument 0: an element type of 0 bits");
+  SPOILT(push_all(&f->args, 8, 0, F32, 1, 0, 0, 0, NONE, 0); text = "argument 0: its 1 sizes at pool word 0 lie outside the pool of 0 words");
+  SPOILT(add_tensor(&b, f, F32, "", 1, (int64_t[]){-2}); text = "argument 0: axis 0 has size -2");
+  SPOILT(push_all(&f->args, 8, 0, F32, 0, 0, 0, 0, 3, 0); text = "argument 0: buffer 3, the function has 0");
+  SPOILT(f->registers = 1; text = "1 registers and 1 regions are too many for 0 instructions");
+  SPOILT(f->regions = 2; text = "0 registers and 2 regions are too many");
+  SPOILT((void)f; add_export(&b, 0, 0, "x", 0, 0); text = "export 0 belongs to executable 0, the program has 0");
+  SPOILT((void)f; add_executable(&b, "e"); add_export(&b, 0, 0, "x", 65, 0); text = "export 0 has 65 constants and 0 bindings");
+  SPOILT(add_scalar(&b, f, "s"); add_executable(&b, "e"); b.executables.data[2] = 0;
+          text = "executable 0: the constants are function 0, which is none from nothing to scalars");
+  SPOILT((void)f; add_executable(&b, "e"); push(&b.conditions, 1); b.executables.data[4] = 1;
+          text = "executable 0: the conditions are function 1, which is none from nothing to one scalar");
+}
+
+static pyd_span_t words_of(uint32_t count, uint32_t* words) { return (pyd_span_t){(const uint8_t*)words, count * 4}; }
+
+static void test_headers(void) {
+  pyd_program_t* program;
+  uint32_t h[16] = {PYD_PROGRAM_MAGIC, 1, 16};
+  CHECK_OK(pyd_program_decode(words_of(16, h), &program));
+  pyd_program_free(program);
+  CHECK_REFUSED(pyd_program_decode(words_of(15, h), &program), CORRUPT, "a host program of 60 bytes");
+  CHECK_REFUSED(pyd_program_decode((pyd_span_t){(const uint8_t*)h, 63}, &program), CORRUPT, "a host program of 63 bytes");
+  CHECK_REFUSED(pyd_program_decode((pyd_span_t){NULL, 0}, &program), CORRUPT, "a host program of 0 bytes");
+  h[0] = 1;
+  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), CORRUPT, "starts with 0x50584450, this one with 0x00000001");
+  h[0] = PYD_PROGRAM_MAGIC, h[1] = 2;
+  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), UNSUPPORTED, "version 2; this build reads version 1");
+  h[1] = 1, h[2] = 17;
+  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), CORRUPT, "of 16 words, but its header says 17");
+  h[2] = 16, h[3] = 60, h[4] = 5;
+  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), CORRUPT, "strings: 5 bytes at 60 lie outside the 64 bytes");
+  h[4] = 4, h[13] = 16, h[14] = 1;
+  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), CORRUPT, "functions: 1 records at word 16 do not fit");
+  h[13] = 0;
+  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), CORRUPT, "functions: 1 records at word 0 do not fit");
+  // Two functions that claim the same instructions.
+  uint32_t big[16 + 40 + 5 * 10] = {PYD_PROGRAM_MAGIC, 1, 106, [13] = 16, 2};
+  for (uint32_t i = 0; i < 2; ++i) big[16 + 20 * i + 11] = 56, big[16 + 20 * i + 12] = 10, big[16 + 20 * i + 15] = 10;
+  for (uint32_t i = 0; i < 10; ++i) big[56 + 5 * i] = PYD_OP_CONST, big[57 + 5 * i] = i;
+  CHECK_REFUSED(pyd_program_decode(words_of(106, big), &program), CORRUPT, "10 records at word 56 overlap other tables");
+}
+
+static void test_spoilt(void) {
+  pyd_span_t sample = make_sample();
+  CHECK(try_program(sample, false) && try_program(sample, true));
+  uint32_t count = (uint32_t)(sample.size / 4), accepted = 0, tried = 0;
+  uint32_t* words = malloc(sample.size);
+  for (uint32_t i = 0; i < count; ++i) {  // memory of exactly that size, so that ASAN sees a step beyond
+    uint32_t* shorter = malloc((size_t)i * 4 + 1);
+    memcpy(shorter, sample.data, (size_t)i * 4);
+    CHECK(!try_program(words_of(i, shorter), true));
+    if (i >= 16) {  // and once more with a header that agrees
+      shorter[2] = i;
+      try_program(words_of(i, shorter), true);
+    }
+    free(shorter);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    memcpy(words, sample.data, sample.size);
+    uint32_t was = words[i];
+    const uint32_t values[] = {0, 1, 2, 3, 5, 16, 64, 255, was + 1, was - 1, was ^ 0x80000000u, was ^ 0x10000u, was * 2, count,
+                               count - 1, 0x7FFFFFFF, 0x80000000u, 0xFFFFFFFE, 0xFFFFFFFF};
+    for (uint32_t k = 0; k < sizeof(values) / sizeof(values[0]); ++k, ++tried) {
+      words[i] = values[k];
+      accepted += try_program(words_of(count, words), true);
+    }
+  }
+  printf("%u of %u spoilt programs were still valid\n", accepted, tried);
+  CHECK(accepted > 0 && accepted < tried);
+  free(words);
+  free((void*)sample.data);
+}
+
+int main(void) {
+  test_headers();
+  test_refusals();
+  test_spoilt();
+  return 0;
+}
