@@ -10,6 +10,11 @@ from xdsl.ir import Dialect
 
 # Dialect, then the module and object that define it.
 _OURS = {
+    "scf": "scf:Scf",
+    "tensor": "tensor:Tensor",
+    "gpu": "memref:GPU",
+    "memref": "memref:MemRef",
+    "affine": "affine:Affine",
     "arith": "arith:Arith",
     "flow": "flow:Flow",
     "hal": "hal:Hal",
@@ -20,19 +25,14 @@ _OURS = {
     "util": "util:Util",
 }
 _LIBRARY = {
-    "affine": "affine:Affine",
     "builtin": "builtin:Builtin",
     "bufferization": "bufferization:Bufferization",
     "cf": "cf:Cf",
     "complex": "complex:Complex",
     "func": "func:Func",
-    "gpu": "gpu:GPU",
     "linalg": "linalg:Linalg",
-    "memref": "memref:MemRef",
     "pdl": "pdl:PDL",
     "pdl_interp": "pdl_interp:PDLInterp",
-    "scf": "scf:Scf",
-    "tensor": "tensor:Tensor",
     "transform": "transform:Transform",
     "vector": "vector:Vector",
 }

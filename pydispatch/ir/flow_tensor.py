@@ -297,7 +297,7 @@ class TensorStoreOp(IRDLOperation):
 
 @irdl_op_definition
 class TensorSliceOp(IRDLOperation):
-    """A part: `%source[%start for %length, ...]`."""
+    """A part: `%source[%starts... for %lengths...]`."""
 
     name = "flow.tensor.slice"
     source = operand_def()
@@ -314,13 +314,13 @@ class TensorSliceOp(IRDLOperation):
         name = p.parse_unresolved_operand()
         starts: list[SSAValue] = []
         lengths: list[SSAValue] = []
-
-        def one() -> None:
-            starts.append(p.parse_operand(IndexType()))
-            p.parse_keyword("for")
-            lengths.append(p.parse_operand(IndexType()))
-
-        p.parse_comma_separated_list(p.Delimiter.SQUARE, one)
+        with p.in_square_brackets():
+            for values in (starts, lengths):
+                if values is lengths:
+                    p.parse_keyword("for")
+                values.append(p.parse_operand(IndexType()))
+                while p.parse_optional_punctuation(",") is not None:
+                    values.append(p.parse_operand(IndexType()))
         attributes = p.parse_optional_attr_dict()
         p.parse_punctuation(":")
         source, dims = _typed(p, name)
@@ -335,12 +335,9 @@ class TensorSliceOp(IRDLOperation):
         printer.print_ssa_value(self.source)
         printer.print_string("[")
 
-        def one(pair: tuple[SSAValue, SSAValue]) -> None:
-            printer.print_ssa_value(pair[0])
-            printer.print_string(" for ")
-            printer.print_ssa_value(pair[1])
-
-        printer.print_list(list(zip(self.start_indices, self.lengths, strict=True)), one)
+        printer.print_list(self.start_indices, printer.print_ssa_value)
+        printer.print_string(" for ")
+        printer.print_list(self.lengths, printer.print_ssa_value)
         printer.print_string("]")
         syntax.print_attributes(printer, self.attributes, keyword=False)
         printer.print_string(" : ")

@@ -44,3 +44,9 @@ def widen(
             definition.results[i] = (name, ResultDef(result))
     if verify is not None:
         op.verify_ = verify  # type: ignore[method-assign]
+
+
+def give_syntax(op: type[IRDLOperation], parse: Callable[..., Any], print: Callable[[Any, Any], None]) -> None:
+    """Gives an operation of the library the custom syntax that it lacks: `parse(cls, parser)`, `print(op, printer)`."""
+    op.parse = classmethod(parse)  # type: ignore[method-assign,assignment]
+    op.print = print  # type: ignore[method-assign]

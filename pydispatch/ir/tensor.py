@@ -1,0 +1,82 @@
+"""The library's `tensor` dialect with operations it lacks."""
+
+from __future__ import annotations
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.ir import Dialect, Operation
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, region_def, result_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir import syntax
+from pydispatch.ir.widen import same_shape
+
+
+@irdl_op_definition
+class GenerateOp(IRDLOperation):
+    """A tensor whose elements the body computes from their index."""
+
+    name = "tensor.generate"
+    dynamic_extents = var_operand_def(IndexType)
+    body = region_def("single_block")
+    result = result_def(TensorType)
+
+    @classmethod
+    def parse(cls, p: Parser) -> GenerateOp:
+        extents = []
+        while (name := p.parse_optional_unresolved_operand()) is not None:
+            extents.append(p.resolve_operand(name, IndexType()))
+            if p.parse_optional_punctuation(",") is None:
+                break
+        body = p.parse_region()
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        return cls(operands=[extents], result_types=[p.parse_type()], regions=[body], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.dynamic_extents, printer.print_ssa_value)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+    def verify_(self) -> None:
+        expected = syntax.dynamic_dims(self.result.type)
+        if len(self.dynamic_extents) != expected:
+            raise VerifyException(
+                f"{self.result.type} has {expected} dynamic dimension(s), got {len(self.dynamic_extents)} extent(s)"
+            )
+
+
+@irdl_op_definition
+class RankOp(IRDLOperation):
+    """How many dimensions a tensor has."""
+
+    name = "tensor.rank"
+    tensor = operand_def()
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "$tensor attr-dict `:` type($tensor)"
+
+
+@irdl_op_definition
+class BitcastOp(IRDLOperation):
+    """The same bits in elements of another type of the same width."""
+
+    name = "tensor.bitcast"
+    source = operand_def(TensorType)
+    dest = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
+
+    def verify_(self) -> None:
+        same_shape(self, self.source.type, self.dest.type)
+
+
+_EXTRA: list[type[Operation]] = [GenerateOp, RankOp, BitcastOp]
+Tensor = Dialect("tensor", [*tensor.Tensor.operations, *_EXTRA], [*tensor.Tensor.attributes])
