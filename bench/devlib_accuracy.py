@@ -18,7 +18,7 @@ from devlib_driver import CPUS, FUNCTIONS, Library, errors, expected, samples  #
 
 from pydispatch.compiler import devlib, toolchain  # noqa: E402
 
-KERNEL = b"void k(float* a, const float* b, int n) { for (int i = 0; i < n; ++i) a[i] = b[i] * 2.0f + a[i]; }\n" * 1
+KERNEL = b"void k(float* a, const float* b, int n) { for (int i = 0; i < n; ++i) a[i] = b[i] * 2.0f + a[i]; }\n"
 
 
 def times() -> list[str]:
@@ -42,16 +42,16 @@ def times() -> list[str]:
     size = len(tools.link_shared([code], arch="x86_64", exports=["k"]))
     rows.append(f"| compile 50 lines of C, new / cached | {cold:.1f} / {warm:.2f} ms |")
     rows.append(f"| link it ({size} bytes) | {link:.1f} ms |")
-    for arch in toolchain.ARCHES:
+    for arch, cpu in (("x86_64", "x86-64-v2"), ("aarch64", "generic"), ("riscv64", "generic")):
         start = time.perf_counter()
-        data = devlib.objects(arch)
+        data = devlib.objects(arch, cpu)
         first = time.perf_counter() - start
         devlib._objects.cache_clear()
         start = time.perf_counter()
-        devlib.objects(arch)
+        devlib.objects(arch, cpu)
         again = time.perf_counter() - start
         start = time.perf_counter()
-        devlib.bitcode(arch)
+        devlib.bitcode(arch, cpu)
         bitcode = time.perf_counter() - start
         rows.append(
             f"| library for {arch} ({sum(map(len, data)) // 1024} KiB), objects new / from disk, bitcode new "
@@ -66,7 +66,7 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
     libraries = {cpu: Library(cpu) for cpu in CPUS}
     lines = [__doc__.split("\n\n")[1].replace("Writes bench/devlib_accuracy.md. ", ""), ""]
-    lines += [f"{count} points per range. Tools: {toolchain.find().fingerprint()}, {os.cpu_count()} cores.", ""]
+    lines += [f"{count} points per range. Tools: {toolchain.find().fingerprint()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}.", ""]
     lines += ["| function | float, generic | float, v3 | double, generic | double, v3 |", "|---|---|---|---|---|"]
     for function in FUNCTIONS:
         cells = []

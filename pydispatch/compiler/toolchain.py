@@ -36,8 +36,8 @@ _GENERIC_CPU = {
     "riscv64": ["-march=rv64gc", "-mabi=lp64d"],
 }
 
-# The linux triple, not a bare one: a freestanding compile marks every function "no-builtins", and LLVM refuses to inline
-# such a function into ours. The price is that mem* and libm calls may appear; the device library provides them.
+# The linux triple, not a bare one: a freestanding compile marks every function "no-builtins", and LLVM refuses to
+# inline such a function into ours. The price is that mem* and libm calls may appear; the device library provides them.
 _CC_FLAGS = (
     "-std=gnu11", "-g0", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
     "-fno-stack-protector", "-fno-sanitize=all", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=on",
@@ -79,7 +79,7 @@ class UndefinedSymbolsError(ToolchainError):
 
 @dataclass(frozen=True)
 class Tool:
-    """One executable: `argv` starts it, `version` is (major, minor, patch), `origin` is 'environment', 'PATH' or 'ziglang'."""
+    """One executable: `argv` starts it, `version` is (major, minor, patch), `origin` says who named or has it."""
 
     argv: tuple[str, ...]
     version: tuple[int, int, int]
@@ -239,7 +239,7 @@ def _zig_clang(zig: str) -> Tool:
 
 
 def _on_path(name: str, variable: str, minimum: int) -> Tool | None:
-    """The tool that `variable` names, else the newest `name` or `name-N` on PATH; None when there is none new enough."""
+    """The tool that `variable` names, else `name`, or the newest `name-N`, on PATH; None when none is new enough."""
     pattern = r"(?:version|LLD) (\d+)\.(\d+)\.(\d+)"
     named = os.environ.get(variable)
     if named:

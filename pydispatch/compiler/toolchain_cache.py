@@ -21,7 +21,7 @@ _MAGIC = b"pydispatch object cache 1\n"
 
 
 def directory() -> Path:
-    """The cache folder: $PYDISPATCH_CACHE_DIR, $XDG_CACHE_HOME/pydispatch, ~/.cache/pydispatch or one under the temp dir."""
+    """$PYDISPATCH_CACHE_DIR, $XDG_CACHE_HOME/pydispatch, ~/.cache/pydispatch, or one in the temporary folder."""
     return _directory(os.environ.get("PYDISPATCH_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME"))
 
 
@@ -64,9 +64,9 @@ def store(key: str, data: bytes, files: Iterable[str] = ()) -> None:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(_MAGIC + head + b"\n" + data)
-            os.replace(temporary, path)
+            Path(temporary).replace(path)
         except OSError:
-            os.unlink(temporary)
+            Path(temporary).unlink()
             raise
 
 

@@ -1,4 +1,6 @@
+# ruff: noqa: E501 - the C text
 import ctypes
+from pathlib import Path
 
 import pytest
 from devlib_driver import CPUS, Library
@@ -71,7 +73,7 @@ NAMES = sorted(
 @pytest.fixture(scope="session", params=CPUS)
 def library(request):
     """The device library of one CPU level, callable on arrays; `.dll` has the loops of BUILTINS."""
-    with open("/proc/cpuinfo") as file:
+    with Path("/proc/cpuinfo").open() as file:
         if request.param != "generic" and " fma " not in file.read():
             pytest.skip("this machine has no fused multiply-add, which the x86-64-v3 library needs")
     result = Library(request.param, BUILTINS, NAMES)

@@ -34,8 +34,8 @@ def call(library, name, *arrays, count):
 
 def wide_values():
     rng = np.random.default_rng(3)
-    edges = [0, 1, 2, 3, 5, 7, 10, (1 << 32) - 1, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 64, (1 << 64) + 1,
-             (1 << 96) - 1, (1 << 127) - 1, 1 << 127, MASK, MASK - 1, MASK << 64 & MASK, 0xFFFFFFFF00000000]  # fmt: skip
+    edges = [0, 1, 2, 3, 5, 10, (1 << 32) - 1, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 64, (1 << 64) + 1,
+             (1 << 96) - 1, (1 << 127) - 1, 1 << 127, MASK, MASK - 1, MASK << 64 & MASK, 0xFFFFFFFF << 32]  # fmt: skip
     randoms = [int.from_bytes(rng.bytes(16), "little") >> int(rng.integers(0, 127)) for _ in range(60)]
     return edges + randoms + [-r & MASK for r in randoms[:20]]
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - the C text
 """aarch64 and riscv64 under qemu-user: the same bits as the host's library with fused multiply-add.
 
 Kernels and tables are the same and every fused operation is written out, so any difference is a fault of the target's
@@ -5,9 +6,9 @@ own paths (half in floating-point registers, unaligned access, 128-bit division 
 """
 
 import hashlib
-import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -94,7 +95,7 @@ def test_same_bits_as_here(arch, tmp_path):
     emulator = shutil.which(f"qemu-{arch}-static") or shutil.which(f"qemu-{arch}")
     if emulator is None:
         pytest.skip("needs qemu-user (Debian: qemu-user-static)")
-    with open("/proc/cpuinfo") as file:
+    with Path("/proc/cpuinfo").open() as file:
         if " fma " not in file.read():
             pytest.skip("this machine has no fused multiply-add to compare with")
     tools = toolchain.find()
@@ -110,7 +111,7 @@ def test_same_bits_as_here(arch, tmp_path):
         [*lld, "-m", toolchain._EMULATION[arch], "-static", "--gc-sections", "-e", "entry", "-o", binary, *objects],
         check=True,
     )
-    os.chmod(binary, 0o755)
+    binary.chmod(0o755)
     got = subprocess.run([emulator, binary], capture_output=True, check=True, timeout=60).stdout
     wanted = results_here(tmp_path)
     assert len(got) == len(wanted)
@@ -122,7 +123,7 @@ def test_same_bits_as_here(arch, tmp_path):
 
 def _owner(offset):
     for f in NAMES:
-        for suffix, (_, dtype) in TYPES.items():
+        for suffix in TYPES:
             values = samples(f, suffix, COUNT // len(f.ranges))[0]
             if offset < values.nbytes:
                 return f"{f.name}{suffix}({values[offset // values.itemsize].item().hex()})"
