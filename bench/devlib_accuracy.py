@@ -66,7 +66,8 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
     libraries = {cpu: Library(cpu) for cpu in CPUS}
     lines = [__doc__.split("\n\n")[1].replace("Writes bench/devlib_accuracy.md. ", ""), ""]
-    lines += [f"{count} points per range. Tools: {toolchain.find().fingerprint()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}.", ""]
+    machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    lines += [f"{count} points per range. Tools: {toolchain.find().fingerprint()}; {machine}.", ""]
     lines += ["| function | float, generic | float, v3 | double, generic | double, v3 |", "|---|---|---|---|---|"]
     for function in FUNCTIONS:
         cells = []
