@@ -56,7 +56,7 @@ test: setup lint test-c test-python test-wheel
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/python tests/typecheck.py
 	$(BIN)/cython-lint --max-line-length 120 _core
 
 test-c:

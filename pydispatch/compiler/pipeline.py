@@ -23,7 +23,7 @@ from pydispatch.formats.program import disassemble
 from pydispatch.ir import hal
 
 if TYPE_CHECKING:
-    from pydispatch.formats.artifact import Artifact
+    from pydispatch.formats.artifact import Artifact, Executable
 
 PHASES = ("input", "preprocessing", "dispatches", "executables", "program")
 
@@ -210,7 +210,7 @@ class Pipeline:
             producers=producers(),
         )
 
-    def _executable(self, op: hal.ExecutableOp) -> object:
+    def _executable(self, op: hal.ExecutableOp) -> Executable:
         from pydispatch.formats import artifact as formats
 
         variants = []

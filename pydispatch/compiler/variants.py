@@ -98,7 +98,7 @@ def target_of(attribute: hal.ExecutableTargetAttr) -> Target:
         if isinstance(value, StringAttr):
             config.append((key, value.data))
         elif isinstance(value, IntegerAttr):
-            config.append((key, cast("IntegerAttr[Any]", value).value.data))
+            config.append((key, value.value.data))
     features = tuple(f for f in config_string(attribute, "cpu_features").split(",") if f)
     cpu = config_string(attribute, "cpu", "generic")
     return Target(attribute.backend.data, attribute.format.data, cpu, features, tuple(config))
@@ -138,10 +138,8 @@ def inline_bytes(data: Attribute, op: Operation) -> bytes:
     if isinstance(data, BytesAttr):
         return bytes(data.data)
     if isinstance(data, DenseIntOrFPElementsAttr):
-        values = data.get_values()
-        if data.is_splat():
-            values = [values[0]] * len(data)
-        return bytes(int(v) & 0xFF for v in values)
+        values = [int(v) & 0xFF for v in data.get_values()]
+        return bytes(values * len(data) if data.is_splat() and len(values) == 1 else values)
     if isinstance(data, ArrayAttr):
         return bytes(cast("IntegerAttr[Any]", v).value.data & 0xFF for v in data.data)
     raise CompileError(

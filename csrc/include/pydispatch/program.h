@@ -39,7 +39,9 @@ void pyd_program_free(pyd_program_t* program);
 
 typedef struct pyd_program_executable_s {
   pyd_string_t name;
-  uint32_t constants_function;  // its scalar results are the executable constants; PYD_PROGRAM_NONE: there are none
+  // Its argument is the number of the chosen variant, its results are the executable constants. PYD_PROGRAM_NONE: there
+  // are none.
+  uint32_t constants_function;
   uint32_t variant_count;       // in the order of the manifest
   const uint32_t* variant_conditions;  // per variant a function with one i1 result, or PYD_PROGRAM_NONE
 } pyd_program_executable_t;

@@ -203,7 +203,7 @@ def inline(function: Function, region: Region, arguments: Sequence[int]) -> list
     registers: Registers = dict(zip(values, arguments, strict=True))
     lowering = ScalarLowering(function)
     for op in block.ops:
-        if op is block.last_op:
+        if op.next_op is None:
             return [registers[v] for v in op.operands]
         if not lowering.lower(op, registers):
             raise CompileError(

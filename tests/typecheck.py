@@ -1,0 +1,27 @@
+"""Runs mypy on the package with the stubs of _core where an installed package has them (the sources keep _core on top)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    view = ROOT / "build" / "types"
+    shutil.rmtree(view, ignore_errors=True)
+    package = view / "pydispatch"
+    package.mkdir(parents=True)
+    for path in (ROOT / "pydispatch").iterdir():
+        if path.name not in ("_core", "__pycache__"):
+            (package / path.name).symlink_to(path)
+    (package / "_core").symlink_to(ROOT / "_core")
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "-p", "pydispatch"]
+    return subprocess.run([*command, *sys.argv[1:]], cwd=view).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
