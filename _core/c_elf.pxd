@@ -30,4 +30,6 @@ cdef extern from "pydispatch/elf.h" nogil:
     pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module)
     void* pyd_elf_module_symbol(const pyd_elf_module_t* module, const char* name)
     bint pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol)
+    uint64_t pyd_elf_debug_symbols(
+        pyd_span_t file, const pyd_elf_module_t* module, pyd_elf_symbol_t* out_symbols, uint64_t capacity)
     void pyd_elf_module_unload(pyd_elf_module_t* module)

@@ -6,6 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 from pydispatch._core.c_elf cimport (
+    pyd_elf_debug_symbols,
     pyd_elf_machine_host,
     pyd_elf_machine_name,
     pyd_elf_module_load,
@@ -51,28 +52,35 @@ def validate(data):
 
 
 cdef pyd_status_t announce(
-        const pyd_elf_module_t* module, const char* name, bint perf_map, pyd_process_code_t** out_code) noexcept nogil:
+        pyd_span_t file, const pyd_elf_module_t* module, const char* name, bint perf_map,
+        pyd_process_code_t** out_code) noexcept nogil:
     cdef pyd_process_code_info_t info
-    cdef pyd_elf_symbol_t symbol
-    cdef uint64_t i
     cdef pyd_status_t status
-    cdef pyd_process_symbol_t* symbols = <pyd_process_symbol_t*>malloc((module.symbol_count + 1) * sizeof(pyd_process_symbol_t))
+    cdef uint64_t i, count = 0
+    cdef uint64_t debug = pyd_elf_debug_symbols(file, module, NULL, 0)
+    cdef uint64_t capacity = max(debug, module.symbol_count)
+    cdef pyd_elf_symbol_t* symbols = <pyd_elf_symbol_t*>malloc((capacity + 1) * sizeof(pyd_elf_symbol_t))
+    cdef pyd_process_symbol_t* named = <pyd_process_symbol_t*>malloc((capacity + 1) * sizeof(pyd_process_symbol_t))
+    if symbols != NULL and named != NULL:  # without memory the code is announced without names
+        if debug > 0:
+            count = pyd_elf_debug_symbols(file, module, symbols, capacity)
+        else:  # stripped: what it exports
+            for i in range(1, module.symbol_count):
+                count += pyd_elf_module_symbol_at(module, i, &symbols[count])
+        for i in range(count):
+            named[i].name = symbols[i].name
+            named[i].address = symbols[i].address
+            named[i].size = symbols[i].size
+            named[i].is_function = symbols[i].is_function
     info.name = name
     info.address = <const void*><uintptr_t>(module.bias + module.low_vaddr)
     info.size = <uintptr_t>module.memory + module.memory_size - (module.bias + module.low_vaddr)
     info.machine = pyd_elf_machine_host()
-    info.symbols = symbols
-    info.symbol_count = 0
-    if symbols != NULL:  # without memory the code is announced without names
-        for i in range(1, module.symbol_count):
-            if pyd_elf_module_symbol_at(module, i, &symbol):
-                symbols[info.symbol_count].name = symbol.name
-                symbols[info.symbol_count].address = symbol.address
-                symbols[info.symbol_count].size = symbol.size
-                symbols[info.symbol_count].is_function = symbol.is_function
-                info.symbol_count += 1
+    info.symbols = named
+    info.symbol_count = count
     status = code_register(&info, perf_map, out_code)
     free(symbols)
+    free(named)
     return status
 
 
@@ -96,7 +104,7 @@ cdef class Module:
         cdef bint perf_map = os.environ.get("PYDISPATCH_PERF_MAP", "0") not in ("", "0")
         with nogil:
             check(pyd_elf_module_load(span, &self.module))
-            check(announce(&self.module, c_name, perf_map, &self.code))
+            check(announce(span, &self.module, c_name, perf_map, &self.code))
 
     def __dealloc__(self):
         self.close()

@@ -33,7 +33,6 @@ enum { PH_TYPE = 0, PH_FLAGS = 4, PH_OFFSET = 8, PH_VADDR = 16, PH_FILESZ = 32, 
 #define PYD_ELF_SHDR_SIZE 64
 enum { SH_TYPE = 4, SH_OFFSET = 24, SH_SIZE = 32, SH_LINK = 40 };
 #define SHT_SYMTAB 2u
-#define SHT_STRTAB 3u
 
 #define PYD_ELF_DYN_SIZE 16
 #define DT_NULL 0
@@ -72,7 +71,7 @@ enum { SYM_NAME = 0, SYM_INFO = 4, SYM_SHNDX = 6, SYM_VALUE = 8, SYM_SIZE_OF = 1
 #define SHN_UNDEF 0u
 #define SHN_ABS 0xfff1u
 enum { STB_LOCAL = 0, STB_GLOBAL = 1, STB_WEAK = 2, STB_GNU_UNIQUE = 10 };
-enum { STT_NOTYPE = 0, STT_FUNC = 2, STT_TLS = 6, STT_GNU_IFUNC = 10 };
+enum { STT_OBJECT = 1, STT_FUNC = 2, STT_TLS = 6, STT_GNU_IFUNC = 10 };
 
 #define PYD_ELF_RELA_SIZE 24
 enum { RELA_OFFSET = 0, RELA_TYPE = 8, RELA_SYMBOL = 12, RELA_ADDEND = 16 };

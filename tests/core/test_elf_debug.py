@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from elf_build import Builder
+from elf_build import Builder, without_sections
 from elftools.elf.elffile import ELFFile
 from pydispatch._core import elf, process
 
@@ -21,6 +21,8 @@ SOURCE = """
 int probe_value = 3;
 int probe_function(int a) { return *(volatile int *)0 + a; }
 int probe_add(int a) { return a + 1; }
+__attribute__((noinline)) static int probe_hidden(int a) { return a * a + probe_value; }
+int probe_calls(int a) { return probe_hidden(a) + 1; }
 """
 
 
@@ -69,12 +71,21 @@ def test_symbols_are_announced(library: Path) -> None:
             assert table[name]["st_value"] == module.symbol(name)
             assert table[name]["st_info"]["type"] == kind
             assert table[name]["st_size"] > 0
+        assert module.symbol("probe_hidden") is None
     modules[1].close()
     modules[0].close()
     assert text_of(announced()[0]) == text_of(files[0])
     assert len(announced()) == before + 1
     modules[2].close()
     assert len(announced()) == before
+
+
+def test_unexported_functions_are_announced(library: Path) -> None:
+    data = library.read_bytes()
+    for file, expected in ((data, True), (without_sections(data), False)):
+        with elf.Module(file):
+            names = {s.name for s in announced()[0].get_section_by_name(".symtab").iter_symbols()}
+        assert ("probe_hidden" in names) == expected and "probe_calls" in names
 
 
 def text_of(file: ELFFile) -> int:
@@ -104,7 +115,8 @@ def test_perf_map(library: Path, value: str | None) -> None:
         return
     rows = [line.split(" ") for line in path.read_text().splitlines()]
     path.unlink()
-    assert {(int(a, 16), name) for a, _, name in rows} == {(function, "probe_function"), (add, "probe_add")}
+    assert {(int(a, 16), name) for a, _, name in rows} >= {(function, "probe_function"), (add, "probe_add")}
+    assert sorted(name for _, _, name in rows) == ["probe_add", "probe_calls", "probe_function", "probe_hidden"]
     assert all(int(size, 16) > 0 for _, size, _ in rows)
 
 

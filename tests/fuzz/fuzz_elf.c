@@ -6,6 +6,18 @@
 
 #include "elf/view.h"
 
+// Every name that a debugger would be told is read to its end.
+static void list_symbols(const pyd_elf_view_t* view, uint8_t* image) {
+  size_t size = (size_t)(view->high - view->low);
+  pyd_elf_module_t module = {image, size, .bias = (uint64_t)(uintptr_t)image - view->low, .low_vaddr = view->low};
+  pyd_elf_symbol_t symbols[32];
+  uint64_t count = pyd_elf_debug_symbols(view->file, &module, symbols, 32);
+  for (uint64_t i = 0; i < count && i < 32; ++i) {
+    size_t at = (size_t)((uint8_t*)symbols[i].address - image);
+    if (at >= size || symbols[i].size > size - at || strlen(symbols[i].name) == 0) abort();
+  }
+}
+
 static void relocate_for_real(pyd_span_t file) {
   pyd_elf_view_t view;
   pyd_status_t st = pyd_elf_parse(file, 4096, &view);
@@ -14,6 +26,7 @@ static void relocate_for_real(pyd_span_t file) {
     if (image) {
       pyd_status_free(st);
       st = pyd_elf_relocate(&view, image, UINT64_C(0x7f1234560000));
+      list_symbols(&view, image);
     }
     free(image);
   }

@@ -57,6 +57,11 @@ pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module);
 void* pyd_elf_module_symbol(const pyd_elf_module_t* module, const char* name);
 // The symbol number |index| of 1 .. symbol_count - 1. False when it is not a defined global or weak one.
 bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol);
+// For debuggers: the functions and data, exported or not, that |file|, from which |module| was loaded, still names in its
+// section headers. Returns how many there are, 0 for a stripped file, and writes at most |capacity| of them. Their names lie
+// in |file|.
+uint64_t pyd_elf_debug_symbols(pyd_span_t file, const pyd_elf_module_t* module, pyd_elf_symbol_t* out_symbols,
+                               uint64_t capacity);
 // Runs the finalisers and unmaps. Accepts a zero module.
 void pyd_elf_module_unload(pyd_elf_module_t* module);
 
