@@ -11,7 +11,8 @@ from xdsl.parser import Parser
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
 
-_SKIP = r"(?://[^\n]*\n?|[ \t\r\n\f\v])*"
+# A comment reaches to the end of its line: without the look-ahead, one that ends the text would be matched in part.
+_SKIP = r"(?://[^\n]*(?![^\n])|[ \t\r\n\f\v])*"
 _TOKEN = re.compile(
     _SKIP
     + r"(?:(?P<PERCENT_IDENT>%(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
