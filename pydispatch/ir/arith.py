@@ -170,8 +170,8 @@ def _widen_all() -> None:
     condition = arith.SelectOp.get_irdl_definition().operands
     condition[0] = (condition[0][0], type(condition[0][1])(arith.boolLike))
     arith.SelectOp.parse = classmethod(_parse_select)  # type: ignore[method-assign,assignment]
-    arith.SelectOp.print = _print_select  # type: ignore[method-assign]
-    arith.SelectOp.verify_ = _verify_select  # type: ignore[method-assign]
+    arith.SelectOp.print = _print_select  # type: ignore[method-assign,assignment]
+    arith.SelectOp.verify_ = _verify_select  # type: ignore[method-assign,assignment]
     arith.TruncFOp.parse = classmethod(_parse_truncf)  # type: ignore[method-assign,assignment]
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, SymbolRefAttr
-from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, IndexType, SymbolRefAttr
+from xdsl.ir import Dialect, Operation, Region
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
-    opt_prop_def,
     prop_def,
     region_def,
     traits_def,
@@ -18,7 +17,6 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
-from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir import flow_tensor, syntax
 from pydispatch.ir.flow_base import DispatchLikeOp, dispatch_properties

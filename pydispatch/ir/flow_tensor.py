@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
@@ -327,7 +329,7 @@ class TensorSliceOp(IRDLOperation):
         p.parse_punctuation("->")
         type = p.parse_type()
         result_dims = syntax.parse_dims(p, type)
-        operands = [source, dims, starts, lengths, result_dims]
+        operands: list[Any] = [source, dims, starts, lengths, result_dims]
         return cls(operands=operands, result_types=[type], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
@@ -376,7 +378,7 @@ class TensorUpdateOp(IRDLOperation):
                 p.raise_error(f"the result is tied to %{tied.operand_name}, expected %{name.operand_name}",
                               tied.span.start, tied.span.end)  # fmt: skip
         target, dims = _typed(p, name)
-        operands = [target, dims, starts, update, update_dims]
+        operands: list[Any] = [target, dims, starts, update, update_dims]
         return cls(operands=operands, result_types=[target.type], attributes=attributes)
 
     def print(self, printer: Printer) -> None:

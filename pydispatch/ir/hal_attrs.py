@@ -245,7 +245,8 @@ class PipelineLayoutAttr(ParametrizedAttribute):
                 elif key == "flags":
                     flags = parse_flags(p, LAYOUT_FLAGS)
                 else:
-                    p.raise_error(f"unknown key '{key}', expected constants, bindings or flags", start, start + len(key))
+                    known = "constants, bindings or flags"
+                    p.raise_error(f"unknown key '{key}', expected {known}", start, start + len(key))
                 if p.parse_optional_punctuation(",") is None:
                     break
         return [IntAttr(constants), ArrayAttr(bindings), _flag_attr(flags)]
@@ -499,7 +500,7 @@ class SemaphoreType(_HalType):
 
 
 DEVICE_ATTRS = (DeviceTargetAttr, DeviceSelectAttr, DeviceAliasAttr)
-ATTRIBUTES = [
+ATTRIBUTES: list[type[Attribute]] = [
     ExecutableTargetAttr, DeviceTargetAttr, DeviceSelectAttr, DeviceAliasAttr, DeviceAffinityAttr,
     PipelineBindingAttr, PipelineLayoutAttr, ExecutableObjectAttr, ExecutableObjectsAttr, InterfaceBindingAttr,
     AllocatorType, BufferType, BufferViewType, ChannelType, CommandBufferType, DeviceType, EventType, ExecutableType,

@@ -43,7 +43,6 @@ from pydispatch.ir.hal_attrs import (
 )
 
 
-
 def parse_body(p: Parser) -> Region:
     """A region of symbols; an empty one gets its block."""
     region = p.parse_region()

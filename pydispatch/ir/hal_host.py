@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IndexType, IntegerType, StringAttr, i32
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -53,7 +53,7 @@ class BufferViewDimOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
 
-def parse_subject(p: Parser) -> syntax.SSAValue:
+def parse_subject(p: Parser) -> SSAValue:
     """`<%value : type>`."""
     with p.in_angle_brackets():
         name = p.parse_unresolved_operand()
@@ -61,7 +61,7 @@ def parse_subject(p: Parser) -> syntax.SSAValue:
         return p.resolve_operand(name, p.parse_type())
 
 
-def print_subject(printer: Printer, value: syntax.SSAValue) -> None:
+def print_subject(printer: Printer, value: SSAValue) -> None:
     printer.print_string("<")
     printer.print_ssa_value(value)
     printer.print_string(" : ")

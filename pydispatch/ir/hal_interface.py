@@ -196,7 +196,7 @@ class WorkgroupOp(IRDLOperation):
                 p.raise_error(f"dimension {dimension.value.data} is out of range, expected 0, 1 or 2", start, p.pos)
         properties: dict[str, Attribute | None] = {"dimension": dimension}
         if p.parse_optional_keyword("upper_bound") is not None:
-            properties["upper_bound"] = syntax.parse_integer_attr(p, IndexType())
+            properties["upper_bound"] = IntegerAttr(p.parse_integer(allow_boolean=False), IndexType())
         attributes = p.parse_optional_attr_dict()
         p.parse_punctuation(":")
         return cls(result_types=[p.parse_type()], properties=properties, attributes=attributes)

@@ -17,7 +17,7 @@ _TOKEN = re.compile(
     _SKIP
     + r"(?:(?P<PERCENT_IDENT>%(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
     + r"|(?P<BARE_IDENT>[a-zA-Z_][\w$.]*)"
-    + r"|(?P<PUNCTUATION>->|\{-\#|\#-\}|\.\.\.|[:,(){}\[\]<>=+/*?|\-])"
+    + r"|(?P<PUNCTUATION>->|\{-\#|\#-\}|\.\.\.|/(?!/)|[:,(){}\[\]<>=+*?|\-])"
     + r"|(?P<HASH_IDENT>\#(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
     + r"|(?P<EXCLAMATION_IDENT>!(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
     + r"|(?P<CARET_IDENT>\^(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
@@ -83,7 +83,9 @@ class _Delimited(AbstractContextManager[None]):
         self._parser = parser
         self._close = close
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             self._parser.parse_characters(self._close)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import defaultdict
+from functools import cache
 from typing import Any, NoReturn
 
 from xdsl.context import Context
@@ -32,6 +33,12 @@ _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
 _UNKNOWN_LOC = UnknownLoc()
 _CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')
+
+
+@cache
+def unregistered(name: str, is_type: bool) -> type[UnregisteredAttr]:
+    """The class of an unknown attribute or type: one for each name, so that equal texts are equal attributes."""
+    return UnregisteredAttr.with_name_and_type(name, is_type)
 
 
 class ProgramParser(FastParser):
@@ -68,7 +75,7 @@ class ProgramParser(FastParser):
             raise CompileError(first_line(e), self.source.locate(name_token.span.start, name_token.span.end)) from e
         stack.pop()
         self.parse_optional_location()
-        op.location = SourceLoc(self.source, name_token.span.start, name_token.span.end)  # type: ignore[assignment]
+        op.location = SourceLoc(self.source, name_token.span.start, name_token.span.end)
         if bound:
             self._bind_results(op, bound, start.start)
         return op
@@ -117,7 +124,7 @@ class ProgramParser(FastParser):
         self._resume_from(self._skip_balanced(open + 1, ")"))
         return _UNKNOWN_LOC
 
-    def _skip_balanced(self, pos: int, close: str) -> int:
+    def _skip_balanced(self, pos: int, close: str) -> int:  # noqa: RET503
         """The offset behind the `close` that ends what begins at `pos`; strings and comments are skipped."""
         content = self.lexer.input.content
         assert isinstance(content, str)
@@ -156,7 +163,7 @@ class ProgramParser(FastParser):
             self._consume_token()
             self.parse_type()
 
-    def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: bool) -> Any:  # type: ignore[override]
+    def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: bool) -> Any:
         if "." not in attr_or_dialect_name and self._current_token.text != "<":
             alias = ("!" if is_type else "#") + attr_or_dialect_name
             found = self.attribute_aliases.get(alias)
@@ -166,16 +173,16 @@ class ProgramParser(FastParser):
     def _later_alias(self, alias: str) -> Attribute:
         """An alias that is used in front of its definition."""
         at = self._current_token.span.start
+        start = str(self.lexer.input.content).rfind(alias, 0, at)
         if self._alias_positions is None:
             content = str(self.lexer.input.content)
             self._alias_positions = {m.group(1): m.end() for m in _ALIAS.finditer(content)}
         if alias not in self._alias_positions:
             near = difflib.get_close_matches(alias, [*self.attribute_aliases, *self._alias_positions], 1)
-            start = str(self.lexer.input.content).rfind(alias, 0, at)
             note = f"nearest: {near[0]}" if near else f"define it at the top: {alias} = ..."
             raise CompileError(f"alias '{alias}' is not defined", self.source.locate(start, start + len(alias)), note)
         if alias in self._open_aliases:
-            self.raise_error(f"alias '{alias}' is defined by itself", at)
+            self.raise_error(f"alias '{alias}' is defined by itself", start, start + len(alias))
         self._open_aliases.append(alias)
         self._resume_from(self._alias_positions[alias])
         value = self.parse_attribute()
@@ -203,7 +210,7 @@ class ProgramParser(FastParser):
             known = self.ctx.get_optional_type(attr_name) if is_type else self.ctx.get_optional_attr(attr_name)
             if known is None:  # Kept as text.
                 register = self.ctx._loaded_types if is_type else self.ctx._loaded_attrs
-                register[attr_name] = UnregisteredAttr.with_name_and_type(attr_name, is_type)  # type: ignore[assignment]
+                register[attr_name] = unregistered(attr_name, is_type)  # type: ignore[assignment]
         return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
 
     def _raw_scan_balanced(self, pos: int) -> int:
@@ -255,7 +262,11 @@ class ProgramParser(FastParser):
     def _raise(self, error: ParseError) -> NoReturn:
         span = error.span
         message = error.msg.strip()
-        raise CompileError(message[:1].lower() + message[1:], self.source.locate(span.start, span.end)) from None
+        if message == "in block definition":
+            message = "expected an operation, a block label or '}'"
+        if message[1:2].islower():
+            message = message[:1].lower() + message[1:]
+        raise CompileError(message, self.source.locate(span.start, span.end)) from None
 
 
 def first_line(error: Exception) -> str:

@@ -39,4 +39,4 @@ class Resources:
         expected = math.prod(type.get_shape()) * size
         if expected != len(data) and len(data) != size:
             parser.raise_error(f"the resource has {len(data)} bytes, but {type} has {expected}", start, parser.pos)
-        return DenseIntOrFPElementsAttr(type, BytesAttr(data))
+        return DenseIntOrFPElementsAttr(type, BytesAttr(data))  # type: ignore[arg-type]

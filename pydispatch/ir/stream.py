@@ -175,7 +175,8 @@ class BindingSubspanOp(IRDLOperation):
         expected = syntax.dynamic_dims(self.result.type)
         if len(self.dynamic_dims) != expected:
             raise VerifyException(
-                f"{self.result.type} has {expected} dynamic dimension(s), but {len(self.dynamic_dims)} value(s) are given"
+                f"{self.result.type} has {expected} dynamic dimension(s), "
+                f"but {len(self.dynamic_dims)} value(s) are given"
             )
 
 

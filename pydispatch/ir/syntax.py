@@ -175,7 +175,7 @@ def parse_integer_attr(p: Parser, type: Attribute) -> IntegerAttr[Any]:
     value = p.parse_integer(allow_boolean=False)
     if p.parse_optional_punctuation(":") is not None:
         p.parse_type()
-    return IntegerAttr(value, type)  # type: ignore[arg-type]
+    return IntegerAttr(value, type)
 
 
 def take_inherent(
@@ -230,7 +230,7 @@ def print_results(
     types: Sequence[Attribute],
     dims: Sequence[SSAValue],
     tied: Sequence[int] | None,
-    print_operand: Callable[[int], None],
+    print_operand: Callable[[int], object],
     operand_types: Sequence[Attribute],
 ) -> None:
     """The counterpart of `parse_tied_results`, behind the arrow."""

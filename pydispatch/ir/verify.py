@@ -11,7 +11,11 @@ from pydispatch.ir.location import location_of
 
 def verify(module: Operation) -> None:
     """Checks every operation, innermost last. Raises CompileError at the first that is wrong."""
+    order: dict[Operation, int] = {}
     for op in module.walk():
+        order[op] = len(order)
+    for op in order:
+        _check_defined(op, order)
         try:
             for region in op.regions:
                 for block in region.blocks:
@@ -19,6 +23,17 @@ def verify(module: Operation) -> None:
             op.verify(verify_nested_ops=False)
         except (VerifyException, ValueError) as e:
             raise CompileError(_message(op, e), location_of(op)) from e
+
+
+def _check_defined(op: Operation, order: dict[Operation, int]) -> None:
+    """Each operand is defined in front of its use. Regions with several blocks are left to their dominance."""
+    for value in op.operands:
+        owner = value.owner
+        if isinstance(owner, Operation) and order.get(owner, -1) >= order[op]:
+            region = owner.parent_region()
+            if region is not None and len(region.blocks) == 1:
+                name = f"%{value.name_hint}" if value.name_hint else "a value"
+                raise CompileError(f"'{op.name}' uses {name} in front of its definition", location_of(op))
 
 
 def _check_terminated(op: Operation, blocks: int, block: object) -> None:

@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 def element_type(type: Attribute) -> Attribute:
     """The type of one element; the type itself for a scalar."""
-    return type.get_element_type() if isinstance(type, ShapedType) else type  # type: ignore[attr-defined,no-any-return]
+    return type.get_element_type() if isinstance(type, ShapedType) else type  # type: ignore[attr-defined]
 
 
 def same_shape(op: Operation, a: Attribute, b: Attribute) -> None:
@@ -43,10 +43,10 @@ def widen(
         if result is not None:
             definition.results[i] = (name, ResultDef(result))
     if verify is not None:
-        op.verify_ = verify  # type: ignore[method-assign]
+        op.verify_ = verify  # type: ignore[method-assign,assignment]
 
 
 def give_syntax(op: type[IRDLOperation], parse: Callable[..., Any], print: Callable[[Any, Any], None]) -> None:
     """Gives an operation of the library the custom syntax that it lacks: `parse(cls, parser)`, `print(op, printer)`."""
     op.parse = classmethod(parse)  # type: ignore[method-assign,assignment]
-    op.print = print  # type: ignore[method-assign]
+    op.print = print  # type: ignore[method-assign,assignment]

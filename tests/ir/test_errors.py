@@ -1,0 +1,109 @@
+"""Each error says what, where and, where there is a remedy, what to do."""
+
+import pytest
+
+from pydispatch import ir
+from pydispatch.errors import CompileError
+
+T = '#hal.executable.target<"a", "b">'
+L = "#hal.pipeline.layout<constants = 1, bindings = [#hal.pipeline.binding<storage_buffer>]>"
+
+
+def fn(body: str, args: str = "%a: tensor<?xf32>, %d: index, %i: i32") -> str:
+    return f"func.func @f({args}) {{\n  {body}\n  return\n}}\n"
+
+
+# text, line, column, what the message or note says
+CASES = {
+    "unknown operation": (fn("%0 = arith.adf %d, %d : index"), 2, 8, "operation 'arith.adf' is not known"),
+    "nearest operation": (fn("%0 = arith.adf %d, %d : index"), 2, 8, "nearest: arith.addf"),
+    "unknown dialect": (fn("%0 = foo.bar %d : index"), 2, 8, "dialect 'foo' is not known"),
+    "type mismatch": (fn("%0 = arith.addi %d, %i : index"), 2, 23, "type index"),
+    "undefined value": (fn("%0 = arith.addi %d, %zz : index"), 5, 1, "values used but not defined: [%zz]"),
+    "undefined alias": ("module attributes {a = #nope} {}", 1, 24, "alias '#nope' is not defined"),
+    "alias cycle": ("#a = [#b]\n#b = [#a]\nmodule attributes {x = #a} {}", 1, 7, "defined by itself"),
+    "alias twice": ("#a = 1 : i32\n#a = 2 : i32\nmodule {}", 2, 1, "defined twice"),
+    "missing dims": (
+        fn("%0 = flow.dispatch @e::@x(%a) : (tensor<?xf32>) -> tensor<?xf32>{%d}"), 2, 49, "1 dynamic dimension(s)"),
+    "too many dims": (
+        fn("%0 = flow.dispatch @e::@x(%a) : (tensor<?xf32>{%d, %d}) -> tensor<4xf32>"), 2, 49, "2 value(s) are given"),
+    "tied to a stranger": (
+        fn("%0 = flow.dispatch @e::@x(%d) : (index) -> %a{%d}"), 2, 46, "not an operand of this operation"),
+    "operand types": (fn("%0 = flow.dispatch @e::@x(%a, %d) : (index) -> index"), 2, 39, "2 operand(s) are given"),
+    "entry point": (fn("%0 = flow.dispatch 5(%a) : (index) -> index"), 2, 22, "expected @executable::@export"),
+    "dimension": (fn("%0 = hal.interface.workgroup.id[3] : index"), 2, 35, "expected 0, 1 or 2"),
+    "binding type": (
+        fn("%0 = hal.interface.binding.subspan binding(0) type(texture) : memref<4xf32>"), 2, 54, "binding type 'texture'"),  # noqa: E501
+    "binding set": (
+        fn("%0 = hal.interface.binding.subspan set(1) binding(0) : memref<4xf32>"), 2, 42, "there is one set"),
+    "binding outside layout": (
+        fn(f"%0 = hal.interface.binding.subspan layout({L}) binding(1) : memref<4xf32>"), 2, 8, "binding(1) is not in"),
+    "constant outside layout": (
+        fn(f"%0 = hal.interface.constant.load layout({L}) ordinal(1) : i32"), 2, 8, "ordinal(1) is not in the layout"),
+    "alignment": (
+        fn("%0 = hal.interface.binding.subspan binding(0) alignment(48) : memref<4xf32>"), 2, 8, "not a power of two"),
+    "no target": ("hal.executable @e { hal.executable.variant @v { } }", 1, 44, "a variant needs a target"),
+    "no layout": (
+        f"hal.executable @e {{ hal.executable.variant @v target({T}) {{ hal.executable.export @f ordinal(0) }} }}",
+        1, None, "an export needs a layout"),
+    "ordinal twice": (
+        f"hal.executable @e {{\n hal.executable.variant @v target({T}) {{ hal.executable.export @f ordinal(0) layout({L})"  # noqa: E501
+        f" hal.executable.export @g ordinal(0) layout({L}) }} }}", 2, 2, "ordinal 0 is given to two exports"),
+    "workgroup size": (
+        f"hal.executable @e {{ hal.executable.variant @v target({T}) {{\n hal.executable.export @f ordinal(0) layout({L})"  # noqa: E501
+        " attributes {workgroup_size = [0 : index]} } }", 2, 2, "three positive integers"),
+    "fallback alone": (
+        f"hal.executable @e {{ hal.executable.variant @v target({T}) {{\n hal.executable.export @f ordinal(0) layout({L})"  # noqa: E501
+        " fallback(@g) } }", 2, 2, "no condition"),
+    "two sets": (
+        "module attributes {l = #hal.pipeline.layout<push_constants = 0, sets = [<0, bindings = [<0, storage_buffer>]>,"
+        " <1, bindings = [<0, storage_buffer>]>]>} {}", 1, None, "move its bindings into set 0"),
+    "binding gap": (
+        "module attributes {l = #hal.pipeline.layout<sets = [<0, bindings = [<1, storage_buffer>]>]>} {}",
+        1, None, "expected 0 to 0 without a gap"),
+    "object": ("module attributes {o = #hal.executable.object<{size = 1}>} {}", 1, 47, "needs a 'path' or 'data'"),
+    "count results": (
+        "stream.executable @e { stream.executable.export @f workgroups(%w: index) -> (index, index) { } }",
+        1, 74, "this region returns (index, index, index)"),
+    "count return": (
+        "stream.executable @e {\n stream.executable.export @f workgroups(%w: index) -> (index, index, index) "
+        "{ stream.return %w : index } }", 2, 2, "returns (index), expected (index, index, index)"),
+    "executable body": ("stream.executable @e {\n func.func @f() { return } }", 1, 1, "cannot hold 'func.func'"),
+    "query default": (
+        "hal.executable @e { hal.executable.variant @v target(" + T + ") { hal.executable.condition(%d: !hal.device) -> i1 "  # noqa: E501
+        '{\n  %a, %b = hal.device.query<%d : !hal.device> key("x" :: "y") : i1, i1 = 5 : i32 hal.return %b : i1 } } }',
+        2, None, "the default is of type i32, expected i1"),
+    "return types": (
+        "util.func @f(%a: index) -> i32 {\n  util.return %a : index\n}", 1, 1, "@f returns (index), but is declared"),
+    "no terminator": ("util.func @f(%a: index) {\n  %0 = arith.addi %a, %a : index\n}", 2, 8, "does not end with"),
+    "resource": (
+        "util.global private @g = dense_resource<__elided__> : tensor<2xf32>", 1, 40, "not in this text"),
+    "resource size": (
+        'util.global private @g = dense_resource<w> : tensor<4xf32>\n{-# dialect_resources: { builtin: { w: '
+        '"0x0400000000000000FFFFFFFF" } } #-}', 1, None, "has 8 bytes, but tensor<4xf32> has 16"),
+    "assumption": (fn("%0 = util.assume.int %d<uneven = 1> : index"), 2, 27, "expected umin, umax or udiv"),
+    "cast": (fn("%0 = arith.index_castui %d : index to index"), 2, 8, "between index and an integer"),
+    "truncation": (fn("%0 = arith.trunci %i : i32 to i64"), 2, 8, "narrows, got i32 to i64"),
+    "used too early": (
+        "util.func @f() {\n  util.optimization_barrier %c : index\n  %c = arith.constant 1 : index\n  util.return\n}",
+        2, 3, "uses %c in front of its definition"),
+    "unbalanced": ("module attributes {a = #some.thing<(>} {}", 1, None, "'>' does not match any open bracket"),
+    "unfinished": ("module {", 1, 9, "expected an operation, a block label or '}'"),
+    "results": (fn("%0, %1 = arith.addi %d, %d : index"), 2, 3, "1 result(s), but 2 name(s)"),
+    "character": (fn("%0 = arith.addi %d; %d : index"), 2, 21, "unexpected character"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error(name: str) -> None:
+    text, line, column, message = CASES[name]
+    with pytest.raises(CompileError) as caught:
+        ir.parse(text, "prog.mlir")
+    error = caught.value
+    assert message in str(error)
+    assert error.location is not None
+    assert (error.location.file, error.location.line) == ("prog.mlir", line)
+    if column is not None:
+        assert error.location.column == column, str(error)
+    if error.location.text:
+        assert "^" in error.location.caret()
