@@ -1,4 +1,4 @@
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 
 # What an element of a buffer or a scalar is: the dtype word of docs/program.md with its NumPy face.
@@ -9,6 +9,10 @@ cdef class ElementType:
     cdef readonly Py_ssize_t itemsize
     cdef readonly uint32_t numerical
     cdef readonly uint32_t bits
+
+    # Of an integer: what it can hold, as Python numbers and clamped to 64 signed bits.
+    cdef object low, high, most_signed, modulus
+    cdef int64_t least, most
 
     cdef int pack(self, object value, uint64_t* out_word) except -1
     cdef int pack_integer(self, object value, uint64_t* out_word) except -1

@@ -11,6 +11,9 @@ import numpy as np
 
 from pydispatch._core.dlpack cimport from_dlpack
 
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
+
 # numerical type -> (spelling, NumPy kind); the bits are appended.
 cdef dict PLAIN = {
     0x10: ("i", "i"), 0x11: ("si", "i"), 0x12: ("ui", "u"), 0x21: ("f", "f"), 0x23: ("complex", "c"),
@@ -66,6 +69,13 @@ cdef class ElementType:
             raise ValueError(f"element type 0x{word:08x} has no NumPy counterpart")
         self.name, self.dtype = found
         self.itemsize = self.dtype.itemsize
+        if self.numerical <= 0x12:
+            bits = int(self.bits)
+            self.modulus, self.most_signed = 2**bits, 2 ** (bits - 1) - 1
+            # A signless type takes both readings of its bits.
+            self.low = 0 if self.numerical == 0x12 else -(2 ** (bits - 1))
+            self.high = self.most_signed if self.numerical == 0x11 else self.modulus - 1
+            self.least, self.most = self.low, min(self.high, 2**63 - 1)
 
     def __repr__(self):
         return f"ElementType({self.name})"
@@ -81,15 +91,20 @@ cdef class ElementType:
         return self.pack_float(value, out_word)
 
     cdef int pack_integer(self, object value, uint64_t* out_word) except -1:
+        cdef int overflow = 0
+        cdef long long small
+        if type(value) is int:
+            small = PyLong_AsLongLongAndOverflow(value, &overflow)
+            if not overflow and self.least <= small <= self.most:
+                if self.bits < 64 and small > <long long>(<uint64_t>-1 >> (65 - self.bits)):
+                    small -= 1LL << self.bits  # registers are kept sign-extended
+                out_word[0] = <uint64_t>small
+                return 0
         number = operator.index(value)
-        # A signless type takes both readings of its bits.
-        low = 0 if self.numerical == 0x12 else -(1 << (self.bits - 1))
-        high = (1 << (self.bits - 1)) - 1 if self.numerical == 0x11 else (1 << self.bits) - 1
-        if not low <= number <= high:
-            raise OverflowError(f"{number} is outside [{low}, {high}]")
-        number &= (1 << self.bits) - 1
-        if number >> (self.bits - 1):
-            number -= 1 << self.bits  # registers are kept sign-extended
+        if not self.low <= number <= self.high:
+            raise OverflowError(f"{number} is outside [{self.low}, {self.high}]")
+        if number > self.most_signed:
+            number -= self.modulus
         out_word[0] = <uint64_t><int64_t>number
         return 0
 
@@ -128,7 +143,7 @@ cdef class ElementType:
         if self.dtype.kind == "b":
             return (word & 1) != 0
         if self.numerical == 0x12:
-            return int(word & (<uint64_t>-1 >> (64 - self.bits)))
+            return word & (<uint64_t>-1 >> (64 - self.bits))
         if self.numerical <= 0x11:
             return signed
         if self.bits == 64:
@@ -137,7 +152,7 @@ cdef class ElementType:
         if self.bits == 32:
             memcpy(&narrow, &half, sizeof(narrow))
             return <double>narrow
-        raw = np.array(word & ((1 << self.bits) - 1), dtype=f"u{self.itemsize}").view(self.dtype)
+        raw = np.array(word & (<uint64_t>-1 >> (64 - self.bits)), dtype=f"u{self.itemsize}").view(self.dtype)
         return int(raw) if self.dtype.kind in "iu" else float(raw)
 
 
@@ -168,7 +183,7 @@ def type_of(uint32_t word):
 cdef object array_of(object source):
     if isinstance(source, np.ndarray):
         return source
-    if isinstance(source, (str, bytes, bytearray)):
+    if isinstance(source, (str, bytes, bytearray, np.generic)):
         return None  # has a buffer, but nobody means it as an array of numbers
     # DLPack first: it knows bf16 and f8, which the other two cannot express.
     if hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__"):

@@ -1,10 +1,26 @@
 """The careful half of a call: foreign arrays, everything that does not fit, and the words for it."""
 
+cimport numpy as cnp
+from cpython.object cimport PyObject, PyTypeObject
+
 from pydispatch._core.arrays cimport ElementType, array_of
+from pydispatch._core.c_numpy cimport (
+    NPY_ARRAY_C_CONTIGUOUS,
+    PyArray_DESCR,
+    PyArray_FLAGS,
+    PyArray_NDIM,
+    PyArray_Type,
+    PyArrayObject,
+)
 
 import numpy as np
 
 from pydispatch._core.status import InvalidArgumentError
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    PyTypeObject* Py_TYPE(object)
 
 
 cdef str type_text(ElementType kind, tuple dims):
@@ -54,8 +70,7 @@ cdef object take_array(str where, str expected, object given):
 
 cdef object input_array(str function, int index, str name, ElementType kind, tuple dims, object given):
     """The argument as a contiguous array of the right type and rank. InvalidArgumentError."""
-    array = given
-    if type(given) is np.ndarray and fits(given, kind, len(dims)):
+    if fits(given, kind, len(dims)):
         return given
     where = place(function, "argument", index, name)
     expected = f"{type_text(kind, dims)} ({dtype_text(kind.dtype)} array of rank {len(dims)})"
@@ -73,8 +88,7 @@ cdef object input_array(str function, int index, str name, ElementType kind, tup
 
 cdef object output_array(str function, int index, ElementType kind, tuple shape, object given):
     """The `out=` array, checked. InvalidArgumentError."""
-    if (type(given) is np.ndarray and fits(given, kind, len(shape)) and given.shape == shape
-            and given.flags.writeable):
+    if fits(given, kind, len(shape)) and given.shape == shape and given.flags.writeable:
         return given
     where = place(function, "out", index, None)
     expected = f"{type_text(kind, shape)} (writable, contiguous {dtype_text(kind.dtype)} array of shape {shape})"
@@ -93,8 +107,11 @@ cdef object output_array(str function, int index, ElementType kind, tuple shape,
     return array
 
 
-cdef bint fits(object array, ElementType kind, Py_ssize_t rank):
-    return array.dtype is kind.dtype and array.ndim == rank and array.flags.c_contiguous
+cdef bint fits(object given, ElementType kind, Py_ssize_t rank) noexcept:
+    """True for a plain, contiguous array of the type and rank. Descriptors of built-in types are singletons."""
+    cdef PyArrayObject* array = <PyArrayObject*>given
+    return (Py_TYPE(given) == &PyArray_Type and <PyObject*>PyArray_DESCR(array) == <PyObject*>kind.dtype
+            and PyArray_NDIM(array) == rank and PyArray_FLAGS(array) & NPY_ARRAY_C_CONTIGUOUS)
 
 
 cdef object wrong_scalar(str function, int index, str name, ElementType kind, object given, object error):

@@ -103,13 +103,13 @@ cdef class Binding:
         self.outputs, self.returned = [None] * function.result_count, [None] * function.result_count
         self.detours = [None] * function.result_count
         for i in range(function.result_count):
-            if function.results[i].descr == NULL:
+            if function.outs[i].descr == NULL:
                 if given[i] is not None:
                     raise InvalidArgumentError(f"@{function.name}: out {i}: result {i} is a number; expected None")
             elif given[i] is None:
                 self.outputs[i] = self.returned[i] = function.new_result(self.plan, i, &data)
             else:
-                shape = tuple([self.plan.result_dims(i)[k] for k in range(function.results[i].rank)])
+                shape = tuple([self.plan.result_dims(i)[k] for k in range(function.outs[i].rank)])
                 self.outputs[i] = output_array(function.name, i, function.result_types[i], shape, given[i])
                 self.returned[i] = given[i]
         return 0

@@ -60,7 +60,7 @@ cdef class Function:
     cdef size_t frame_words
     cdef bint simple             # one tensor result
     cdef Value* args
-    cdef Value* results
+    cdef Value* outs
     cdef tuple arg_types, result_types, arg_names, arg_dims
 
     cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept

@@ -1,5 +1,6 @@
 from typing import Any
 
+from pydispatch._core.arrays import ElementType
 from pydispatch._core.prepared import Prepared
 from pydispatch._core.program import Module
 
@@ -7,6 +8,10 @@ class Function:
     name: str
     signature: str
     __name__: str
+    @property
+    def arguments(self) -> list[tuple[str, ElementType, tuple[int, ...] | None]]: ...
+    @property
+    def results(self) -> list[tuple[ElementType, int | None]]: ...
     def __init__(self, module: Module, index: int) -> None: ...
     def __call__(self, *args: Any, out: Any = None) -> Any: ...
     def prepare(self, *args: Any, out: Any = None) -> Prepared: ...

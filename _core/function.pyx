@@ -71,7 +71,7 @@ cdef class Function:
         self.args = <Value*>calloc(self.arg_count + self.result_count + 1, sizeof(Value))
         if self.args == NULL:
             raise MemoryError()
-        self.results = self.args + self.arg_count
+        self.outs = self.args + self.arg_count
         types, names, dims = [], [], []
         for i in range(self.arg_count):
             value = &function.args[i]
@@ -91,8 +91,8 @@ cdef class Function:
             value = &function.results[i]
             types.append(value_type(self.name, "result", i, value.dtype))
             if value.kind == 0:
-                self.results[i].descr = <PyObject*>(<ElementType>types[i]).dtype
-                self.results[i].rank = value.rank
+                self.outs[i].descr = <PyObject*>(<ElementType>types[i]).dtype
+                self.outs[i].rank = value.rank
                 self.tensor_results += 1
         self.result_types = tuple(types)
         self.simple = self.result_count == 1 and self.tensor_results == 1
@@ -111,6 +111,19 @@ cdef class Function:
     @property
     def __name__(self):
         return self.name
+
+    @property
+    def arguments(self):
+        """Per argument (name or "", element type, sizes with -1 for a free one, or None for a number)."""
+        return list(zip(self.arg_names, self.arg_types, self.arg_dims))
+
+    @property
+    def results(self):
+        """Per result (element type, rank, or None for a number)."""
+        return [
+            (self.result_types[i], None if self.outs[i].descr == NULL else self.outs[i].rank)
+            for i in range(self.result_count)
+        ]
 
     def prepare(self, *args, out=None):
         """Fixes the shapes of `args` and binds them. Returns a Prepared that owns its results unless given `out`."""
@@ -162,7 +175,7 @@ cdef class Function:
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data):
         """A fresh array in memory of the pool."""
         cdef Block block = self.module.pool.acquire(plan.result_bytes[result])
-        cdef Value* value = &self.results[result]
+        cdef Value* value = &self.outs[result]
         Py_INCREF(<object>value.descr)
         cdef PyObject* made = PyArray_NewFromDescr(
             &PyArray_Type, <PyArray_Descr*>value.descr, <int>value.rank, <const Py_ssize_t*>plan.result_dims(result),
@@ -197,16 +210,16 @@ cdef int check_sizes(Function self, Plan plan) except -1:
     cdef uint32_t i, axis
     cdef const int64_t* dims
     for i in range(self.result_count):
-        if self.results[i].descr == NULL:
+        if self.outs[i].descr == NULL:
             continue
         dims = plan.result_dims(i)
         size = int((<ElementType>self.result_types[i]).itemsize)
-        for axis in range(self.results[i].rank):
+        for axis in range(self.outs[i].rank):
             size *= dims[axis]
         if size != plan.result_bytes[i]:
             raise ArtifactError(
                 f"@{self.name}: result {i} has {plan.result_bytes[i]} bytes, but its shape "
-                f"{tuple([dims[axis] for axis in range(self.results[i].rank)])} takes {size}")
+                f"{tuple([dims[axis] for axis in range(self.outs[i].rank)])} takes {size}")
     return 0
 
 
@@ -263,7 +276,7 @@ cdef object run_fresh(Function self, Plan plan, Frame* frame):
         made = [None] * self.result_count
         for i in range(self.result_count):
             frame.results[i] = NULL
-            if self.results[i].descr != NULL:
+            if self.outs[i].descr != NULL:
                 made[i] = self.new_result(plan, i, &frame.results[i])
     plan.take(&slot)
     try:
@@ -273,7 +286,7 @@ cdef object run_fresh(Function self, Plan plan, Frame* frame):
     if self.simple:
         return result
     for i in range(self.result_count):
-        if self.results[i].descr == NULL:
+        if self.outs[i].descr == NULL:
             made[i] = self.scalar_result(i, frame.out_scalars[i])
     if self.result_count == 1:
         return made[0]
@@ -283,7 +296,7 @@ cdef object run_fresh(Function self, Plan plan, Frame* frame):
 cdef inline bint accepts(Function self, Plan plan, Frame* frame, PyObject* out) noexcept:
     """True when the one result can be written straight into |out|: a plain array that fits and overlaps nothing."""
     cdef PyArrayObject* array = <PyArrayObject*>out
-    cdef Value* value = &self.results[0]
+    cdef Value* value = &self.outs[0]
     cdef uintptr_t data, begin
     cdef size_t size = plan.result_bytes[0]
     cdef uint32_t i

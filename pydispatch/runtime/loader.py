@@ -52,17 +52,13 @@ def load(file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool) -> Module
 
     Raises ArtifactError when it is broken, DeviceUnavailableError when no variant of an executable runs here.
     """
-    manifest = json.loads(bytes(file.find(MANIFEST, True)))
+    text = bytes(file.find(MANIFEST, True))
     try:
-        executables = _executables(manifest)
-    except (KeyError, TypeError, ValueError):
+        executables = _executables(json.loads(text))
+    except (KeyError, TypeError, ValueError, RecursionError):
         executables = None
     if executables is None:
-        # The careful reader knows what is wrong and where.
-        from pydispatch.formats.manifest import Manifest
-
-        Manifest.from_json(manifest)
-        raise ArtifactError(f"{file.name}: {MANIFEST} cannot be read")
+        raise _manifest_error(file.name, text)
     module = Module(file.find(PROGRAM, True), sched, pool, file)
     for i, (category, key) in enumerate(module.queries()):
         module.answer(i, host.answer(category, key))
@@ -94,6 +90,17 @@ def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
             if type(variant["requires"]) is not list:
                 return None
     return executables
+
+
+def _manifest_error(name: str, text: bytes) -> ArtifactError:
+    """What is wrong with a manifest, and where: the careful reader knows."""
+    from pydispatch.formats.manifest import Manifest
+
+    try:
+        Manifest.from_bytes(text)
+    except ArtifactError as error:
+        return ArtifactError(f"{name}: {error}")
+    return ArtifactError(f"{name}: {MANIFEST} cannot be read")
 
 
 def _constant(file: ArtifactFile, member: str, offset: int, length: int) -> memoryview:

@@ -183,6 +183,9 @@ def standard(alignment: int = 4) -> Artifact:
     binary(builder, "add", "add")
     chain(builder)
     binary(builder, "fixed", "mul", 8)
+    both(builder, "both")
+    filled(builder, "filled")
+    nothing(builder, "nothing")
     f = builder.function("slow", "(tensor<?xf32>) -> tensor<?xf32>")
     a = add_vector(f, "a")
     n = f.emit(Op.DIM, a, 0)
@@ -194,3 +197,53 @@ def standard(alignment: int = 4) -> Artifact:
     out = finish_vector(f, n)
     builder.run(f, "fail", n, [out], f.constant(4))
     return builder.artifact(alignment=alignment)
+
+
+def identity(builder: Builder, name: str, dtype: int, rank: int = 1) -> Function:
+    """One tensor that comes back as it is."""
+    f = builder.function(name)
+    f.add_argument(Argument(dtype, (-1,) * rank, "x"))
+    dims = tuple(f.emit(Op.DIM, 0, axis) for axis in range(rank))
+    size = f.multiply([*dims, f.constant(max(1, (dtype & 0xFFFFFF) // 8))])
+    f.results.append(Result(dtype, dims, buffer=f.add_result_buffer(0, size)))
+    f.copy(f.arguments[0].buffer, NONE, 1, NONE, size)
+    return f
+
+
+def scalars(builder: Builder, name: str, dtypes: Sequence[int]) -> Function:
+    """Numbers that come back as they are."""
+    f = builder.function(name)
+    for i, dtype in enumerate(dtypes):
+        f.add_argument(Argument(dtype, None, f"s{i}"))
+        f.results.append(Result(dtype, None, register=f.emit(Op.SCALAR, i)))
+    return f
+
+
+def filled(builder: Builder, name: str) -> Function:
+    """(n: index, value: f32) -> (tensor<?xf32> full of value, n + 1): n decides a size, value does not."""
+    f = builder.function(name)
+    f.add_argument(Argument(I64, None, "n"))
+    f.add_argument(Argument(F32, None, "value"))
+    n = f.emit(Op.SCALAR, 0)
+    out = finish_vector(f, n)
+    f.fill(BindingRange(out), f.emit(Op.SCALAR, 1), 4)
+    f.results.append(Result(I64, None, register=f.binary(Op.ADD, n, f.constant(1))))
+    return f
+
+
+def both(builder: Builder, name: str) -> Function:
+    """(a, b) -> (a * b, a + b)"""
+    f = builder.function(name)
+    add_vector(f, "a")
+    add_vector(f, "b")
+    n = f.emit(Op.DIM, 0, 0)
+    f.check_equal(n, f.emit(Op.DIM, 1, 0), "sizes of 'a' and 'b' differ: {a} and {b}")
+    inputs = [a.buffer for a in f.arguments]
+    for export in ("mul", "add"):
+        builder.run(f, export, n, [*inputs, finish_vector(f, n)])
+    return f
+
+
+def nothing(builder: Builder, name: str) -> Function:
+    """() -> ()"""
+    return builder.function(name)

@@ -1,0 +1,77 @@
+"""The command `pydispatch`. Each subcommand is a module of this package with `add_arguments` and `run`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from pydispatch import cli
+from pydispatch.errors import Error
+
+
+def commands() -> dict[str, ModuleType]:
+    """Every subcommand by name."""
+    found = {}
+    for info in pkgutil.iter_modules(cli.__path__):
+        if not info.name.startswith("_"):
+            module = importlib.import_module(f"{cli.__name__}.{info.name}")
+            if hasattr(module, "add_arguments") and hasattr(module, "run"):
+                found[info.name] = module
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pydispatch", description="Compiles custom dispatch programs and runs them.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, module in commands().items():
+        text = (module.__doc__ or "").strip()
+        sub = subparsers.add_parser(
+            name, help=text.partition("\n")[0].rstrip("."), description=text, allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        module.add_arguments(sub)
+        sub.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one subcommand. Returns 0, 1 after an error that was reported on stderr, 2 for wrong usage."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if args.version:
+        import pydispatch
+
+        print(f"pydispatch {pydispatch.__version__}")
+        return 0
+    if args.command is None:
+        parser.print_help()
+        return 2
+    try:
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; keep Python from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except (Error, OSError) as error:
+        if os.environ.get("PYDISPATCH_DEBUG", "0") not in ("", "0"):
+            raise
+        text = str(error)
+        # A CompileError begins with its place, file:line:column, as compilers do.
+        print(f"pydispatch: {text}" if ": error: " in text else f"pydispatch: error: {text}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""Lists the devices of this machine and the tools that would compile for them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints one block per device, then the tools."""
+    from pydispatch.runtime.device import device, devices
+
+    found = {name: dict(device(name).describe()) for name in devices()}
+    tools = _tools()
+    if args.json:
+        import json
+
+        print(json.dumps({"devices": found, "tools": tools}, indent=1))
+        return 0
+    for name, facts in found.items():
+        print(name)
+        for key, value in facts.items():
+            if key != "name" and value:
+                print(f"  {key}: {_text(value)}")
+    print("tools")
+    for key, tool in tools.items():
+        print(f"  {key}: {tool}")
+    return 0
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {size // 1024} KiB" for key, size in value.items() if size) or "unknown"
+    return " ".join(value) if isinstance(value, list) else str(value)
+
+
+def _tools() -> dict[str, str]:
+    """What compiles and links, or why nothing does."""
+    try:
+        import llvmlite  # noqa: F401
+        import xdsl  # noqa: F401
+
+        from pydispatch.compiler import toolchain
+    except ModuleNotFoundError as error:
+        return {"compiler": f"the extra 'compiler' is not installed ({error.name} is missing)"}
+    try:
+        return toolchain.find().describe()
+    except toolchain.ToolchainError as error:
+        return {"compiler": error.message}

@@ -1,0 +1,151 @@
+"""Runs a function of an artifact and prints its results.
+
+FILE is a .pdx, or an .mlir that is compiled first. Values are written as for IREE's runner: 8xf32=2, 2x2xi32=1 2 3 4,
+@file.npy, 3.5.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from pydispatch.errors import Error, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pydispatch._core.function import Function
+    from pydispatch.cli.values import Value
+    from pydispatch.runtime.program import Program
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file")
+    parser.add_argument("--module", metavar="FILE", help="the same")
+    parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu, cpu?workers=8, local-sync, local-task")
+    parser.add_argument("--function", metavar="NAME", help="needed when the program has several")
+    parser.add_argument("--input", action="append", default=[], metavar="VALUE", help="one per argument, in order")
+    parser.add_argument(
+        "--output", action="append", default=[], metavar="WHERE",
+        help="one per result: - prints, empty drops, @f.npy or @f.bin writes, +f.npy or +f.bin appends",
+    )  # fmt: skip
+    parser.add_argument(
+        "--expected_output", "--expected-output", action="append", default=[], metavar="VALUE",
+        help="one per result: compare instead of printing; (ignored) matches anything",
+    )  # fmt: skip
+    parser.add_argument("--equality_mode", choices=["approximate", "exact"], default="approximate", help="of floats")
+    parser.add_argument(
+        "--output_max_element_count", "--output-max-element-count", type=int, default=1024, metavar="N",
+        help="elements that are printed of one result, default 1024",
+    )  # fmt: skip
+    parser.add_argument(
+        "-L", "--object-search-path", "--iree-hal-executable-object-search-path", dest="search_path", action="append",
+        default=[], metavar="FOLDER", help="for an .mlir: where object files are looked for; repeatable",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints as IREE's runner does. Returns 1 when a result is not what was expected. Raises Error, OSError."""
+    from pydispatch.cli import values
+    from pydispatch.runtime.device import device
+
+    path = _path(args)
+    program = device(args.device).load(_artifact(path, args.search_path))
+    function = _function(program, args.function)
+    reader = values.Reader()
+    try:
+        scalars = [kind if dims is None else None for _, kind, dims in function.arguments]
+        inputs = reader.read_all(args.input, scalars)
+        if args.output and len(args.output) != len(function.results):
+            raise InvalidArgumentError(
+                f"--output: @{function.name} has {len(function.results)} results, got {len(args.output)}"
+            )
+        results = function(*inputs)
+        returned = [results] if len(function.results) == 1 else list(results or ())
+        print(f"EXEC @{function.name}")
+        if args.expected_output:
+            return _compare(function, returned, args, reader)
+    finally:
+        reader.close()
+    if args.output:
+        _write(function, returned, args)
+        return 0
+    for i, (value, (kind, _)) in enumerate(zip(returned, function.results, strict=True)):
+        print(f"result[{i}]: {values.format_result(value, kind, args.output_max_element_count)}")
+    return 0
+
+
+def _path(args: argparse.Namespace) -> Path:
+    if (args.file is None) == (args.module is None):
+        raise InvalidArgumentError("run: expected one file, as FILE or as --module=FILE")
+    return Path(args.file or args.module)
+
+
+def _artifact(path: Path, search_path: list[str]) -> Any:
+    if path.suffix != ".mlir":
+        return path
+    try:
+        from pydispatch.compiler.pipeline import compile
+    except ModuleNotFoundError as error:
+        raise Error(
+            f"{path}: compiling needs the extra 'compiler' ({error.name} is missing): pip install pydispatch[compiler]"
+        ) from None
+    return compile(path, object_search_path=search_path)
+
+
+def _function(program: Program, name: str | None) -> Function:
+    functions = program.functions
+    if name is not None:
+        return program[name]
+    if len(functions) != 1:
+        raise InvalidArgumentError(
+            f"--function=NAME is needed, the program has {len(functions)}: {', '.join(functions) or 'none'}"
+        )
+    return next(iter(functions.values()))
+
+
+def _compare(function: Function, returned: list[Value], args: argparse.Namespace, reader: Any) -> int:
+    from pydispatch.cli import values
+
+    if len(args.expected_output) != len(returned):
+        print(f"[FAILED] expected {len(args.expected_output)} results but {len(returned)} were returned")
+        return 1
+    failed = 0
+    for i, (text, value, (kind, rank)) in enumerate(
+        zip(args.expected_output, returned, function.results, strict=True)
+    ):  # fmt: skip
+        if text in ("(ignored)", "(null)"):
+            continue
+        expected = reader.read_all([text], [kind if rank is None else None])[0]
+        wrong = values.mismatch(value, expected, kind, args.equality_mode == "exact")
+        if wrong is None:
+            continue
+        failed = 1
+        print(f"[FAILED] result[{i}]: {wrong}")
+        print(f"  expected:\n{text}\n  actual:")
+        print(values.format_result(value, kind, args.output_max_element_count).removeprefix("hal.buffer_view\n"))
+    if not failed:
+        print("[SUCCESS] all function outputs matched their expected values.")
+    return failed
+
+
+def _write(function: Function, returned: list[Value], args: argparse.Namespace) -> None:
+    from pydispatch.cli import values
+
+    for where, value, (kind, _) in zip(args.output, returned, function.results, strict=True):
+        if where == "-":
+            print(values.format_result(value, kind, args.output_max_element_count))
+        elif where:
+            if where[0] not in "@+" or not where.endswith((".npy", ".bin")):
+                raise InvalidArgumentError(f"--output: expected '', -, @FILE or +FILE with .npy or .bin, got '{where}'")
+            with Path(where[1:]).open("wb" if where[0] == "@" else "ab") as stream:
+                _write_value(stream, value, kind.dtype, where.endswith(".npy"))
+
+
+def _write_value(stream: IO[bytes], value: Value, dtype: Any, is_npy: bool) -> None:
+    import numpy as np
+
+    array = np.asarray(value, dtype)
+    if is_npy:
+        np.lib.format.write_array(stream, array, allow_pickle=False)
+    else:
+        stream.write(array.tobytes())

@@ -1,0 +1,273 @@
+"""The value grammar of the command line, IREE's runner's: reading `--input`, printing and comparing results.
+
+8xf32=1 2 3 4 5 6 7 8     a tensor; one value fills it, none means zeros; , [ ] and blanks separate
+f32=3                     a tensor of rank 0
+4xi1=01,00,01,00          i1, complex (cf64) and opaque (x8) elements are bytes in hexadecimal
+4xf32=@file.bin           raw bytes; =+file.bin goes on in the file that is open
+@a.npy  +a.npy  *a.npy    the first array of a file, the next one, all that are left
+3.5                       a number
+(null)  (ignored)         0 for a number
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pydispatch._core.arrays import ElementType, type_of
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.program import Numerical, dtype_word
+
+Array = NDArray[Any]
+Value = Array | int | float | bool
+
+_PREFIXES = {
+    "i": Numerical.INTEGER,
+    "si": Numerical.SIGNED,
+    "ui": Numerical.UNSIGNED,
+    "f": Numerical.FLOAT,
+    "bf": Numerical.BFLOAT,
+    "cf": Numerical.COMPLEX,
+    "x": Numerical.UNSIGNED,
+    "*": Numerical.UNSIGNED,
+}
+_F8 = {kind.name.replace("F8", "f8", 1): kind for kind in Numerical if kind.name.startswith("F8")}
+_ABSENT = ("(null)", "(ignored)")
+_SEPARATORS = re.compile(r"[\s,\[\]]+")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A parsed tensor type: its sizes and element type, and whether elements are written as bytes."""
+
+    shape: tuple[int, ...]
+    kind: ElementType
+    is_hex: bool
+
+
+@dataclass
+class Reader:
+    """Reads values in order; files that `+` goes on in stay open."""
+
+    streams: dict[str, IO[bytes]] = field(default_factory=dict)
+
+    def read_all(self, texts: list[str], scalars: list[ElementType | None]) -> list[Value]:
+        """One value per text (`*` gives several). scalars: per place the type of a number, None for a tensor."""
+        values: list[Value] = []
+        for text in texts:
+            wanted = scalars[len(values)] if len(values) < len(scalars) else None
+            values += self.read(text.strip().removeprefix('"').removesuffix('"'), wanted)
+        return values
+
+    def read(self, text: str, scalar: ElementType | None) -> list[Value]:
+        try:
+            if scalar is not None and text[:1] not in "@+*":
+                return [_number(0 if text in _ABSENT else text, scalar)]
+            if text[:1] == "@":
+                return [_read_npy(self.open(text[1:], again=True))]
+            if text[:1] == "+":
+                return [_read_npy(self.open(text[1:]))]
+            if text[:1] == "*" and not text.startswith("*8x"):
+                return self._rest(self.open(text[1:]))
+            return [self.tensor(text.removeprefix("&"))]
+        except (ValueError, OverflowError, EOFError) as error:
+            raise InvalidArgumentError(f"input '{_short(text)}': {error}") from None
+
+    def tensor(self, text: str) -> Array:
+        if text in _ABSENT:
+            raise ValueError("a tensor is needed here, for example 8xf32=2")
+        head, equals, body = text.partition("=")
+        if not equals and "x" not in head:
+            raise ValueError("expected a shape and type such as 4x2xf32=..., or the name of an .npy file after @")
+        spec = parse_type(head.strip())
+        count = math.prod(spec.shape)
+        if body[:1] in ("@", "+") and equals:
+            stream = self.open(body[1:], again=body[0] == "@")
+            data = stream.read(count * spec.kind.itemsize)
+            if len(data) < count * spec.kind.itemsize:
+                raise ValueError(f"the file has {len(data)} bytes left, expected {count * spec.kind.itemsize}")
+            return np.frombuffer(data, spec.kind.dtype).reshape(spec.shape)
+        tokens = [token for token in _SEPARATORS.split(body) if token]
+        if len(tokens) not in (0, 1, count):
+            raise ValueError(f"expected {count} values, one, or none, got {len(tokens)}")
+        array = np.zeros(spec.shape, spec.kind.dtype)
+        if tokens:
+            array[...] = _elements(tokens, spec).reshape(spec.shape if len(tokens) == count else ())
+        return array
+
+    def open(self, path: str, again: bool = False) -> IO[bytes]:
+        if again and path in self.streams:
+            self.streams.pop(path).close()
+        if path not in self.streams:
+            self.streams[path] = Path(path).open("rb")  # noqa: SIM115  (close() ends them all)
+        return self.streams[path]
+
+    def close(self) -> None:
+        for stream in self.streams.values():
+            stream.close()
+
+    def _rest(self, stream: IO[bytes]) -> list[Value]:
+        found: list[Value] = []
+        while stream.peek(1) if hasattr(stream, "peek") else False:
+            found.append(_read_npy(stream))
+        return found
+
+
+def parse_type(text: str) -> Spec:
+    """`2x3xf32`: ValueError when it is none."""
+    *sizes, name = text.split("x") if not text.endswith(("x8", "x16", "x32", "x64")) else _split_opaque(text)
+    for axis, size in enumerate(sizes):
+        if not size.isdecimal():
+            raise ValueError(f"size {axis}: expected a number, got '{size}'")
+    shape = tuple(int(size) for size in sizes)
+    if len(shape) > 32:
+        raise ValueError(f"rank {len(shape)} is more than NumPy has in common; at most 32")
+    if name in _F8:
+        return Spec(shape, type_of(dtype_word(_F8[name], 8)), False)
+    match = re.fullmatch(r"(i|si|ui|f|bf|cf|x|\*)(\d+)", name)
+    if match is None:
+        raise ValueError(f"unknown element type '{name}'; for example f32, i8, ui16, bf16, cf64, i1, x8")
+    prefix, bits = match[1], int(match[2])
+    numerical = Numerical.BOOLEAN if bits == 1 and prefix != "x" else _PREFIXES[prefix]
+    is_hex = bits == 1 or prefix in ("cf", "x", "*")
+    return Spec(shape, type_of(dtype_word(numerical, 8 if bits == 1 else bits)), is_hex)
+
+
+def _split_opaque(text: str) -> list[str]:
+    """`4x2xx8` is sizes and the type x8; `2x8` can only be one size and nothing."""
+    head, _, bits = text.rpartition("x")
+    return [*(size for size in head.split("x") if size), f"x{bits}"]
+
+
+def _elements(tokens: list[str], spec: Spec) -> Array:
+    dtype = spec.kind.dtype
+    if spec.is_hex:
+        data = bytearray()
+        for token in tokens:
+            if len(token) != 2 * dtype.itemsize:
+                raise ValueError(f"'{token}': expected {2 * dtype.itemsize} hexadecimal digits per element")
+            data += bytes.fromhex(token)
+        return np.frombuffer(bytes(data), dtype)
+    if dtype.kind in "iu" and spec.kind.numerical <= Numerical.UNSIGNED:
+        low = 0 if dtype.kind == "u" else -(1 << (8 * dtype.itemsize - 1))
+        high = (1 << (8 * dtype.itemsize - (spec.kind.numerical == Numerical.SIGNED))) - 1
+        numbers = [int(token, 0) if token.lstrip("+-")[:2] in ("0x", "0X") else int(token) for token in tokens]
+        for number in numbers:
+            if not low <= number <= high:
+                raise OverflowError(f"{number} does not fit {spec.kind.name}")
+        wrapped = [number & ((1 << (8 * dtype.itemsize)) - 1) for number in numbers]
+        return np.array(wrapped, f"u{dtype.itemsize}").view(dtype)
+    if dtype.kind in "iu":
+        raise ValueError(f"{spec.kind.name} needs the package ml_dtypes, or the elements as bytes from a file")
+    with np.errstate(over="ignore"):
+        return np.array([float(token) for token in tokens]).astype(dtype)
+
+
+def _number(text: str | int, kind: ElementType) -> int | float:
+    if isinstance(text, int):
+        return text
+    try:
+        return float(text) if kind.dtype.kind == "f" or kind.name == "bf16" else int(text, 0)
+    except ValueError:
+        raise ValueError(f"expected a number for {kind.name}") from None
+
+
+def _read_npy(stream: IO[bytes]) -> Array:
+    array: Array = np.lib.format.read_array(stream, allow_pickle=False)
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def type_name(kind: ElementType) -> str:
+    """The name of an element type in this grammar."""
+    return f"cf{kind.bits}" if kind.dtype.kind == "c" else kind.name
+
+
+def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
+    """`2x3xf32=[1 2 3][4 5 6]`. limit: at most so many elements, then `...`."""
+    head = "".join(f"{size}x" for size in array.shape) + type_name(kind)
+    if array.dtype.kind in "bcV":
+        texts = [item.tobytes().hex().upper() for item in array.reshape(-1)[:limit]]
+    elif array.dtype.kind in "iu" and kind.dtype.kind in "iu":
+        texts = [str(int(item)) for item in array.reshape(-1)[:limit]]
+    else:
+        texts = [_float(float(item)) for item in array.reshape(-1)[:limit]]
+    return f"{head}={_rows(array.shape, texts, 0, limit)}"
+
+
+def _rows(shape: tuple[int, ...], texts: list[str], start: int, limit: int) -> str:
+    if not shape:
+        return texts[start] if start < limit else "..."
+    if len(shape) == 1:
+        shown = texts[start : min(start + shape[0], limit)]
+        return " ".join(shown) + ("..." if start + shape[0] > limit and shape[0] else "")
+    step = math.prod(shape[1:])
+    return "".join(f"[{_rows(shape[1:], texts, start + i * step, limit)}]" for i in range(shape[0]))
+
+
+def _float(value: float) -> str:
+    if math.isnan(value):
+        return "-NAN" if math.copysign(1.0, value) < 0 else "NAN"
+    return f"{value:G}"
+
+
+def format_number(value: float, kind: ElementType) -> str:
+    """`i32=3`, `f32=2.5`."""
+    return f"{type_name(kind)}={value:g}" if isinstance(value, float) else f"{type_name(kind)}={int(value)}"
+
+
+def format_result(value: Value, kind: ElementType, limit: int) -> str:
+    """As IREE's runner prints a result, without `result[i]: `."""
+    if isinstance(value, np.ndarray):
+        return f"hal.buffer_view\n{format_array(value, kind, limit)}"
+    return format_number(value, kind)
+
+
+_TOLERANCE = {"f16": 1e-3, "f32": 1e-4, "f64": 1e-4, "bf16": 1e-2}
+_RELATIVE = 1e-5
+
+
+def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> str | None:
+    """Why a result is not what was expected, or None. NaN equals NaN."""
+    if not isinstance(actual, np.ndarray):
+        expected = _number(str(expected), kind) if isinstance(expected, (int, float)) else expected
+        if isinstance(expected, np.ndarray):
+            return f"value is {format_number(actual, kind)}; expected a tensor"
+        if not _close(np.array([actual]), np.array([expected]), kind, exact)[0]:
+            return f"value ({actual:g}) does not match the expected ({expected:g})"
+        return None
+    if not isinstance(expected, np.ndarray):
+        return "value is a tensor; expected a number"
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return f"metadata is {_metadata(actual)}; expected that the view matches {_metadata(expected)}"
+    bad = np.flatnonzero(~_close(actual.reshape(-1), expected.reshape(-1), kind, exact))
+    if not len(bad):
+        return None
+    k = int(bad[0])
+    left, right = (format_array(a.reshape(-1)[k : k + 1], kind).partition("=")[2] for a in (actual, expected))
+    return f"element at index {k} ({left}) does not match the expected ({right})"
+
+
+def _close(actual: Array, expected: Array, kind: ElementType, exact: bool) -> NDArray[np.bool_]:
+    if kind.dtype.kind in "iub" and kind.numerical < Numerical.FLOAT:
+        same: NDArray[np.bool_] = actual == expected
+        return same
+    wide = np.complex128 if kind.dtype.kind == "c" else np.float64
+    a, b = actual.astype(wide), expected.astype(wide)
+    atol, rtol = (0.0, 0.0) if exact else (_TOLERANCE.get(kind.name, 0.0), _RELATIVE)
+    return np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def _metadata(array: Array) -> str:
+    spellings = {"b": "i1", "i": f"i{8 * array.itemsize}", "u": f"ui{8 * array.itemsize}"}
+    name = spellings.get(array.dtype.kind) or f"{array.dtype.kind}{8 * array.itemsize}"
+    return "".join(f"{size}x" for size in array.shape) + name

@@ -1,0 +1,246 @@
+"""Loading: which variant, which answers, which refusals, and nothing left behind."""
+
+from __future__ import annotations
+
+import gc
+import json
+from pathlib import Path
+
+import numpy as np
+import programs
+import pytest
+from pydispatch._core import sched
+
+import pydispatch as pd
+from pydispatch.formats.artifact import Artifact
+from pydispatch.formats.pack import Entry, layout
+from pydispatch.formats.program import Op, Result
+from pydispatch.runtime.devices import cpu
+from pydispatch.runtime.loader import Host
+
+A = np.arange(8, dtype=np.float32)
+
+
+def repack(artifact: Artifact, **changes: bytes) -> bytes:
+    """The artifact with other bytes for some members (named with _ for / and .)."""
+    from pydispatch._core.artifact import crc32
+
+    members = []
+    for name in artifact.members:
+        members.append((name, changes.get(name.replace("/", "_").replace(".", "_"), bytes(artifact.read(name)))))
+    plan = layout(Entry(name, len(data), crc32(data)) for name, data in members)
+    return b"".join(header + data for (_, header), (_, data) in zip(plan.headers, members, strict=True)) + plan.tail
+
+
+def test_sources(pdx: Path) -> None:
+    device = pd.device("cpu")
+    for source in (
+        pdx,
+        str(pdx),
+        pdx.read_bytes(),
+        bytearray(pdx.read_bytes()),
+        Artifact.from_file(pdx),
+        programs.standard(),
+    ):
+        np.testing.assert_array_equal(device.load(source).mul(A, A), A * A)
+    with pytest.raises(pd.InvalidArgumentError, match=r"expected a path, .*Artifact or bytes, got int"):
+        device.load(3)
+    with pytest.raises(OSError, match=r"none\.pdx"):
+        device.load("none.pdx")
+    with pytest.raises(pd.ArtifactError):
+        device.load(b"not a zip at all")
+
+
+def mappings() -> int:
+    return len(Path("/proc/self/maps").read_text().splitlines())
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_thousand_loads_leave_nothing(pdx: Path) -> None:
+    device = pd.device("local-sync")
+    bad = bytearray(pdx.read_bytes())
+    bad[len(bad) // 2] ^= 1  # inside a member: its checksum differs
+
+    def once() -> None:
+        with device.load(pdx) as program:
+            program.mul(A, A)
+        with pytest.raises(pd.Error):
+            device.load(bad)
+
+    for _ in range(20):
+        once()
+    gc.collect()
+    before = (mappings(), descriptors(), device.memory()["live_blocks"])
+    for _ in range(1000):
+        once()
+    assert (mappings(), descriptors(), device.memory()["live_blocks"]) == before
+
+
+def variant_index(requires: list[list[str]], conditions: list[int | None] = ()) -> object:
+    """A program that returns the index of the variant that was chosen."""
+    builder = programs.Builder(variants=len(requires))
+    f = builder.function("which")
+    f.results.append(Result(programs.I64, None, register=f.emit(Op.VARIANT, 0)))
+    for i, answer in enumerate(conditions):
+        if answer is not None:
+            condition = builder.program.add_function(f"condition{i}", public=False)
+            condition.results.append(Result(0x13000008, None, register=condition.constant(answer)))
+            builder.program.executables[0].variant_conditions[i] = builder.program.function_index(condition)
+    return builder.artifact(requires=requires)
+
+
+def test_variant_by_requirement() -> None:
+    has = sched.cpu_features()
+    if len(has) < 2:
+        pytest.fail("this machine has too few features to choose by")
+    one, two = list(has[:1]), list(has[:2])
+    load = pd.device("local-sync").load
+    assert load(variant_index([[], one, two])).which() == 2
+    assert load(variant_index([two, one, []])).which() == 0
+    assert load(variant_index([[], one, one])).which() == 1
+    assert load(variant_index([[], ["no-such-feature"], [*two, "no-such-feature"]])).which() == 0
+    assert load(variant_index([one, two], [1, 0])).which() == 0
+    assert load(variant_index([one, two], [0, -1])).which() == 1
+
+
+def test_no_variant_fits() -> None:
+    load = pd.device("local-sync").load
+    with pytest.raises(pd.DeviceUnavailableError) as caught:
+        load(variant_index([["no-such-feature", "neither"], []], [None, 0]))
+    text = str(caught.value)
+    assert "no variant of executable 'lib' runs on this device (embedded-elf-" in text
+    assert "variant 'v0' needs no-such-feature, neither, which the machine lacks" in text
+    assert (
+        "variant 'v1' its condition does not hold" in text and f"the machine has: {min(sched.cpu_features())}" in text
+    )
+    builder = programs.Builder()
+    programs.binary(builder, "mul", "mul")
+    with pytest.raises(pd.DeviceUnavailableError, match="variant 'v0' has the format embedded-elf-vax"):
+        load(builder.artifact(format="embedded-elf-vax"))
+
+
+def test_queries() -> None:
+    builder = programs.Builder()
+    features = sched.cpu_features()
+    absent = next((f for f in sched.known_cpu_features() if f not in features), None)
+    questions = {
+        ("hal.executable.format", "embedded-elf-x86_64"): 1,
+        ("hal.executable.format", "cuda-nvptx-fb"): 0,
+        ("hal.cpu", features[0]): 1,
+        ("hal.cpu", absent or "nothing"): 0 if absent else 42,
+        ("hal.cpu", "no-such-feature"): 42,
+        ("hal.device.id", "local*"): 1,
+        ("hal.device.id", "cuda"): 0,
+        ("hal.device", "concurrency"): 1,
+        ("hal.dispatch", "concurrency"): 3,
+        ("else", "where"): 42,
+    }
+    f = builder.function("ask")
+    for category, key in questions:
+        query = builder.program.add_query(category, key, 42)
+        f.results.append(Result(programs.I64, None, register=f.emit(Op.QUERY, query)))
+    program = pd.device("cpu?workers=3").load(builder.artifact())
+    assert dict(zip(questions, program.ask(), strict=True)) == questions
+
+
+def test_constants() -> None:
+    """A constant is used where it lies in the artifact."""
+    builder = programs.Builder()
+    builder.program.constants.append(("constants/0.npy", 128, 32))
+    f = builder.function("scale")
+    programs.add_vector(f, "a")
+    n = f.emit(Op.DIM, 0, 0)
+    constant = f.add_constant_buffer(0)
+    builder.run(f, "mul", n, [f.arguments[0].buffer, constant, programs.finish_vector(f, n)])
+    plain = builder.artifact()
+    values = np.arange(10, 18, dtype=np.float32)
+    from pydispatch.formats.artifact import Executable, Variant
+
+    variant = Variant("v0", "embedded-elf-x86_64", programs.elf(builder.exports), alignment=4)
+    artifact = Artifact.build(
+        plain.functions.items(), builder.program.encode(), [Executable("lib", builder.names, [variant])], [values]
+    )
+    np.testing.assert_array_equal(pd.device("local-sync").load(artifact).scale(A), A * values)
+    builder.program.constants[0] = ("constants/0.npy", 128, 33)
+    artifact = Artifact.build(
+        plain.functions.items(), builder.program.encode(), [Executable("lib", builder.names, [variant])], [values]
+    )
+    with pytest.raises(pd.ArtifactError, match=r"33 bytes at 128 of 'constants/0.npy', which has 160"):
+        pd.device("local-sync").load(artifact)
+
+
+def test_executable_constants() -> None:
+    body = "((float*)dispatch->binding_ptrs[0])[0] = environment->constants[1]; return 0;"
+    builder = programs.Builder([programs.Export("get", body, 1)])
+    constants = builder.program.add_function("constants", public=False)
+    for value in (5, 77):
+        constants.results.append(Result(programs.I32, None, register=constants.constant(value)))
+    builder.program.executables[0].constants_function = builder.program.function_index(constants)
+    f = builder.function("get")
+    one = f.constant(1)
+    builder.run(f, "get", one, [programs.finish_vector(f, one)], one)
+    assert pd.device("local-sync").load(builder.artifact()).get()[0] == 77
+
+
+def test_refused_manifests() -> None:
+    artifact = programs.standard()
+    load = pd.device("local-sync").load
+    manifest = json.loads(bytes(artifact.read("manifest.json")))
+
+    def changed(change: object) -> bytes:
+        copy = json.loads(json.dumps(manifest))
+        change(copy)
+        return repack(artifact, manifest_json=json.dumps(copy).encode())
+
+    assert load(changed(lambda m: None)).functions
+    cases = [
+        (lambda m: m["pydispatch"].update(format=2, version="9.9"), "written by pydispatch 9.9 in format 2"),
+        (lambda m: m.pop("executables"), "executables: missing"),
+        (lambda m: m["executables"][0]["variants"][0].update(alignment=3), "expected a power of two, got 3"),
+        (lambda m: m["executables"][0].update(name="other"), "'other' with 1 variants in manifest.json, 'lib' with 1"),
+        (lambda m: m["executables"].clear(), "lists 0 executables, program.bin 1"),
+        (lambda m: m["executables"][0]["variants"][0].update(member="gone.elf"), "no member 'gone.elf'"),
+    ]
+    for change, message in cases:
+        with pytest.raises(pd.ArtifactError, match=message):
+            load(changed(change))
+    with pytest.raises(pd.ArtifactError, match=r"manifest\.json"):
+        load(repack(artifact, manifest_json=b"{"))
+    with pytest.raises(pd.ArtifactError):
+        load(repack(artifact, program_bin=b"\0" * 64))
+    with pytest.raises(pd.ArtifactError, match=r"ELF|elf"):
+        load(repack(artifact, executables_lib_v0_elf=b"\x7fELF" + bytes(200)))
+
+
+def test_device_names() -> None:
+    assert pd.devices() == ["cpu"]
+    assert pd.device("local-sync").workers == 1 and pd.device("cpu?workers=3").workers == 3
+    assert pd.device("cpu").workers == pd.device("local-task").workers == sched.available_cpus()
+    held = pd.device("cpu?workers=5")
+    assert pd.device("cpu?workers=5") is held
+    with pytest.raises(pd.DeviceUnavailableError, match="no device 'abacus'; this machine has: cpu"):
+        pd.device("abacus")
+    with pytest.raises(pd.DeviceUnavailableError, match="no device 'cpu:7'"):
+        pd.device("cpu:7")
+    for name, message in [
+        ("cpu?workers=x", "workers: expected 0 to 1024, got 'x'"),
+        ("cpu?wrokers=2", "no option 'wrokers'; it has: workers"),
+        ("cpu?workers", "key=value, got 'workers'"),
+    ]:
+        with pytest.raises(pd.InvalidArgumentError, match=message):
+            pd.device(name)
+
+
+def test_levels() -> None:
+    assert cpu.level(frozenset()) == "generic"
+    facts = pd.device("cpu").describe()
+    assert facts["workers"] == sched.available_cpus() and facts["format"].startswith("embedded-elf-")
+
+
+def test_host_answers_nothing_it_does_not_know() -> None:
+    host = Host(("cpu",), "embedded-elf-x86_64", frozenset({"a"}), frozenset({"a", "b"}), (0,) * 8, 4)
+    assert [host.answer("hal.cpu", key) for key in "abc"] == [1, 0, None]
+    assert host.answer("cuda.device", "concurrency") is None

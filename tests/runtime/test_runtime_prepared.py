@@ -1,0 +1,126 @@
+"""Prepared calls."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.runtime.program import Program
+
+A = np.arange(8, dtype=np.float32)
+B = np.full(8, 3, np.float32)
+
+
+def chain(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (a * b) * b + a
+
+
+def test_runs_again_on_the_bound_buffers(program: Program) -> None:
+    a, b = A.copy(), B.copy()
+    call = program.chain.prepare(a, b)
+    first = call()
+    np.testing.assert_array_equal(first, chain(a, b))
+    a += 1
+    assert call() is first  # its own result, written again
+    np.testing.assert_array_equal(first, chain(a, b))
+    call(b, a)
+    np.testing.assert_array_equal(first, chain(b, a))
+    call()  # what was bound stays bound
+    np.testing.assert_array_equal(first, chain(b, a))
+    assert len(call.commands) == 3 and "dispatch @lib::@mul" in call.commands[0]
+
+
+def test_buffers_are_held(program: Program) -> None:
+    call = program.chain.prepare(A.copy(), B.copy())
+    kept = [np.zeros(8, np.float32) for _ in range(100)]  # would reuse freed memory
+    np.testing.assert_array_equal(call(), chain(A, B))
+    assert all(not x.any() for x in kept)
+
+
+def test_given_outputs(program: Program, strict: Program) -> None:
+    for p in (program, strict):
+        out = np.zeros(9, np.float32)[1:]
+        call = p.chain.prepare(A, B, out=out)
+        assert call() is out
+        np.testing.assert_array_equal(out, chain(A, B))
+        memory = A.copy()
+        call = p.chain.prepare(memory, B, out=memory)  # each run feeds the next
+        want = A
+        for _ in range(3):
+            call()
+            want = chain(want, B)
+            np.testing.assert_array_equal(memory, want)
+
+
+def test_rebinding_its_own_result(program: Program) -> None:
+    call = program.chain.prepare(A, B)
+    want = chain(chain(A, B), B)
+    result = call()
+    np.testing.assert_array_equal(call(result, B), want)
+    np.testing.assert_array_equal(call(A, B), chain(A, B))
+
+
+def test_scalars(program: Program) -> None:
+    call = program.filled.prepare(4, 1.5)
+    np.testing.assert_array_equal(call()[0], [1.5] * 4)
+    filled, following = call(4, 2.5)  # this number decides no size
+    np.testing.assert_array_equal(filled, [2.5] * 4)
+    assert following == 5
+    with pytest.raises(pd.InvalidArgumentError, match="another value of a scalar that decides a size"):
+        call(5, 2.5)
+    np.testing.assert_array_equal(call()[0], [2.5] * 4)
+
+
+def test_refused(program: Program) -> None:
+    call = program.chain.prepare(A, B)
+    with pytest.raises(pd.InvalidArgumentError, match=r"prepared for arguments of shapes \(8,\), \(8,\), got \(7,\)"):
+        call(A[:7].copy(), B[:7].copy())
+    with pytest.raises(pd.InvalidArgumentError, match="expected 2 arguments, got 1"):
+        call(A)
+    with pytest.raises(pd.InvalidArgumentError, match="no keyword"):
+        call(out=A)
+    with pytest.raises(pd.InvalidArgumentError, match="expected 2 arguments, got 0"):
+        program.chain.prepare()
+    np.testing.assert_array_equal(call(), chain(A, B))
+    failing = program.fail.prepare(A)
+    for _ in range(2):
+        with pytest.raises(pd.KernelError):
+            failing()
+
+
+def test_one_run_at_a_time(program: Program) -> None:
+    call = program.slow.prepare(A)
+    started = threading.Event()
+    thread = threading.Thread(target=lambda: (started.set(), call()))
+    thread.start()
+    started.wait()
+    refused = 0
+    while thread.is_alive():
+        try:
+            call()
+        except pd.Error as error:
+            assert "running in another thread" in str(error)
+            refused += 1
+            break
+    thread.join()
+    assert refused == 1
+    call()
+
+
+def test_after_close(pdx: object) -> None:
+    device = pd.device("local-sync")
+    program = device.load(pdx)
+    call = program.chain.prepare(A, B)
+    result = call()
+    program.close()
+    for f, args in ((call, ()), (program.chain, (A, B)), (program.chain.prepare, (A, B))):
+        with pytest.raises(pd.Error, match="its program was closed"):
+            f(*args)
+    del call
+    np.testing.assert_array_equal(result, chain(A, B))  # results outlive everything
+    live = device.memory()["live_blocks"]
+    del result, f, device, program
+    assert pd.device("local-sync").memory()["live_blocks"] == live - 1
