@@ -131,7 +131,7 @@ int main(void) {
     const char* name;
     uint32_t grid[3];
   } kGrids[] = {{"10000000x1x1", {10000000, 1, 1}}, {"1000x1000x10", {1000, 1000, 10}}, {"2x1000000x5", {2, 1000000, 5}},
-                {"4096x1x1", {4096, 1, 1}}};
+                {"4096x1x1", {4096, 1, 1}},         {"8x1x1", {8, 1, 1}}};
   pyd_program_t* program = chain(kOne);
   pyd_plan_t* plan;
   for (uint32_t workers = 1; workers <= 2; ++workers) {

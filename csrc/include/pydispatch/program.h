@@ -87,9 +87,11 @@ const pyd_program_function_t* pyd_program_function(const pyd_program_t* program,
 
 // Linking, in this order, before any plan: answers to queries, constants, executables. None is thread safe.
 void pyd_program_set_query(pyd_program_t* program, uint32_t index, bool found, uint64_t value);
-pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t bytes);  // borrowed
+// |bytes|: all |length| of them; borrowed.
+pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t bytes);
 // |variant| is the index of the chosen variant, which host code may read. |alignment|: bytes that the executable needs
-// its bindings aligned to. Checks that each export exists and agrees in its constants and bindings. Borrowed.
+// its bindings aligned to, a power of two up to PYD_POOL_ALIGNMENT. Checks that each export exists (by name, see
+// docs/program.md) and agrees in its constants and bindings. Borrowed. A refusal changes nothing.
 pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, const pyd_executable_t* executable,
                                         uint32_t variant, uint32_t alignment);
 
@@ -121,7 +123,8 @@ uint32_t pyd_plan_command_count(const pyd_plan_t* plan);
 pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buffer, size_t size);
 
 // A call holds what one execution needs: filled dispatch states, binding tables, scratch memory, the arena. The plan,
-// the scheduler and the pool must outlive it.
+// the scheduler and the pool must outlive it. Without a scheduler (NULL) the caller runs everything; without a pool
+// (NULL) the call keeps its arena, however large.
 pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool_t* pool, pyd_call_t** out_call);
 void pyd_call_free(pyd_call_t* call);
 // Buffers: |data| holds as many bytes as the plan says and is aligned as it says. Bindings stay until they are replaced.
@@ -129,8 +132,10 @@ void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data);
 void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data);
 // The scalar arguments of this call, one word each in order; only those that are patched may differ from the plan's.
 void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars);
-// Runs every command in order; a KERNEL status names executable, export, workgroup and code. Allocates nothing, apart
-// from the arena when it is too large to be kept between calls.
+// Runs every command in order; a KERNEL status names executable, export, workgroup and code, and carries the number of
+// the command, the workgroup's x, y and z, and the code. INVALID_ARGUMENT when a buffer was never bound or the scalars
+// make a division impossible; nothing has run then. Allocates nothing, apart from the arena when it is too large to be
+// kept between calls. Afterwards, failed or not, the call may be run again.
 pyd_status_t pyd_call_run(pyd_call_t* call);
 // A scalar result of the last run, as a 64-bit register value.
 uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result);

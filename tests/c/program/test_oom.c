@@ -1,0 +1,88 @@
+// links: base platform sched memory program
+// with: double.c
+// The n-th allocation fails, for every n: each entry point refuses with OUT_OF_MEMORY and leaves nothing behind. Under
+// a sanitizer, which has an allocator of its own, nothing fails and only the good path runs.
+#include "program/sample.h"
+
+static long live, until_failure = -1;
+
+#if !defined(__SANITIZE_ADDRESS__) && defined(__GLIBC__)
+enum { IS_FAILING = 1 };
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void __libc_free(void*);
+static bool fails(void) { return until_failure >= 0 && until_failure-- == 0; }
+void* malloc(size_t size) {
+  if (fails()) return NULL;
+  void* block = __libc_malloc(size);
+  live += block != NULL;
+  return block;
+}
+void* calloc(size_t count, size_t size) {
+  if (fails()) return NULL;
+  void* block = __libc_calloc(count, size);
+  live += block != NULL;
+  return block;
+}
+void free(void* block) {
+  live -= block != NULL;
+  __libc_free(block);
+}
+#else
+enum { IS_FAILING = 0 };
+#endif
+
+static float buffers[3][64];
+
+// Everything once. The status of the first step that is refused.
+static pyd_status_t whole_life(pyd_span_t bytes) {
+  pyd_program_t* program = NULL;
+  pyd_plan_t* plan = NULL;
+  pyd_call_t* call = NULL;
+  pyd_pool_t* pool = NULL;
+  void* block = NULL;
+  _Alignas(64) static const uint8_t constants[64];
+  pyd_status_t status = pyd_program_decode(bytes, &program);
+  if (pyd_ok(status)) status = pyd_program_set_constant(program, 0, (pyd_span_t){constants, 64});
+  if (pyd_ok(status)) status = pyd_program_set_executable(program, 0, &kSampleExecutable, 0, 4);
+  uint64_t result;
+  if (pyd_ok(status)) status = pyd_program_evaluate(program, 0, NULL, &result);
+  if (pyd_ok(status)) status = pyd_plan_create(program, 1, (int64_t[]){2, 4}, (uint64_t[]){7}, &plan);
+  if (pyd_ok(status)) status = pyd_pool_create(1 << 20, &pool);
+  if (pyd_ok(status)) status = pyd_pool_acquire(pool, 100, &block);
+  if (pyd_ok(status)) status = pyd_call_create(plan, NULL, pool, &call);
+  if (pyd_ok(status)) {
+    pyd_call_bind_arg(call, 0, buffers[0]);
+    pyd_call_bind_result(call, 0, buffers[1]);
+    status = pyd_call_run(call);
+  }
+  pyd_call_free(call);
+  if (pool) pyd_pool_release(pool, block);
+  pyd_pool_destroy(pool);
+  pyd_plan_free(plan);
+  pyd_program_free(program);
+  return status;
+}
+
+int main(void) {
+  pyd_span_t bytes = make_sample();
+  CHECK_OK(whole_life(bytes));
+  long before = live, refused = 0;
+  for (long n = 0; IS_FAILING; ++n, ++refused) {
+    until_failure = n;
+    pyd_status_t status = whole_life(bytes);
+    bool ran_through = until_failure >= 0;
+    until_failure = -1;
+    if (ran_through) {
+      CHECK_OK(status);
+      break;
+    }
+    CHECK(pyd_status_code(status) == PYD_CODE_OUT_OF_MEMORY);
+    pyd_status_free(status);
+    CHECK(live == before);
+  }
+  CHECK(!IS_FAILING || refused > 20);
+  printf("%ld allocations failed in turn\n", refused);
+  free((void*)bytes.data);
+  return 0;
+}
