@@ -19,13 +19,13 @@ from pydispatch.errors import CompileError, Location
 MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
 _NAMES = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 190: "cuda", 224: "amdgpu", 243: "riscv64", 258: "loongarch"}
 _LINKER_SYMBOLS = frozenset(
-    "_GLOBAL_OFFSET_TABLE_ _DYNAMIC __ehdr_start __executable_start __dso_handle _end end _etext etext _edata edata "
-    "__bss_start __global_pointer$ _TLS_MODULE_BASE_".split()
+    ["_GLOBAL_OFFSET_TABLE_", "_DYNAMIC", "__ehdr_start", "__executable_start", "__dso_handle", "_end", "end", "_etext", "etext", "_edata", "edata", "__bss_start", "__global_pointer$", "_TLS_MODULE_BASE_"]
 )
 _ALLOC, _WRITE, _EXEC, _TLS = 0x2, 0x1, 0x4, 0x400
 _RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got", ".toc", ".eh_frame")
 _RISCV_DOUBLE_FLOAT = 0x4
 _AR = b"!<arch>\n"
+_ANEW = "build it anew"
 _PARSE_BITCODE = "import sys; from llvmlite import binding as b; m = b.parse_bitcode(sys.stdin.buffer.read()); m.verify()"
 
 
@@ -56,11 +56,11 @@ def _members(file: ObjectFile) -> Iterator[tuple[str, bytes]]:
     while position < len(data):
         header = data[position : position + 60]
         if len(header) < 60 or header[58:] != b"`\n" or not header[48:58].strip().isdigit():
-            raise _error(file, "is a broken archive: no member begins at byte {position}".format(position=position))
+            raise _error(file, f"is a broken archive: no member begins at byte {position}", _ANEW)
         name, size = header[:16].rstrip(), int(header[48:58])
         body = data[position + 60 : position + 60 + size]
         if len(body) < size:
-            raise _error(file, f"is cut off: its member at byte {position} has {size} bytes, {len(body)} are there")
+            raise _error(file, f"is cut off: its member at byte {position} has {size} bytes, {len(body)} are there", _ANEW)
         position += 60 + size + (size & 1)
         if name == b"//":
             names = body
@@ -87,7 +87,7 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
     except CompileError:
         raise
     except Exception as error:  # the reader fails in many ways on broken tables
-        raise _error(file, f"{name} has broken tables: {error or type(error).__name__}", "build it anew", name="") from error
+        raise _error(file, f"{name} has broken tables: {error or type(error).__name__}", _ANEW, name="") from error
 
 
 def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> Any:
@@ -110,16 +110,16 @@ def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> Any:
         elf = ELFFile(io.BytesIO(data))
         end = elf["e_shoff"] + elf["e_shnum"] * elf["e_shentsize"]
     except Exception as error:
-        raise _error(file, f"{name} has a broken ELF header: {error or type(error).__name__}", "build it anew", name="") from error
+        raise _error(file, f"{name} has a broken ELF header: {error or type(error).__name__}", _ANEW, name="") from error
     if end > len(data) or elf["e_shentsize"] not in (0, 64):
-        raise _error(file, f"{name} is cut off: its section table ends at byte {end}, it has {len(data)}", "build it anew", name="")
+        raise _error(file, f"{name} is cut off: its section table ends at byte {end}, it has {len(data)}", _ANEW, name="")
     return elf
 
 
 def _check_section(name: str, section: Any, file: ObjectFile) -> None:
     flags, size = section["sh_flags"], section["sh_size"]
     if section["sh_type"] != "SHT_NOBITS" and section["sh_offset"] + size > len(file.data):
-        raise _error(file, f"{name} is cut off inside section {section.name}", "build it anew", name="")
+        raise _error(file, f"{name} is cut off inside section {section.name}", _ANEW, name="")
     if flags & _TLS:
         raise _error(
             file,
@@ -244,7 +244,7 @@ def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = 
     except CompileError:
         raise
     except Exception as error:
-        raise _error(file, f"{name} has broken tables: {error or type(error).__name__}", "build it anew", name="") from error
+        raise _error(file, f"{name} has broken tables: {error or type(error).__name__}", _ANEW, name="") from error
     undefined = sorted(s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name)
     if undefined:
         raise _error(

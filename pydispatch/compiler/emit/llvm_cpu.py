@@ -13,10 +13,16 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm import Emitter
-from pydispatch.compiler.emit.llvm_calls import c_arguments, import_symbol, is_import, is_set, reachable, stop_on_failure
+from pydispatch.compiler.emit.llvm_calls import (
+    c_arguments,
+    import_symbol,
+    is_import,
+    is_set,
+    reachable,
+    stop_on_failure,
+)
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter
 from pydispatch.compiler.emit.llvm_loops import nest
-
 from pydispatch.compiler.emit.llvm_types import bit_width, byte_size, is_float, memory, scalar
 from pydispatch.compiler.emit.llvm_values import Index, Value
 from pydispatch.compiler.emit.platform import Platform

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from pydispatch.compiler.emit.llvm_body import Body, Phi, as_index
 from pydispatch.compiler.emit.llvm_bindings import bindings_of
+from pydispatch.compiler.emit.llvm_body import Body, Phi, as_index
 from pydispatch.compiler.emit.llvm_ops import op_name, quoted, reverse_post_order, unsupported
 from pydispatch.compiler.emit.llvm_values import Index, MemRef, Value, components, flatten, unflatten
 from pydispatch.errors import CompileError

@@ -5,11 +5,12 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm_bindings import SUBSPAN
+from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm_ops import attribute, integer, integers, symbol
 from pydispatch.compiler.emit.llvm_types import bit_width, byte_size, checked_memref, memory
 from pydispatch.compiler.emit.llvm_values import Index, MemRef, layout_of
+
 
 def _split(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
     sizes = integers(op, "operandSegmentSizes")

@@ -149,7 +149,7 @@ def _narrow_half(f: FunctionEmitter, operand: str) -> str:
     sum_ = let(f"fadd float {let(f'bitcast i32 {magnitude} to float')}, 0.5")
     small = let(f"sub i32 {let(f'bitcast float {sum_} to i32')}, 1056964608")
     is_small = let(f"icmp ult i32 {magnitude}, 947912704")
-    overflow = let(f"icmp ugt i32 {magnitude}, 1199562751")
+    overflow = let(f"icmp ugt i32 {magnitude}, 1199566847")
     is_nan = let(f"icmp ugt i32 {magnitude}, 2139095040")
     mantissa = let(f"lshr i32 {magnitude}, 13")
     payload = let(f"or i32 {let(f'and i32 {mantissa}, 511')}, 32256")

@@ -7,7 +7,6 @@ from math import prod
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
-    FloatAttr,
     IntegerAttr,
     MemRefType,
     SymbolRefAttr,

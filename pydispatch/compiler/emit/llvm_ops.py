@@ -79,7 +79,7 @@ def reverse_post_order(entry: Block) -> Iterator[Block]:
 
 def quoted(name: str) -> str:
     """A symbol name as LLVM text, whatever its characters."""
-    return '"' + "".join(c if c.isalnum() and c.isascii() or c in "._-$" else _escape(c) for c in name) + '"'
+    return '"' + "".join(c if (c.isalnum() and c.isascii()) or c in "._-$" else _escape(c) for c in name) + '"'
 
 
 def c_string(text: str) -> tuple[int, str]:

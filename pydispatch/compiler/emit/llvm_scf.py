@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import DenseIntElementsAttr, StringAttr
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm_body import Phi
@@ -167,7 +167,7 @@ def _switch(f: FunctionEmitter, op: Operation) -> None:
     switch = cast(cf.SwitchOp, op)
     type_ = scalar(switch.flag.type)
     values = switch.case_values
-    cases = [int(value) for value in values.get_values()] if isinstance(values, DenseIntElementsAttr) else []
+    cases = [int(value) for value in values.get_values()] if isinstance(values, DenseIntOrFPElementsAttr) else []
     rest = iter(switch.case_operands)
     edges = [(switch.default_block, list(switch.default_operands))]
     for block, count in zip(switch.case_blocks, integers(op, "case_operand_segments"), strict=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm_types import checked_memref, scalar
@@ -16,7 +16,7 @@ from pydispatch.compiler.emit.llvm_types import checked_memref, scalar
 Index = int | str
 """An i64: a Python int when known, else an LLVM operand."""
 
-DYNAMIC = -1
+DYNAMIC = DYNAMIC_INDEX
 """An open dimension in a shape."""
 
 

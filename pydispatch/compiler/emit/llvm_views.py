@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm_ops import attribute, integers, op_name, unsupported
 from pydispatch.compiler.emit.llvm_types import byte_size, checked_memref
 from pydispatch.compiler.emit.llvm_values import Index, MemRef, layout_of
-
-DYNAMIC_INDEX = -(1 << 63)
-"""An open entry of static_offsets, static_sizes and static_strides."""
 
 
 def _segments(op: Operation, count: int) -> list[list[SSAValue]]:

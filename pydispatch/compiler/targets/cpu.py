@@ -131,10 +131,23 @@ def _machine_code(
 ) -> tuple[bytes, list[tuple[str, str]]]:
     """The optimised object, and what there is to show: generated code and bitcode as one module."""
     with clock("parse"):
-        module = Module(text, machine)
+        made = Module(text, machine)
+    with made as module:
+        return _optimized(module, modules, checked, variant, clock, show)
+
+
+def _optimized(
+    module: Module,
+    modules: list[tuple[str, bytes, bool]],
+    checked: list[objects.Checked],
+    variant: Variant,
+    clock: Clock,
+    show: bool,
+) -> tuple[bytes, list[tuple[str, str]]]:
+    machine = module.machine
     with clock("bitcode"):
         for name, data, given in modules:
-            module.link(name, data, keep_features=given)
+            module.link(name, data, check_features=given)
         inlined = module.undefined() & devlib.inlinable_symbols()
         inlined -= {symbol for each in checked for symbol in each.defined}
         if inlined:

@@ -53,9 +53,9 @@ _ARM: dict[str, str] = {
 }
 
 BASELINE: dict[str, frozenset[str]] = {
-    "x86_64": frozenset("64bit cmov cx8 fxsr mmx sse sse2 x87".split()),
-    "aarch64": frozenset("fp-armv8 neon v8a".split()),
-    "riscv64": frozenset("64bit i m a f d c zicsr zifencei".split()),
+    "x86_64": frozenset(["64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"]),
+    "aarch64": frozenset(["fp-armv8", "neon", "v8a"]),
+    "riscv64": frozenset(["64bit", "i", "m", "a", "f", "d", "c", "zicsr", "zifencei"]),
 }
 _IMPLIED = {
     "avx": "sse4.2", "avx2": "avx", "fma": "avx", "f16c": "avx", "avx512f": "avx2 fma f16c", "sse4.2": "sse4.1",

@@ -23,7 +23,8 @@ _TARGET_ATTRIBUTE = re.compile(
     r'stack-protector-buffer-size|min-legal-vector-width|probe-stack|prefer-vector-width|uniform-work-group-size)"'
     r'(?:="[^"]*")?'
 )
-_STACK_PROTECTOR = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|noinline|optnone)(?= |$)", re.MULTILINE)
+_ATTRIBUTES = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
+_DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
 _FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re.MULTILINE)
 _FEATURES = re.compile(r'"target-features"="([^"]*)"')
 _LINKAGE_KEPT = ("appending", "available_externally")
@@ -92,19 +93,39 @@ def function_attributes(machine: Machine) -> str:
 
 
 class Module:
-    """One LLVM module on its way. Use under `LOCK`."""
+    """One LLVM module on its way. Use under `LOCK`, as a context manager.
+
+    Everything of LLVM's is freed at its end, in order: freed later by the garbage collector, a module may outlive its
+    context, which crashes.
+    """
 
     def __init__(self, text: str, machine: Machine) -> None:
         self.machine = machine
         self._llvm = _library()
         self._context = self._llvm.create_context()
+        self._module: Any = None
         head = f'target datalayout = "{layout(machine)}"\ntarget triple = "{machine.triple}"\n'
         attributes = f"\nattributes #0 = {{ {function_attributes(machine)} }}\n"
         try:
             self._module = self._llvm.parse_assembly(head + text + attributes, self._context)
             self._module.verify()
         except RuntimeError as error:
-            raise CompileError(f"LLVM refuses the generated code: {error}", note="this is a defect of the compiler") from error
+            self.close()
+            note = "this is a defect of the compiler"
+            raise CompileError(f"LLVM refuses the generated code: {error}", note=note) from None
+
+    def __enter__(self) -> Module:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees the module and then its context. May be called again."""
+        if self._module is not None:
+            self._module.close()
+        self._module = None
+        self._context.close()
 
     def text(self) -> str:
         """The module as LLVM IR."""
@@ -120,29 +141,41 @@ class Module:
         values = [*self._module.functions, *self._module.global_variables]
         return {v.name for v in values if not v.is_declaration and str(v.linkage).rsplit(".", 1)[-1] not in ("internal", "private")}
 
-    def link(self, name: str, bitcode: bytes, keep_features: bool = False) -> frozenset[str]:
+    def link(self, name: str, bitcode: bytes, check_features: bool = False) -> None:
         """Adds the functions of a bitcode file, as if compiled for this machine.
 
-        Returns the features that its functions use beyond the machine's, empty unless keep_features. Raises
-        CompileError for a file that LLVM refuses and for a clash of symbols.
+        check_features: refuse a file compiled for features that the machine does not have. Raises CompileError for
+        that, for a file that LLVM refuses, and for a clash of symbols.
         """
         try:
-            module = self._llvm.parse_bitcode(bitcode, self._context)
-            text = str(module)
-            extra = self._extra_features(text) if keep_features else frozenset()
+            text = self._text_of(bitcode)
+            extra = self._extra_features(text) if check_features else frozenset()
             if extra:
+                plus = ",".join(f"+{feature}" for feature in sorted(extra))
                 raise CompileError(
                     f"bitcode '{name}' was compiled for {', '.join(sorted(extra))}, which the target does not have",
-                    note="compile it for the target's CPU, or give the target these features: cpu_features = "
-                    f'"{",".join(f"+{feature}" for feature in sorted(extra))}"',
+                    note=f'compile it for the target\'s CPU, or give the target these features: cpu_features = "{plus}"',
                 )
             text = _FLAGS.sub("", _TARGET_ATTRIBUTE.sub("", text))
-            text = re.sub(r"^(attributes #\d+ = \{.*\})$", lambda m: _STACK_PROTECTOR.sub("", m[1]), text, flags=re.M)
-            text = self._adopt(text)
-            self._module.link_in(self._llvm.parse_assembly(text, self._context))
+            text = _ATTRIBUTES.sub(lambda group: _DROPPED.sub("", group[0]), text)
+            self._link_text(self._adopt(text))
         except RuntimeError as error:
-            raise CompileError(f"bitcode '{name}' cannot be linked: {str(error).strip()}") from error
-        return extra
+            raise CompileError(f"bitcode '{name}' cannot be linked: {str(error).strip()}") from None
+
+    def _text_of(self, bitcode: bytes) -> str:
+        module = self._llvm.parse_bitcode(bitcode, self._context)
+        try:
+            return str(module)
+        finally:
+            module.close()
+
+    def _link_text(self, text: str) -> None:
+        module = self._llvm.parse_assembly(text, self._context)
+        try:
+            self._module.link_in(module)
+        finally:
+            if not module.closed:
+                module.close()
 
     def _adopt(self, text: str) -> str:
         """The text with this module's triple and data layout."""

@@ -1,0 +1,188 @@
+"""The CPU target as a whole: architectures, CPU levels, foreign libraries, the peer's runtime, and its speed."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from elftools.elf.elffile import ELFFile
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "emit"))
+from kernels import FORMAT, HOST_FORMAT, Loaded, buffer, elementwise, load, variant
+
+from pydispatch.compiler import toolchain
+from pydispatch.compiler.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
+from pydispatch.compiler.targets.cpu import compile_variant
+from pydispatch.compiler.targets.cpu_levels import LEVELS, machine_of
+from pydispatch.errors import CompileError
+
+BODY = """
+  %a = math.exp %x0 : f32
+  %h = arith.truncf %a : f32 to f16
+  %f = math.floor %a : f32
+  %b = arith.addf %a, %f : f32
+  %y0 = func.call @user(%b) : (f32) -> f32
+  %y1 = arith.extf %h : f16 to f64
+"""
+SOURCE = "func.func private @user(f32) -> f32 attributes {hal.import.static}\n" + elementwise(BODY, ["f32"], ["f32", "f64"])
+USER = b"float user(float x) { return x * 2.0f; }\n"
+MACHINE = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64", "riscv64": "EM_RISCV"}
+
+
+def facts(elf: bytes) -> ELFFile:
+    return ELFFile(io.BytesIO(elf))
+
+
+@pytest.mark.parametrize("kind", [".o", ".bc", ".c"])
+@pytest.mark.parametrize("arch", FORMAT)
+def test_every_architecture_links_clean(arch: str, kind: str) -> None:
+    data = USER if kind == ".c" else toolchain.find().compile_c(USER, arch=arch, emit="bc" if kind == ".bc" else "obj")
+    binary = compile_variant(
+        variant(SOURCE, constants=1, bindings=3, format=FORMAT[arch], cpu="generic", objects=[ObjectFile(f"user{kind}", data)])
+    )
+    elf = facts(binary.data)
+    assert elf["e_machine"] == MACHINE[arch] and elf["e_type"] == "ET_DYN"
+    dynamic = elf.get_section_by_name(".dynsym")
+    assert [s.name for s in dynamic.iter_symbols() if s.name] == ["iree_hal_executable_library_query"]
+    types = {r["r_info_type"] for s in elf.iter_sections() if s["sh_type"] == "SHT_RELA" for r in s.iter_relocations()}
+    assert types <= {{"x86_64": 8, "aarch64": 1027, "riscv64": 3}[arch]}  # relative ones alone
+    assert not [s for s in elf.iter_segments() if s["p_type"] == "PT_TLS" or (s["p_type"] == "PT_LOAD" and s["p_flags"] & 3 == 3)]
+    assert binary.requires == () and binary.suffix == ".so"
+
+
+def test_levels() -> None:
+    for level in LEVELS:
+        machine = machine_of(Target("llvm-cpu", "embedded-elf-x86_64", level))
+        assert set(machine.requires) == LEVELS[level] and machine.cpu == level
+    assert machine_of(Target("llvm-cpu", "embedded-elf-x86_64", "generic", ("+avx2",))).requires == (
+        "avx", "avx2", "sse3", "sse4.1", "sse4.2", "ssse3")  # fmt: skip
+    znver = machine_of(Target("llvm-cpu", "embedded-elf-x86_64", "znver4", ("-avx512bf16",)))
+    assert znver.cpu == "x86-64-v4" and "avx512bf16" not in znver.requires and "avx512vnni" in znver.requires
+    assert machine_of(Target("llvm-cpu", "embedded-elf-arm_64", "neoverse-n1")).requires[:3] == ("aes", "crc", "dotprod")
+    assert machine_of(Target("llvm-cpu", "embedded-elf-riscv_64")).llvm_features == "+m,+a,+f,+d,+c"
+    native = machine_of(Target("llvm-cpu", HOST_FORMAT, "native"))
+    assert set(native.requires) <= native.has
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (Target("llvm-cpu", "embedded-elf-x86_64", "pentium9"), "CPU 'pentium9' is not known for x86_64"),
+        (Target("llvm-cpu", "embedded-elf-x86_64", "generic", ("avx2",)), "CPU feature 'avx2': expected a sign"),
+        (Target("llvm-cpu", "embedded-elf-mips"), "format 'embedded-elf-mips' has no machine code here"),
+        (Target("llvm-cpu", "embedded-elf-riscv_64", "native"), "CPU 'native' is this machine's"),
+        (Target("llvm-cpu", "embedded-elf-riscv_64", "generic", ("-d",)), "riscv64 without -d"),
+    ],
+)
+def test_unknown_machines(target: Target, message: str) -> None:
+    with pytest.raises(CompileError, match=re.escape(message)):
+        machine_of(target)
+
+
+def test_same_input_same_bytes() -> None:
+    made = {compile_variant(variant(SOURCE, constants=1, bindings=3, objects=[ObjectFile("user.c", USER)])).data for _ in range(3)}
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("level", ["generic", "x86-64-v2", "x86-64-v3", "x86-64-v4"])
+def test_levels_give_the_same_results(level: str) -> None:
+    """Without fast-math flags no level contracts or reorders what the program says."""
+    if HOST_FORMAT != "embedded-elf-x86_64" or not set(machine_of(Target("", HOST_FORMAT, level)).requires) <= machine_of(
+        Target("", HOST_FORMAT, "native")
+    ).has:
+        pytest.skip(f"this machine does not run {level}")
+    body = "%p = arith.mulf %x0, %x0 : f32\n%y0 = arith.addf %p, %x0 : f32"
+    kernel = load(elementwise(body, ["f32"], ["f32"]), constants=1, bindings=2, cpu=level)
+    x = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
+    y = buffer(np.zeros(1000, np.float32))
+    kernel.run(buffer(x), y, constants=[1000])
+    np.testing.assert_array_equal(y, x * x + x)
+
+
+def test_whole_kernels_in_c() -> None:
+    """No module: the objects define the exports, the tables are made; and a linked library passes through as it is."""
+    code = b"""#include <stdint.h>
+    int32_t first(const void* env, const void* state, const void* wg) {
+      float* out = ((float***)state)[4][0]; out[0] = 5.0f; return 0; }
+    int32_t second(const void* env, const void* state, const void* wg) { return 9; }"""
+    layout = Layout(0, (Binding(),))
+    exports = (Export("first", 0, layout), Export("second", 1, layout))
+    target = Target("llvm-cpu", HOST_FORMAT)
+    binary = compile_variant(Variant("whole", "v", target, exports, None, (ObjectFile("k.c", code),)))
+    assert binary.alignment == 64
+    out = buffer(np.zeros(1, np.float32))
+    kernel = Loaded(binary)
+    assert kernel.run(out) == 0 and out[0] == 5 and kernel.run(out, export=1) == 9
+    same = compile_variant(Variant("whole", "v", target, exports, None, (ObjectFile("k.so", binary.data),)))
+    assert same.data == binary.data and same.alignment == 64
+    with pytest.raises(CompileError, match="does not export 'iree_hal_executable_library_query'"):
+        broken = binary.data.replace(b"iree_hal_executable_library_query", b"iree_hal_executable_library_quarx")
+        compile_variant(Variant("whole", "v", target, exports, None, (ObjectFile("k.so", broken),)))
+    with pytest.raises(CompileError, match="is a whole library and cannot be combined"):
+        compile_variant(variant(SOURCE, constants=1, bindings=3, objects=[ObjectFile("k.so", binary.data)]))
+
+
+@pytest.mark.parametrize("name", ["k.ptx", "kernel"])
+def test_unknown_objects(name: str) -> None:
+    with pytest.raises(CompileError, match="cannot be linked into an embedded ELF"):
+        compile_variant(variant(SOURCE, constants=1, bindings=3, objects=[ObjectFile(name, b"x")]))
+
+
+def peer_tool() -> str:
+    """IREE's executable tool. This is the one place that says so when it is absent."""
+    beside = Path(sys.executable).parent / "iree-benchmark-executable"
+    found = str(beside) if beside.exists() else shutil.which("iree-benchmark-executable")
+    if found is None:
+        pytest.skip("iree-benchmark-executable is not installed: pip install iree-base-runtime")
+    return found
+
+
+@pytest.mark.peer
+def test_runs_in_the_peer(tmp_path: Path) -> None:
+    body = "%c = arith.constant 2.0 : f32\n%e = math.exp %x0 : f32\n%m = arith.mulf %e, %c : f32\n%y0 = arith.addf %m, %x1 : f32"
+    binary = compile_variant(variant(elementwise(body, ["f32", "f32"], ["f32"]), constants=1, bindings=3))
+    path = tmp_path / "kernel.so"
+    path.write_bytes(binary.data)
+    done = subprocess.run(
+        [peer_tool(), "--device=local-sync", f"--executable_format={HOST_FORMAT}", f"--executable_file={path}",
+         "--entry_point=0", "--binding=64xf32=1", "--binding=64xf32=3", "--binding=64xf32", "--constant=64",
+         "--workgroup_count=1,1,1", "--benchmark_min_time=1x"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_speed_of_a_small_executable() -> None:
+    """Three tiny kernels and an object, warm. The limit is wide for loaded machines; bench/ has the figures."""
+    user = ObjectFile("user.o", toolchain.find().compile_c(b"void mul(const float* a, const float* b, float* c, long n) {"
+                                                           b"for (long i = 0; i < n; ++i) c[i] = a[i] * b[i]; }", arch="x86_64"))  # fmt: skip
+    kernels = []
+    for name, op in (("one", "addf"), ("two", "mulf")):
+        kernels.append(elementwise(f"%y0 = arith.{op} %x0, %x1 : f32", ["f32", "f32"], ["f32"]).replace("@kernel", f"@{name}"))
+    kernels.append("""
+      func.func private @mul(memref<f32>, memref<f32>, memref<f32>, index) attributes {hal.import.static, llvm.bareptr}
+      func.func @three() {
+        %n = hal.interface.constant.load[0] : index
+        %a = hal.interface.binding.subspan binding(0) : memref<f32>
+        %b = hal.interface.binding.subspan binding(1) : memref<f32>
+        %c = hal.interface.binding.subspan binding(2) : memref<f32>
+        func.call @mul(%a, %b, %c, %n) : (memref<f32>, memref<f32>, memref<f32>, index) -> ()
+        func.return
+      }""")
+    program = variant("\n".join(kernels), constants=1, bindings=3, exports=("one", "two", "three"),
+                      format="embedded-elf-x86_64", cpu="generic", objects=[user])  # fmt: skip
+    compile_variant(program)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        binary = compile_variant(program)
+        times.append(time.perf_counter() - start)
+    print({phase: f"{1e3 * seconds:.1f} ms" for phase, seconds in binary.notes["seconds"].items()}, f"{1e3 * min(times):.1f} ms")  # type: ignore[attr-defined]
+    assert min(times) < 1.0
