@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FunctionType,
@@ -20,6 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from pydispatch.compiler.dispatch.executables import tied_operands
 from pydispatch.compiler.dispatch.form import symbol_name
 from pydispatch.compiler.schedule.commands import CommandList, Storage, Tensor
+from pydispatch.compiler.schedule.constants import Constants, dense_array
 from pydispatch.compiler.schedule.exports import Executables
 from pydispatch.compiler.schedule.scalars import Registers, ScalarLowering
 from pydispatch.compiler.schedule.types import dtype_of
@@ -39,34 +38,6 @@ from pydispatch.ir import flow, hal
 from pydispatch.ir.location import location_of
 
 RETURNS = ("func.return", "util.return")
-
-
-@dataclass
-class Constants:
-    """The dense constants of a program, each stored once. arrays: member name → array."""
-
-    program: Program
-    arrays: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-    _known: dict[tuple[str, bytes], int] = field(default_factory=dict)
-
-    def add(self, array: np.ndarray[Any, Any]) -> int:
-        """The number of a constant in the program's table."""
-        key = (array.dtype.str, array.tobytes())
-        if key not in self._known:
-            member = f"constants/{len(self.program.constants)}.npy"
-            self._known[key] = len(self.program.constants)
-            self.arrays[member] = array
-            self.program.constants.append((member, npy_offset(array), array.nbytes))
-        return self._known[key]
-
-
-def npy_offset(array: np.ndarray[Any, Any]) -> int:
-    """Where the elements start in the .npy file of an array."""
-    import io
-
-    buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, np.lib.format.header_data_from_array_1_0(array))
-    return len(buffer.getvalue())
 
 
 class HostFunction:
@@ -397,20 +368,6 @@ def hal_index() -> Attribute:
     from xdsl.dialects.builtin import IndexType
 
     return IndexType()
-
-
-def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, Any]:
-    """The elements of a dense constant as they lie in memory (bfloat as raw 16-bit words)."""
-    type = value.get_type()
-    shape = tuple(int(d) for d in cast(Any, type).get_shape())
-    bits = element_bytes(dtype) * 8
-    raw = np.frombuffer(value.data.data, dtype=np.uint8)
-    element = np.dtype(f"u{bits // 8}")
-    array = raw.view(element) if raw.nbytes % element.itemsize == 0 else raw
-    count = int(np.prod(shape, dtype=np.int64))
-    if array.size == 1 and count != 1:
-        array = np.full(count, array[0], dtype=element)
-    return np.ascontiguousarray(array).reshape(shape)
 
 
 ROWS: dict[str, Callable[[HostFunction, Operation], None]] = {
