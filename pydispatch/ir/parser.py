@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    AnyFloat,
     LocationAttr,
     ModuleOp,
     ShapedType,
@@ -33,6 +34,19 @@ _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
 _UNKNOWN_LOC = UnknownLoc()
 _CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')
+
+
+class _HexElement(AttrParser._TensorLiteralElement):
+    """A hexadecimal element: of a float it gives the bits."""
+
+    def to_type(self, parser: Any, type: Any) -> Any:
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)
+        assert isinstance(self.value, int)
+        size = type.compile_time_size
+        if self.value >> (8 * size):
+            parser.raise_error(f"{self.span.text} has more bits than {type}", self.span)
+        return next(iter(type.iter_unpack(self.value.to_bytes(size, "little"))))
 
 
 @cache
@@ -215,6 +229,12 @@ class ProgramParser(FastParser):
 
     def _raw_scan_balanced(self, pos: int) -> int:
         return self._skip_balanced(pos, ">") - 1
+
+    def _parse_tensor_literal_element(self) -> Any:
+        element = super()._parse_tensor_literal_element()
+        return _HexElement(element.is_negative, element.value, element.span) if (
+            element.span.text.startswith("0x")
+        ) else element  # fmt: skip
 
     # --- resources ---
 

@@ -77,6 +77,10 @@ SAME = {
         dispatch(" : (tensor<?xf32>{%d}, index) -> %a as tensor<?xf32>{%d}"),
         dispatch(" {} : (tensor<?xf32>{%d}, index) -> (%a{%d})"),
     ],
+    "hexadecimal floats are bits": [
+        "util.global private @g = dense<[0x3F800000, 0x40000000]> : tensor<2xf32>",
+        "util.global private @g = dense<[1.0, 2.0]> : tensor<2xf32>",
+    ],
     "resources": [
         "util.global private @g = dense_resource<w> : tensor<2xf32>\n"
         '{-# dialect_resources: { builtin: { w: "0x040000000000803F00000040" } } #-}',

@@ -28,7 +28,7 @@ func.func @k(%m: memref<?x16xf32, strided<[?, 1], offset: ?>>, %n: index, %v: me
   %rmw = memref.atomic_rmw addf %ld, %v[%c0] : (f32, memref<8xf32>) -> f32
   %ptr = memref.extract_aligned_pointer_as_index %v : memref<8xf32> -> index
   %ms = memref.memory_space_cast %v : memref<8xf32> to memref<8xf32, 1>
-  %a1 = affine.apply affine_map<(d0)[s0] -> (d0 * 4 + s0 mod 3 - d0 floordiv 2)>(%n)[%c1]
+  %a1 = affine.apply affine_map<(d0)[s0] -> (d0 * 4 + s0 mod 3 + d0 floordiv 2)>(%n)[%c1]
   %a2 = affine.min affine_map<(d0)[s0] -> (s0 - d0, 64)>(%n)[%c8]
   %a3 = affine.max affine_map<(d0)[s0] -> (s0 - d0, 64)>(%n)[%c8]
   %a4:2 = affine.delinearize_index %n into (%c8, 4) : index, index

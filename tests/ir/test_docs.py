@@ -1,0 +1,23 @@
+"""docs/ir.md names every operation of ours, its class and its fields."""
+
+from pathlib import Path
+
+from pydispatch.ir import affine, arith, codegen, flow, hal, math, scf, stream, tensor, tensor_ext, util
+
+DIALECTS = [
+    hal.Hal, stream.Stream, flow.Flow, util.Util, codegen.Codegen, tensor_ext.TensorExt, arith.Arith, math.Math,
+    affine.Affine, scf.Scf, tensor.Tensor,
+]  # fmt: skip
+
+
+def test_table_is_complete() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "ir.md").read_text()
+    rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
+    for dialect in DIALECTS:
+        for op in dialect.operations:
+            if not op.__module__.startswith("pydispatch"):
+                continue
+            assert f".{op.__name__}`" in rows[op.name]
+            definition = op.get_irdl_definition()
+            for name, _ in (*definition.operands, *definition.results, *definition.regions):
+                assert name in rows[op.name], (op.name, name)
