@@ -14,6 +14,7 @@ cdef extern from "pydispatch/sched.h" nogil:
     ) noexcept nogil
     ctypedef struct pyd_sched_cost_t:
         uint32_t picoseconds
+        uint32_t runs
     ctypedef struct pyd_sched_job_t:
         pyd_sched_body_fn_t body
         void* self

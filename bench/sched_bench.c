@@ -178,7 +178,7 @@ static void bench_latency(void) {
     for (int run = 0; run < MANY; ++run) {
       if (cold) usleep(300);
       _Atomic int here = 0;
-      pyd_sched_cost_t cost = {.picoseconds = 100000000};
+      pyd_sched_cost_t cost = {.picoseconds = 4000000000u};
       pyd_sched_job_t job = {.body = meet_body, .self = &here, .count = 2, .cost = &cost};
       times[run] = timed(sched, &job);
     }
@@ -209,7 +209,7 @@ static void bench_oversubscribed(void) {
 
 static void bench_idle(void) {
   pyd_sched_t* sched = make(4, -1);
-  pyd_sched_cost_t cost = {.picoseconds = 100000000};
+  pyd_sched_cost_t cost = {.picoseconds = 4000000000u};
   uint32_t turns = 100;
   pyd_sched_job_t job = {.body = work_body, .self = &turns, .count = 64, .cost = &cost};
   timed(sched, &job);

@@ -71,6 +71,10 @@ struct pyd_sched_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t used;  // bit per slot that has an owner
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t sleepers;
   _Atomic uint32_t spinners;
+  // What was run alone of late for want of a thread that is awake, in picoseconds, and until when. Approximate.
+  alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t alone;
+  _Atomic uint64_t alone_until;
+  _Atomic uint64_t price;  // picoseconds of work from which waking a thread is worth it, learned
 };
 
 // What one participant learns about the job while it works.

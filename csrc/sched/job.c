@@ -41,9 +41,60 @@ static void learn(const pyd_sched_job_t* job, uint64_t known, const pyd_sched_me
 
 // Picoseconds of work from which letting others in is worth it.
 static uint64_t worth(const pyd_sched_t* sched) {
-  bool must_wake = atomic_load_explicit(&sched->spinners, memory_order_relaxed) == 0 &&
-                   atomic_load_explicit(&sched->sleepers, memory_order_relaxed) != 0;
-  return UINT64_C(1000) * (must_wake ? PYD_SCHED_WORTH_WAKING : PYD_SCHED_WORTH_SPINNING);
+  if (atomic_load_explicit(&sched->spinners, memory_order_relaxed) == 0 &&
+      atomic_load_explicit(&sched->sleepers, memory_order_relaxed) != 0) {
+    uint64_t price = atomic_load_explicit(&sched->price, memory_order_relaxed);
+    if (atomic_load_explicit(&sched->alone, memory_order_relaxed) < PYD_SCHED_WAKING_FOR_MORE * price) return price;
+  }
+  return UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING;
+}
+
+// Learns from a job that was shared whether waking pays. That somebody came does not say so: on a machine whose other CPUs
+// are taken the woken thread takes turns with its waker.
+static void learn_price(pyd_sched_t* sched, bool has_woken, bool has_gained) {
+  const uint64_t least = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING, most = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;
+  uint64_t old = atomic_load_explicit(&sched->price, memory_order_relaxed), price = old;
+  if (has_gained) {
+    price = old / 2 > least ? old / 2 : least;
+  } else if (has_woken) {
+    price = old * 2 < most ? old * 2 : most;
+  }
+  if (price != old) atomic_store_explicit(&sched->price, price, memory_order_relaxed);
+}
+
+// Adds up what was run alone though a spinning thread would have helped, over jobs no further apart than a thread spins.
+static void remember_alone(pyd_sched_t* sched, uint64_t picoseconds) {
+  if (picoseconds < UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING) return;
+  uint64_t price = atomic_load_explicit(&sched->price, memory_order_relaxed);
+  if (picoseconds > UINT64_C(1000) * PYD_SCHED_WORTH_WAKING && price > picoseconds) {
+    atomic_store_explicit(&sched->price, price - price / PYD_SCHED_PRICE_DECAY, memory_order_relaxed);
+  }
+  uint64_t now = pyd_cpu_ticks();
+  uint64_t until = atomic_load_explicit(&sched->alone_until, memory_order_relaxed);
+  uint64_t sum = atomic_load_explicit(&sched->alone, memory_order_relaxed);
+  uint64_t gap = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(until, now));
+  if (gap > picoseconds + UINT64_C(1000) * PYD_SCHED_SPIN_MAX / 2) sum = 0;
+  atomic_store_explicit(&sched->alone, sum + picoseconds, memory_order_relaxed);
+  atomic_store_explicit(&sched->alone_until, now, memory_order_relaxed);
+}
+
+// Whether a job that is expected to take |picoseconds| is to be measured in this run.
+static bool is_measured(const pyd_sched_job_t* job, uint64_t picoseconds) {
+  if (picoseconds >= UINT64_C(1000) * PYD_SCHED_WORTH_MEASURING) return true;
+  uint32_t runs = __atomic_load_n(&job->cost->runs, __ATOMIC_RELAXED) + 1;
+  __atomic_store_n(&job->cost->runs, runs, __ATOMIC_RELAXED);
+  return runs % PYD_SCHED_MEASURE_EVERY == 0;
+}
+
+// Runs a whole job here that is not worth sharing.
+static void run_alone(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t expected, pyd_sched_meter_t* meter,
+                      pyd_sched_failure_t* out_failure) {
+  if (!is_measured(job, expected)) {
+    run_span(job, 0, job->count, out_failure);
+    return;
+  }
+  run_span_metered(sched, job, 0, job->count, meter, out_failure);
+  remember_alone(sched, meter->picoseconds);
 }
 
 static pyd_sched_slot_t* acquire_slot(pyd_sched_t* sched) {
@@ -71,7 +122,8 @@ static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t*
 }
 
 // Opens the slot for |count| indices from slot->base on and wakes threads if it takes that.
-static void publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count) {
+// Returns whether it woke one.
+static bool publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count) {
   atomic_store_explicit(&slot->failure, PYD_SCHED_NO_FAILURE, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, 0, memory_order_relaxed);
   pyd_range_store(&slot->cells[0].range, (pyd_range_t){.begin = 0, .end = count});
@@ -81,9 +133,10 @@ static void publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count) 
   // before the bit was set would not say that.
   uint32_t helpers = useful_helpers(sched, slot, count);
   uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
-  if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return;
+  if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
+  atomic_store_explicit(&sched->alone, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, helpers - spinners - 1, memory_order_relaxed);
-  pyd_sched_pool_wake(sched, 1);
+  return pyd_sched_pool_wake(sched, 1) != 0;
 }
 
 // Returns when no pool thread takes part any more.
@@ -119,14 +172,18 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sch
     uint64_t left = job->count - begin;
     uint32_t window = left < PYD_SCHED_WINDOW ? (uint32_t)left : PYD_SCHED_WINDOW;
     slot->base = begin;
-    publish(sched, slot, window);
+    uint64_t start = pyd_cpu_ticks();
+    bool has_woken = publish(sched, slot, window);
     pyd_sched_work(sched, slot, 0, meter);
     close_and_wait(sched, slot);
+    uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
     uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
     if (failure != PYD_SCHED_NO_FAILURE) {
       out_failure->code = (int32_t)(uint32_t)failure;
       out_failure->index = begin + (failure >> 32);
       for (uint32_t i = 0; i < sched->workers; ++i) pyd_range_store(&slot->cells[i].range, (pyd_range_t){0, 0});
+    } else {
+      learn_price(sched, has_woken, spent < multiply(slot->cost, window) / 8 * 7);
     }
     begin += window;
   }
@@ -163,7 +220,7 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
   if (!known) {
     begin = probe(sched, job, &meter, &cost, out_failure);
   } else if (multiply(known, job->count) < worth(sched)) {
-    run_span_metered(sched, job, 0, job->count, &meter, out_failure);
+    run_alone(sched, job, multiply(known, job->count), &meter, out_failure);
     begin = job->count;
   }
   if (begin < job->count) {

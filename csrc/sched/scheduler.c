@@ -41,6 +41,9 @@ static void reset(pyd_sched_t* sched) {
   atomic_init(&sched->used, 0);
   atomic_init(&sched->sleepers, 0);
   atomic_init(&sched->spinners, 0);
+  atomic_init(&sched->alone, 0);
+  atomic_init(&sched->alone_until, 0);
+  atomic_init(&sched->price, UINT64_C(1000) * PYD_SCHED_WORTH_WAKING);
   for (uint32_t i = 0; i + 1 < sched->workers; ++i) reset_thread(sched, i);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) reset_slot(&sched->slots[i], sched->workers);
 }

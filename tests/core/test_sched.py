@@ -11,7 +11,6 @@ import threading
 from pathlib import Path
 
 import pytest
-
 from pydispatch._core import sched
 from pydispatch._core.status import InvalidArgumentError
 

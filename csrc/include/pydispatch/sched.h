@@ -42,6 +42,7 @@ typedef int32_t (*pyd_sched_body_fn_t)(void* self, uint32_t worker, uint64_t beg
 // dispatch of a plan). Zero-initialised: nothing known yet. Written with relaxed atomics.
 typedef struct pyd_sched_cost_s {
   uint32_t picoseconds;  // per index, an average; accessed atomically
+  uint32_t runs;         // counts, so that a job of almost nothing is measured now and then only; accessed atomically
 } pyd_sched_cost_t;
 
 typedef struct pyd_sched_job_s {

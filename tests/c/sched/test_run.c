@@ -60,7 +60,7 @@ static void test_counts(int rounds) {
 static int32_t meet_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   _Atomic int* here = self;
   (void)worker, (void)out_failed;
-  CHECK(end - begin == 1, "an index of 100 us must come alone");
+  CHECK(end - begin == 1, "an index of 4 ms must come alone");
   atomic_fetch_add(here, 1);
   while (atomic_load(here) < 2) {
   }
