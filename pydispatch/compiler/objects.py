@@ -1,4 +1,4 @@
-"""Checks of the users' objects, before and after linking. Every finding is a CompileError with object, symbol and remedy."""
+"""Checks of the users' objects, before and after linking: a CompileError naming object, symbol and remedy."""
 
 from __future__ import annotations
 
@@ -17,16 +17,42 @@ from pydispatch.compiler.kernel import ObjectFile
 from pydispatch.errors import CompileError, Location
 
 MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
-_NAMES = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 190: "cuda", 224: "amdgpu", 243: "riscv64", 258: "loongarch"}
+_NAMES = {
+    3: "x86",
+    40: "arm",
+    62: "x86_64",
+    183: "aarch64",
+    190: "cuda",
+    224: "amdgpu",
+    243: "riscv64",
+    258: "loongarch",
+}
 _LINKER_SYMBOLS = frozenset(
-    ["_GLOBAL_OFFSET_TABLE_", "_DYNAMIC", "__ehdr_start", "__executable_start", "__dso_handle", "_end", "end", "_etext", "etext", "_edata", "edata", "__bss_start", "__global_pointer$", "_TLS_MODULE_BASE_"]
+    [
+        "_GLOBAL_OFFSET_TABLE_",
+        "_DYNAMIC",
+        "__ehdr_start",
+        "__executable_start",
+        "__dso_handle",
+        "_end",
+        "end",
+        "_etext",
+        "etext",
+        "_edata",
+        "edata",
+        "__bss_start",
+        "__global_pointer$",
+        "_TLS_MODULE_BASE_",
+    ]
 )
 _ALLOC, _WRITE, _EXEC, _TLS = 0x2, 0x1, 0x4, 0x400
 _RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got", ".toc", ".eh_frame")
 _RISCV_DOUBLE_FLOAT = 0x4
 _AR = b"!<arch>\n"
 _ANEW = "build it anew"
-_PARSE_BITCODE = "import sys; from llvmlite import binding as b; m = b.parse_bitcode(sys.stdin.buffer.read()); m.verify()"
+_PARSE_BITCODE = (
+    "import sys; from llvmlite import binding as b; m = b.parse_bitcode(sys.stdin.buffer.read()); m.verify()"
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +86,9 @@ def _members(file: ObjectFile) -> Iterator[tuple[str, bytes]]:
         name, size = header[:16].rstrip(), int(header[48:58])
         body = data[position + 60 : position + 60 + size]
         if len(body) < size:
-            raise _error(file, f"is cut off: its member at byte {position} has {size} bytes, {len(body)} are there", _ANEW)
+            raise _error(
+                file, f"is cut off: its member at byte {position} has {size} bytes, {len(body)} are there", _ANEW
+            )
         position += 60 + size + (size & 1)
         if name == b"//":
             names = body
@@ -79,7 +107,9 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
     if elf["e_type"] != "ET_REL":
         raise _error(file, f"{name} is not a relocatable object but {elf['e_type']}", "compile with -c", name="")
     if arch == "riscv64" and elf["e_flags"] & 0x6 != _RISCV_DOUBLE_FLOAT:
-        raise _error(file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d", name="")
+        raise _error(
+            file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d", name=""
+        )
     try:
         for section in elf.iter_sections():
             _check_section(name, section, file)
@@ -110,9 +140,13 @@ def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> Any:
         elf = ELFFile(io.BytesIO(data))
         end = elf["e_shoff"] + elf["e_shnum"] * elf["e_shentsize"]
     except Exception as error:
-        raise _error(file, f"{name} has a broken ELF header: {error or type(error).__name__}", _ANEW, name="") from error
+        raise _error(
+            file, f"{name} has a broken ELF header: {error or type(error).__name__}", _ANEW, name=""
+        ) from error
     if end > len(data) or elf["e_shentsize"] not in (0, 64):
-        raise _error(file, f"{name} is cut off: its section table ends at byte {end}, it has {len(data)}", _ANEW, name="")
+        raise _error(
+            file, f"{name} is cut off: its section table ends at byte {end}, it has {len(data)}", _ANEW, name=""
+        )
     return elf
 
 
@@ -131,7 +165,7 @@ def _check_section(name: str, section: Any, file: ObjectFile) -> None:
         raise _error(
             file,
             f"{name} asks for an executable stack",
-            "do not take the address of nested functions; in assembly add: .section .note.GNU-stack,\"\",@progbits",
+            'do not take the address of nested functions; in assembly add: .section .note.GNU-stack,"",@progbits',
             name="",
         )
     if flags & _WRITE and flags & _EXEC:
@@ -164,10 +198,15 @@ def _symbols(name: str, elf: Any, file: ObjectFile) -> Checked:
     for symbol in table.iter_symbols() if table is not None else ():
         kind, place = symbol["st_info"], symbol["st_shndx"]
         if kind["type"] == "STT_TLS":
-            raise _error(file, f"{name} uses the thread-local variable '{symbol.name}'", "pass state through a binding", name="")
+            raise _error(
+                file, f"{name} uses the thread-local variable '{symbol.name}'", "pass state through a binding", name=""
+            )
         if place == "SHN_COMMON":
             raise _error(
-                file, f"{name} has the writable variable '{symbol.name}'", "make it const, or pass it as a binding", name=""
+                file,
+                f"{name} has the writable variable '{symbol.name}'",
+                "make it const, or pass it as a binding",
+                name="",
             )
         if kind["bind"] == "STB_LOCAL" or not symbol.name:
             continue
@@ -182,7 +221,7 @@ def undefined_symbols(data: bytes) -> frozenset[str]:
     """What an object of our own leaves to others."""
     from elftools.elf.elffile import ELFFile
 
-    table = ELFFile(io.BytesIO(data)).get_section_by_name(".symtab")
+    table: Any = ELFFile(io.BytesIO(data)).get_section_by_name(".symtab")
     symbols = table.iter_symbols() if table is not None else ()
     return frozenset(s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name) - _LINKER_SYMBOLS
 
@@ -202,8 +241,8 @@ def check_undefined(
         raise CompileError(
             f"{user} refers to {_quoted(missing)}, which no object defines{_nearest(missing, defined | set(provided))}",
             location,
-            "add the object that defines it to hal.executable.objects, or drop hal.import.static so that it is resolved "
-            "when the program is loaded",
+            "add the object that defines it to hal.executable.objects, or drop hal.import.static so that it is "
+            "resolved when the program is loaded",
         )
 
 
@@ -262,7 +301,9 @@ def _check_segments(name: str, elf: Any, file: ObjectFile | None) -> None:
         if kind == "PT_TLS":
             raise _error(file, f"{name} has thread-local data", "pass state through a binding", name="")
         if kind == "PT_LOAD" and flags & 3 == 3:
-            raise _error(file, f"{name} has a segment that is writable and executable", "link it with -z separate-code", name="")
+            raise _error(
+                file, f"{name} has a segment that is writable and executable", "link it with -z separate-code", name=""
+            )
         if kind == "PT_GNU_STACK" and flags & 1:
             raise _error(file, f"{name} asks for an executable stack", "link it with -z noexecstack", name="")
 
@@ -280,7 +321,7 @@ def check_bitcode(file: ObjectFile) -> None:
         raise _error(
             file,
             f"was written by LLVM {written}, this compiler reads up to LLVM {ours}",
-            "compile it with an older clang, or with the bundled one: python -m ziglang clang; or give the .c file itself",
+            "compile it with an older clang, or the bundled one: python -m ziglang clang; or give the .c file itself",
         )
     problem = _parses(file.data)
     if problem:

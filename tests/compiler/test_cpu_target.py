@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (tables and lines of MLIR)
 """The CPU target as a whole: architectures, CPU levels, foreign libraries, the peer's runtime, and its speed."""
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ BODY = """
   %y0 = func.call @user(%b) : (f32) -> f32
   %y1 = arith.extf %h : f16 to f64
 """
-SOURCE = "func.func private @user(f32) -> f32 attributes {hal.import.static}\n" + elementwise(BODY, ["f32"], ["f32", "f64"])
+SOURCE = "func.func private @user(f32) -> f32 attributes {hal.import.static}\n" + elementwise(
+    BODY, ["f32"], ["f32", "f64"]
+)
 USER = b"float user(float x) { return x * 2.0f; }\n"
 MACHINE = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64", "riscv64": "EM_RISCV"}
 
@@ -45,7 +48,14 @@ def facts(elf: bytes) -> ELFFile:
 def test_every_architecture_links_clean(arch: str, kind: str) -> None:
     data = USER if kind == ".c" else toolchain.find().compile_c(USER, arch=arch, emit="bc" if kind == ".bc" else "obj")
     binary = compile_variant(
-        variant(SOURCE, constants=1, bindings=3, format=FORMAT[arch], cpu="generic", objects=[ObjectFile(f"user{kind}", data)])
+        variant(
+            SOURCE,
+            constants=1,
+            bindings=3,
+            format=FORMAT[arch],
+            cpu="generic",
+            objects=[ObjectFile(f"user{kind}", data)],
+        )
     )
     elf = facts(binary.data)
     assert elf["e_machine"] == MACHINE[arch] and elf["e_type"] == "ET_DYN"
@@ -53,7 +63,11 @@ def test_every_architecture_links_clean(arch: str, kind: str) -> None:
     assert [s.name for s in dynamic.iter_symbols() if s.name] == ["iree_hal_executable_library_query"]
     types = {r["r_info_type"] for s in elf.iter_sections() if s["sh_type"] == "SHT_RELA" for r in s.iter_relocations()}
     assert types <= {{"x86_64": 8, "aarch64": 1027, "riscv64": 3}[arch]}  # relative ones alone
-    assert not [s for s in elf.iter_segments() if s["p_type"] == "PT_TLS" or (s["p_type"] == "PT_LOAD" and s["p_flags"] & 3 == 3)]
+    assert not [
+        s
+        for s in elf.iter_segments()
+        if s["p_type"] == "PT_TLS" or (s["p_type"] == "PT_LOAD" and s["p_flags"] & 3 == 3)
+    ]
     assert binary.requires == () and binary.suffix == ".so"
 
 
@@ -65,7 +79,11 @@ def test_levels() -> None:
         "avx", "avx2", "sse3", "sse4.1", "sse4.2", "ssse3")  # fmt: skip
     znver = machine_of(Target("llvm-cpu", "embedded-elf-x86_64", "znver4", ("-avx512bf16",)))
     assert znver.cpu == "x86-64-v4" and "avx512bf16" not in znver.requires and "avx512vnni" in znver.requires
-    assert machine_of(Target("llvm-cpu", "embedded-elf-arm_64", "neoverse-n1")).requires[:3] == ("aes", "crc", "dotprod")
+    assert machine_of(Target("llvm-cpu", "embedded-elf-arm_64", "neoverse-n1")).requires[:3] == (
+        "aes",
+        "crc",
+        "dotprod",
+    )
     assert machine_of(Target("llvm-cpu", "embedded-elf-riscv_64")).llvm_features == "+m,+a,+f,+d,+c"
     native = machine_of(Target("llvm-cpu", HOST_FORMAT, "native"))
     assert set(native.requires) <= native.has
@@ -87,16 +105,21 @@ def test_unknown_machines(target: Target, message: str) -> None:
 
 
 def test_same_input_same_bytes() -> None:
-    made = {compile_variant(variant(SOURCE, constants=1, bindings=3, objects=[ObjectFile("user.c", USER)])).data for _ in range(3)}
+    made = {
+        compile_variant(variant(SOURCE, constants=1, bindings=3, objects=[ObjectFile("user.c", USER)])).data
+        for _ in range(3)
+    }
     assert len(made) == 1
 
 
 @pytest.mark.parametrize("level", ["generic", "x86-64-v2", "x86-64-v3", "x86-64-v4"])
 def test_levels_give_the_same_results(level: str) -> None:
     """Without fast-math flags no level contracts or reorders what the program says."""
-    if HOST_FORMAT != "embedded-elf-x86_64" or not set(machine_of(Target("", HOST_FORMAT, level)).requires) <= machine_of(
-        Target("", HOST_FORMAT, "native")
-    ).has:
+    if (
+        HOST_FORMAT != "embedded-elf-x86_64"
+        or not set(machine_of(Target("", HOST_FORMAT, level)).requires)
+        <= machine_of(Target("", HOST_FORMAT, "native")).has
+    ):
         pytest.skip(f"this machine does not run {level}")
     body = "%p = arith.mulf %x0, %x0 : f32\n%y0 = arith.addf %p, %x0 : f32"
     kernel = load(elementwise(body, ["f32"], ["f32"]), constants=1, bindings=2, cpu=level)
@@ -165,7 +188,9 @@ def test_speed_of_a_small_executable() -> None:
                                                            b"for (long i = 0; i < n; ++i) c[i] = a[i] * b[i]; }", arch="x86_64"))  # fmt: skip
     kernels = []
     for name, op in (("one", "addf"), ("two", "mulf")):
-        kernels.append(elementwise(f"%y0 = arith.{op} %x0, %x1 : f32", ["f32", "f32"], ["f32"]).replace("@kernel", f"@{name}"))
+        kernels.append(
+            elementwise(f"%y0 = arith.{op} %x0, %x1 : f32", ["f32", "f32"], ["f32"]).replace("@kernel", f"@{name}")
+        )
     kernels.append("""
       func.func private @mul(memref<f32>, memref<f32>, memref<f32>, index) attributes {hal.import.static, llvm.bareptr}
       func.func @three() {
@@ -184,5 +209,8 @@ def test_speed_of_a_small_executable() -> None:
         start = time.perf_counter()
         binary = compile_variant(program)
         times.append(time.perf_counter() - start)
-    print({phase: f"{1e3 * seconds:.1f} ms" for phase, seconds in binary.notes["seconds"].items()}, f"{1e3 * min(times):.1f} ms")  # type: ignore[attr-defined]
+    print(
+        {phase: f"{1e3 * seconds:.1f} ms" for phase, seconds in binary.notes["seconds"].items()},
+        f"{1e3 * min(times):.1f} ms",
+    )  # type: ignore[attr-defined]
     assert min(times) < 1.0

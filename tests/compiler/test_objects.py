@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import struct
 
@@ -28,7 +29,9 @@ def refuse(data: bytes, arch: str = "x86_64", name: str = "user.o") -> CompileEr
 
 @pytest.mark.parametrize("arch", ["x86_64", "aarch64", "riscv64"])
 def test_good_object(arch: str) -> None:
-    data = compiled(GOOD + b"float expf(float); extern int other(int);\nfloat f(float x) { return expf(x) + other(2); }", arch)
+    data = compiled(
+        GOOD + b"float expf(float); extern int other(int);\nfloat f(float x) { return expf(x) + other(2); }", arch
+    )
     checked = objects.check_object(ObjectFile("user.o", data), arch)
     assert checked.defined == {"user", "f"} and checked.undefined == {"expf", "other"}
 
@@ -39,7 +42,10 @@ def test_good_object(arch: str) -> None:
         (b"int counter = 3; int user(void) { return ++counter; }", "4 bytes of writable data in section .data"),
         (b"static int seen[9]; int user(int i) { return seen[i]++; }", "36 bytes of writable data in section .bss"),
         (b"_Thread_local int mine; int user(void) { return ++mine; }", "thread-local data in section .tbss"),
-        (b"extern _Thread_local int theirs; int user(void) { return theirs; }", "uses the thread-local variable 'theirs'"),
+        (
+            b"extern _Thread_local int theirs; int user(void) { return theirs; }",
+            "uses the thread-local variable 'theirs'",
+        ),
         (b"int both[2];", "writable"),
         (b'__asm__(".section .note.GNU-stack,\\"x\\",@progbits");\nint user(void) { return 1; }', "executable stack"),
         (b'__asm__(".section .mixed,\\"awx\\",@progbits\\n.byte 1\\n.text");', "code in the writable section .mixed"),
@@ -60,14 +66,19 @@ def test_names_of_variables_are_told() -> None:
 def test_wrong_files() -> None:
     good = compiled(GOOD)
     error = refuse(compiled(GOOD, "aarch64"))
-    assert "is for machine aarch64, the target is x86_64" in error.message and "--target=x86_64-linux" in str(error.note)
+    assert "is for machine aarch64, the target is x86_64" in error.message and "--target=x86_64-linux" in str(
+        error.note
+    )
     assert "not an ELF file" in refuse(b"hello").message
     assert "name it .bc" in refuse(compiled(GOOD, "x86_64", "bc")).message
     assert "64-bit little-endian" in refuse(b"\x7fELF\x01\x01" + good[6:]).message
     assert "cut off" in refuse(good[: len(good) // 2]).message
     assert "broken ELF header" in refuse(good[:40]).message
     assert "ET_DYN" in refuse(good[:16] + struct.pack("<H", 3) + good[18:]).message
-    assert "cut off" in refuse(b"!<arch>\nuser.o/         0           0     0     644     9999      `\nshort", name="lib.a").message
+    assert (
+        "cut off"
+        in refuse(b"!<arch>\nuser.o/         0           0     0     644     9999      `\nshort", name="lib.a").message
+    )
     assert "broken archive" in refuse(b"!<arch>\nnothing", name="lib.a").message
 
 
@@ -87,10 +98,15 @@ def test_damaged_objects_never_crash() -> None:
 
 
 def test_archive_members() -> None:
-    bodies = {"a.o": compiled(b"int a(void) { return 1; }"), "b.o": compiled(b"int a(void); int b(void) { return a(); }")}
+    bodies = {
+        "a.o": compiled(b"int a(void) { return 1; }"),
+        "b.o": compiled(b"int a(void); int b(void) { return a(); }"),
+    }
     archive = b"!<arch>\n"
     for name, body in bodies.items():
-        archive += f"{name + '/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(body):<10}`\n".encode() + body + b"\n" * (len(body) & 1)
+        archive += (
+            f"{name + '/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(body):<10}`\n".encode() + body + b"\n" * (len(body) & 1)
+        )
     checked = objects.check_object(ObjectFile("lib.a", archive), "x86_64")
     assert checked.defined == {"a", "b"} and not checked.undefined and checked.lazy
     bad = archive + f"{'c.o/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{4:<10}`\nnope".encode()
@@ -155,10 +171,8 @@ def test_damaged_identification_never_crashes() -> None:
         made = bytearray(data)
         for _ in range(rng.randint(1, 8)):
             made[rng.randrange(64)] = rng.randrange(256)
-        try:
+        with contextlib.suppress(bitcode.BitcodeError):
             assert isinstance(bitcode.producer(bytes(made)), str)
-        except bitcode.BitcodeError:
-            pass
     for length in range(0, 20, 4):
         with pytest.raises(bitcode.BitcodeError):
             bitcode.producer(data[:length])

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (tables and lines of MLIR)
 """Compiles kernel IR for this machine and runs it: the ELF is opened with plain dlopen, the structures are ctypes."""
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -61,7 +63,9 @@ class Library(ctypes.Structure):
     ]  # fmt: skip
 
 
-DISPATCH = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(Environment), ctypes.POINTER(State), ctypes.POINTER(Workgroup))
+DISPATCH = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.POINTER(Environment), ctypes.POINTER(State), ctypes.POINTER(Workgroup)
+)
 
 
 def aligned(structure: type[ctypes.Structure]) -> ctypes.Structure:
@@ -99,7 +103,7 @@ class Loaded:
         with os.fdopen(handle, "wb") as file:
             file.write(binary.data)
         self.library = ctypes.CDLL(path)
-        os.unlink(path)
+        Path(path).unlink()
         self.environment = aligned(Environment)
         self.query(6, imports or {})
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (tables and lines of MLIR)
 """Every arith op against NumPy, on values that include the edges of each type."""
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def floats(dtype: type) -> np.ndarray:
     return values
 
 
-def check(body: str, inputs: list[tuple[str, np.ndarray]], outputs: list[tuple[str, np.ndarray]], cpu: str = "native") -> None:
+def check(
+    body: str, inputs: list[tuple[str, np.ndarray]], outputs: list[tuple[str, np.ndarray]], cpu: str = "native"
+) -> None:
     """Runs a batch: all outputs must equal what NumPy says, bit for bit, NaNs alike."""
     kernel = load(elementwise(body, [t for t, _ in inputs], [t for t, _ in outputs]), constants=1,
                   bindings=len(inputs) + len(outputs), cpu=cpu)  # fmt: skip
@@ -60,7 +63,9 @@ def ceildiv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def truncdiv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     wide_a, wide_b = a.astype(object), b.astype(object)
-    return np.array([abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) for x, y in zip(wide_a, wide_b, strict=True)]).astype(a.dtype)
+    return np.array(
+        [abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) for x, y in zip(wide_a, wide_b, strict=True)]
+    ).astype(a.dtype)
 
 
 @pytest.mark.parametrize("name", INTS)
@@ -189,7 +194,9 @@ def test_all_halves(cpu: str) -> None:
     wide = buffer(np.zeros(65536, np.float32))
     kernel.run(buffer(every), wide, constants=[65536])
     np.testing.assert_array_equal(wide, every.astype(np.float32))
-    kernel = load(elementwise("%y0 = arith.truncf %x0 : f32 to f16", ["f32"], ["f16"]), constants=1, bindings=2, cpu=cpu)
+    kernel = load(
+        elementwise("%y0 = arith.truncf %x0 : f32 to f16", ["f32"], ["f16"]), constants=1, bindings=2, cpu=cpu
+    )
     narrow = buffer(np.zeros(ties.size, np.float16))
     kernel.run(buffer(ties), narrow, constants=[ties.size])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -208,8 +215,15 @@ def bfloat(values: np.ndarray) -> np.ndarray:
             continue
         low = bits & 0xFFFF0000
         low = low if abs(np.uint32(low).view(np.float32)) <= abs(value) else low - 0x10000
-        a, b = (Fraction(float(np.uint32(x).view(np.float32))) for x in (low, low + 0x10000) if np.isfinite(np.uint32(x).view(np.float32))) \
-            if np.isfinite(np.uint32(low + 0x10000).view(np.float32)) else (Fraction(float(np.uint32(low).view(np.float32))), None)
+        a, b = (
+            (
+                Fraction(float(np.uint32(x).view(np.float32)))
+                for x in (low, low + 0x10000)
+                if np.isfinite(np.uint32(x).view(np.float32))
+            )
+            if np.isfinite(np.uint32(low + 0x10000).view(np.float32))
+            else (Fraction(float(np.uint32(low).view(np.float32))), None)
+        )
         if b is None:
             continue
         down, up = abs(Fraction(float(value)) - a), abs(Fraction(float(value)) - b)
@@ -234,7 +248,13 @@ def test_bfloat() -> None:
       %c = arith.constant 1.5 : bf16
       %y3 = arith.addf %y0, %c : bf16
       %y4 = arith.cmpf olt, %y0, %c : bf16"""
-    outputs = [("bf16", bfloat(single.astype(np.float64))), ("bf16", bfloat(double)), ("f32", wide), ("bf16", total), ("i1", wide < 1.5)]
+    outputs = [
+        ("bf16", bfloat(single.astype(np.float64))),
+        ("bf16", bfloat(double)),
+        ("f32", wide),
+        ("bf16", total),
+        ("i1", wide < 1.5),
+    ]
     check(body, [("f32", single), ("f64", double)], outputs)
 
 

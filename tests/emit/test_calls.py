@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (lines of MLIR)
 """C functions of every kind called from kernels: conventions with real C objects, bitcode that inlines, imports."""
 
 from __future__ import annotations
@@ -19,8 +20,18 @@ from pydispatch.compiler.kernel import ObjectFile
 from pydispatch.compiler.targets.cpu import compile_variant
 from pydispatch.errors import CompileError
 
-ARCH = {"embedded-elf-x86_64": "x86_64", "embedded-elf-arm_64": "aarch64", "embedded-elf-riscv_64": "riscv64"}[HOST_FORMAT]
-SCALARS = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "index": "int64_t", "f32": "float", "f64": "double"}
+ARCH = {"embedded-elf-x86_64": "x86_64", "embedded-elf-arm_64": "aarch64", "embedded-elf-riscv_64": "riscv64"}[
+    HOST_FORMAT
+]
+SCALARS = {
+    "i8": "int8_t",
+    "i16": "int16_t",
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "index": "int64_t",
+    "f32": "float",
+    "f64": "double",
+}
 
 
 def compiled(text: str, suffix: str, name: str = "user") -> ObjectFile:
@@ -36,21 +47,39 @@ def test_scalars_of_every_width(suffix: str) -> None:
     code, decls, body, outputs, expected = ["#include <stdint.h>\n#include <stdbool.h>"], [], [], [], []
     for i, (name, c_name) in enumerate(SCALARS.items()):
         # The conversions to 64 bits happen in C: a wrongly extended argument shows in the upper bits.
-        code.append(f"double f{i}({c_name} a, int64_t k) {{ return (double)a * 2 + k; }}\n{c_name} g{i}(void) {{ return ({c_name})-77; }}")
+        code.append(
+            f"double f{i}({c_name} a, int64_t k) {{ return (double)a * 2 + k; }}\n{c_name} g{i}(void) {{ return ({c_name})-77; }}"
+        )
         decls.append(f"func.func private @f{i}({name}, i64) -> f64 attributes {{hal.import.static}}\n"
                      f"func.func private @g{i}() -> {name} attributes {{hal.import.static}}")  # fmt: skip
         value = "-5.0" if name[0] == "f" else "-5"
         body.append(f"%v{i} = arith.constant {value} : {name}\n%k{i} = arith.constant 3 : i64\n"
                     f"%y{2 * i} = func.call @f{i}(%v{i}, %k{i}) : ({name}, i64) -> f64\n%r{i} = func.call @g{i}() : () -> {name}")  # fmt: skip
-        widen = {"f64": f"%y{2 * i + 1} = arith.addf %r{i}, %r{i} : f64", "f32": f"%w{i} = arith.extf %r{i} : f32 to f64\n%y{2 * i + 1} = arith.addf %w{i}, %w{i} : f64"}
-        integer = f"%w{i} = arith.{'index_cast' if name == 'index' else 'extsi'} %r{i} : {name} to i64\n" if name not in ("i64", "f32", "f64") else f"%w{i} = arith.addi %r{i}, %zero : i64\n"
-        body.append(widen.get(name) or integer + f"%s{i} = arith.sitofp %w{i} : i64 to f64\n%y{2 * i + 1} = arith.addf %s{i}, %s{i} : f64")
+        widen = {
+            "f64": f"%y{2 * i + 1} = arith.addf %r{i}, %r{i} : f64",
+            "f32": f"%w{i} = arith.extf %r{i} : f32 to f64\n%y{2 * i + 1} = arith.addf %w{i}, %w{i} : f64",
+        }
+        integer = (
+            f"%w{i} = arith.{'index_cast' if name == 'index' else 'extsi'} %r{i} : {name} to i64\n"
+            if name not in ("i64", "f32", "f64")
+            else f"%w{i} = arith.addi %r{i}, %zero : i64\n"
+        )
+        body.append(
+            widen.get(name)
+            or integer + f"%s{i} = arith.sitofp %w{i} : i64 to f64\n%y{2 * i + 1} = arith.addf %s{i}, %s{i} : f64"
+        )
         outputs += ["f64", "f64"]
         expected += [-7.0, -154.0]
     code.append("bool truth(bool a, uint8_t b) { return a && b == 200; }")
     decls.append("func.func private @truth(%a: i1, %b: i8 {llvm.zeroext}) -> i1 attributes {hal.import.static}")
-    body.append("%t = arith.constant true\n%u = arith.constant -56 : i8\n%y14 = func.call @truth(%t, %u) : (i1, i8) -> i1")
-    source = "\n".join(decls) + "\n" + elementwise("%zero = arith.constant 0 : i64\n" + "\n".join(body), [], [*outputs, "i1"])
+    body.append(
+        "%t = arith.constant true\n%u = arith.constant -56 : i8\n%y14 = func.call @truth(%t, %u) : (i1, i8) -> i1"
+    )
+    source = (
+        "\n".join(decls)
+        + "\n"
+        + elementwise("%zero = arith.constant 0 : i64\n" + "\n".join(body), [], [*outputs, "i1"])
+    )
     kernel = load(source, constants=1, bindings=15, objects=[compiled("\n".join(code), suffix)])
     made = [buffer(np.zeros(1, np.float64)) for _ in outputs] + [buffer(np.zeros(1, np.bool_))]
     assert kernel.run(*made, constants=[1]) == 0
@@ -142,7 +171,7 @@ def test_bitcode_and_c_become_one_loop(suffix: str) -> None:
     binary = compile_variant(program, dump=shown.__setitem__)
     optimised = str(shown[".optimized.ll"])
     body = optimised[optimised.index("kernel.export") :]
-    body = optimised[optimised.index('define internal') :]
+    body = optimised[optimised.index("define internal") :]
     assert not re.search(r"call .*@\"?(scale|helper|sqrtf)", optimised)
     assert re.search(r"fmul <\d+ x float>", body) and "llvm.loop.isvectorized" in body
     assert set(shown) == {".ll", ".optimized.ll", ".s", ".o", ".so"}

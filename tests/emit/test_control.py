@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (lines of MLIR)
 """scf, cf, affine and memref programs against what they say in Python."""
 
 from __future__ import annotations
@@ -115,14 +116,21 @@ def test_blocks() -> None:
 
 
 def test_parallel_and_views() -> None:
-    body = """
+    body = (
+        """
       %m = memref.reinterpret_cast %in to offset: [0], sizes: [4, 6], strides: [6, 1] : memref<?xi64> to memref<4x6xi64>
       %o = memref.reinterpret_cast %out to offset: [0], sizes: [6, 4], strides: [4, 1] : memref<?xi64> to memref<6x4xi64>
       %c4 = arith.constant 4 : index
       %c6 = arith.constant 6 : index
-      """ + parallel([("%c0", "%c4", "%c1"), ("%c0", "%c6", "%c1")], ["%i", "%j"], """
+      """
+        + parallel(
+            [("%c0", "%c4", "%c1"), ("%c0", "%c6", "%c1")],
+            ["%i", "%j"],
+            """
         %x = memref.load %m[%i, %j] : memref<4x6xi64>
-        memref.store %x, %o[%j, %i] : memref<6x4xi64>""") + """
+        memref.store %x, %o[%j, %i] : memref<6x4xi64>""",
+        )
+        + """
       %part = memref.subview %o[1, 0] [2, 4] [2, 1] : memref<6x4xi64> to memref<2x4xi64, strided<[8, 1], offset: 4>>
       %row = memref.subview %o[%c2, 1] [1, 3] [1, 1] : memref<6x4xi64> to memref<3xi64, strided<[1], offset: ?>>
       %minus = arith.constant -5 : i64
@@ -139,6 +147,7 @@ def test_parallel_and_views() -> None:
       %base, %offset, %sizes, %strides = memref.extract_strided_metadata %row : memref<3xi64, strided<[1], offset: ?>> -> memref<i64>, index, index, index
       %o64 = arith.index_cast %offset : index to i64
       memref.store %o64, %o[%c0, %c1] : memref<6x4xi64>"""
+    )
     expected = np.arange(N).reshape(4, 6).T.copy()
     expected[3, 2] = expected[2, 3] = -5
     expected[0, 0] = 3
@@ -149,8 +158,11 @@ def test_parallel_and_views() -> None:
 
 def test_storage() -> None:
     """Workgroup memory, stack memory, constants, copies; each workgroup sees its own slices."""
-    source = """"memref.global"() <{sym_name = "table", sym_visibility = "private", type = memref<4xi64>, constant, initial_value = dense<[10, 20, 30, 40]> : tensor<4xi64>}> : () -> ()
-    """ + HEAD + """
+    source = (
+        """"memref.global"() <{sym_name = "table", sym_visibility = "private", type = memref<4xi64>, constant, initial_value = dense<[10, 20, 30, 40]> : tensor<4xi64>}> : () -> ()
+    """
+        + HEAD
+        + """
       %local = memref.alloc() : memref<6xi64, #gpu.address_space<workgroup>>
       %other = memref.alloc() : memref<700xi64, #gpu.address_space<workgroup>>
       %stack = memref.alloca() : memref<2x3xi64>
@@ -178,6 +190,7 @@ def test_storage() -> None:
       memref.dealloc %local : memref<6xi64, #gpu.address_space<workgroup>>
       func.return
     }"""
+    )
     binary = compile_variant(variant(source, constants=1, bindings=2))
     kernel = Loaded(binary)
     assert kernel.table.attrs[0].pages == 2  # 64 + 5600 bytes
@@ -188,7 +201,10 @@ def test_storage() -> None:
 
 def test_point_storage_is_its_own() -> None:
     """Stack memory inside a parallel loop belongs to one point, although the loop is vectorised."""
-    body = parallel([("%c0", "%n", "%c1")], ["%i"], """
+    body = parallel(
+        [("%c0", "%n", "%c1")],
+        ["%i"],
+        """
       %mine = memref.alloca() : memref<8xi64>
       %x = memref.load %in[%i] : memref<?xi64>
       %c7 = arith.constant 7 : index
@@ -196,7 +212,8 @@ def test_point_storage_is_its_own() -> None:
       memref.store %x, %mine[%slot] : memref<8xi64>
       %y = memref.load %mine[%slot] : memref<8xi64>
       %z = arith.addi %y, %y : i64
-      memref.store %z, %out[%i] : memref<?xi64>""")
+      memref.store %z, %out[%i] : memref<?xi64>""",
+    )
     np.testing.assert_array_equal(run(body), 2 * np.arange(N))
 
 
@@ -224,7 +241,8 @@ def test_affine() -> None:
 
 
 def test_helpers_pass_memrefs() -> None:
-    source = """
+    source = (
+        """
     func.func private @sum(%m: memref<?xi64, strided<[?], offset: ?>>) -> (i64, memref<?xi64, strided<[?], offset: ?>>) {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -237,7 +255,9 @@ def test_helpers_pass_memrefs() -> None:
       }
       func.return %s, %m : i64, memref<?xi64, strided<[?], offset: ?>>
     }
-    """ + HEAD + """
+    """
+        + HEAD
+        + """
       %odd = memref.subview %in[1] [12] [2] : memref<?xi64> to memref<12xi64, strided<[2], offset: 1>>
       %cast = memref.cast %odd : memref<12xi64, strided<[2], offset: 1>> to memref<?xi64, strided<[?], offset: ?>>
       %s, %same = func.call @sum(%cast) : (memref<?xi64, strided<[?], offset: ?>>) -> (i64, memref<?xi64, strided<[?], offset: ?>>)
@@ -246,6 +266,7 @@ def test_helpers_pass_memrefs() -> None:
       memref.store %x, %out[%c1] : memref<?xi64>
       func.return
     }"""
+    )
     kernel = load(source, constants=1, bindings=2)
     out = buffer(np.zeros(N, np.int64))
     kernel.run(buffer(np.arange(N)), out, constants=[N])
@@ -315,13 +336,33 @@ def test_alignment_is_what_is_declared() -> None:
 @pytest.mark.parametrize(
     ("body", "message", "note"),
     [
-        ("%s = memref.alloc(%n) : memref<?xi64>", "has no size known while compiling", "pass scratch memory as a binding"),
-        ("%s = memref.alloca() : memref<9000xi64>", "needs 72016 bytes of stack, the limit is 65536", "workgroup memory"),
-        ('%v = vector.broadcast %zero : i64 to vector<4xi64>', "operation 'vector.broadcast' cannot be compiled", "kernels are written in"),
-        ("%t = arith.constant dense<1> : tensor<2xi64>", "operation 'arith.constant' on tensor<2xi64>", "computes on scalars"),
-        ("%f = arith.constant 1.0 : f32\n%x = memref.atomic_rmw addf %f, %fm[%c0] : (f32, memref<4xf32>) -> f32", "atomic 'addf' on f32", "order of workgroups"),
+        (
+            "%s = memref.alloc(%n) : memref<?xi64>",
+            "has no size known while compiling",
+            "pass scratch memory as a binding",
+        ),
+        (
+            "%s = memref.alloca() : memref<9000xi64>",
+            "needs 72016 bytes of stack, the limit is 65536",
+            "workgroup memory",
+        ),
+        (
+            "%v = vector.broadcast %zero : i64 to vector<4xi64>",
+            "operation 'vector.broadcast' cannot be compiled",
+            "kernels are written in",
+        ),
+        (
+            "%t = arith.constant dense<1> : tensor<2xi64>",
+            "operation 'arith.constant' on tensor<2xi64>",
+            "computes on scalars",
+        ),
+        (
+            "%f = arith.constant 1.0 : f32\n%x = memref.atomic_rmw addf %f, %fm[%c0] : (f32, memref<4xf32>) -> f32",
+            "atomic 'addf' on f32",
+            "order of workgroups",
+        ),
         ("%i4 = memref.alloca() : memref<8xi4>", "elements of type i4 cannot lie in memory", "i8, i16, i32 or i64"),
-        ("%true = arith.constant true\ncf.assert %true, \"no\"", "cf.assert cannot be compiled", "clamp"),
+        ('%true = arith.constant true\ncf.assert %true, "no"', "cf.assert cannot be compiled", "clamp"),
     ],
 )
 def test_what_is_refused(body: str, message: str, note: str) -> None:

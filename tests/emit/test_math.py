@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (tables and lines of MLIR)
 """Every math op against NumPy in a wider type. The accuracy of the device library itself is tested with it."""
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ def test_several_operands(name: str) -> None:
     made = [buffer(np.zeros(COUNT, dtype)) for _ in range(5)]
     kernel.run(*(buffer(v) for v in (a, b, c, power)), *made, constants=[COUNT])
     x, y, z = (v.astype(np.float64) for v in (a, b, c))
-    for got, want in zip(made, [x**y, np.arctan2(x, y), x * y + z, x ** power.astype(np.float64), x**-3.0], strict=True):
+    for got, want in zip(
+        made, [x**y, np.arctan2(x, y), x * y + z, x ** power.astype(np.float64), x**-3.0], strict=True
+    ):
         np.testing.assert_allclose(got, want, 8 * tolerance)
 
 

@@ -1,7 +1,7 @@
 """Kernel IR to LLVM IR text: the module and the table of lowerings.
 
-`emit_module` is the door. A lowering is a row `op name -> function(FunctionEmitter, op)` in one of the `llvm_*` files, by
-subject; a `Platform` holds what the CPU and CUDA do differently.
+`emit_module` is the door. A lowering is a row `op name -> function(FunctionEmitter, op)` in one of the `llvm_*` files,
+by subject; a `Platform` holds what the CPU and CUDA do differently.
 """
 
 from __future__ import annotations
@@ -128,7 +128,6 @@ class Emitter:
             return False
         if name not in self._fallible:
             self._fallible[name] = any(
-                llvm_calls.is_import(self.functions[reached])
-                for reached in llvm_calls.reachable(self.functions, name)
+                llvm_calls.is_import(self.functions[reached]) for reached in llvm_calls.reachable(self.functions, name)
             )
         return self._fallible[name]

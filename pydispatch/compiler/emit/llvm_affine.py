@@ -87,12 +87,12 @@ def _map(op: Operation, name: str = "map") -> AffineMap:
 
 
 def _apply(f: FunctionEmitter, op: Operation) -> None:
-    f.set(op.results[0], str(results(f, _map(op), op.operands)[0]))
+    f.define(op.results[0], str(results(f, _map(op), op.operands)[0]))
 
 
 def _min_max(name: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        f.set(op.results[0], str(_extreme(f, results(f, _map(op), op.operands), name)))
+        f.define(op.results[0], str(_extreme(f, results(f, _map(op), op.operands), name)))
 
     return lower
 
@@ -106,7 +106,7 @@ def _for(f: FunctionEmitter, op: Operation) -> None:
 
 def _load(f: FunctionEmitter, op: Operation) -> None:
     indices = _indices(f, op, op.operands[1:])
-    f.set(op.results[0], load(f, f.memref(op.operands[0]), indices))
+    f.define(op.results[0], load(f, f.memref(op.operands[0]), indices))
 
 
 def _store(f: FunctionEmitter, op: Operation) -> None:
@@ -158,7 +158,7 @@ def _parallel(f: FunctionEmitter, op: Operation) -> None:
 
     def body(point: list[str]) -> None:
         for argument, value in zip(block.args, point, strict=True):
-            f.set(argument, value)
+            f.define(argument, value)
         f.region(op.regions[0], lambda terminator: None)
 
     f.platform.parallel(f, list(zip(lower, upper, widths, strict=True)), body)

@@ -1,7 +1,8 @@
 """arith: one row per operation.
 
 Integers are two's complement; nothing here adds undefined behaviour: what MLIR leaves undefined (division by zero,
-shifts past the width) stays the program's. Floats follow IEEE 754 without contraction, unless the op has fast-math flags.
+shifts past the width) stays the program's. Floats follow IEEE 754 without contraction, unless the op has fast-math
+flags.
 """
 
 from __future__ import annotations
@@ -61,10 +62,10 @@ def _constant(f: FunctionEmitter, op: Operation) -> None:
     value, type_ = attribute(op, "value"), op.results[0].type
     if isinstance(value, IntegerAttr):
         int_type(f, type_)
-        f.set(op.results[0], int_constant(int(value.value.data), type_))
+        f.define(op.results[0], int_constant(int(value.value.data), type_))
     elif isinstance(value, FloatAttr):
         float_type(f, type_)
-        f.set(op.results[0], float_constant(float(value.value.data), type_))
+        f.define(op.results[0], float_constant(float(value.value.data), type_))
     else:
         raise unsupported_type(f, type_)
 
@@ -75,11 +76,11 @@ def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) ->
         a, b = f.get(op.operands[0]), f.get(op.operands[1])
         known_a, known_b = as_index(a), as_index(b)
         if foldable and isinstance(known_a, int) and isinstance(known_b, int):
-            f.set(op.results[0], int_constant(foldable(known_a, known_b), op.results[0].type))
+            f.define(op.results[0], int_constant(foldable(known_a, known_b), op.results[0].type))
             return
         overflow = flags(op, "overflowFlags")
         exact = "exact " if attribute(op, "isExact") is not None else ""
-        f.set(op.results[0], f.body.let(f"{instruction} {overflow}{exact}{type_} {a}, {b}"))
+        f.define(op.results[0], f.body.let(f"{instruction} {overflow}{exact}{type_} {a}, {b}"))
 
     return lower
 
@@ -91,7 +92,7 @@ def _float(instruction: str) -> Lowering:
         def compute(type_: str, operands: list[str]) -> str:
             return f.body.let(f"{instruction} {fast(op)}{type_} {', '.join(operands)}")
 
-        f.set(op.results[0], llvm_half.computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
+        f.define(op.results[0], llvm_half.computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
 
     return lower
 
@@ -103,16 +104,16 @@ def _negf(f: FunctionEmitter, op: Operation) -> None:
     if bit_width(type_) == 16:
         bits = f.body.let(f"bitcast {scalar(type_)} {f.get(op.operands[0])} to i16")
         flipped = f.body.let(f"xor i16 {bits}, -32768")
-        f.set(op.results[0], f.body.let(f"bitcast i16 {flipped} to {scalar(type_)}"))
+        f.define(op.results[0], f.body.let(f"bitcast i16 {flipped} to {scalar(type_)}"))
     else:
-        f.set(op.results[0], f.body.let(f"fneg {fast(op)}{scalar(type_)} {f.get(op.operands[0])}"))
+        f.define(op.results[0], f.body.let(f"fneg {fast(op)}{scalar(type_)} {f.get(op.operands[0])}"))
 
 
 def _intrinsic_int(name: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = int_type(f, op.results[0].type)
         arguments = [(type_, f.get(operand)) for operand in op.operands]
-        f.set(op.results[0], f.intrinsic(f"llvm.{name}.{type_}", type_, *arguments))
+        f.define(op.results[0], f.intrinsic(f"llvm.{name}.{type_}", type_, *arguments))
 
     return lower
 
@@ -125,7 +126,7 @@ def _intrinsic_float(name: str) -> Lowering:
             suffix = {"half": "f16", "float": "f32", "double": "f64"}[type_]
             return f.intrinsic(f"llvm.{name}.{suffix}", type_, *((type_, o) for o in operands), flags=fast(op))
 
-        f.set(op.results[0], llvm_half.computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
+        f.define(op.results[0], llvm_half.computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
 
     return lower
 
@@ -136,13 +137,13 @@ def _rounded_division(adjust_when: str, sign: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = int_type(f, op.results[0].type)
         a, b = f.get(op.operands[0]), f.get(op.operands[1])
-        f.set(op.results[0], rounded_division(f, type_, a, b, adjust_when, sign))
+        f.define(op.results[0], rounded_division(f, type_, a, b, adjust_when, sign))
 
     return lower
 
 
 def rounded_division(f: FunctionEmitter, type_: str, a: str, b: str, adjust_when: str, sign: str) -> str:
-    """Signed a / b rounded down (`slt`, `sub`) or up (`sge`, `add`): moved when remainder and divisor disagree or agree."""
+    """Signed a / b, rounded down (`slt`, `sub`) or up (`sge`, `add`): moved where the remainder's sign asks."""
     quotient = f.body.let(f"sdiv {type_} {a}, {b}")
     remainder = f.body.let(f"srem {type_} {a}, {b}")
     inexact = f.body.let(f"icmp ne {type_} {remainder}, {'false' if type_ == 'i1' else 0}")
@@ -160,7 +161,7 @@ def _ceildivui(f: FunctionEmitter, op: Operation) -> None:
     remainder = f.body.let(f"urem {type_} {a}, {b}")
     inexact = f.body.let(f"icmp ne {type_} {remainder}, {'false' if type_ == 'i1' else 0}")
     step = inexact if type_ == "i1" else f.body.let(f"zext i1 {inexact} to {type_}")
-    f.set(op.results[0], f.body.let(f"add {type_} {quotient}, {step}"))
+    f.define(op.results[0], f.body.let(f"add {type_} {quotient}, {step}"))
 
 
 def _wide_product(extension: str) -> Lowering:
@@ -169,9 +170,9 @@ def _wide_product(extension: str) -> Lowering:
         type_, wide = int_type(f, op.results[0].type), f"i{2 * width}"
         factors = [f.body.let(f"{extension} {type_} {f.get(o)} to {wide}") for o in op.operands]
         product = f.body.let(f"mul {wide} {factors[0]}, {factors[1]}")
-        f.set(op.results[0], f.body.let(f"trunc {wide} {product} to {type_}"))
+        f.define(op.results[0], f.body.let(f"trunc {wide} {product} to {type_}"))
         upper = f.body.let(f"lshr {wide} {product}, {width}")
-        f.set(op.results[1], f.body.let(f"trunc {wide} {upper} to {type_}"))
+        f.define(op.results[1], f.body.let(f"trunc {wide} {upper} to {type_}"))
 
     return lower
 
@@ -180,21 +181,21 @@ def _addui_extended(f: FunctionEmitter, op: Operation) -> None:
     type_ = int_type(f, op.results[0].type)
     pair = f"{{ {type_}, i1 }}"
     both = f.intrinsic(f"llvm.uadd.with.overflow.{type_}", pair, *((type_, f.get(o)) for o in op.operands))
-    f.set(op.results[0], f.body.let(f"extractvalue {pair} {both}, 0"))
-    f.set(op.results[1], f.body.let(f"extractvalue {pair} {both}, 1"))
+    f.define(op.results[0], f.body.let(f"extractvalue {pair} {both}, 0"))
+    f.define(op.results[1], f.body.let(f"extractvalue {pair} {both}, 1"))
 
 
 def _cmpi(f: FunctionEmitter, op: Operation) -> None:
     predicate = INT_PREDICATES[integer(op, "predicate")]
     type_ = int_type(f, op.operands[0].type)
-    f.set(op.results[0], f.body.let(f"icmp {predicate} {type_} {f.get(op.operands[0])}, {f.get(op.operands[1])}"))
+    f.define(op.results[0], f.body.let(f"icmp {predicate} {type_} {f.get(op.operands[0])}, {f.get(op.operands[1])}"))
 
 
 def _cmpf(f: FunctionEmitter, op: Operation) -> None:
     predicate = FLOAT_PREDICATES[integer(op, "predicate")]
     float_type(f, op.operands[0].type)
     type_, (a, b) = llvm_half.widened(f, op.operands[0].type, [f.get(o) for o in op.operands])
-    f.set(op.results[0], f.body.let(f"fcmp {fast(op)}{predicate} {type_} {a}, {b}"))
+    f.define(op.results[0], f.body.let(f"fcmp {fast(op)}{predicate} {type_} {a}, {b}"))
 
 
 def _select(f: FunctionEmitter, op: Operation) -> None:
@@ -209,16 +210,16 @@ def _select(f: FunctionEmitter, op: Operation) -> None:
             components(result.type), flatten(a, result.type), flatten(b, result.type), strict=True
         )
     ]
-    f.set(result, unflatten(parts, result.type))
+    f.define(result, unflatten(parts, result.type))
     if isinstance(a, MemRef) and isinstance(b, MemRef) and a.root == b.root:
         chosen = f.memref(result)
-        f.set(result, chosen.rooted(a.root, a.read_only and b.read_only))
+        f.define(result, chosen.rooted(a.root, a.read_only and b.read_only))
 
 
 def _cast(instruction: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
-        f.set(op.results[0], f.body.let(f"{instruction} {source} {f.get(op.operands[0])} to {target}"))
+        f.define(op.results[0], f.body.let(f"{instruction} {source} {f.get(op.operands[0])} to {target}"))
 
     return lower
 
@@ -231,12 +232,12 @@ def _index_cast(extension: str) -> Lowering:
         known = as_index(operand)
         if isinstance(known, int):
             known = known & ((1 << from_width) - 1) if extension == "zext" else known
-            f.set(op.results[0], int_constant(known, op.results[0].type))
+            f.define(op.results[0], int_constant(known, op.results[0].type))
         elif from_width == to_width:
-            f.set(op.results[0], operand)
+            f.define(op.results[0], operand)
         else:
             instruction = "trunc" if to_width < from_width else extension
-            f.set(op.results[0], f.body.let(f"{instruction} {source} {operand} to {target}"))
+            f.define(op.results[0], f.body.let(f"{instruction} {source} {operand} to {target}"))
 
     return lower
 
@@ -245,7 +246,7 @@ def _float_to_int(instruction: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         float_type(f, op.operands[0].type)
         type_, (operand,) = llvm_half.widened(f, op.operands[0].type, [f.get(op.operands[0])])
-        f.set(op.results[0], f.body.let(f"{instruction} {type_} {operand} to {int_type(f, op.results[0].type)}"))
+        f.define(op.results[0], f.body.let(f"{instruction} {type_} {operand} to {int_type(f, op.results[0].type)}"))
 
     return lower
 
@@ -253,7 +254,7 @@ def _float_to_int(instruction: str) -> Lowering:
 def _int_to_float(instruction: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         source, target = int_type(f, op.operands[0].type), op.results[0].type
-        f.set(op.results[0], llvm_half.from_int(f, instruction, source, f.get(op.operands[0]), target))
+        f.define(op.results[0], llvm_half.from_int(f, instruction, source, f.get(op.operands[0]), target))
 
     return lower
 
@@ -261,13 +262,13 @@ def _int_to_float(instruction: str) -> Lowering:
 def _convert_float(f: FunctionEmitter, op: Operation) -> None:
     float_type(f, op.operands[0].type)
     float_type(f, op.results[0].type)
-    f.set(op.results[0], llvm_half.convert(f, f.get(op.operands[0]), op.operands[0].type, op.results[0].type))
+    f.define(op.results[0], llvm_half.convert(f, f.get(op.operands[0]), op.operands[0].type, op.results[0].type))
 
 
 def _bitcast(f: FunctionEmitter, op: Operation) -> None:
     source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
     operand = f.get(op.operands[0])
-    f.set(op.results[0], operand if source == target else f.body.let(f"bitcast {source} {operand} to {target}"))
+    f.define(op.results[0], operand if source == target else f.body.let(f"bitcast {source} {operand} to {target}"))
 
 
 ROWS: dict[str, Lowering] = {

@@ -1,4 +1,4 @@
-"""The text of one LLVM function while it grows: instructions, labels, and integer arithmetic that folds as it is written."""
+"""The text of one LLVM function while it grows: instructions, labels, and index arithmetic that folds."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def _call(f: FunctionEmitter, op: Operation) -> None:
         values = _linked_call(f, callee, operands)
     rest = iter(values)
     for result in op.results:
-        f.set(result, unflatten([next(rest) for _ in components(result.type)], result.type))
+        f.define(result, unflatten([next(rest) for _ in components(result.type)], result.type))
 
 
 ROWS: dict[str, Lowering] = {name: _call for name in CALLS}

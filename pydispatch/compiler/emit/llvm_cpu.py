@@ -69,7 +69,7 @@ def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple
 
 
 class CpuPlatform(Platform):
-    """One executable for a CPU. After the module is written, `alignment`, `imports` and `local_memory` tell about it."""
+    """One executable for a CPU. `alignment`, `imports` and `local_memory` tell about the module that was written."""
 
     parameters = ("ptr %env", "ptr %dispatch", "ptr %workgroup")
 
@@ -126,7 +126,8 @@ class CpuPlatform(Platform):
         if width == 64 or (width == 32 and not isinstance(type_, IndexType)):
             return self._field_of(f, words, 4 * ordinal, scalar(type_), 4)
         if width > 32:
-            raise f.error(f"a constant of type {type_} is not made of 32-bit words", "split it into i32 or i64 constants")
+            note = "split it into i32 or i64 constants"
+            raise f.error(f"a constant of type {type_} is not made of 32-bit words", note)
         word = self._field_of(f, words, 4 * ordinal, "i32", 4)
 
         def make() -> str:
@@ -243,5 +244,3 @@ def _layout(results: list[int], arguments: list[int]) -> tuple[list[int], int, i
         offsets.append(end)
         end, align = end + size, max(align, size)
     return offsets, -(-end // align) * align, align
-
-

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 MAX_STACK = 64 * 1024
 """Bytes of allocas in one function. Workers may run on small stacks, and nothing probes them."""
 
-LEAVES = frozenset(
-    f"{dialect}.return" for dialect in ("func", "util", "flow", "stream", "hal")
-) | {"scf.yield", "affine.yield", "scf.condition", "scf.reduce", "memref.alloca_scope.return"}
+LEAVES = frozenset(f"{dialect}.return" for dialect in ("func", "util", "flow", "stream", "hal")) | {
+    "scf.yield",
+    "affine.yield",
+    "scf.condition",
+    "scf.reduce",
+    "memref.alloca_scope.return",
+}
 """Terminators whose meaning is given by the op around them."""
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
@@ -71,7 +75,7 @@ class FunctionEmitter:
             raise unsupported(self.op)
         return known
 
-    def set(self, value: SSAValue, operand: Value) -> None:
+    def define(self, value: SSAValue, operand: Value) -> None:
         self.values[value] = operand
 
     def once(self, key: object, make: Callable[[], str]) -> str:
@@ -95,7 +99,7 @@ class FunctionEmitter:
     # Storage
 
     def alloca(self, type_: str, byte_size: int, align: int) -> str:
-        """Stack memory for the whole call, taken once in the entry block. Raises CompileError when there is too much."""
+        """Stack memory for the whole call, taken once in the entry block. CompileError when there is too much."""
         self._stack_bytes += byte_size
         if self._stack_bytes > MAX_STACK:
             raise self.error(
@@ -148,7 +152,7 @@ class FunctionEmitter:
             types = components(argument.type)
             names = [f"%arg{number}.{part}" for part in range(len(types))]
             parameters += [f"{type_} {name}" for type_, name in zip(types, names, strict=True)]
-            self.set(argument, unflatten(names, argument.type))
+            self.define(argument, unflatten(names, argument.type))
         self.body.start("start")
         self.region(self.function.body, self._leave_function)
         self.body.entry.append("  br label %start")
@@ -156,7 +160,8 @@ class FunctionEmitter:
         if self.exported:
             header = self.platform.export_header(export_symbol(self.name))
         else:
-            header = f"define internal {self.result_type(self.name)} @{helper_symbol(self.name)}({', '.join(parameters)}) #0"
+            result, given = self.result_type(self.name), ", ".join(parameters)
+            header = f"define internal {result} @{helper_symbol(self.name)}({given}) #0"
         return f"{header} {{\n{self.body.text()}\n}}\n"
 
     def result_parts(self, name: str) -> list[str]:
@@ -215,7 +220,7 @@ class FunctionEmitter:
         for block in blocks:
             if block is not blocks[0]:
                 self.body.start(self._labels[block])
-                phis[block] = self.join([argument for argument in block.args])
+                phis[block] = self.join(block.args)
             self._block(block, leave)
         for block, mine in phis.items():
             for label, operands in self._edges.pop(block, []):
@@ -223,8 +228,8 @@ class FunctionEmitter:
                     phi.incoming.append((operand, label))
 
     @staticmethod
-    def _successors(blocks: Sequence[Block]) -> set[Block]:
-        return {successor for block in blocks if block.last_op for successor in block.last_op.successors}
+    def _successors(blocks: Sequence[Block]) -> frozenset[Block]:
+        return frozenset(successor for block in blocks if block.last_op for successor in block.last_op.successors)
 
     def join(self, values: Sequence[SSAValue]) -> list[Phi]:
         """Phis, at this place, that define `values`; see `edge`."""
@@ -232,7 +237,7 @@ class FunctionEmitter:
         for value in values:
             mine = [self.body.phi(type_) for type_ in components(value.type)]
             phis += mine
-            self.set(value, unflatten([phi.name for phi in mine], value.type))
+            self.define(value, unflatten([phi.name for phi in mine], value.type))
         return phis
 
     def flat(self, values: Sequence[SSAValue]) -> list[str]:

@@ -40,7 +40,7 @@ def _subspan(f: FunctionEmitter, op: Operation) -> None:
     rest = iter(dims)
     extents: list[Index] = [f.index(next(rest)) if size is None else size for size in sizes]
     memory(memref.element_type)
-    f.set(
+    f.define(
         op.results[0],
         MemRef(
             pointer, pointer, offset_in_elements, tuple(extents), _strides(f, extents, strides), memref.element_type,
@@ -67,7 +67,7 @@ def _strides(f: FunctionEmitter, extents: list[Index], strides: tuple[int | None
 
 def _constant(f: FunctionEmitter, op: Operation) -> None:
     ordinal, type_ = integer(op, "ordinal"), op.results[0].type
-    f.set(op.results[0], f.platform.constant(f, ordinal, type_, _words(f, op, ordinal)))
+    f.define(op.results[0], f.platform.constant(f, ordinal, type_, _words(f, op, ordinal)))
 
 
 def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
@@ -87,12 +87,12 @@ def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
 
 
 def _executable_constant(f: FunctionEmitter, op: Operation) -> None:
-    f.set(op.results[0], f.platform.executable_constant(f, symbol(op, "key"), op.results[0].type))
+    f.define(op.results[0], f.platform.executable_constant(f, symbol(op, "key"), op.results[0].type))
 
 
 def _grid(what: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        f.set(op.results[0], f.platform.grid(f, what, integer(op, "dimension")))
+        f.define(op.results[0], f.platform.grid(f, what, integer(op, "dimension")))
 
     return lower
 

@@ -23,12 +23,13 @@ def library(
 ) -> Iterator[tuple[str, str]]:
     """(name, text) of every global, the query function last.
 
-    imports: printed as they stand in the table. constants: words of executable constants. pages: local memory that every
-    export asks for, in units of 4096 bytes. functions: the exports' LLVM symbols, where they are not our own.
+    imports: printed as they stand in the table. constants: words of executable constants. pages: local memory that
+    every export asks for, in units of 4096 bytes. functions: the exports' LLVM symbols, where they are not our own.
     """
     header = "@pyd.header"
     yield _string("@pyd.name", executable)
-    yield header, f"{header} = private constant {{ i32, ptr, i32, i32 }} {{ i32 {VERSION}, ptr @pyd.name, i32 0, i32 0 }}"
+    fields = f"{{ i32 {VERSION}, ptr @pyd.name, i32 0, i32 0 }}"
+    yield header, f"{header} = private constant {{ i32, ptr, i32, i32 }} {fields}"
     symbols = [f"@pyd.import.{number}" for number in range(len(imports))]
     for name, entry in zip(symbols, imports, strict=True):
         yield _string(name, str(entry))
@@ -49,10 +50,13 @@ def library(
         f"{{ i32 }} {{ i32 {constants} }}, {{ i32, ptr }} zeroinitializer }}"
     )
     yield "@pyd.library", f"@pyd.library = private constant {type_} {value}"
-    yield QUERY_SYMBOL, (
-        f"define ptr @{QUERY_SYMBOL}(i32 %max_version, ptr %environment) #0 {{\n"
-        f"  %known = icmp uge i32 %max_version, {VERSION}\n"
-        f"  %library = select i1 %known, ptr @pyd.library, ptr null\n  ret ptr %library\n}}\n"
+    yield (
+        QUERY_SYMBOL,
+        (
+            f"define ptr @{QUERY_SYMBOL}(i32 %max_version, ptr %environment) #0 {{\n"
+            f"  %known = icmp uge i32 %max_version, {VERSION}\n"
+            f"  %library = select i1 %known, ptr @pyd.library, ptr null\n  ret ptr %library\n}}\n"
+        ),
     )
 
 

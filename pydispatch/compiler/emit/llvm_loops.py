@@ -54,7 +54,9 @@ class Loop:
         body.start(self._labels[2])
 
 
-def nest(f: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], parallel: bool = False) -> None:
+def nest(
+    f: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], parallel: bool = False
+) -> None:
     """A loop nest around `body`, the last range innermost. parallel: its iterations are independent.
 
     Only the innermost loop is marked: it is the one that is vectorised. A range of one step is no loop.

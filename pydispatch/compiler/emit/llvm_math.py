@@ -21,7 +21,7 @@ def _computed(f: FunctionEmitter, op: Operation, compute: object, operands: list
     type_ = op.results[0].type
     float_type(f, type_)
     given = [f.get(o) for o in op.operands] if operands is None else operands
-    f.set(op.results[0], llvm_half.computed(f, type_, given, compute))  # type: ignore[arg-type]
+    f.define(op.results[0], llvm_half.computed(f, type_, given, compute))  # type: ignore[arg-type]
 
 
 def intrinsic(f: FunctionEmitter, op: Operation, name: str, type_: str, operands: list[str]) -> str:
@@ -53,7 +53,7 @@ def _call(name: str) -> Lowering:
 
 
 def _where(feature: str, name: str, c_name: str) -> Lowering:
-    """The intrinsic where the target has the instruction, else the C function that LLVM would call anyway, but inlined."""
+    """The intrinsic where the target has the instruction, else the C function, which inlines; LLVM would call it."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         has = f.platform.arch != "x86_64" or feature in f.platform.features
@@ -81,13 +81,13 @@ def _sign_bits(absolute: bool) -> Lowering:
         low, sign = (1 << (bit_width(type_) - 1)) - 1, -(1 << (bit_width(type_) - 1))
         if bits != "i16":
             name, operands = ("fabs", op.operands) if absolute else ("copysign", op.operands)
-            f.set(op.results[0], intrinsic(f, op, name, spelled, [f.get(o) for o in operands]))
+            f.define(op.results[0], intrinsic(f, op, name, spelled, [f.get(o) for o in operands]))
             return
         raw = [f.body.let(f"bitcast {spelled} {f.get(o)} to i16") for o in op.operands]
         result = f.body.let(f"and i16 {raw[0]}, {low}")
         if not absolute:
             result = f.body.let(f"or i16 {result}, {f.body.let(f'and i16 {raw[1]}, {sign}')}")
-        f.set(op.results[0], f.body.let(f"bitcast i16 {result} to {spelled}"))
+        f.define(op.results[0], f.body.let(f"bitcast i16 {result} to {spelled}"))
 
     return lower
 
@@ -97,11 +97,11 @@ def _classify(test: str) -> Lowering:
         float_type(f, op.operands[0].type)
         type_, (x,) = llvm_half.widened(f, op.operands[0].type, [f.get(op.operands[0])])
         if test == "uno":
-            f.set(op.results[0], f.body.let(f"fcmp uno {type_} {x}, {x}"))
+            f.define(op.results[0], f.body.let(f"fcmp uno {type_} {x}, {x}"))
             return
         magnitude = f.intrinsic(f"llvm.fabs.{SUFFIX[type_]}", type_, (type_, x))
         infinity = "0xH7C00" if type_ == "half" else "0x7FF0000000000000"
-        f.set(op.results[0], f.body.let(f"fcmp {test} {type_} {magnitude}, {infinity}"))
+        f.define(op.results[0], f.body.let(f"fcmp {test} {type_} {magnitude}, {infinity}"))
 
     return lower
 
@@ -113,14 +113,14 @@ def _isnormal(f: FunctionEmitter, op: Operation) -> None:
     raw = f.body.let(f"bitcast {spelled} {f.get(op.operands[0])} to {bits}")
     magnitude = f.body.let(f"and {bits} {raw}, {(1 << (int(bits[1:]) - 1)) - 1}")
     moved = f.body.let(f"sub {bits} {magnitude}, {1 << digits}")
-    limit = (((1 << (int(bits[1:]) - 1 - digits)) - 2) << digits)
-    f.set(op.results[0], f.body.let(f"icmp ult {bits} {moved}, {limit}"))
+    limit = ((1 << (int(bits[1:]) - 1 - digits)) - 2) << digits
+    f.define(op.results[0], f.body.let(f"icmp ult {bits} {moved}, {limit}"))
 
 
 def _bits(name: str, *extra: tuple[str, str]) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = int_type(f, op.results[0].type)
-        f.set(op.results[0], f.intrinsic(f"llvm.{name}.{type_}", type_, (type_, f.get(op.operands[0])), *extra))
+        f.define(op.results[0], f.intrinsic(f"llvm.{name}.{type_}", type_, (type_, f.get(op.operands[0])), *extra))
 
     return lower
 
@@ -154,9 +154,9 @@ def _ipowi(f: FunctionEmitter, op: Operation) -> None:
     type_, exponent = int_type(f, op.results[0].type), f.get(op.operands[1])
     known = as_index(exponent)
     if isinstance(known, int) and 0 <= known <= MAX_INLINE_POWER and type_ != "i1":
-        f.set(op.results[0], _power_chain(f, "mul", type_, f.get(op.operands[0]), known, "1"))
+        f.define(op.results[0], _power_chain(f, "mul", type_, f.get(op.operands[0]), known, "1"))
     else:
-        f.set(op.results[0], _power_loop(f, type_, f.get(op.operands[0]), type_, exponent))
+        f.define(op.results[0], _power_loop(f, type_, f.get(op.operands[0]), type_, exponent))
 
 
 def _power_loop(f: FunctionEmitter, type_: str, base: str, power_type: str, exponent: str) -> str:
@@ -191,7 +191,31 @@ def _power_loop(f: FunctionEmitter, type_: str, base: str, power_type: str, expo
     return f.body.let(f"call {type_} @{symbol}({type_} {base}, {power_type} {exponent})")
 
 
-_CALLS = ["acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh"]
+_CALLS = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+]
 
 ROWS: dict[str, Lowering] = {
     **{f"math.{name}": _call(name) for name in _CALLS},

@@ -63,7 +63,7 @@ def store(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Inde
 
 
 def _load(f: FunctionEmitter, op: Operation) -> None:
-    f.set(op.results[0], load(f, f.memref(op.operands[0]), [f.index(o) for o in op.operands[1:]]))
+    f.define(op.results[0], load(f, f.memref(op.operands[0]), [f.index(o) for o in op.operands[1:]]))
 
 
 def _store(f: FunctionEmitter, op: Operation) -> None:
@@ -83,7 +83,7 @@ def _atomic(f: FunctionEmitter, op: Operation) -> None:
         )
     pointer = address(f, target, [f.index(o) for o in op.operands[2:]])
     spelled = f"{ATOMIC_INSTRUCTIONS[kind]} ptr {pointer}, {scalar(target.element)} {f.get(op.operands[0])}"
-    f.set(op.results[0], f.body.let(f"atomicrmw {spelled} monotonic"))
+    f.define(op.results[0], f.body.let(f"atomicrmw {spelled} monotonic"))
 
 
 def _static(f: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
@@ -122,10 +122,10 @@ def _alloc(f: FunctionEmitter, op: Operation) -> None:
     align = max(integer(op, "alignment", 1), alignment(memref.element_type))
     if is_workgroup(memref):
         pointer = f.platform.workgroup_memory(f, size, align)
-        f.set(op.results[0], _fresh(pointer, memref, "stack" if f.groups else "workgroup"))
+        f.define(op.results[0], _fresh(pointer, memref, "stack" if f.groups else "workgroup"))
         return
     pointer = f.alloca(f"[{max(size, 1)} x i8]", size, max(align, 16))
-    f.set(op.results[0], _fresh(pointer, memref, "stack"))
+    f.define(op.results[0], _fresh(pointer, memref, "stack"))
 
 
 def _nothing(f: FunctionEmitter, op: Operation) -> None:
@@ -140,7 +140,7 @@ def _global(f: FunctionEmitter, op: Operation) -> None:
     memref, size = _static(f, op.results[0].type)
     llvm_name = "@" + f'"{symbol(op, "name")}.constant"'
     f.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(f, found, memref, size)}")
-    f.set(op.results[0], _fresh(llvm_name, memref, f"global {symbol(op, 'name')}"))
+    f.define(op.results[0], _fresh(llvm_name, memref, f"global {symbol(op, 'name')}"))
 
 
 def _initializer(f: FunctionEmitter, op: Operation, memref: MemRefType, size: int) -> str:
@@ -155,7 +155,7 @@ def _initializer(f: FunctionEmitter, op: Operation, memref: MemRefType, size: in
     data = list(values.get_values())
     data = data * count if len(data) == 1 else data
     spell = float_constant if is_float(element) else _int_in_memory
-    given = ", ".join(f"{stored} {spell(value, element)}" for value in data)  # type: ignore[operator]
+    given = ", ".join(f"{stored} {spell(value, element)}" for value in data)
     align = max(integer(op, "alignment", 1), 16)
     return f"private constant [{count} x {stored}] [{given}], align {align}"
 
@@ -183,7 +183,7 @@ def _copy(f: FunctionEmitter, op: Operation) -> None:
 def _assume_alignment(f: FunctionEmitter, op: Operation) -> None:
     """A hint that our own rules cannot check: the declared alignment of bindings is what counts."""
     for result in op.results:
-        f.set(result, f.values[op.operands[0]])
+        f.define(result, f.values[op.operands[0]])
 
 
 ROWS: dict[str, Lowering] = {

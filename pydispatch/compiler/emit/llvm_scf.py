@@ -28,7 +28,7 @@ def place(f: FunctionEmitter, phis: list[Phi], results: list[SSAValue] | tuple[S
         mine = [next(rest) for _ in components(result.type)]
         for phi in mine:
             f.body.place_phi(phi)
-        f.set(result, unflatten([phi.name for phi in mine], result.type))
+        f.define(result, unflatten([phi.name for phi in mine], result.type))
 
 
 def branches(f: FunctionEmitter, op: Operation, regions: list[tuple[str, Region]], after: str) -> None:
@@ -72,12 +72,14 @@ def _execute_region(f: FunctionEmitter, op: Operation) -> None:
     branches(f, op, [(inside, op.regions[0])], after)
 
 
-def counted(f: FunctionEmitter, op: Operation, bounds: Range, inits: list[SSAValue], type_: str, predicate: str) -> None:
+def counted(
+    f: FunctionEmitter, op: Operation, bounds: Range, inits: list[SSAValue], type_: str, predicate: str
+) -> None:
     """scf.for and affine.for: one counter and values carried around."""
     block = op.regions[0].blocks[0]
     loop = Loop(f, bounds, type_, predicate)
     loop.begin()
-    f.set(block.args[0], loop.counter)
+    f.define(block.args[0], loop.counter)
     phis = f.join(block.args[1:])
     for phi, operand in zip(phis, f.flat(inits), strict=True):
         phi.incoming.append((operand, loop.before))
@@ -90,7 +92,7 @@ def counted(f: FunctionEmitter, op: Operation, bounds: Range, inits: list[SSAVal
     f.region(op.regions[0], leave)
     loop.end()
     for result, value in zip(op.results, results, strict=True):
-        f.set(result, value)
+        f.define(result, value)
 
 
 def _for(f: FunctionEmitter, op: Operation) -> None:
@@ -112,11 +114,9 @@ def _while(f: FunctionEmitter, op: Operation) -> None:
 
     def condition(terminator: Operation) -> None:
         # The values are the same on both ways out, and the condition's block dominates both.
-        for argument, result, operand in zip(
-            after.blocks[0].args, op.results, terminator.operands[1:], strict=True
-        ):
-            f.set(argument, f.values[operand])
-            f.set(result, f.values[operand])
+        for argument, result, operand in zip(after.blocks[0].args, op.results, terminator.operands[1:], strict=True):
+            f.define(argument, f.values[operand])
+            f.define(result, f.values[operand])
         f.body.cond_br(f.get(terminator.operands[0]), body, done)
 
     f.region(before, condition)
@@ -145,7 +145,7 @@ def _parallel(f: FunctionEmitter, op: Operation) -> None:
 
     def body(point: list[str]) -> None:
         for argument, value in zip(block.args, point, strict=True):
-            f.set(argument, value)
+            f.define(argument, value)
         f.region(op.regions[0], lambda terminator: None)
 
     f.platform.parallel(f, bounds, body)

@@ -91,7 +91,9 @@ def alignment(type_: Attribute) -> int:
 def checked_memref(type_: Attribute) -> MemRefType:
     """`type_` as a ranked memref of scalars with a strided layout. Raises CompileError otherwise."""
     if not isinstance(type_, MemRefType):
-        raise CompileError(f"type {type_} is not a ranked memref", note="unranked memrefs and tensors have no kernel form")
+        raise CompileError(
+            f"type {type_} is not a ranked memref", note="unranked memrefs and tensors have no kernel form"
+        )
     memory(type_.element_type)
     if type_.get_strides() is None or len(type_.get_strides() or ()) != type_.get_num_dims():
         raise CompileError(f"layout of {type_} is not strided", note="use strided<[...], offset: ...>")

@@ -80,4 +80,6 @@ def unflatten(operands: list[str], type_: Attribute) -> Value:
     offset, sizes, strides = layout_of(type_)
     known = [part if part is not None else next(rest) for part in (offset, *sizes, *strides)]
     rank = len(sizes)
-    return MemRef(operands[0], operands[1], known[0], tuple(known[1 : 1 + rank]), tuple(known[1 + rank :]), type_.element_type)
+    return MemRef(
+        operands[0], operands[1], known[0], tuple(known[1 : 1 + rank]), tuple(known[1 + rank :]), type_.element_type
+    )

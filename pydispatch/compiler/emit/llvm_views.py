@@ -43,7 +43,7 @@ def typed(f: FunctionEmitter, memref: MemRef, type_: object) -> MemRef:
 
 
 def _cast(f: FunctionEmitter, op: Operation) -> None:
-    f.set(op.results[0], typed(f, f.memref(op.operands[0]), op.results[0].type))
+    f.define(op.results[0], typed(f, f.memref(op.operands[0]), op.results[0].type))
 
 
 def _subview(f: FunctionEmitter, op: Operation) -> None:
@@ -59,7 +59,7 @@ def _subview(f: FunctionEmitter, op: Operation) -> None:
     ]
     kept = _kept_dimensions(f, op.results[0].type, taken, steps)
     shape = source.over(offset, tuple(taken[i] for i in kept), tuple(steps[i] for i in kept))
-    f.set(op.results[0], typed(f, shape, op.results[0].type))
+    f.define(op.results[0], typed(f, shape, op.results[0].type))
 
 
 def _kept_dimensions(f: FunctionEmitter, type_: object, sizes: list[Index], strides: list[Index]) -> list[int]:
@@ -98,7 +98,7 @@ def _reinterpret_cast(f: FunctionEmitter, op: Operation) -> None:
         tuple(_mixed(f, op, "static_sizes", sizes)),
         tuple(_mixed(f, op, "static_strides", strides)),
     )
-    f.set(op.results[0], shape)
+    f.define(op.results[0], shape)
 
 
 def _groups(op: Operation) -> list[list[int]]:
@@ -137,7 +137,7 @@ def _expand_shape(f: FunctionEmitter, op: Operation) -> None:
         for i in reversed(group):
             strides[i] = stride
             stride = f.body.mul(stride, sizes[i])
-    f.set(op.results[0], typed(f, source.over(source.offset, tuple(sizes), tuple(strides)), type_))
+    f.define(op.results[0], typed(f, source.over(source.offset, tuple(sizes), tuple(strides)), type_))
 
 
 def _quotient(f: FunctionEmitter, size: Index, divisor: int) -> Index:
@@ -159,15 +159,15 @@ def _collapse_shape(f: FunctionEmitter, op: Operation) -> None:
         step = next((source.strides[i] for i in reversed(group) if source.sizes[i] != 1), source.strides[group[-1]])
         strides.append(step)
     shape = source.over(source.offset, tuple(sizes), tuple(strides))
-    f.set(op.results[0], typed(f, shape, op.results[0].type))
+    f.define(op.results[0], typed(f, shape, op.results[0].type))
 
 
 def _extract_strided_metadata(f: FunctionEmitter, op: Operation) -> None:
     source = f.memref(op.operands[0])
     rank = len(source.sizes)
-    f.set(op.results[0], source.over(0, (), ()))
+    f.define(op.results[0], source.over(0, (), ()))
     for result, value in zip(op.results[1:], (source.offset, *source.sizes, *source.strides), strict=True):
-        f.set(result, str(value))
+        f.define(result, str(value))
     assert len(op.results) == 2 + 2 * rank
 
 
@@ -176,21 +176,21 @@ def _dim(f: FunctionEmitter, op: Operation) -> None:
     if isinstance(index, int):
         if not 0 <= index < len(source.sizes):
             raise f.error(f"memref.dim {index} of a memref of rank {len(source.sizes)}")
-        f.set(op.results[0], str(source.sizes[index]))
+        f.define(op.results[0], str(source.sizes[index]))
         return
     size: Index = source.sizes[-1] if source.sizes else 0
     for dimension in reversed(range(len(source.sizes) - 1)):
         here = f.body.let(f"icmp eq i64 {index}, {dimension}")
         size = f.body.let(f"select i1 {here}, i64 {source.sizes[dimension]}, i64 {size}")
-    f.set(op.results[0], str(size))
+    f.define(op.results[0], str(size))
 
 
 def _rank(f: FunctionEmitter, op: Operation) -> None:
-    f.set(op.results[0], str(len(f.memref(op.operands[0]).sizes)))
+    f.define(op.results[0], str(len(f.memref(op.operands[0]).sizes)))
 
 
 def _pointer_as_index(f: FunctionEmitter, op: Operation) -> None:
-    f.set(op.results[0], f.body.let(f"ptrtoint ptr {f.memref(op.operands[0]).aligned} to i64"))
+    f.define(op.results[0], f.body.let(f"ptrtoint ptr {f.memref(op.operands[0]).aligned} to i64"))
 
 
 def _view(f: FunctionEmitter, op: Operation) -> None:
@@ -198,7 +198,9 @@ def _view(f: FunctionEmitter, op: Operation) -> None:
     source, (_, sizes) = f.memref(op.operands[0]), (None, op.operands[2:])
     type_ = checked_memref(op.results[0].type)
     shift = f.body.add(source.offset, f.index(op.operands[1]))
-    pointer = source.aligned if shift == 0 else f.body.let(f"getelementptr inbounds i8, ptr {source.aligned}, i64 {shift}")
+    pointer = (
+        source.aligned if shift == 0 else f.body.let(f"getelementptr inbounds i8, ptr {source.aligned}, i64 {shift}")
+    )
     given = iter(sizes)
     extents: list[Index] = [f.index(next(given)) if size is None else size for size in layout_of(type_)[1]]
     strides: list[Index] = []
@@ -207,7 +209,7 @@ def _view(f: FunctionEmitter, op: Operation) -> None:
         strides.insert(0, stride)
         stride = f.body.mul(stride, extent)
     byte_size(type_.element_type)
-    f.set(
+    f.define(
         op.results[0],
         replace(source, base=source.base, aligned=pointer, offset=0, sizes=tuple(extents), strides=tuple(strides),
                 element=type_.element_type),
@@ -216,7 +218,7 @@ def _view(f: FunctionEmitter, op: Operation) -> None:
 
 def _same(f: FunctionEmitter, op: Operation) -> None:
     for operand, result in zip(op.operands, op.results, strict=True):
-        f.set(result, f.values[operand])
+        f.define(result, f.values[operand])
 
 
 ROWS: dict[str, Lowering] = {

@@ -52,7 +52,7 @@ class Platform(ABC):
 
     @abstractmethod
     def constant(self, f: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
-        """A constant of the layout: `words` 32-bit words from `ordinal` on, low first; an index of one is zero-extended."""
+        """A constant of the layout: `words` 32-bit words from `ordinal` on, low first. One word: unsigned."""
 
     @abstractmethod
     def executable_constant(self, f: FunctionEmitter, key: str, type_: Attribute) -> str:

@@ -68,7 +68,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     with clock("link"):
         elf = _link(code, variant, checked, machine)
     if dump is not None:
-        for suffix, content in ((".ll", text), *shown, (".o", code), (".so", elf)):
+        everything: list[tuple[str, bytes | str]] = [(".ll", text), *shown, (".o", code), (".so", elf)]
+        for suffix, content in everything:
             dump(suffix, content)
     objects.check_library(elf, machine.arch, QUERY_SYMBOL)
     foreign = variant.module is None
@@ -176,7 +177,7 @@ def _link(code: bytes, variant: Variant, checked: list[objects.Checked], machine
         raise CompileError(
             f"executable '{variant.executable}' leaves symbols undefined: {names}",
             variant.location,
-            "add an object that defines them to hal.executable.objects, or drop hal.import.static to resolve them at load",
+            "add an object that defines them, or drop hal.import.static so that they are resolved at load",
         ) from error
     except toolchain.ToolchainError as error:
         raise CompileError(f"executable '{variant.executable}' does not link: {error}", variant.location) from error
@@ -208,7 +209,9 @@ def _check_exports(variant: Variant) -> None:
     for number, export in enumerate(variant.exports):
         layout = export.layout
         if export.ordinal != number:
-            raise CompileError(f"export '{export.name}' has ordinal {export.ordinal}, expected {number}", export.location)
+            raise CompileError(
+                f"export '{export.name}' has ordinal {export.ordinal}, expected {number}", export.location
+            )
         if layout.constants > MAX_CONSTANTS or len(layout.bindings) > MAX_BINDINGS:
             raise CompileError(
                 f"export '{export.name}' takes {layout.constants} constants and {len(layout.bindings)} bindings, "

@@ -1,7 +1,7 @@
 """CPU names and features: what a target attribute says, and what the code that results requires of a machine.
 
-A CPU name is resolved into a level that LLVM knows and explicit features, all of which the runtime can detect; what else
-the named CPU has (system instructions) is left out, so that `requires` never asks for what nobody can check.
+A CPU name is resolved into a level that LLVM knows and explicit features, all of which the runtime can detect; what
+else the named CPU has (system instructions) is left out, so that `requires` never asks for what nobody can check.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ _V2 = "sse3 ssse3 sse4.1 sse4.2 popcnt cx16 sahf"
 _V3 = f"{_V2} avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
 _V4 = f"{_V3} avx512f avx512bw avx512cd avx512dq avx512vl"
 _CRYPTO = "adx aes pclmul"
-_ICELAKE = f"{_CRYPTO} avx512vnni avx512ifma avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq sha"
+_ICELAKE = (
+    f"{_CRYPTO} avx512vnni avx512ifma avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq sha"
+)
 _ZEN = f"{_CRYPTO} sha sse4a"
 
 LEVELS: dict[str, frozenset[str]] = {
@@ -60,7 +62,8 @@ BASELINE: dict[str, frozenset[str]] = {
 _IMPLIED = {
     "avx": "sse4.2", "avx2": "avx", "fma": "avx", "f16c": "avx", "avx512f": "avx2 fma f16c", "sse4.2": "sse4.1",
     "sse4.1": "ssse3", "ssse3": "sse3", "avx512bw": "avx512f", "avx512dq": "avx512f", "avx512vl": "avx512f",
-    "avx512cd": "avx512f", "avx512vnni": "avx512f", "avx512bf16": "avx512bw", "avx512fp16": "avx512bw avx512dq avx512vl",
+    "avx512cd": "avx512f", "avx512vnni": "avx512f", "avx512bf16": "avx512bw",
+    "avx512fp16": "avx512bw avx512dq avx512vl",
     "avx512vbmi": "avx512bw", "avx512vbmi2": "avx512bw", "avx512bitalg": "avx512bw", "avx512ifma": "avx512f",
     "avx512vpopcntdq": "avx512f", "avxvnni": "avx2", "sse4a": "sse3", "vaes": "aes avx2", "vpclmulqdq": "pclmul avx",
     "sve": "fullfp16", "sve2": "sve", "sve2-bitperm": "sve2", "sve2p1": "sve2", "fp16fml": "fullfp16", "f64mm": "sve",
@@ -145,7 +148,7 @@ def _resolve(arch: str, cpu: str) -> tuple[str, frozenset[str], str]:
     names = {"x86_64": (*LEVELS, *_X86), "aarch64": tuple(_ARM), "riscv64": ("generic-rv64",)}[arch]
     raise CompileError(
         f"CPU '{cpu}' is not known for {arch}",
-        note=f"known are: generic, native, {', '.join(names)}; others can be spelled out as features, cpu_features = \"+...\"",
+        note=f'known are: generic, native, {", ".join(names)}; for others spell out cpu_features = "+..."',
     )
 
 
@@ -160,7 +163,9 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
             note="name the CPU, or 'generic'",
         )
     if arch != "x86_64":
-        known = frozenset(" ".join(_ARM.values()).split()) if arch == "aarch64" else frozenset({"v", "zfh", "zba", "zbb"})
+        known = (
+            frozenset(" ".join(_ARM.values()).split()) if arch == "aarch64" else frozenset({"v", "zfh", "zba", "zbb"})
+        )
         return "generic", enabled & known, name
     level = max((level for level, needs in LEVELS.items() if needs <= enabled), key=lambda level: len(LEVELS[level]))
     return level, (enabled & _DETECTED_X86) - LEVELS[level], name
@@ -169,7 +174,8 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
 def _check_riscv(features: Iterable[str]) -> None:
     if gone := [feature for feature in features if feature in ("-m", "-a", "-f", "-d", "-c")]:
         raise CompileError(
-            f"riscv64 without {', '.join(gone)} is not supported", note="embedded ELFs use the rv64gc calling convention"
+            f"riscv64 without {', '.join(gone)} is not supported",
+            note="embedded ELFs use the rv64gc calling convention",
         )
 
 

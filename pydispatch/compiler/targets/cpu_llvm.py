@@ -1,7 +1,8 @@
 """LLVM, through llvmlite: text and bitcode in, an object file out.
 
 llvmlite's LLVM is built with assertions: what it does not expect ends the process. Callers therefore pass only text of
-our emitter and bitcode that `objects` has checked. One lock covers all of it; LLVM's context is not for several threads.
+our emitter and bitcode that `objects` has checked. One lock covers all of it: LLVM's contexts are not for several
+threads.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def layout(machine: Machine) -> str:
 def function_attributes(machine: Machine) -> str:
     """The attributes of every function that is emitted.
 
-    "no-builtins": no instruction becomes a library call behind our back, and what is inlined may have any such attribute.
+    "no-builtins": no instruction becomes a library call behind our back, and any function may be inlined into ours.
     """
     words = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{machine.cpu}"']
     if machine.arch == "riscv64":
@@ -139,7 +140,11 @@ class Module:
     def defined(self) -> set[str]:
         """Functions and variables that are defined and visible."""
         values = [*self._module.functions, *self._module.global_variables]
-        return {v.name for v in values if not v.is_declaration and str(v.linkage).rsplit(".", 1)[-1] not in ("internal", "private")}
+        return {
+            v.name
+            for v in values
+            if not v.is_declaration and str(v.linkage).rsplit(".", 1)[-1] not in ("internal", "private")
+        }
 
     def link(self, name: str, bitcode: bytes, check_features: bool = False) -> None:
         """Adds the functions of a bitcode file, as if compiled for this machine.
@@ -154,7 +159,7 @@ class Module:
                 plus = ",".join(f"+{feature}" for feature in sorted(extra))
                 raise CompileError(
                     f"bitcode '{name}' was compiled for {', '.join(sorted(extra))}, which the target does not have",
-                    note=f'compile it for the target\'s CPU, or give the target these features: cpu_features = "{plus}"',
+                    note=f'compile it for the target\'s CPU, or give the target cpu_features = "{plus}"',
                 )
             text = _FLAGS.sub("", _TARGET_ATTRIBUTE.sub("", text))
             text = _ATTRIBUTES.sub(lambda group: _DROPPED.sub("", group[0]), text)
@@ -217,7 +222,3 @@ class Module:
     def assembly(self) -> str:
         """The machine code as text."""
         return str(_target_machine(self.machine).emit_assembly(self._module))
-
-
-
-
