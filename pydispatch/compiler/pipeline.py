@@ -24,6 +24,7 @@ from pydispatch.ir import hal
 
 if TYPE_CHECKING:
     from pydispatch.formats.artifact import Artifact, Executable
+    from pydispatch.formats.artifact import Variant as PackedVariant
 
 PHASES = ("input", "preprocessing", "dispatches", "executables", "program")
 
@@ -190,14 +191,12 @@ class Pipeline:
         return disassemble(program.encode())
 
     def artifact(self) -> Artifact:
+        """Runs every phase and packs the result."""
         from pydispatch.formats import artifact as formats
 
         self.run_to("executables")
         program, constants = schedule(self.module)
-        executables = []
-        for op in self.module.body.block.ops:
-            if isinstance(op, hal.ExecutableOp):
-                executables.append(self._executable(op))
+        executables = self._executables()
         data = program.encode()
         self.done = "program"
         if self.options.dump:
@@ -210,22 +209,22 @@ class Pipeline:
             producers=producers(),
         )
 
-    def _executable(self, op: hal.ExecutableOp) -> Executable:
+    def _executables(self) -> list[Executable]:
+        """All executables, their variants emitted side by side: linkers run while the next one is generated."""
+        from concurrent.futures import ThreadPoolExecutor
+
         from pydispatch.formats import artifact as formats
 
-        variants = []
-        exports: list[str] = []
-        for variant_op in variants_of(op):
-            variant = build_variant(op, variant_op, self.options.object_search_path)
-            binary = self._emit(variant)
-            exports = [e.name for e in variant.exports]
-            variants.append(
-                formats.Variant(
-                    variant.name, variant.target.format, binary.data, binary.suffix.lstrip("."), binary.requires,
-                    binary.alignment, binary.imports,
-                )
-            )  # fmt: skip
-        return formats.Executable(op.sym_name.data, exports, variants)
+        ops = [op for op in self.module.body.block.ops if isinstance(op, hal.ExecutableOp)]
+        built = [[build_variant(op, v, self.options.object_search_path) for v in variants_of(op)] for op in ops]
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
+            pending = [[workers.submit(self._emit, variant) for variant in variants] for variants in built]
+        executables = []
+        for op, variants, binaries in zip(ops, built, pending, strict=True):
+            packed = [_pack(v, b.result()) for v, b in zip(variants, binaries, strict=True)]
+            exports = [e.name for e in variants[0].exports]
+            executables.append(formats.Executable(op.sym_name.data, exports, packed))
+        return executables
 
     def _emit(self, variant: Variant) -> Binary:
         """One variant through its target."""
@@ -236,6 +235,20 @@ class Pipeline:
             variant, dump=None if dump is None else lambda name, content: dump(f"{prefix}.{name.lstrip('.')}", content)
         )
         return binary
+
+
+def _pack(variant: Variant, binary: Binary) -> PackedVariant:
+    from pydispatch.formats import artifact as formats
+
+    return formats.Variant(
+        name=variant.name,
+        format=variant.target.format,
+        data=binary.data,
+        suffix=binary.suffix.lstrip("."),
+        requires=binary.requires,
+        alignment=binary.alignment,
+        imports=binary.imports,
+    )
 
 
 def producers() -> dict[str, str]:
