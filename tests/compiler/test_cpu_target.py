@@ -214,3 +214,26 @@ def test_speed_of_a_small_executable() -> None:
         f"{1e3 * min(times):.1f} ms",
     )  # type: ignore[attr-defined]
     assert min(times) < 1.0
+
+
+def test_threads_take_turns() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    programs = [variant(SOURCE, constants=1, bindings=3, objects=[ObjectFile("user.c", USER)]) for _ in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        made = {binary.data for binary in pool.map(compile_variant, programs)}
+    assert len(made) == 1
+
+
+def test_bitcode_for_another_cpu() -> None:
+    """Bitcode that was compiled for more than the target has is refused: its code would not run there."""
+    code = b"float user(float x) { return x + 1; }"
+    data = toolchain.find().compile_c(code, arch="x86_64", cpu="x86-64-v4", emit="bc")
+    objects = [ObjectFile("user.bc", data)]
+    with pytest.raises(CompileError) as caught:
+        compile_variant(
+            variant(SOURCE, constants=1, bindings=3, format="embedded-elf-x86_64", cpu="x86-64-v2", objects=objects)
+        )
+    assert "'user.bc' was compiled for avx, avx2, avx512bw" in caught.value.message
+    program = variant(SOURCE, constants=1, bindings=3, format="embedded-elf-x86_64", cpu="x86-64-v4", objects=objects)
+    assert "avx512f" in compile_variant(program).requires

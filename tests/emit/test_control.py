@@ -372,3 +372,24 @@ def test_what_is_refused(body: str, message: str, note: str) -> None:
     assert message in caught.value.message
     assert note in (caught.value.note or "")
     assert caught.value.location is not None and caught.value.location.file == "kernel.mlir"
+
+
+def test_words_of_an_index() -> None:
+    """Lowered from an argument an index is two words; in a kernel that names its layout, or whose next word is taken, one."""
+    words = [5, 1, 7]
+    store = "%v = arith.index_cast %n : index to i64\n%c0 = arith.constant 0 : index\nmemref.store %v, %o[%c0] : memref<1xi64>"
+    bind = "%o = hal.interface.binding.subspan binding(0) : memref<1xi64>\n"
+    layout = "#hal.pipeline.layout<constants = 3, bindings = [#hal.pipeline.binding<storage_buffer>]>"
+    rows = {
+        "%n = hal.interface.constant.load[0] : index": 5 + (1 << 32),
+        "%n = hal.interface.constant.load[0] : index\n%m = hal.interface.constant.load[1] : i32": 5,
+        f"%n = hal.interface.constant.load layout({layout}) ordinal(0) : index": 5,
+        "%n = hal.interface.constant.load[2] : index": 7,
+    }
+    for load_, expected in rows.items():
+        kernel = load(
+            "func.func @kernel() {\n" + load_ + "\n" + bind + store + "\nfunc.return\n}", constants=3, bindings=1
+        )
+        out = buffer(np.zeros(1, np.int64))
+        kernel.run(out, constants=words)
+        assert out[0] == expected, load_
