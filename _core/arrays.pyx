@@ -111,7 +111,7 @@ cdef class ElementType:
     cdef int pack_float(self, object value, uint64_t* out_word) except -1:
         cdef double number
         cdef float narrow
-        cdef uint32_t half
+        cdef uint32_t half = 0
         if isinstance(value, (str, bytes, bytearray)):
             raise TypeError("not a number")
         number = value
@@ -127,8 +127,9 @@ cdef class ElementType:
             return 0
         if self.dtype.kind in "iu":
             raise TypeError(f"{self.name} scalars need the package ml_dtypes")
+        rounded = np.zeros((), self.dtype)
         with np.errstate(all="ignore"):
-            rounded = np.array(number).astype(self.dtype)
+            rounded[...] = number
         if number - number == 0 and not np.isfinite(rounded.astype(np.float64)):
             raise OverflowError(f"{value} is outside the range of {self.name}")
         out_word[0] = int(rounded.view(f"u{self.itemsize}"))
@@ -138,8 +139,8 @@ cdef class ElementType:
         """The Python number of a register value."""
         cdef int64_t signed = <int64_t>word
         cdef uint32_t half = <uint32_t>word
-        cdef double number
-        cdef float narrow
+        cdef double number = 0
+        cdef float narrow = 0
         if self.dtype.kind == "b":
             return (word & 1) != 0
         if self.numerical == 0x12:

@@ -88,8 +88,8 @@ cdef class Binding:
             shapes = ", ".join([str(a.shape) for a in fresh.inputs if a is not None])
             expected = ", ".join([str(a.shape) for a in self.inputs if a is not None])
             raise InvalidArgumentError(
-                f"@{self.function.name}: prepared for arguments of shapes {expected}, got {shapes} (or another value of "
-                "a scalar that decides a size); prepare another call for them")
+                f"@{self.function.name}: prepared for arguments of shapes {expected}, got {shapes} (or another value "
+                "of a scalar that decides a size); prepare another call for them")
         memcpy(self.words, fresh.words, self.function.frame_words * sizeof(uint64_t))
         self.inputs = fresh.inputs
         return self.route()

@@ -7,7 +7,7 @@ from pydispatch._core.program cimport Module, Plan
 cdef extern from "Python.h":
     ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject* const*, size_t, PyObject*)
 
-# Gives an extension type a vectorcall slot; Cython has no way to say it. |offset|: of the member that holds the function.
+# Gives an extension type a vectorcall slot, for which Cython has no word. |offset|: of the member with the function.
 cdef extern from *:
     """
     #ifndef PYD_TYPE_SET_VECTORCALL

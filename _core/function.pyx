@@ -341,8 +341,8 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
     cdef bint has_out = names != NULL
     if self.module is None:
         raise Error("this Function was never made; use Program")
-    if has_out and not (
-            self.simple and PyTuple_GET_SIZE(<object>names) == 1 and PyTuple_GET_ITEM(<object>names, 0) == <PyObject*>OUT):
+    if has_out and not (self.simple and PyTuple_GET_SIZE(<object>names) == 1
+                        and PyTuple_GET_ITEM(<object>names, 0) == <PyObject*>OUT):
         return call_carefully(self, args, count, names)
     if self.frame_words <= STACK_WORDS:
         self.check_count(count)

@@ -2,7 +2,6 @@
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport uint32_t
 
 from pydispatch._core.bound cimport Binding
 from pydispatch._core.function cimport Function, pyd_type_set_vectorcall, vectorcallfunc
@@ -16,7 +15,7 @@ cdef extern from "Python.h":
 
 @cython.final
 cdef class Prepared:
-    """A call with fixed shapes. `p()` runs it again on the bound buffers; `p(c, d)` binds others of the same shapes first.
+    """A call with fixed shapes. `p()` runs it on the bound buffers; `p(c, d)` binds others of the same shapes first.
 
     It owns its results unless it was given some: the next run overwrites them. One run at a time.
     """

@@ -136,7 +136,8 @@ cdef class Module:
             uint32_t variant, uint32_t alignment):
         """Loads the ELF of the chosen variant and links it to executable `index` of the program.
 
-        constants: words of the executable constants. processor_data: eight 64-bit words. alignment: bytes, a power of two.
+        constants: words of the executable constants. processor_data: eight 64-bit words. alignment: bytes, a power of
+        two, that the variant needs its bindings aligned to.
         """
         cdef pyd_executable_options_t options
         cdef uint32_t words[MAX_CONSTANTS]

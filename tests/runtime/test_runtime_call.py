@@ -309,6 +309,30 @@ def test_rank_zero_and_empty() -> None:
         assert program.cube(np.ones(shape, np.float32)).shape == shape
 
 
+def test_many_arguments() -> None:
+    """More than the call path keeps on its stack."""
+    builder = programs.Builder()
+    f = builder.function("f")
+    for i in range(40):
+        f.add_argument(programs.Argument(programs.F32, (-1, -1), f"x{i}"))
+        f.add_argument(programs.Argument(programs.I32, None, f"s{i}"))
+    for i in range(0, 80, 2):
+        dims = tuple(f.emit(programs.Op.DIM, i, axis) for axis in range(2))
+        size = f.multiply([*dims, f.constant(4)])
+        buffer = f.add_result_buffer(len(f.results), size)
+        f.results.append(programs.Result(programs.F32, dims, buffer=buffer))
+        f.copy(f.arguments[i].buffer, programs.NONE, buffer, programs.NONE, size)
+        f.results.append(programs.Result(programs.I32, None, register=f.emit(programs.Op.SCALAR, i + 1)))
+    call = pd.device("local-sync").load(builder.artifact())["f"]
+    args = [x for i in range(40) for x in (np.full((i % 3, 5), i, np.float32), i)]
+    for _ in range(3):
+        for got, want in zip(call(*args), args, strict=True):
+            np.testing.assert_array_equal(got, want)
+    prepared = call.prepare(*args)
+    for got, want in zip(prepared(*args), args, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_kernel_error(program: Program) -> None:
     with pytest.raises(pd.KernelError, match="77") as caught:
         program.fail(A)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -213,6 +216,18 @@ def test_refused_manifests() -> None:
         load(repack(artifact, program_bin=b"\0" * 64))
     with pytest.raises(pd.ArtifactError, match=r"ELF|elf"):
         load(repack(artifact, executables_lib_v0_elf=b"\x7fELF" + bytes(200)))
+
+
+def test_code_is_announced_to_profilers(pdx: Path) -> None:
+    script = (
+        "import os, sys, pydispatch as pd; p = pd.device('local-sync').load(sys.argv[1]); "
+        "name = f'/tmp/perf-{os.getpid()}.map'; print(open(name).read()); os.unlink(name)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(pdx)],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYDISPATCH_PERF_MAP": "1"},
+    )  # fmt: skip
+    assert {line.split()[2] for line in done.stdout.splitlines() if line} == {"mul", "add", "slow", "fail"}
 
 
 def test_device_names() -> None:
