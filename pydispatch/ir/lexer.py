@@ -7,9 +7,12 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
+from xdsl.ir.affine import AffineMap, AffineSet
 from xdsl.parser import Parser
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
+
+from pydispatch.ir.semi_affine import SemiAffineParser
 
 # A comment reaches to the end of its line: without the look-ahead, one that ends the text would be matched in part.
 _SKIP = r"(?://[^\n]*(?![^\n])|[ \t\r\n\f\v])*"
@@ -134,6 +137,12 @@ class FastParser(Parser):
 
     def delimited(self, start: str, end: str) -> Any:
         return _Delimited(self, start, end)
+
+    def parse_affine_map(self) -> AffineMap:
+        return SemiAffineParser(self._parser_state).parse_affine_map()
+
+    def parse_affine_set(self) -> AffineSet:
+        return SemiAffineParser(self._parser_state).parse_affine_set()
 
     def _parse_optional_builtin_attr(self) -> Any:
         token = self._parser_state.current_token

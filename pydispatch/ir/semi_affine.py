@@ -1,0 +1,42 @@
+"""Affine maps with products of symbols and divisions by symbols, which the library's parser refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.parser.affine_parser import AffineParser
+
+KINDS = {
+    "*": AffineBinaryOpKind.Mul,
+    "floordiv": AffineBinaryOpKind.FloorDiv,
+    "ceildiv": AffineBinaryOpKind.CeilDiv,
+    "mod": AffineBinaryOpKind.Mod,
+}
+
+
+class SemiAffineParser(AffineParser):
+    """The library's parser of maps and sets, with semi-affine expressions."""
+
+    def _create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: Any) -> AffineExpr:
+        kind = KINDS.get(binop.text)
+        known = isinstance(rhs, AffineConstantExpr)
+        if kind is AffineBinaryOpKind.Mul:
+            known = known or isinstance(lhs, AffineConstantExpr)
+        if kind is None or known:
+            return super()._create_binop_expr(lhs, rhs, binop)
+        if kind is AffineBinaryOpKind.Mul and has_dimension(rhs) and not has_dimension(lhs):
+            lhs, rhs = rhs, lhs
+        if has_dimension(rhs):
+            what = "one factor" if kind is AffineBinaryOpKind.Mul else "the divisor"
+            self.raise_error(
+                f"'{lhs} {binop.text} {rhs}' is not affine: {what} must be made of constants and symbols",
+                binop.start,
+                binop.end,
+            )
+        return AffineBinaryOpExpr(kind, lhs, rhs)
+
+
+def has_dimension(expression: AffineExpr) -> bool:
+    """Whether a dimension occurs in an affine expression."""
+    return any(isinstance(part, AffineDimExpr) for part in expression.dfs())
