@@ -190,7 +190,46 @@ static void test_sizes(void) {
   pyd_program_free(p);
 }
 
+// A constant whose bytes lie less aligned than the executable needs; a region of too many workgroups; many transients.
+static void test_limits(void) {
+  static builder_t b;
+  add_executable(&b, "exe");
+  add_export(&b, 0, 1, "single", 0, 1);
+  fn_t* f = add_function(&b, "f");
+  uint32_t x = op(f, PYD_OP_SCALAR, 0, add_scalar(&b, f, "x"), 0, 0), one = constant(f, 1), export = constant(f, 0);
+  uint32_t k = add_buffer(f, PYD_BUFFER_CONSTANT, add_constant(&b, "constants/k.npy", 0, 64), NONE, 0, 0);
+  const uint32_t binding[] = {k, NONE, NONE};
+  for (uint32_t i = 0; i < 2; ++i) add_dispatch(f, 0, export, (uint32_t[]){x, x, one}, 0, NULL, 1, binding);
+  pyd_program_t* p = decode(&b);
+  _Alignas(64) static const uint8_t bytes[128];
+  CHECK_OK(pyd_program_set_constant(p, 0, (pyd_span_t){bytes + 4, 64}));
+  CHECK_OK(pyd_program_set_executable(p, 0, &kExecutable, 0, 64));
+  pyd_plan_t* plan = NULL;
+  pyd_call_t* call = NULL;
+  CHECK_REFUSED(pyd_plan_create(p, 0, NULL, (uint64_t[]){UINT32_MAX}, &plan), INVALID_ARGUMENT,
+                "function 'f': region 0 has more than 2^64 workgroups");
+  CHECK_OK(pyd_plan_create(p, 0, NULL, (uint64_t[]){3}, &plan));
+  CHECK(plan->step_count == 1 && plan->steps[0].total == 18 && plan->commands[1].start == 9);
+  CHECK_REFUSED(pyd_call_create(plan, NULL, NULL, &call), INVALID_ARGUMENT, "is not aligned to 64 bytes");
+  CHECK(call == NULL);
+  CHECK_OK(pyd_program_set_constant(p, 0, (pyd_span_t){bytes + 64, 64}));
+  CHECK_OK(pyd_call_create(plan, NULL, NULL, &call));
+  CHECK_OK(pyd_call_run(call));
+  pyd_call_free(call);
+  pyd_plan_free(plan);
+  pyd_program_free(p);
+
+  enum { MANY = 17000 };  // more than are compared with each other
+  pyd_arena_block_t* blocks = calloc(MANY, sizeof(*blocks));
+  for (uint32_t i = 0; i < MANY; ++i) blocks[i] = (pyd_arena_block_t){64, i, i + 1, 0};
+  uint64_t total;
+  CHECK_OK(pyd_arena_place(blocks, MANY, &total));
+  CHECK(total == 64 * (2 + (uint64_t)MANY - (1 << 14)));
+  free(blocks);
+}
+
 int main(void) {
+  test_limits();
   test_linking();
   test_dispatches();
   test_sizes();
