@@ -393,3 +393,15 @@ def test_words_of_an_index() -> None:
         out = buffer(np.zeros(1, np.int64))
         kernel.run(out, constants=words)
         assert out[0] == expected, load_
+
+
+def test_linear_indices() -> None:
+    out = run("""
+      scf.for %i = %c0 to %n step %c1 {
+        %a, %b, %c = affine.delinearize_index %i into (2, 3, 4) : index, index, index
+        %k = affine.linearize_index [%c, %a, %b] by (4, 2, 3) : index
+        %v = arith.index_cast %k : index to i64
+        memref.store %v, %out[%i] : memref<?xi64>
+      }""")
+    expected = [(i % 4) * 6 + (i // 12) * 3 + i // 4 % 3 for i in range(N)]
+    assert list(out) == expected

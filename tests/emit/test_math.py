@@ -142,3 +142,18 @@ def _ipow(base: int, power: int, bits: int) -> int:
         return base ** (-power % 2) if abs(base) == 1 else 0
     value = base**power & ((1 << bits) - 1)
     return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def test_sincos_and_clamp() -> None:
+    x = rng.uniform(-9, 9, COUNT).astype(np.float32)
+    x[0] = np.nan
+    body = """
+      %y0, %y1 = math.sincos %x0 : f32
+      %low = arith.constant -1.5 : f32
+      %high = arith.constant 2.5 : f32
+      %y2 = math.clampf %x0 to [%low, %high] : f32"""
+    kernel = load(elementwise(body, ["f32"], ["f32"] * 3), constants=1, bindings=4)
+    made = [buffer(np.zeros(COUNT, np.float32)) for _ in range(3)]
+    kernel.run(buffer(x), *made, constants=[COUNT])
+    for got, want in zip(made, [np.sin(x), np.cos(x), np.clip(x, -1.5, 2.5)], strict=True):
+        np.testing.assert_allclose(got, want, 1e-6, 1e-6)

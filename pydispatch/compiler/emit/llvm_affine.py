@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import affine
-from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, ArrayAttr, IntegerAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, AffineSetAttr, ArrayAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -170,7 +170,33 @@ def _sizes(op: Operation, name: str) -> list[int]:
     return [int(value) for value in values()] if values is not None else list(integers(op, name))
 
 
+def _basis(f: FunctionEmitter, op: Operation, operands: Sequence[SSAValue], count: int) -> list[Index]:
+    """The sizes of all dimensions but the outermost, whose bound is optional and without effect."""
+    rest = iter(operands)
+    sizes = [f.index(next(rest)) if size == DYNAMIC_INDEX else size for size in integers(op, "static_basis")]
+    return sizes[1:] if len(sizes) == count else sizes
+
+
+def _delinearize(f: FunctionEmitter, op: Operation) -> None:
+    rest = f.index(op.operands[0])
+    basis = _basis(f, op, op.operands[1:], len(op.results))
+    for result, size in zip(reversed(op.results[1:]), reversed(basis), strict=True):
+        f.define(result, str(_division(f, AffineBinaryOpKind.Mod, rest, size)))
+        rest = _division(f, AffineBinaryOpKind.FloorDiv, rest, size)
+    f.define(op.results[0], str(rest))
+
+
+def _linearize(f: FunctionEmitter, op: Operation) -> None:
+    count = integers(op, "operandSegmentSizes")[0]
+    total, *others = (f.index(operand) for operand in op.operands[:count])
+    for index, size in zip(others, _basis(f, op, op.operands[count:], count), strict=True):
+        total = f.body.add(f.body.mul(total, size), index)
+    f.define(op.results[0], str(total))
+
+
 ROWS: dict[str, Lowering] = {
+    "affine.delinearize_index": _delinearize,
+    "affine.linearize_index": _linearize,
     "affine.apply": _apply,
     "affine.min": _min_max("smin"),
     "affine.max": _min_max("smax"),

@@ -5,6 +5,8 @@ The device library has those functions as bitcode, so that they inline and vecto
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit import llvm_half
@@ -15,13 +17,14 @@ from pydispatch.compiler.emit.llvm_types import bit_width
 
 SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 MAX_INLINE_POWER = 64
+Compute = Callable[[str, list[str]], str]
 
 
-def _computed(f: FunctionEmitter, op: Operation, compute: object, operands: list[str] | None = None) -> None:
+def _computed(f: FunctionEmitter, op: Operation, compute: Compute, operands: list[str] | None = None) -> None:
     type_ = op.results[0].type
     float_type(f, type_)
     given = [f.get(o) for o in op.operands] if operands is None else operands
-    f.define(op.results[0], llvm_half.computed(f, type_, given, compute))  # type: ignore[arg-type]
+    f.define(op.results[0], llvm_half.computed(f, type_, given, compute))
 
 
 def intrinsic(f: FunctionEmitter, op: Operation, name: str, type_: str, operands: list[str]) -> str:
@@ -61,6 +64,27 @@ def _where(feature: str, name: str, c_name: str) -> Lowering:
         _computed(f, op, lambda type_, operands: way(f, op, spelled, type_, operands))
 
     return lower
+
+
+def _sincos(f: FunctionEmitter, op: Operation) -> None:
+    type_, operand = op.results[0].type, f.get(op.operands[0])
+    float_type(f, type_)
+    for result, name in zip(op.results, ("sin", "cos"), strict=True):
+
+        def compute(spelled: str, operands: list[str], name: str = name) -> str:
+            return c_function(f, op, name, spelled, operands)
+
+        f.define(result, llvm_half.computed(f, type_, [operand], compute))
+
+
+def _clampf(f: FunctionEmitter, op: Operation) -> None:
+    """min(max(value, low), high), where a NaN goes through."""
+
+    def compute(type_: str, operands: list[str]) -> str:
+        raised = intrinsic(f, op, "maximum", type_, operands[:2])
+        return intrinsic(f, op, "minimum", type_, [raised, operands[2]])
+
+    _computed(f, op, compute)
 
 
 def _rsqrt(f: FunctionEmitter, op: Operation) -> None:
@@ -220,6 +244,8 @@ _CALLS = [
 ROWS: dict[str, Lowering] = {
     **{f"math.{name}": _call(name) for name in _CALLS},
     "math.powf": _call("pow"),
+    "math.sincos": _sincos,
+    "math.clampf": _clampf,
     "math.sqrt": _inline("sqrt"),
     "math.rsqrt": _rsqrt,
     "math.absf": _sign_bits(absolute=True),

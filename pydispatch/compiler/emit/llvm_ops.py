@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr, UnregisteredOp
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr, UnregisteredOp
 from xdsl.ir import Attribute, Block, Operation
 
 from pydispatch.errors import CompileError
@@ -33,8 +33,10 @@ def integer(op: Operation, name: str, default: int | None = None) -> int:
 
 
 def integers(op: Operation, name: str) -> tuple[int, ...]:
-    """A dense array attribute, empty when missing."""
+    """An array of integers, dense or of attributes; empty when missing."""
     found = attribute(op, name)
+    if isinstance(found, ArrayAttr):
+        return tuple(int(item.value.data) for item in found.data if isinstance(item, IntegerAttr))
     return tuple(int(value) for value in found.get_values()) if isinstance(found, DenseArrayBase) else ()
 
 
