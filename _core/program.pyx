@@ -42,6 +42,7 @@ cdef enum:
     PROCESSOR_WORDS = 8
     KEPT_SCRATCH_BYTES = 1 << 20  # more is taken for one call and given back
 
+cdef bint WRITES_PERF_MAP = os.environ.get("PYDISPATCH_PERF_MAP", "0") not in ("", "0")
 cdef object PLACE = re.compile(r"@(\S+)::@(\S+)")
 
 
@@ -177,7 +178,7 @@ cdef class Module:
                 symbols[i].is_function = True
             info.name, info.address, info.size = name, image.data, image.size
             info.machine, info.symbols, info.symbol_count = pyd_elf_machine_host(), symbols, count
-            check(code_register(&info, os.environ.get("PYDISPATCH_PERF_MAP", "0") not in ("", "0"), &self.codes[index]))
+            check(code_register(&info, WRITES_PERF_MAP, &self.codes[index]))
         finally:
             free(symbols)
         return 0

@@ -4,9 +4,9 @@
 
 The program runs three dispatches of one workgroup over 8 elements; its kernels are C, its host program is encoded by
 hand, so no compiler takes part. The peer compiles the same arithmetic from tensors, which it may fuse into one
-dispatch. Every figure is the median of rounds that take turns, so that a change of clock or load meets all of them; the least of
-each is shown too. The peer is IREE's runtime (the extra "bench"), called through its Python API; it is left out when
-not installed.
+dispatch. Every figure is the median of rounds that take turns, so that a change of clock or load meets all of them; the
+least of each is shown too. The peer is IREE's runtime (the extra "bench"), called through its Python API; it is left
+out when not installed.
 """
 
 from __future__ import annotations

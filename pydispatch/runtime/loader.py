@@ -54,7 +54,7 @@ def load(file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool) -> Module
     """
     text = bytes(file.find(MANIFEST, True))
     try:
-        executables = _executables(json.loads(text))
+        executables = _executables(json.loads(text.decode()))
     except (KeyError, TypeError, ValueError, RecursionError):
         executables = None
     if executables is None:
@@ -85,9 +85,9 @@ def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
             alignment = variant["alignment"]
             if type(alignment) is not int or not 0 < alignment <= 4096 or alignment & (alignment - 1):
                 return None
-            if not all(type(variant[key]) is str for key in ("name", "member", "format")):
+            if type(variant["member"]) is not str or type(variant["requires"]) is not list:
                 return None
-            if type(variant["requires"]) is not list:
+            if type(variant["name"]) is not str or type(variant["format"]) is not str:
                 return None
     return executables
 

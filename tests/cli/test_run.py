@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -211,6 +212,10 @@ def test_as_a_process(pdx: str) -> None:
     done = subprocess.run([*command, "--input=zz"], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "Traceback" not in done.stderr and done.stderr.startswith("pydispatch: error:")
     done = subprocess.run(
-        [*command, "--input=zz"], capture_output=True, text=True, check=False, env={"PYDISPATCH_DEBUG": "1"}
+        [*command, "--input=zz"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYDISPATCH_DEBUG": "1"},
     )
     assert done.returncode == 1 and "Traceback" in done.stderr

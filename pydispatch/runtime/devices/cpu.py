@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ALIASES = ("local-sync", "local-task", "local")
 MAX_WORKERS = 1024
 RETAIN_BYTES = 256 << 20
+_FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of the architectures
 
 _open: weakref.WeakValueDictionary[int, CpuDevice] = weakref.WeakValueDictionary()
 
@@ -147,7 +148,7 @@ def _host(workers: int) -> Host:
         raise DeviceUnavailableError("this build of pydispatch cannot run code on this CPU's architecture")
     features, known, processor_data = _features()
     ids = ("cpu", "local", "local-sync" if workers == 1 else "local-task")
-    return Host(ids, f"embedded-elf-{machine}", features, known, processor_data, workers)
+    return Host(ids, f"embedded-elf-{_FORMATS.get(machine, machine)}", features, known, processor_data, workers)
 
 
 def _model() -> str:
