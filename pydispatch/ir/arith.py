@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     FixedBitwidthType,
     IndexType,
+    IntegerAttr,
     IntegerType,
     TensorType,
     VectorType,
@@ -139,6 +140,46 @@ def _verify_select(op: arith.SelectOp) -> None:
         same_shape(op, cond, type)
 
 
+def _parse_compare(cls: type[Operation], p: Parser) -> Operation:
+    """`predicate, %a, %b : T`; the result is i1, in the shape of T."""
+    known = arith.CMPI_COMPARISON_OPERATIONS if cls is arith.CmpiOp else arith.CMPF_COMPARISON_OPERATIONS
+    start = p.pos
+    predicate = p.parse_identifier(" for the predicate")
+    if predicate not in known:
+        end = start + len(predicate)
+        p.raise_error(f"unknown predicate '{predicate}', expected one of {', '.join(known)}", start, end)
+    p.parse_punctuation(",")
+    names = [p.parse_unresolved_operand()]
+    p.parse_punctuation(",")
+    names.append(p.parse_unresolved_operand())
+    properties: dict[str, Attribute] = {"predicate": IntegerAttr(known.index(predicate), 64)}
+    if cls is arith.CmpfOp:
+        given = p.parse_optional_keyword("fastmath") is not None
+        properties["fastmath"] = arith.FastMathFlagsAttr(
+            arith.FastMathFlagsAttr.parse_parameter(p) if given else "none"
+        )
+    attributes = p.parse_optional_attr_dict()
+    p.parse_punctuation(":")
+    type = p.parse_type()
+    operands = [p.resolve_operand(name, type) for name in names]
+    return cls.create(operands=operands, result_types=[like(type, i1)], properties=properties, attributes=attributes)
+
+
+def like(type: Attribute, element: Attribute) -> Attribute:
+    """`element` in the shape of `type`."""
+    if isinstance(type, TensorType):
+        return TensorType(element, type.shape, type.encoding)
+    if isinstance(type, VectorType):
+        return VectorType(element, type.get_shape(), type.scalable_dims)
+    return element
+
+
+def _verify_compare(op: Any) -> None:
+    same_shape(op, op.lhs.type, op.result.type)
+    if op.lhs.type != op.rhs.type:
+        raise VerifyException(f"'{op.name}' compares {op.lhs.type} with {op.rhs.type}")
+
+
 def _parse_truncf(cls: type[arith.TruncFOp], p: Parser) -> arith.TruncFOp:
     """A rounding mode may follow the operand; only the default, to nearest even, is known."""
     name = p.parse_unresolved_operand()
@@ -167,6 +208,9 @@ def _widen_all() -> None:
     widen(arith.FPToSIOp, _FLOAT, _INTEGER, _verify_shape)
     widen(arith.FPToUIOp, _FLOAT, _INTEGER, _verify_shape)
     widen(arith.BitcastOp, AnyAttr(), AnyAttr(), _verify_bitcast)
+    for compare in (arith.CmpiOp, arith.CmpfOp):
+        widen(compare, result=arith.boolLike, verify=_verify_compare)
+        compare.parse = classmethod(_parse_compare)  # type: ignore[method-assign,assignment]
     condition = arith.SelectOp.get_irdl_definition().operands
     condition[0] = (condition[0][0], type(condition[0][1])(arith.boolLike))
     arith.SelectOp.parse = classmethod(_parse_select)  # type: ignore[method-assign,assignment]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DenseIntOrFPElementsAttr,
     FunctionType,
     IntegerType,
@@ -283,7 +284,13 @@ class HostFunction:
         explicit = op.attributes.get("hal.interface.bindings", declared)
         if explicit is None:
             return bindings
-        order = [cast(hal.InterfaceBindingAttr, b).ordinal.data for b in cast(Any, explicit).data]
+        entries = explicit.data if isinstance(explicit, ArrayAttr) else (None,)
+        if not all(isinstance(b, hal.InterfaceBindingAttr) for b in entries):
+            raise CompileError(
+                "hal.interface.bindings is not a list of bindings", location_of(op),
+                "write [#hal.interface.binding<0>, #hal.interface.binding<1>, ...], one for each tensor",
+            )  # fmt: skip
+        order = [cast(hal.InterfaceBindingAttr, b).ordinal.data for b in entries]
         if sorted(order) != list(range(len(bindings))):
             raise CompileError(
                 f"hal.interface.bindings {order} does not number {len(bindings)} bindings", location_of(op)
