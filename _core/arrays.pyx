@@ -183,6 +183,8 @@ def type_of(uint32_t word):
 
 cdef object array_of(object source):
     if isinstance(source, np.ndarray):
+        if isinstance(source, np.ma.MaskedArray):
+            raise ValueError("its mask would be lost; pass x.filled(value)")
         return source
     if isinstance(source, (str, bytes, bytearray, np.generic)):
         return None  # has a buffer, but nobody means it as an array of numbers

@@ -83,6 +83,18 @@ class Capsule:
         return self.x.__dlpack__(**options)
 
 
+class NullPointer:
+    __array_interface__ = {"shape": (8,), "typestr": "<f4", "version": 3, "data": (0, False)}
+
+
+class NoCapsule:
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __dlpack__(self, **options: object) -> object:
+        return 3
+
+
 @pytest.mark.parametrize(
     "wrap",
     [
@@ -91,7 +103,7 @@ class Capsule:
         Interface,
         lambda x: Capsule(x, True),
         lambda x: Capsule(x, False),
-        lambda x: x.view(np.recarray) if False else np.asarray(x).view(type("Sub", (np.ndarray,), {})),
+        lambda x: x.view(type("Sub", (np.ndarray,), {})),
     ],
 )
 def test_foreign_arrays(program: Program, wrap: object) -> None:
@@ -123,6 +135,10 @@ def test_read_only_inputs(program: Program) -> None:
         ((None, B), "got NoneType None"),
         ((b"12345678", B), "got bytes"),
         ((Capsule(A, True, device=2), B), r"its memory is on DLPack device type 2; expected the CPU"),
+        ((np.ma.masked_array(A), B), r"its mask would be lost; pass x\.filled\(value\)"),
+        ((A, NullPointer()), "whose memory cannot be used: data is NULL"),
+        ((A, NoCapsule()), "whose memory cannot be used: __dlpack__ returned no fresh DLPack capsule"),
+        ((A, np.zeros(8, object)), r"got a object array of shape \(8,\)"),
         ((A, B[:7]), r"sizes of 'a' and 'b' differ: 8 and 7"),
     ],
 )
@@ -307,6 +323,16 @@ def test_rank_zero_and_empty() -> None:
     assert got.shape == () and got == 2.5
     for shape in [(0, 3, 4), (2, 0, 1), (1, 1, 1)]:
         assert program.cube(np.ones(shape, np.float32)).shape == shape
+
+
+def test_absurd_sizes(program: Program) -> None:
+    for n, kind, message in [
+        (1 << 50, pd.OutOfMemoryError, f"{4 << 50} bytes"),
+        (1 << 62, pd.InvalidArgumentError, "does not fit into 64 bits"),
+        (-1, pd.InvalidArgumentError, "-4 bytes"),
+    ]:
+        with pytest.raises(kind, match=message):
+            program.filled(n, 1.0)
 
 
 def test_many_arguments() -> None:

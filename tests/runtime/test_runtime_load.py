@@ -269,6 +269,10 @@ def test_formats_are_spelled_as_the_compiler_does(machine: str, format: str, mon
             device.load(programs.standard())
 
 
+def test_get_include() -> None:
+    assert (Path(pd.get_include()) / "pydispatch" / "library.h").exists()
+
+
 def test_levels() -> None:
     assert cpu.level(frozenset()) == "generic"
     facts = pd.device("cpu").describe()
