@@ -9,6 +9,7 @@ from typing import Any
 
 from xdsl.ir.affine import AffineMap, AffineSet
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
 
@@ -30,6 +31,8 @@ _TOKEN = re.compile(
     + r"|(?P<INTEGER_LIT>0x[0-9a-fA-F]+|[0-9]+))",
     re.ASCII,
 )
+_SPACE = re.compile(_SKIP, re.ASCII)
+_STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"')
 _KIND = {name: getattr(MLIRTokenKind, name) for name in _TOKEN.groupindex if name != "PUNCTUATION"}
 
 
@@ -63,6 +66,7 @@ class FastLexer(MLIRLexer):
         input = self.input
         match = _TOKEN.match(input.content, self.pos)
         if match is None:
+            self._check_string()
             token = super().lex()
             return FastToken(token.kind, token.text, token.span.start, token.span.end, input) if (
                 token.kind is not MLIRTokenKind.BYTES_LIT
@@ -74,6 +78,16 @@ class FastLexer(MLIRLexer):
         self.pos = end
         kind = KIND_BY_PUNCTUATION_SPELLING[text] if name == "PUNCTUATION" else _KIND[name]
         return FastToken(kind, text, end - len(text), end, input)
+
+
+    def _check_string(self) -> None:
+        """Refuses a bad string literal here: the library's expression takes exponential time on one."""
+        content = self.input.content
+        start = _SPACE.match(content, self.pos).end()  # type: ignore[union-attr]
+        if content.startswith('@"', start):
+            start += 1
+        if content.startswith('"', start) and _STRING.match(content, start) is None:
+            raise ParseError(Span(start, start + 1, self.input), "this string is not closed, or has an unknown escape")
 
 
 class _Delimited(AbstractContextManager[None]):

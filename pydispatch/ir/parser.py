@@ -59,12 +59,15 @@ class ProgramParser(FastParser):
     """The parser of one text."""
 
     def __init__(self, ctx: Context, text: str, filename: str) -> None:
-        AttrParser.__init__(self, ParserState(FastLexer(Input(text, filename))), ctx)
+        self.source = Source(text, filename)
+        try:
+            AttrParser.__init__(self, ParserState(FastLexer(Input(text, filename))), ctx)
+        except ParseError as e:
+            self._raise(e)
         self.ssa_values = {}
         self.blocks = {}
         self.forward_block_references = defaultdict(list)
         self.forward_ssa_references = {}
-        self.source = Source(text, filename)
         self._alias_positions: dict[str, int] | None = None
         self._open_aliases: list[str] = []
         self._resources = Resources(text)
@@ -85,8 +88,11 @@ class ProgramParser(FastParser):
         stack.append(op_type.dialect_name())
         try:
             op = self._parse_generic_operation(op_type) if generic else op_type.parse(self)
-        except (VerifyException, ValueError) as e:
-            raise CompileError(first_line(e), self.source.locate(name_token.span.start, name_token.span.end)) from e
+        except (ParseError, CompileError, RecursionError):
+            raise
+        except Exception as e:  # The library also asserts, or meets types that it does not expect.
+            message = first_line(e) if isinstance(e, VerifyException | ValueError) else f"'{name}' cannot be read here"
+            raise CompileError(message, self.source.locate(name_token.span.start, name_token.span.end)) from e
         stack.pop()
         self.parse_optional_location()
         op.location = SourceLoc(self.source, name_token.span.start, name_token.span.end)
@@ -272,7 +278,7 @@ class ProgramParser(FastParser):
             return self.parse_module()
         except ParseError as e:
             self._raise(e)
-        except VerifyException as e:
+        except (VerifyException, ValueError, AssertionError, TypeError) as e:
             token = self._current_token.span
             raise CompileError(first_line(e), self.source.locate(token.start, token.end)) from e
         except RecursionError:

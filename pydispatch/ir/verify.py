@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
+from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.errors import CompileError
@@ -21,7 +22,7 @@ def verify(module: Operation) -> None:
                 for block in region.blocks:
                     _check_terminated(op, len(region.blocks), block)
             op.verify(verify_nested_ops=False)
-        except (VerifyException, ValueError) as e:
+        except (VerifyException, ValueError, AssertionError, TypeError, AttributeError) as e:
             raise CompileError(_message(op, e), location_of(op)) from e
 
 
@@ -36,11 +37,7 @@ def _check_defined(op: Operation, order: dict[Operation, int]) -> None:
                 raise CompileError(f"'{op.name}' uses {name} in front of its definition", location_of(op))
 
 
-def _check_terminated(op: Operation, blocks: int, block: object) -> None:
-    from xdsl.ir import Block
-    from xdsl.traits import IsTerminator, NoTerminator
-
-    assert isinstance(block, Block)
+def _check_terminated(op: Operation, blocks: int, block: Block) -> None:
     last = block.last_op
     if op.has_trait(NoTerminator):
         return

@@ -87,6 +87,8 @@ CASES = {
     "used too early": (
         "util.func @f() {\n  util.optimization_barrier %c : index\n  %c = arith.constant 1 : index\n  util.return\n}",
         2, 3, "uses %c in front of its definition"),
+    "first token": ("# = 1", 1, 1, "xpected"),
+    "open string": ('module attributes {a = "' + "x" * 200 + "} {}", 1, 24, "this string is not closed"),
     "unbalanced": ("module attributes {a = #some.thing<(>} {}", 1, None, "'>' does not match any open bracket"),
     "unfinished": ("module {", 1, 9, "expected an operation, a block label or '}'"),
     "results": (fn("%0, %1 = arith.addi %d, %d : index"), 2, 3, "1 result(s), but 2 name(s)"),
