@@ -8,8 +8,8 @@ from pydispatch import ir
 
 SHAPES = ("{}", "tensor<4x{}>", "tensor<?x{}>", "vector<4x{}>")
 FLOAT2 = ["addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf"]
-INT2 = ["addi", "subi", "muli", "divui", "divsi", "floordivsi", "ceildivsi", "ceildivui", "remui", "remsi", "minui", "maxui", "minsi", "maxsi", "andi", "ori", "xori", "shli", "shrui", "shrsi"]
-FLOAT1 = ["absf", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "log", "log10", "log1p", "log2", "round", "roundeven", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "isnan", "isinf", "isfinite", "isnormal"]
+INT2 = ["addi", "subi", "muli", "divui", "divsi", "floordivsi", "ceildivsi", "ceildivui", "remui", "remsi", "minui", "maxui", "minsi", "maxsi", "andi", "ori", "xori", "shli", "shrui", "shrsi"]  # noqa: E501
+FLOAT1 = ["absf", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "log", "log10", "log1p", "log2", "round", "roundeven", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "isnan", "isinf", "isfinite", "isnormal"]  # noqa: E501
 CASTS = [
     ("extf", "f32", "f64"), ("truncf", "f32", "f16"), ("extsi", "i32", "i64"), ("extui", "i32", "i64"),
     ("trunci", "i32", "i8"), ("sitofp", "i32", "f32"), ("uitofp", "i32", "f32"), ("fptosi", "f32", "i32"),
