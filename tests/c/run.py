@@ -49,6 +49,25 @@ def library(folders: list[str]) -> list[str]:
     return [str(p) for f in folders for p in sorted((ROOT / "csrc" / f).glob("*.c")) if not p.stem.endswith(others)]
 
 
+def newest_header() -> float:
+    """When any header changed last: objects older than that are stale."""
+    return max(p.stat().st_mtime for folder in ("csrc", "tests/c") for p in (ROOT / folder).rglob("*.h"))
+
+
+def compile_object(source: Path, mode: str, headers: float) -> str:
+    """The error text of compiling one file of csrc for a mode; nothing is done when its object is up to date."""
+    target = object_of(source, mode)
+    if target.exists() and target.stat().st_mtime > max(source.stat().st_mtime, headers):
+        return ""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    command = [CC, *BASE, *MODES[mode], "-c", str(source), "-o", str(target)]
+    return subprocess.run(command, capture_output=True, text=True).stderr
+
+
+def object_of(source: Path, mode: str) -> Path:
+    return BUILD / mode / "obj" / source.relative_to(ROOT).with_suffix(".o")
+
+
 def run_one(source: Path, mode: str) -> tuple[str, bool, str, float]:
     """Builds and runs one test in one mode: (label, passed, output, seconds)."""
     start = time.monotonic()
@@ -57,9 +76,8 @@ def run_one(source: Path, mode: str) -> tuple[str, bool, str, float]:
     binary = BUILD / mode / source.parent.name / source.stem
     binary.parent.mkdir(parents=True, exist_ok=True)
     extra = [str(source.parent / name) for name in note.get("with", "").split()]
-    command = [CC, *BASE, *MODES[mode], str(source), *extra, *library(note.get("links", "base").split()), "-o",
-    str(binary),
-               "-pthread", "-ldl", "-lm"]  # fmt: skip
+    objects = [str(object_of(Path(p), mode)) for p in library(note.get("links", "base").split())]
+    command = [CC, *BASE, *MODES[mode], str(source), *extra, *objects, "-o", str(binary), "-pthread", "-ldl", "-lm"]
     built = subprocess.run(command, capture_output=True, text=True)
     if built.returncode:
         return label, False, built.stderr, time.monotonic() - start
@@ -92,6 +110,13 @@ def main() -> int:
         return 1
     failed = 0
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as workers:
+        headers = newest_header()
+        needed = {
+            (Path(p), mode) for source, mode in jobs for p in library(notes(source).get("links", "base").split())
+        }  # fmt: skip
+        for errors in workers.map(lambda item: compile_object(*item, headers), sorted(needed)):
+            if errors:
+                print(errors, file=sys.stderr)
         for label, passed, output, seconds in workers.map(lambda job: run_one(*job), jobs):
             failed += not passed
             print(f"{'ok  ' if passed else 'FAIL'} {label}  {seconds:.1f} s", flush=True)
