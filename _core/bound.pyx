@@ -24,8 +24,9 @@ cdef bint overlap(void* a, size_t a_bytes, void* b, size_t b_bytes) noexcept:
 
 
 @cython.final
+@cython.no_gc_clear  # a Prepared that dies in the same cycle still needs the plan
 cdef class Binding:
-    def __init__(self, Function function, args, out):
+    def __init__(self, Function function not None, args, out):
         """Checks everything that a call checks before it runs. InvalidArgumentError."""
         if self.words != NULL:
             raise Error("a Binding is made once")

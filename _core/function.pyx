@@ -238,15 +238,19 @@ cdef inline int gather(Function self, PyObject** args, Frame* frame) except -1:
     cdef PyArrayObject* array
     cdef Py_ssize_t* shape
     cdef int64_t* dims = frame.dims
-    for i in range(self.arg_count):
-        value = &self.args[i]
-        if value.descr == NULL:
+    if self.scalar_count:  # first: the conversion of a number may run Python code, which may resize an array
+        for i in range(self.arg_count):
+            if self.args[i].descr != NULL:
+                continue
             try:
                 (<ElementType>self.arg_types[i]).pack(<object>args[i], &frame.scalars[scalar])
             except (TypeError, ValueError, OverflowError) as error:
                 raise wrong_scalar(
                     self.name, i, self.arg_names[i], self.arg_types[i], <object>args[i], error) from None
             scalar += 1
+    for i in range(self.arg_count):
+        value = &self.args[i]
+        if value.descr == NULL:
             continue
         if Py_TYPE(args[i]) != &PyArray_Type:
             return 0

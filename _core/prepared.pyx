@@ -14,6 +14,7 @@ cdef extern from "Python.h":
 
 
 @cython.final
+@cython.no_gc_clear  # __dealloc__ gives its slot back to the plan of its binding
 cdef class Prepared:
     """A call with fixed shapes. `p()` runs it on the bound buffers; `p(c, d)` binds others of the same shapes first.
 
@@ -29,7 +30,7 @@ cdef class Prepared:
     def __cinit__(self):
         self.vectorcall = <vectorcallfunc><void*>call
 
-    def __init__(self, Function function, args, out):
+    def __init__(self, Function function not None, args, out):
         if self.binding is not None:
             raise Error("a Prepared is made once")
         if len(args) != function.arg_count:

@@ -51,6 +51,7 @@ cdef str text_of(pyd_string_t string):
 
 
 @cython.final
+@cython.no_gc_clear  # plans that die in the same cycle still need the pool
 cdef class Module:
     """A decoded program. Linked by the loader, immutable afterwards."""
 
@@ -247,6 +248,7 @@ cdef int fill_plan(Plan plan, const int64_t* dims) except -1:
 
 
 @cython.final
+@cython.no_gc_clear  # __dealloc__ gives memory back to the pool of its module
 cdef class Plan:
     def __dealloc__(self):
         cdef uint32_t i

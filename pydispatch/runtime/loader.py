@@ -87,6 +87,8 @@ def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
                 return None
             if type(variant["member"]) is not str or type(variant["requires"]) is not list:
                 return None
+            if not all(type(feature) is str for feature in variant["requires"]):
+                return None
             if type(variant["name"]) is not str or type(variant["format"]) is not str:
                 return None
     return executables
