@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch import ir
 from pydispatch.compiler.dispatch.executables import Selection, expand_executables
 from pydispatch.compiler.dispatch.form import form_dispatches
+from pydispatch.compiler.dispatch.inline import inline_calls
 from pydispatch.compiler.kernel import Binary, Variant
 from pydispatch.compiler.schedule.host import schedule
 from pydispatch.compiler.select import BACKENDS, select_targets
@@ -168,6 +169,7 @@ class Pipeline:
         """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
         for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
             if name == "dispatches":
+                inline_calls(self.module)
                 form_dispatches(self.module)
             elif name == "executables":
                 self._expand()
