@@ -122,13 +122,13 @@ cdef class Module:
             return text_of(executable.name), None, 0, conditions
         return text_of(executable.name), function, pyd_program_function(self.program, function).result_count, conditions
 
-    def evaluate(self, uint32_t function, uint32_t result_count):
-        """The results of a function that only computes numbers, as unsigned 64-bit words."""
+    def evaluate(self, uint32_t function, uint32_t result_count, uint64_t argument=0):
+        """The results of a function from at most one number to numbers, as unsigned 64-bit words."""
         cdef uint64_t* results = <uint64_t*>calloc(result_count + 1, sizeof(uint64_t))
         if results == NULL:
             raise MemoryError()
         try:
-            check(pyd_program_evaluate(self.program, function, NULL, results))
+            check(pyd_program_evaluate(self.program, function, &argument, results))
             return [results[i] for i in range(result_count)]
         finally:
             free(results)

@@ -299,12 +299,15 @@ static pyd_status_t check_host_function(const pyd_program_t* program, const char
   bool fits = function < program->function_count;
   if (fits) {
     const pyd_function_t* fn = &program->functions[function];
-    fits = fn->info.arg_count == 0 && fn->command_count == 0 && (!is_condition || fn->info.result_count == 1);
+    // Constants are computed from one number, that of the chosen variant; a condition from nothing.
+    fits = fn->info.arg_count == (is_condition ? 0 : 1) && fn->command_count == 0 &&
+           (!is_condition || fn->info.result_count == 1);
+    for (uint32_t i = 0; i < fn->info.arg_count; ++i) fits &= fn->info.args[i].kind == 1;
     for (uint32_t i = 0; i < fn->info.result_count; ++i) fits &= fn->info.results[i].kind == 1;
   }
   if (fits) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "executable %u: the %s are function %u, which is none from nothing to %s",
-                         executable, what, function, is_condition ? "one scalar" : "scalars");
+  return pyd_status_make(PYD_CODE_CORRUPT, "executable %u: the %s are function %u, which is none from %s",
+                         executable, what, function, is_condition ? "nothing to one scalar" : "one scalar to scalars");
 }
 
 static pyd_status_t check_executables(const pyd_program_t* program) {

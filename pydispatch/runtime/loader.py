@@ -126,7 +126,7 @@ def _load_executable(module: Module, file: ArtifactFile, host: Host, index: int,
     if chosen is None:
         raise DeviceUnavailableError(_no_variant(module, file, host, name, variants, conditions))
     variant = variants[chosen]
-    constants = [] if constants_function is None else module.evaluate(constants_function, constant_count)
+    constants = [] if constants_function is None else module.evaluate(constants_function, constant_count, chosen)
     elf = file.find(variant["member"], True)
     module.load_executable(index, elf, name, constants, host.processor_data, chosen, variant["alignment"])
 

@@ -17,7 +17,7 @@ from pydispatch._core import sched
 import pydispatch as pd
 from pydispatch.formats.artifact import Artifact
 from pydispatch.formats.pack import Entry, layout
-from pydispatch.formats.program import Op, Result
+from pydispatch.formats.program import Argument, Op, Result
 from pydispatch.runtime.devices import cpu
 from pydispatch.runtime.loader import Host
 
@@ -186,6 +186,7 @@ def test_executable_constants() -> None:
     body = "((float*)dispatch->binding_ptrs[0])[0] = environment->constants[1]; return 0;"
     builder = programs.Builder([programs.Export("get", body, 1)])
     constants = builder.program.add_function("constants", public=False)
+    constants.add_argument(Argument(programs.I32, None, "variant"))
     for value in (5, 77):
         constants.results.append(Result(programs.I32, None, register=constants.constant(value)))
     builder.program.executables[0].constants_function = builder.program.function_index(constants)
