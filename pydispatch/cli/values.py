@@ -195,7 +195,9 @@ def type_name(kind: ElementType) -> str:
 def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
     """`2x3xf32=[1 2 3][4 5 6]`. limit: at most so many elements, then `...`."""
     head = "".join(f"{size}x" for size in array.shape) + type_name(kind)
-    if array.dtype.kind in "bcV":
+    if kind.name == "bf16" and array.dtype.kind == "u":  # Raw bits: the upper half of an f32.
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    if array.dtype.kind in "bc" or array.dtype.type is np.void:
         texts = [item.tobytes().hex().upper() for item in array.reshape(-1)[:limit]]
     elif array.dtype.kind in "iu" and kind.dtype.kind in "iu":
         texts = [str(int(item)) for item in array.reshape(-1)[:limit]]

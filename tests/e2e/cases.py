@@ -1,4 +1,4 @@
-"""Functions of the programs in this folder with inputs, written as on the command line, and what NumPy makes of them."""
+"""Functions of the programs in this folder, inputs as on the command line, and what NumPy makes of them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ for n in SIZES:
     pair = halves(1, n), halves(2, n)
     case("layout_sets", "main", mixed, *pair, peer=False)
     case("layout_flat", "main", lambda a, b: a - b, *pair)
-    case("layout_flat", "swapped", lambda a, b: b - a, *pair, peer=False)
+    case("binding_order", "swapped", lambda a, b: b - a, *pair, peer=False)
+    case("binding_order", "by_export", lambda a, b: b - a, *pair, peer=False)
+    case("binding_order", "by_name", lambda a, b: a - b, *pair, peer=False)
     case("calls", "mul", lambda a, b: a * b, *pair)
 case("calls", "odd_columns", lambda a: a[:, 1::2].T, halves(3, 4, 6))
 case(
@@ -87,10 +89,12 @@ case("calls", "tail", lambda a, b: np.concatenate([b[:4], a[4:] * b[4:]]), halve
 case(
     "scalars", "spill", spilled, "1", "-3", "-300", "-70000", "9000000000", "1.5", "2.5", "3.25", "4.125", peer=False
 )
-case(
-    "scalars", "through_c", lambda *given: np.array([*(float(v) for v in given), float(given[3])]),
-    "-3", "-300", "-70000", "9000000000", "3.25", "4.125",
-)  # fmt: skip
+# The peer passes narrow integers to C without extending them.
+for narrow, peer in ((("3", "300"), True), (("-3", "-300"), False)):
+    case(
+        "scalars", "through_c", lambda *given: np.array([*(float(v) for v in given), float(given[3])]),
+        *narrow, "-70000", "9000000000", "3.25", "4.125", peer=peer,
+    )  # fmt: skip
 case(
     "scalars", "host", lambda i, j, x: (3 * i, j + 3 * i, x / 2, min(i, 3)), "2", "9000000000", "3.25"
 )
@@ -105,7 +109,8 @@ case(
     "tensors", "chain", lambda a, b: np.maximum(-(np.exp(a * b) + a), b), halves(6, 3, 5), "3x5xf32=0.25", loose=1e-6
 )
 for kind in ("f16", "bf16", "f64"):
-    case("tensors", f"float_{kind}", lambda a, b: a * a.dtype.type(0.5) + b - a, values(kind, (5,)), values(kind, (5,), 1))
+    pair = values(kind, (5,)), values(kind, (5,), 1)
+    case("tensors", f"float_{kind}", lambda a, b: a * a.dtype.type(0.5) + b - a, *pair)
 for kind in ("i8", "i16", "i64"):
     case("tensors", f"int_{kind}", int_mix, values(kind, (5,)), values(kind, (5,), 1))
 case("tensors", "less", lambda a, b: a < b, halves(7, 6), halves(8, 6))
@@ -137,7 +142,6 @@ for n in (0, 1, 100):
 for size in ("0", "3", "130"):
     case("conditions", "main", full(3), size)
     case("entry_points", "main", full(5), size)
-    case("entry_points", "by_name", full(5), size, peer=False)
     case("queries", "main", full(1), size)
     case("queries", "special", full(1), size, peer=False)
     case("queries", "usual", full(3), size, peer=False)

@@ -1,4 +1,4 @@
-"""Host code that runs at load or in front of dispatches: executable constants, conditions, fallbacks, device queries."""
+"""Host code at load or in front of dispatches: executable constants, conditions, fallbacks, device queries."""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def text_of(form: str, suffix: str) -> str:
     """The example for this machine alone, with another kind of object."""
     text = (EXAMPLE / form).read_text().replace("functions.c", f"functions.{suffix}")
-    text = text.replace("[#x86_64, #aarch64, #riscv64]", {"x86_64": "[#x86_64]", "aarch64": "[#aarch64]"}.get(ARCH, "[#riscv64]"))
+    text = text.replace(
+        "[#x86_64, #aarch64, #riscv64]", {"x86_64": "[#x86_64]", "aarch64": "[#aarch64]"}.get(ARCH, "[#riscv64]")
+    )
     return text.replace("embedded-elf-x86_64", f"embedded-elf-{FORMAT}") if form == "program_hal.mlir" else text
 
 
@@ -59,7 +61,9 @@ def program(objects: Path) -> pd.Program:
 
 
 @settings(max_examples=60, deadline=None)
-@given(n=st.one_of(st.integers(0, 300), st.sampled_from([64 * 64, 8191, 8192, 8193, 100_003])), seed=st.integers(0, 2**31))
+@given(
+    n=st.one_of(st.integers(0, 300), st.sampled_from([64 * 64, 8191, 8192, 8193, 100_003])), seed=st.integers(0, 2**31)
+)
 def test_any_length(program: pd.Program, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = rng.standard_normal(n, np.float32), rng.standard_normal(n, np.float32)
@@ -93,7 +97,9 @@ def test_missing_object_names_the_places_and_the_flag() -> None:
     text = text_of("program.mlir", "o").replace("functions.o", "nowhere/functions.o")
     with pytest.raises(pd.CompileError) as caught:
         pd.compile(text, object_search_path=["/tmp"])
-    assert "nowhere/functions.o" in str(caught.value) and "--iree-hal-executable-object-search-path" in str(caught.value)
+    assert "nowhere/functions.o" in str(caught.value) and "--iree-hal-executable-object-search-path" in str(
+        caught.value
+    )
     assert caught.value.location is not None
 
 

@@ -1,7 +1,7 @@
 // One executable in two variants of different grids; a dispatch lists them all.
-#plain = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu = "generic"}>
-#level = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu_features = "+sse3,+ssse3"}>
-#other = #hal.executable.target<"llvm-cpu", "embedded-elf-riscv_64">
+#plain = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu = "generic", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+#level = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu_features = "+sse3,+ssse3", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+#other = #hal.executable.target<"llvm-cpu", "embedded-elf-riscv_64", {target_triple = "riscv64-unknown-unknown-eabi-elf"}>
 #device = #hal.device.target<"local", [#plain, #level, #other]> : !hal.device
 #layout = #hal.pipeline.layout<constants = 1, bindings = [#hal.pipeline.binding<storage_buffer>]>
 module attributes {hal.device.targets = [#device]} {
@@ -142,11 +142,6 @@ module attributes {hal.device.targets = [#device]} {
   func.func @main(%size: i32) -> tensor<?xi32> {
     %n = arith.index_cast %size : i32 to index
     %0 = flow.dispatch {@kernels::@other::@fill, @kernels::@plain::@fill, @kernels::@level::@fill}[%n](%size) : (i32) -> tensor<?xi32>{%n}
-    return %0 : tensor<?xi32>
-  }
-  func.func @by_name(%size: i32) -> tensor<?xi32> {
-    %n = arith.index_cast %size : i32 to index
-    %0 = flow.dispatch @kernels::@fill[%n](%size) : (i32) -> tensor<?xi32>{%n}
     return %0 : tensor<?xi32>
   }
 }

@@ -1,8 +1,8 @@
 // Objects by target: keys that state less, the same, or more than a target does.
-#target = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu = "generic", native_vector_size = 16 : index}>
+#target = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu = "generic", target_triple = "x86_64-unknown-unknown-eabi-elf", native_vector_size = 16 : index}>
 #other = #hal.executable.target<"llvm-cpu", "embedded-elf-arm_64">
 #key = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">
-#bigger = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu = "x86-64-v4"}>
+#bigger = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu = "x86-64-v4", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
 #device = #hal.device.target<"local", [#target]> : !hal.device
 module attributes {hal.device.targets = [#device]} {
   stream.executable private @kernels attributes {

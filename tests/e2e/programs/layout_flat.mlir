@@ -1,4 +1,4 @@
-// A flat layout, `count` regions, `target(...) objects(...)`, a binding order that the dispatch gives.
+// A flat layout, `count` regions, `target(...) objects(...)`.
 #target = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">
 #device = #hal.device.target<"local", [#target]> : !hal.device
 #layout = #hal.pipeline.layout<constants = 1, bindings = [
@@ -45,15 +45,6 @@ module attributes {hal.device.targets = [#device]} {
     %word = arith.index_cast %size : index to i32
     %difference = flow.dispatch @kernels::@here::@sub[%size](%word, %a, %b)
         : (i32, tensor<?xf32>{%size}, tensor<?xf32>{%size}) -> tensor<?xf32>{%size}
-    return %difference : tensor<?xf32>
-  }
-  func.func @swapped(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
-    %zero = arith.constant 0 : index
-    %size = tensor.dim %a, %zero : tensor<?xf32>
-    %word = arith.index_cast %size : index to i32
-    %difference = flow.dispatch @kernels::@here::@sub[%size](%word, %a, %b) {
-      hal.interface.bindings = [#hal.interface.binding<1>, #hal.interface.binding<0>, #hal.interface.binding<2>]
-    } : (i32, tensor<?xf32>{%size}, tensor<?xf32>{%size}) -> tensor<?xf32>{%size}
     return %difference : tensor<?xf32>
   }
 }
