@@ -21,6 +21,8 @@ C_ROOMS = {
     "imports": {"base"},
     "executable": {"base"},
     "memory": {"base", "platform"},
+    "fatelf": {"base"},
+    "plugin": {"base", "platform"},
     "sched": {"base", "platform"},
     "program": {"base"},
     "process": {"base", "platform"},

@@ -11,14 +11,14 @@ static bool is_optional(const char* symbol) { return symbol[0] == '?'; }
 
 static const char* bare_name(const char* symbol) { return symbol + (is_optional(symbol) ? 1 : 0); }
 
-static pyd_status_t check_symbols(const char* executable, uint32_t count, const char* const* symbols,
+static pyd_status_t check_symbols(const char* executable, uint32_t count, const char* const* symbols, bool keeps_marks,
                                   const char** names) {
   if (!symbols) return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s' has %u imports without names", executable, count);
   for (uint32_t i = 0; i < count; ++i) {
     if (!symbols[i] || !bare_name(symbols[i])[0]) {
       return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': import %u of %u has no name", executable, i, count);
     }
-    names[i] = bare_name(symbols[i]);
+    names[i] = keeps_marks ? symbols[i] : bare_name(symbols[i]);
   }
   return PYD_STATUS_OK;
 }
@@ -69,7 +69,7 @@ pyd_status_t pyd_imports_resolve(const char* executable, uint32_t count, const c
   const char* stack_names[kStackNames];
   const char** names = count <= kStackNames ? stack_names : malloc(count * sizeof(*names));
   if (!names) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "executable '%s': no memory for %u imports", executable, count);
-  pyd_status_t status = check_symbols(executable, count, symbols, names);
+  pyd_status_t status = check_symbols(executable, count, symbols, resolver && resolver->keeps_marks, names);
   if (pyd_ok(status) && resolver && resolver->resolve) {
     status = resolver->resolve(resolver->self, count, names, functions, contexts);
     status = pyd_status_annotate(status, "executable '%s': its imports cannot be resolved: %s", executable,

@@ -10,13 +10,14 @@
 extern "C" {
 #endif
 
-// Who supplies imports. |resolve| fills what it can of |count| slots whose function is still NULL: names carry no '?'.
-// It leaves the others NULL, and returns a failure only when asking itself went wrong. Not called for an executable
+// Who supplies imports. |resolve| fills what it can of |count| slots whose function is still NULL. Names carry no '?', but
+// with |keeps_marks| they are passed as the executable has them: a leading '?' marks an optional import. It leaves the others NULL, and returns a failure only when asking itself went wrong. Not called for an executable
 // without imports. Borrowed: must outlive the call that it is passed to, not the executable.
 typedef struct pyd_resolver_s {
   void* self;
   pyd_status_t (*resolve)(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
                           void** contexts);
+  bool keeps_marks;
 } pyd_resolver_t;
 
 // Resolves the |count| symbols of an import table into |functions| and |contexts| (both of |count| entries). A symbol

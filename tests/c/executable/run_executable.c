@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   pyd_file_map_t map = {0};
   pyd_executable_t* executable = NULL;
-  pyd_resolver_t resolver = {NULL, provide};
+  pyd_resolver_t resolver = {.self = NULL, .resolve = provide};
   pyd_executable_options_t options = {.name = argv[2], .resolver = &resolver};
   pyd_status_t status = pyd_file_map(argv[1], &map);
   if (pyd_ok(status)) status = pyd_executable_load_elf(map.span, &options, &executable);

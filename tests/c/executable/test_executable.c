@@ -115,7 +115,7 @@ static pyd_status_t provide(void* self, uint32_t count, const char* const* names
 static pyd_executable_t* executable;
 
 static pyd_status_t load(provider_t* provider) {
-  pyd_resolver_t resolver = {provider, provide};
+  pyd_resolver_t resolver = {.self = provider, .resolve = provide};
   pyd_executable_options_t options = {.name = "exe", .resolver = provider ? &resolver : NULL};
   return pyd_executable_from_query(query, &options, &executable);
 }
@@ -133,7 +133,7 @@ static pyd_status_t load(provider_t* provider) {
 static void test_loads_and_calls(void) {
   reset();
   provider_t provider = {.knows = {"add_one"}};
-  pyd_resolver_t resolver = {&provider, provide};
+  pyd_resolver_t resolver = {.self = &provider, .resolve = provide};
   uint32_t constants[2] = {5, 77};
   uint64_t processor[PYD_PROCESSOR_DATA_WORDS] = {0xFFF, 1, 2, 3, 4, 5, 6, 7};
   pyd_executable_options_t options = {"exe", &resolver, constants, 2, processor};

@@ -46,7 +46,7 @@ static pyd_status_t provide(void* self, uint32_t count, const char* const* names
 }
 
 static pyd_status_t load(bool provides, pyd_executable_t** out_executable) {
-  pyd_resolver_t resolver = {provides ? &requests : NULL, provide};
+  pyd_resolver_t resolver = {.self = provides ? &requests : NULL, .resolve = provide};
   uint32_t constants[2] = {1, 2};
   pyd_executable_options_t options = {.name = "exe", .resolver = &resolver, .constants = constants, .constant_count = 2};
   requests = 0;

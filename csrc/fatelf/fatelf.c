@@ -1,0 +1,98 @@
+#include "pydispatch/fatelf.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/span.h"
+
+#define CORRUPT(...) pyd_status_make(PYD_CODE_CORRUPT, "FatELF: " __VA_ARGS__)
+#define UNSUPPORTED(...) pyd_status_make(PYD_CODE_UNSUPPORTED, "FatELF: " __VA_ARGS__)
+
+bool pyd_fatelf_is(pyd_span_t file) {
+  const uint8_t* magic = pyd_span_get(file, 0, 4);
+  return magic && pyd_load_u32(magic) == PYD_FATELF_MAGIC;
+}
+
+pyd_status_t pyd_fatelf_open(pyd_span_t file, uint32_t* out_count) {
+  *out_count = 0;
+  if (!pyd_fatelf_is(file)) return CORRUPT("the file does not start with FA 70 0E 1F");
+  const uint8_t* header = pyd_span_get(file, 0, PYD_FATELF_HEADER_SIZE);
+  if (!header) return CORRUPT("cut off after %zu bytes, the header has %u", file.size, PYD_FATELF_HEADER_SIZE);
+  uint32_t version = pyd_load_u16(header + 4), count = header[6];
+  if (version != PYD_FATELF_VERSION) return UNSUPPORTED("has version %u, version 1 can be read", version);
+  if (!pyd_span_get(file, PYD_FATELF_HEADER_SIZE, (uint64_t)count * PYD_FATELF_RECORD_SIZE)) {
+    return CORRUPT("%u records need %u bytes, the file has %zu: is it cut off?", count,
+                   PYD_FATELF_HEADER_SIZE + count * PYD_FATELF_RECORD_SIZE, file.size);
+  }
+  *out_count = count;
+  return PYD_STATUS_OK;
+}
+
+static void read_record(pyd_span_t file, uint32_t index, pyd_fatelf_record_t* out_record) {
+  const uint8_t* bytes = file.data + PYD_FATELF_HEADER_SIZE + (size_t)index * PYD_FATELF_RECORD_SIZE;
+  *out_record = (pyd_fatelf_record_t){
+      .machine = pyd_load_u16(bytes),
+      .osabi = bytes[2],
+      .osabi_version = bytes[3],
+      .word_size = bytes[4],
+      .byte_order = bytes[5],
+      .offset = pyd_load_u64(bytes + 8),
+      .size = pyd_load_u64(bytes + 16),
+  };
+}
+
+pyd_status_t pyd_fatelf_record(pyd_span_t file, uint32_t index, pyd_fatelf_record_t* out_record, pyd_span_t* out_elf) {
+  uint32_t count;
+  *out_record = (pyd_fatelf_record_t){0};
+  if (out_elf) *out_elf = (pyd_span_t){0};
+  pyd_status_t status = pyd_fatelf_open(file, &count);
+  if (!pyd_ok(status)) return status;
+  if (index >= count) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "FatELF: record %u of %u", index, count);
+  read_record(file, index, out_record);
+  uint64_t table_end = PYD_FATELF_HEADER_SIZE + (uint64_t)count * PYD_FATELF_RECORD_SIZE;
+  const uint8_t* data = pyd_span_get(file, out_record->offset, out_record->size);
+  if (!data || out_record->offset < table_end || out_record->size == 0) {
+    return CORRUPT("record %u covers %" PRIu64 " bytes at %" PRIu64 "; a file of %zu bytes has room from %" PRIu64 " on: is it cut off?",
+                   index, out_record->size, out_record->offset, file.size, table_end);
+  }
+  if (out_elf) *out_elf = (pyd_span_t){data, (size_t)out_record->size};
+  return PYD_STATUS_OK;
+}
+
+static bool fits(const pyd_fatelf_record_t* record, uint32_t machine) {
+  return record->machine == machine && record->word_size == 2 && record->byte_order == 1 &&
+         (record->osabi == 0 || record->osabi == 3 || record->osabi == 255);
+}
+
+static pyd_status_t report_none(pyd_span_t file, uint32_t count, const char* machine_name) {
+  char list[256] = "";
+  size_t length = 0;
+  for (uint32_t i = 0; i < count && length + 16 < sizeof(list); ++i) {
+    pyd_fatelf_record_t record;
+    read_record(file, i, &record);
+    const char* name = record.machine == 62    ? "x86_64"
+                       : record.machine == 183 ? "aarch64"
+                       : record.machine == 243 ? "riscv64"
+                                               : NULL;
+    const char* separator = i ? ", " : "";
+    int written = name ? snprintf(list + length, sizeof(list) - length, "%s%s", separator, name)
+                       : snprintf(list + length, sizeof(list) - length, "%smachine %u", separator, record.machine);
+    if (written > 0) length += (size_t)written;
+    if (length >= sizeof(list)) length = sizeof(list) - 1;
+  }
+  return UNSUPPORTED("has no record for %s; it has %s", machine_name, count ? list : "none at all");
+}
+
+pyd_status_t pyd_fatelf_select(pyd_span_t file, uint32_t machine, const char* machine_name, pyd_span_t* out_elf) {
+  uint32_t count;
+  *out_elf = file;
+  if (!pyd_fatelf_is(file)) return PYD_STATUS_OK;
+  *out_elf = (pyd_span_t){0};
+  pyd_status_t status = pyd_fatelf_open(file, &count);
+  for (uint32_t i = 0; pyd_ok(status) && i < count; ++i) {
+    pyd_fatelf_record_t record;
+    read_record(file, i, &record);
+    if (fits(&record, machine)) return pyd_fatelf_record(file, i, &record, out_elf);
+  }
+  return pyd_ok(status) ? report_none(file, count, machine_name) : status;
+}

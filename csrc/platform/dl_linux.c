@@ -1,0 +1,61 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "platform/dl_elf.h"
+
+pyd_status_t pyd_dl_check(pyd_span_t file) {
+  pyd_status_t status = check_elf_header(file);
+  if (pyd_ok(status)) status = check_elf_sanitizer(file);
+  return status;
+}
+
+pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
+  // dlopen searches the library path for a name without a slash; a plugin is a file, and here that means this folder's.
+  char local[4096];
+  if (!strchr(path, '/')) {
+    if (snprintf(local, sizeof(local), "./%s", path) >= (int)sizeof(local)) {
+      *out_handle = NULL;
+      return pyd_status_make(PYD_CODE_SYSTEM, "cannot be opened: its name is too long");
+    }
+    path = local;
+  }
+  *out_handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (*out_handle) return PYD_STATUS_OK;
+  const char* reason = dlerror();
+  return pyd_status_make(PYD_CODE_SYSTEM, "cannot be opened: %s", reason ? reason : "the system gives no reason");
+}
+
+pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle) {
+  char path[64];
+  *out_handle = NULL;
+  int fd = memfd_create("pydispatch-plugin", MFD_CLOEXEC);
+  if (fd < 0) return pyd_status_make(PYD_CODE_SYSTEM, "cannot be opened from memory: %s", strerror(errno));
+  size_t done = 0;
+  while (done < file.size) {
+    ssize_t count = write(fd, file.data + done, file.size - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    done += (size_t)count;
+  }
+  pyd_status_t status = PYD_STATUS_OK;
+  if (done < file.size) {
+    status = pyd_status_make(PYD_CODE_SYSTEM, "cannot be copied for the system's loader: %s", strerror(errno));
+  } else {
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    status = pyd_dl_open(path, out_handle);
+  }
+  close(fd);  // an open library keeps its pages
+  return status;
+}
+
+void* pyd_dl_symbol(void* handle, const char* name) { return dlsym(handle, name); }
+
+void pyd_dl_close(void* handle) {
+  if (handle) dlclose(handle);
+}

@@ -1,0 +1,62 @@
+#define WIN32_LEAN_AND_MEAN 1
+#include "platform/text_windows.h"
+
+#include "base/span.h"
+#include "platform/dl.h"
+
+// Microsoft PE format: "MZ", the PE header's offset at 0x3C, then "PE\0\0", machine, ..., characteristics at +22.
+#if defined(__aarch64__)
+#define PE_HOST 0xAA64u
+#define PE_HOST_NAME "arm64"
+#else
+#define PE_HOST 0x8664u
+#define PE_HOST_NAME "x64"
+#endif
+enum { kPeDll = 0x2000 };
+
+pyd_status_t pyd_dl_check(pyd_span_t file) {
+  const uint8_t* stub = pyd_span_get(file, 0, 64);
+  const uint8_t* header = stub && memcmp(stub, "MZ", 2) == 0 ? pyd_span_get(file, pyd_load_u32(stub + 0x3C), 24) : NULL;
+  if (!header || memcmp(header, "PE\0\0", 4) != 0) return pyd_status_make(PYD_CODE_CORRUPT, "is not a PE file (a DLL)");
+  if (pyd_load_u16(header + 4) != PE_HOST) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "is for PE machine 0x%04x, this process is " PE_HOST_NAME " (0x%04x)",
+                           pyd_load_u16(header + 4), PE_HOST);
+  }
+  if (pyd_load_u16(header + 22) & kPeDll) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_UNSUPPORTED, "is a PE file but no DLL: link it with -shared or /DLL");
+}
+
+pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
+  *out_handle = NULL;
+  wchar_t* wide = pyd_windows_wide(path);
+  if (!wide) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "cannot be opened: no memory for its path");
+  // The folder of the library itself is searched for what it needs, the current folder is not.
+  HMODULE module = LoadLibraryExW(wide, NULL, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+  DWORD reason = GetLastError();
+  if (!module && reason == ERROR_INVALID_PARAMETER) {  // a relative path
+    module = LoadLibraryExW(wide, NULL, 0);
+    reason = GetLastError();
+  }
+  free(wide);
+  if (!module) return pyd_status_make(PYD_CODE_SYSTEM, "cannot be opened: Windows error %lu", (unsigned long)reason);
+  *out_handle = (void*)module;
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle) {
+  (void)file;
+  *out_handle = NULL;
+  return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                         "is a DLL given as bytes, and Windows opens libraries by path: write it to a file");
+}
+
+void* pyd_dl_symbol(void* handle, const char* name) {
+  FARPROC symbol = GetProcAddress((HMODULE)handle, name);
+  void* address = NULL;
+  memcpy(&address, &symbol, sizeof(address));
+  return address;
+}
+
+void pyd_dl_close(void* handle) {
+  if (handle) FreeLibrary((HMODULE)handle);
+}

@@ -1,0 +1,64 @@
+#define WIN32_LEAN_AND_MEAN 1
+#include "platform/text_windows.h"
+
+#include <malloc.h>
+
+#include "pydispatch/artifact.h"
+
+enum { kAlignment = 64 };
+
+// Small files are copied: a mapping costs two handles and a view of 64 KiB.
+#define COPY_LIMIT ((uint64_t)64 << 10)
+
+static pyd_status_t system_error(const char* what, const char* path) {
+  return pyd_status_make(PYD_CODE_SYSTEM, "cannot %s '%s': Windows error %lu", what, path, (unsigned long)GetLastError());
+}
+
+static pyd_status_t read_copy(HANDLE file, const char* path, size_t size, pyd_file_map_t* out_map) {
+  uint8_t* data = _aligned_malloc(size, kAlignment);
+  if (!data) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %llu bytes of '%s'", (unsigned long long)size, path);
+  DWORD done = 0;
+  if (!ReadFile(file, data, (DWORD)size, &done, NULL) || done != size) {
+    pyd_status_t status = system_error("read", path);
+    _aligned_free(data);
+    return status;
+  }
+  *out_map = (pyd_file_map_t){.span = {data, size}, .is_copy = true};
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t map_or_read(HANDLE file, const char* path, pyd_file_map_t* out_map) {
+  LARGE_INTEGER size;
+  if (!GetFileSizeEx(file, &size)) return system_error("read", path);
+  if (size.QuadPart == 0) return pyd_status_make(PYD_CODE_CORRUPT, "'%s' is empty", path);
+  if ((uint64_t)size.QuadPart > SIZE_MAX) return pyd_status_make(PYD_CODE_UNSUPPORTED, "'%s' is too large to be mapped", path);
+  if ((uint64_t)size.QuadPart <= COPY_LIMIT) return read_copy(file, path, (size_t)size.QuadPart, out_map);
+  HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
+  if (!mapping) return system_error("map", path);
+  const void* data = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0);
+  pyd_status_t status = data ? PYD_STATUS_OK : system_error("map", path);
+  CloseHandle(mapping);  // the view keeps it
+  if (data) *out_map = (pyd_file_map_t){.span = {data, (size_t)size.QuadPart}};
+  return status;
+}
+
+pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
+  *out_map = (pyd_file_map_t){0};
+  wchar_t* wide = pyd_windows_wide(path);
+  if (!wide) return pyd_status_make(PYD_CODE_SYSTEM, "cannot open '%s': its name is not UTF-8", path);
+  HANDLE file = CreateFileW(wide, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE, NULL, OPEN_EXISTING, 0, NULL);
+  free(wide);
+  if (file == INVALID_HANDLE_VALUE) return system_error("open", path);
+  pyd_status_t status = map_or_read(file, path, out_map);
+  CloseHandle(file);
+  return status;
+}
+
+void pyd_file_unmap(pyd_file_map_t* map) {
+  if (map->is_copy) {
+    _aligned_free((void*)map->span.data);
+  } else if (map->span.data) {
+    UnmapViewOfFile(map->span.data);
+  }
+  *map = (pyd_file_map_t){0};
+}

@@ -1,0 +1,18 @@
+// Paths are UTF-8 here and UTF-16 there. Included by the *_windows.c files alone.
+#ifndef PYD_PLATFORM_TEXT_WINDOWS_H_
+#define PYD_PLATFORM_TEXT_WINDOWS_H_
+
+#include <windows.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+// To be freed. NULL when there is no memory, or for text that is not UTF-8.
+static inline wchar_t* pyd_windows_wide(const char* text) {
+  int length = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
+  wchar_t* wide = length > 0 ? malloc((size_t)length * sizeof(wchar_t)) : NULL;
+  if (wide) MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, wide, length);
+  return wide;
+}
+
+#endif  // PYD_PLATFORM_TEXT_WINDOWS_H_

@@ -1,0 +1,76 @@
+// What a plugin says of itself. Its pointers come from code that is trusted to run, so they are followed; what is missing
+// or does not fit is still refused by name, because hand-written tables get it wrong.
+#include "platform/sanitizer.h"
+#include "plugin/internal.h"
+
+static const char* sanitizer_name(uint32_t sanitizer) {
+  switch (sanitizer) {
+    case PYD_PLUGIN_SANITIZER_ADDRESS:
+      return "the address sanitizer";
+    case PYD_PLUGIN_SANITIZER_MEMORY:
+      return "the memory sanitizer";
+    case PYD_PLUGIN_SANITIZER_THREAD:
+      return "the thread sanitizer";
+    case PYD_PLUGIN_SANITIZER_UNDEFINED:
+      return "the undefined behaviour sanitizer";
+  }
+  return "an unknown sanitizer";
+}
+
+// Embedded code cannot reach a sanitizer's runtime at all.
+static bool fits_host(uint32_t sanitizer, pyd_plugin_kind_t kind) {
+  if (sanitizer == PYD_PLUGIN_SANITIZER_NONE) return true;
+  if (kind == PYD_PLUGIN_KIND_EMBEDDED) return false;
+  return (sanitizer == PYD_PLUGIN_SANITIZER_ADDRESS && PYD_HAS_ASAN) ||
+         (sanitizer == PYD_PLUGIN_SANITIZER_THREAD && PYD_HAS_TSAN);
+}
+
+static pyd_status_t check_header(const pyd_plugin_t* plugin, const pyd_plugin_header_t* header) {
+  if (!header) return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': its table has no header", plugin->label);
+  if (header->version != PYD_PLUGIN_VERSION) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                           "plugin '%s' has plugin version 0.%u, whose tables are laid out differently; version 0.1 can be "
+                           "loaded: build it with this version's header",
+                           plugin->label, header->version);
+  }
+  if (!header->name) return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': its header has no name", plugin->label);
+  if (!fits_host(header->sanitizer, plugin->kind)) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "plugin '%s' was built with %s (%u), %s: build it without", plugin->label,
+                           sanitizer_name(header->sanitizer), header->sanitizer,
+                           plugin->kind == PYD_PLUGIN_KIND_EMBEDDED ? "whose runtime embedded code cannot reach"
+                                                                   : "which this process was not");
+  }
+  if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED && !(header->features & PYD_PLUGIN_FEATURE_STANDALONE)) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                           "plugin '%s' is an embedded ELF that does not declare itself standalone: set "
+                           "PYD_PLUGIN_FEATURE_STANDALONE in its header, or load it as a system library (\"system:PATH\")",
+                           plugin->label);
+  }
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_plugin_check(pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer) {
+  if (!answer) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "plugin '%s' does not speak plugin version 0.1: it was made for a newer runtime",
+                           plugin->label);
+  }
+  pyd_status_t status = check_header(plugin, *answer);
+  if (!pyd_ok(status)) return status;
+  const pyd_plugin_table_t* table = (const pyd_plugin_table_t*)(const void*)answer;  // the header pointer is its first member
+  if (!table->load || !table->resolve) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': its table has no %s function", plugin->label,
+                           table->load ? "resolve" : "load");
+  }
+  plugin->table = table;
+  return PYD_STATUS_OK;
+}
+
+const char* pyd_plugin_code_name(pyd_plugin_status_t status) {
+  static const char* const kNames[] = {
+      "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+      "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
+      "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED", "DEFERRED",
+  };
+  size_t code = status & PYD_PLUGIN_STATUS_CODE_MASK;
+  return code < sizeof(kNames) / sizeof(kNames[0]) ? kNames[code] : "an unknown code";
+}

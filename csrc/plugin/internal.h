@@ -1,0 +1,76 @@
+// What the files of this folder share.
+#ifndef PYD_PLUGIN_INTERNAL_H_
+#define PYD_PLUGIN_INTERNAL_H_
+
+#include <stdatomic.h>
+
+#include "plugin/call.h"
+#include "pydispatch/plugin_host.h"
+
+// ---- a plugin
+
+typedef struct pyd_plugin_bridge_s {
+  struct pyd_plugin_bridge_s* next;
+  pyd_embedded_import_fn_t function;
+  void* context;
+} pyd_plugin_bridge_t;
+
+struct pyd_plugin_s {
+  _Atomic uint32_t references;
+  pyd_plugin_kind_t kind;
+  char* label;
+  const pyd_plugin_table_t* table;
+  void* self;
+  bool is_loaded;           // load returned OK, so unload is due
+  pyd_elf_module_t module;  // of an embedded plugin
+  void* library;            // of a system plugin
+  _Atomic(pyd_plugin_bridge_t*) bridges;
+};
+
+// Runs the checks on what |query| returns and fills plugin->table. (check.c)
+pyd_status_t pyd_plugin_check(pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer);
+// "NOT_FOUND (5)" needs both: the name of a code, "an unknown code" for others. (check.c)
+const char* pyd_plugin_code_name(pyd_plugin_status_t status);
+// The environment of load, which lives for ever; |kind| decides by which convention its functions are called. (environment.c)
+const pyd_plugin_environment_t* pyd_plugin_environment(pyd_plugin_kind_t kind);
+
+// Replaces the pair by one that the host may call. False when memory is short. Any thread. (bridge.c)
+bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** context);
+void pyd_plugin_free_bridges(pyd_plugin_t* plugin);
+
+// ---- a provider: whoever a manager may ask. Counted. (provider.c)
+
+typedef struct pyd_provider_s {
+  _Atomic uint32_t references;
+  pyd_provider_id_t id;
+  int32_t priority;
+  char* label;
+  pyd_plugin_t* plugin;       // or a callback:
+  pyd_provider_fn_t resolve;  // of |self|
+  void* self;
+  void* table;  // freed with the provider
+  void (*release)(void* owner);
+  void* owner;
+} pyd_provider_t;
+
+// One reference. Takes over |release| and |owner|, which a failure leaves to the caller.
+pyd_status_t pyd_provider_create(const char* label, int32_t priority, pyd_provider_t** out_provider);
+pyd_provider_t* pyd_provider_retain(pyd_provider_t* provider);
+void pyd_provider_release(pyd_provider_t* provider);
+pyd_status_t pyd_provider_resolve(pyd_provider_t* provider, size_t count, const char* const* names,
+                                  pyd_import_fn_t* functions, void** contexts);
+// Copies a table of functions into |provider|, which answers from it from then on.
+pyd_status_t pyd_provider_set_table(pyd_provider_t* provider, const pyd_provider_function_t* functions, size_t count);
+
+// ---- a picture of a manager's providers: never changed after it is published. Counted. (manager.c)
+
+typedef struct pyd_provider_list_s {
+  _Atomic uint32_t references;
+  uint32_t count;
+  pyd_provider_t* items[];  // in the order in which they are asked; each retained
+} pyd_provider_list_t;
+
+pyd_provider_list_t* pyd_plugin_manager_snapshot(pyd_plugin_manager_t* manager);  // retained
+void pyd_provider_list_release(pyd_provider_list_t* list);
+
+#endif  // PYD_PLUGIN_INTERNAL_H_

@@ -1,0 +1,179 @@
+// Providers in their order. The list is never changed in place: who registers builds a new one and swaps the pointer, who
+// resolves takes a reference to the one that is current. Only the swap and the taking of a reference exclude each other,
+// a few instructions under |swap|; whatever takes time (copying, unloading, callbacks) happens outside of it.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/internal.h"
+
+struct pyd_plugin_manager_s {
+  _Atomic uint32_t references;
+  pthread_mutex_t writers;  // one change at a time; taken before |swap|
+  pthread_mutex_t swap;     // of |current|
+  pyd_provider_list_t* current;
+  pyd_provider_id_t next_id;
+};
+
+static pyd_provider_list_t* allocate(uint32_t count) {
+  pyd_provider_list_t* list = calloc(1, sizeof(*list) + count * sizeof(list->items[0]));
+  if (!list) return NULL;
+  atomic_init(&list->references, 1);
+  list->count = count;
+  return list;
+}
+
+void pyd_provider_list_release(pyd_provider_list_t* list) {
+  if (!list || atomic_fetch_sub_explicit(&list->references, 1, memory_order_acq_rel) != 1) return;
+  for (uint32_t i = 0; i < list->count; ++i) pyd_provider_release(list->items[i]);
+  free(list);
+}
+
+pyd_provider_list_t* pyd_plugin_manager_snapshot(pyd_plugin_manager_t* manager) {
+  pthread_mutex_lock(&manager->swap);
+  pyd_provider_list_t* list = manager->current;
+  atomic_fetch_add_explicit(&list->references, 1, memory_order_relaxed);
+  pthread_mutex_unlock(&manager->swap);
+  return list;
+}
+
+// Returns the list that was current, to be released when no lock is held.
+static pyd_provider_list_t* publish(pyd_plugin_manager_t* manager, pyd_provider_list_t* list) {
+  pthread_mutex_lock(&manager->swap);
+  pyd_provider_list_t* before = manager->current;
+  manager->current = list;
+  pthread_mutex_unlock(&manager->swap);
+  return before;
+}
+
+pyd_status_t pyd_plugin_manager_create(pyd_plugin_manager_t** out_manager) {
+  *out_manager = NULL;
+  pyd_plugin_manager_t* manager = calloc(1, sizeof(*manager));
+  pyd_provider_list_t* list = manager ? allocate(0) : NULL;
+  if (!list) {
+    free(manager);
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a plugin manager");
+  }
+  atomic_init(&manager->references, 1);
+  pthread_mutex_init(&manager->writers, NULL);
+  pthread_mutex_init(&manager->swap, NULL);
+  manager->current = list;
+  manager->next_id = 1;
+  *out_manager = manager;
+  return PYD_STATUS_OK;
+}
+
+pyd_plugin_manager_t* pyd_plugin_manager_retain(pyd_plugin_manager_t* manager) {
+  atomic_fetch_add_explicit(&manager->references, 1, memory_order_relaxed);
+  return manager;
+}
+
+void pyd_plugin_manager_release(pyd_plugin_manager_t* manager) {
+  if (!manager || atomic_fetch_sub_explicit(&manager->references, 1, memory_order_acq_rel) != 1) return;
+  pyd_provider_list_release(manager->current);
+  pthread_mutex_destroy(&manager->swap);
+  pthread_mutex_destroy(&manager->writers);
+  free(manager);
+}
+
+// Takes |provider| over when it succeeds.
+static pyd_status_t add(pyd_plugin_manager_t* manager, pyd_provider_t* provider, pyd_provider_id_t* out_id) {
+  pthread_mutex_lock(&manager->writers);
+  const pyd_provider_list_t* before = manager->current;  // only writers change it
+  pyd_provider_list_t* list = before->count < UINT32_MAX - 1 ? allocate(before->count + 1) : NULL;
+  if (!list) {
+    pthread_mutex_unlock(&manager->writers);
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to register '%s'", provider->label);
+  }
+  uint32_t place = 0;  // in front of the first with the same or a lower priority
+  while (place < before->count && before->items[place]->priority > provider->priority) ++place;
+  for (uint32_t i = 0; i < before->count; ++i) list->items[i + (i >= place)] = pyd_provider_retain(before->items[i]);
+  list->items[place] = provider;
+  *out_id = provider->id = manager->next_id++;
+  pyd_provider_list_t* old = publish(manager, list);
+  pthread_mutex_unlock(&manager->writers);
+  pyd_provider_list_release(old);
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_plugin_manager_add_plugin(pyd_plugin_manager_t* manager, pyd_plugin_t* plugin, int32_t priority,
+                                           pyd_provider_id_t* out_id) {
+  pyd_provider_t* provider;
+  *out_id = 0;
+  pyd_status_t status = pyd_provider_create(pyd_plugin_label(plugin), priority, &provider);
+  if (!pyd_ok(status)) return status;
+  provider->plugin = pyd_plugin_retain(plugin);
+  status = add(manager, provider, out_id);
+  if (!pyd_ok(status)) pyd_provider_release(provider);
+  return status;
+}
+
+pyd_status_t pyd_plugin_manager_add_callback(pyd_plugin_manager_t* manager, const char* label, pyd_provider_fn_t resolve,
+                                             void* self, int32_t priority, void (*release)(void* owner), void* owner,
+                                             pyd_provider_id_t* out_id) {
+  pyd_provider_t* provider;
+  *out_id = 0;
+  if (!resolve) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "provider '%s': no function to ask", label);
+  pyd_status_t status = pyd_provider_create(label, priority, &provider);
+  if (!pyd_ok(status)) return status;
+  provider->resolve = resolve;
+  provider->self = self;
+  provider->release = release;
+  provider->owner = owner;
+  status = add(manager, provider, out_id);
+  if (!pyd_ok(status)) {
+    provider->release = NULL;
+    pyd_provider_release(provider);
+  }
+  return status;
+}
+
+pyd_status_t pyd_plugin_manager_add_functions(pyd_plugin_manager_t* manager, const char* label,
+                                              const pyd_provider_function_t* functions, size_t count, int32_t priority,
+                                              void (*release)(void* owner), void* owner, pyd_provider_id_t* out_id) {
+  pyd_provider_t* provider;
+  *out_id = 0;
+  pyd_status_t status = pyd_provider_create(label, priority, &provider);
+  if (!pyd_ok(status)) return status;
+  status = pyd_provider_set_table(provider, functions, count);
+  if (pyd_ok(status)) {
+    provider->release = release;
+    provider->owner = owner;
+    status = add(manager, provider, out_id);
+  }
+  if (!pyd_ok(status)) {
+    provider->release = NULL;
+    pyd_provider_release(provider);
+  }
+  return status;
+}
+
+pyd_status_t pyd_plugin_manager_remove(pyd_plugin_manager_t* manager, pyd_provider_id_t id) {
+  pthread_mutex_lock(&manager->writers);
+  const pyd_provider_list_t* before = manager->current;
+  uint32_t place = 0;
+  while (place < before->count && before->items[place]->id != id) ++place;
+  bool is_there = place < before->count;
+  pyd_provider_list_t* list = is_there ? allocate(before->count - 1) : NULL;
+  pyd_provider_list_t* old = NULL;
+  if (list) {
+    for (uint32_t i = 0; i < list->count; ++i) list->items[i] = pyd_provider_retain(before->items[i + (i >= place)]);
+    old = publish(manager, list);
+  }
+  pthread_mutex_unlock(&manager->writers);
+  pyd_provider_list_release(old);
+  if (list) return PYD_STATUS_OK;
+  return is_there ? pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to remove provider %llu", (unsigned long long)id)
+                  : pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "provider %llu is not registered (any more)",
+                                    (unsigned long long)id);
+}
+
+void pyd_plugin_manager_before_fork(pyd_plugin_manager_t* manager) {
+  pthread_mutex_lock(&manager->writers);
+  pthread_mutex_lock(&manager->swap);
+}
+
+void pyd_plugin_manager_after_fork(pyd_plugin_manager_t* manager) {
+  pthread_mutex_unlock(&manager->swap);
+  pthread_mutex_unlock(&manager->writers);
+}

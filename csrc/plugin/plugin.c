@@ -1,0 +1,296 @@
+// One plugin: file → code → query → checks → load, and back.
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/dl.h"
+#include "plugin/internal.h"
+#include "pydispatch/artifact.h"
+#include "pydispatch/fatelf.h"
+
+const char* pyd_plugin_kind_name(pyd_plugin_kind_t kind) {
+  static const char* const kNames[] = {"auto", "system", "embedded", "static"};
+  return (unsigned)kind < sizeof(kNames) / sizeof(kNames[0]) ? kNames[kind] : "unknown";
+}
+
+// Calls into embedded code stand alone: gcc 12 merges two calls that differ in nothing but their convention.
+#if PYD_HAS_BRIDGES
+#define APART __attribute__((noinline))
+#else
+#define APART
+#endif
+
+static APART pyd_plugin_status_t embedded_load(const pyd_plugin_t* plugin, const pyd_plugin_options_t* options, void** out_self) {
+  pyd_embedded_load_fn_t function = (pyd_embedded_load_fn_t)plugin->table->load;
+  return function(pyd_plugin_environment(plugin->kind), options->param_count, options->params, out_self);
+}
+
+static APART void embedded_unload(const pyd_plugin_t* plugin) {
+  pyd_embedded_unload_fn_t function = (pyd_embedded_unload_fn_t)plugin->table->unload;
+  function(plugin->self);
+}
+
+static APART pyd_plugin_status_t embedded_resolve(const pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params,
+                                                  pyd_plugin_resolution_t* out_resolution) {
+  pyd_embedded_resolve_fn_t function = (pyd_embedded_resolve_fn_t)plugin->table->resolve;
+  return function(plugin->self, params, out_resolution);
+}
+
+static pyd_status_t named(const pyd_plugin_t* plugin, const char* separator, pyd_status_t status) {
+  return pyd_status_annotate(status, "plugin '%s'%s %s", plugin->label, separator, pyd_status_text(status));
+}
+
+static pyd_status_t create(const char* label, pyd_plugin_kind_t kind, pyd_plugin_t** out_plugin) {
+  size_t size = strlen(label) + 1;
+  pyd_plugin_t* plugin = calloc(1, sizeof(*plugin) + size);
+  *out_plugin = plugin;
+  if (!plugin) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "plugin '%s': no memory for its state", label);
+  atomic_init(&plugin->references, 1);
+  atomic_init(&plugin->bridges, NULL);
+  plugin->kind = kind;
+  plugin->label = memcpy(plugin + 1, label, size);
+  return PYD_STATUS_OK;
+}
+
+// The instance, then the code, then the state. Accepts a half-made plugin.
+static void destroy(pyd_plugin_t* plugin) {
+  if (plugin->is_loaded && plugin->table->unload) {
+    if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {
+      embedded_unload(plugin);
+    } else {
+      plugin->table->unload(plugin->self);
+    }
+  }
+  pyd_elf_module_unload(&plugin->module);
+  pyd_dl_close(plugin->library);
+  pyd_plugin_free_bridges(plugin);
+  free(plugin);
+}
+
+static pyd_status_t missing_query(const pyd_plugin_t* plugin) {
+  return pyd_status_make(PYD_CODE_CORRUPT,
+                         "plugin '%s' does not export '" PYD_PLUGIN_QUERY_SYMBOL "': end its source with PYD_PLUGIN(...), or build "
+                         "it with --export=NAME",
+                         plugin->label);
+}
+
+static pyd_status_t start(pyd_plugin_t* plugin, const pyd_plugin_options_t* options) {
+  pyd_plugin_status_t result;
+  if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {
+    result = embedded_load(plugin, options, &plugin->self);
+  } else {
+    result = plugin->table->load(pyd_plugin_environment(plugin->kind), options->param_count, options->params, &plugin->self);
+  }
+  if (result != 0) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s' refused to load: it returned %s (%u)%s", plugin->label,
+                           pyd_plugin_code_name(result), (unsigned)(result & PYD_PLUGIN_STATUS_CODE_MASK),
+                           options->param_count ? "; does it take these parameters?" : "");
+  }
+  plugin->is_loaded = true;
+  return PYD_STATUS_OK;
+}
+
+// |out_is_foreign|: nothing is wrong with the file, it is only not meant for this loader.
+static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const pyd_plugin_options_t* options,
+                                    bool* out_is_foreign) {
+  pyd_span_t elf;
+  uint32_t host = pyd_elf_machine_host();
+  const char* host_name = pyd_elf_machine_name(host);
+  *out_is_foreign = false;
+  pyd_status_t status = pyd_fatelf_select(file, host, host_name ? host_name : "this machine", &elf);
+  if (pyd_ok(status)) {
+    status = pyd_elf_module_load(elf, &plugin->module);
+    *out_is_foreign = pyd_status_code(status) == PYD_CODE_UNSUPPORTED;
+  }
+  if (!pyd_ok(status)) return named(plugin, ":", status);
+  void* symbol = pyd_elf_module_symbol(&plugin->module, PYD_PLUGIN_QUERY_SYMBOL);
+  pyd_embedded_query_fn_t query;
+  memcpy(&query, &symbol, sizeof(query));  // ISO C has no conversion from object to function pointers
+  if (!query) return missing_query(plugin);
+  const pyd_plugin_header_t* const* answer = query(PYD_PLUGIN_VERSION, NULL);
+  *out_is_foreign = answer && *answer && (*answer)->version == PYD_PLUGIN_VERSION &&
+                    !((*answer)->features & PYD_PLUGIN_FEATURE_STANDALONE);
+  status = pyd_plugin_check(plugin, answer);
+  if (pyd_ok(status)) status = start(plugin, options);
+  return status;
+}
+
+// Looks before it opens: opening runs constructors.
+static pyd_status_t attach_system(pyd_plugin_t* plugin, pyd_span_t file, const char* path,
+                                  const pyd_plugin_options_t* options) {
+  pyd_status_t status = pyd_dl_check(file);
+  if (pyd_ok(status)) status = path ? pyd_dl_open(path, &plugin->library) : pyd_dl_open_bytes(file, &plugin->library);
+  if (!pyd_ok(status)) return named(plugin, "", status);
+  void* symbol = pyd_dl_symbol(plugin->library, PYD_PLUGIN_QUERY_SYMBOL);
+  pyd_plugin_query_fn_t query;
+  memcpy(&query, &symbol, sizeof(query));
+  if (!query) return missing_query(plugin);
+  status = pyd_plugin_check(plugin, query(PYD_PLUGIN_VERSION, NULL));
+  if (pyd_ok(status)) status = start(plugin, options);
+  return status;
+}
+
+static bool ends_with(const char* text, const char* end) {
+  size_t length = strlen(text), end_length = strlen(end);
+  return length >= end_length && memcmp(text + length - end_length, end, end_length) == 0;
+}
+
+static bool is_elf(pyd_span_t file) { return file.size >= 4 && memcmp(file.data, "\177ELF", 4) == 0; }
+
+static pyd_status_t load_as(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
+                            const pyd_plugin_options_t* options, bool* out_is_foreign, pyd_plugin_t** out_plugin) {
+  pyd_plugin_t* plugin = NULL;
+  *out_is_foreign = false;
+  pyd_status_t status = create(label, kind, &plugin);
+  if (pyd_ok(status)) {
+    status = kind == PYD_PLUGIN_KIND_EMBEDDED ? attach_embedded(plugin, file, options, out_is_foreign)
+                                              : attach_system(plugin, file, path, options);
+  }
+  if (pyd_ok(status)) {
+    *out_plugin = plugin;
+  } else if (plugin) {
+    destroy(plugin);
+  }
+  return status;
+}
+
+static pyd_status_t load(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
+                         const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
+  bool is_foreign = false;
+  bool is_certain = kind != PYD_PLUGIN_KIND_AUTO;
+  if (kind == PYD_PLUGIN_KIND_AUTO) {
+    is_certain = pyd_fatelf_is(file) || (path && ends_with(path, ".sos"));
+    kind = is_certain || is_elf(file) ? PYD_PLUGIN_KIND_EMBEDDED : PYD_PLUGIN_KIND_SYSTEM;
+  }
+  pyd_status_t status = load_as(kind, label, file, path, options, &is_foreign, out_plugin);
+  if (pyd_ok(status) || is_certain || !is_foreign) return status;
+  // A system whose libraries have another format can only say so; then the first answer is the better one.
+  pyd_status_t check = pyd_dl_check(file);
+  bool is_other_format = pyd_status_code(check) == PYD_CODE_CORRUPT;
+  pyd_status_free(check);
+  if (is_other_format) return status;
+  pyd_status_free(status);
+  return load_as(PYD_PLUGIN_KIND_SYSTEM, label, file, path, options, &is_foreign, out_plugin);
+}
+
+static pyd_status_t check_options(const pyd_plugin_options_t* options, bool allows_static) {
+  bool known = allows_static ? options->kind == PYD_PLUGIN_KIND_STATIC || options->kind == PYD_PLUGIN_KIND_AUTO
+                             : (unsigned)options->kind < PYD_PLUGIN_KIND_STATIC;
+  if (known && (options->params || !options->param_count)) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s': %s", options->name ? options->name : "plugin",
+                         known ? "a number of parameters without the parameters" : "this way of loading it has no such kind");
+}
+
+pyd_status_t pyd_plugin_load_file(const char* path, const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
+  static const char kEmbedded[] = "embedded:", kSystem[] = "system:";
+  pyd_plugin_kind_t kind = options->kind;
+  *out_plugin = NULL;
+  pyd_status_t status = check_options(options, false);
+  if (!pyd_ok(status)) return status;
+  if (strncmp(path, kEmbedded, sizeof(kEmbedded) - 1) == 0) {
+    kind = PYD_PLUGIN_KIND_EMBEDDED;
+    path += sizeof(kEmbedded) - 1;
+  } else if (strncmp(path, kSystem, sizeof(kSystem) - 1) == 0) {
+    kind = PYD_PLUGIN_KIND_SYSTEM;
+    path += sizeof(kSystem) - 1;
+  }
+  const char* label = options->name ? options->name : path;
+  pyd_file_map_t map;
+  status = pyd_file_map(path, &map);
+  if (pyd_ok(status)) {
+    status = load(kind, label, map.span, path, options, out_plugin);
+    pyd_file_unmap(&map);
+  } else {
+    status = pyd_status_annotate(status, "plugin '%s': %s", label, pyd_status_text(status));
+  }
+  return status;
+}
+
+pyd_status_t pyd_plugin_load_bytes(pyd_span_t bytes, const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
+  *out_plugin = NULL;
+  pyd_status_t status = check_options(options, false);
+  if (pyd_ok(status)) {
+    status = load(options->kind, options->name ? options->name : "plugin", bytes, NULL, options, out_plugin);
+  }
+  return status;
+}
+
+pyd_status_t pyd_plugin_load_static(pyd_plugin_query_fn_t query, const pyd_plugin_options_t* options,
+                                    pyd_plugin_t** out_plugin) {
+  const char* label = options->name ? options->name : "plugin";
+  pyd_plugin_t* plugin = NULL;
+  *out_plugin = NULL;
+  pyd_status_t status = check_options(options, true);
+  if (pyd_ok(status) && !query) {
+    status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s': no query function given", label);
+  }
+  if (pyd_ok(status)) status = create(label, PYD_PLUGIN_KIND_STATIC, &plugin);
+  if (pyd_ok(status)) status = pyd_plugin_check(plugin, query(PYD_PLUGIN_VERSION, NULL));
+  if (pyd_ok(status)) status = start(plugin, options);
+  if (pyd_ok(status)) {
+    *out_plugin = plugin;
+  } else if (plugin) {
+    destroy(plugin);
+  }
+  return status;
+}
+
+pyd_plugin_t* pyd_plugin_retain(pyd_plugin_t* plugin) {
+  atomic_fetch_add_explicit(&plugin->references, 1, memory_order_relaxed);
+  return plugin;
+}
+
+void pyd_plugin_release(pyd_plugin_t* plugin) {
+  // What other holders did with the plugin comes before it is unloaded.
+  if (plugin && atomic_fetch_sub_explicit(&plugin->references, 1, memory_order_acq_rel) == 1) destroy(plugin);
+}
+
+const char* pyd_plugin_label(const pyd_plugin_t* plugin) { return plugin->label; }
+
+const char* pyd_plugin_name(const pyd_plugin_t* plugin) { return plugin->table->header->name; }
+
+const char* pyd_plugin_description(const pyd_plugin_t* plugin) {
+  return plugin->table->header->description ? plugin->table->header->description : "";
+}
+
+pyd_plugin_kind_t pyd_plugin_kind(const pyd_plugin_t* plugin) { return plugin->kind; }
+
+const pyd_elf_module_t* pyd_plugin_module(const pyd_plugin_t* plugin) {
+  return plugin->kind == PYD_PLUGIN_KIND_EMBEDDED ? &plugin->module : NULL;
+}
+
+static pyd_plugin_status_t ask(pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params) {
+  pyd_plugin_resolution_t resolution = 0;  // what it says is also seen in the slots
+  if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {
+    return embedded_resolve(plugin, params, &resolution);
+  }
+  return plugin->table->resolve(plugin->self, params, &resolution);
+}
+
+// As ask, for an embedded plugin on a host with another calling convention: what is new in a slot gets a bridge.
+static pyd_plugin_status_t ask_across(pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params,
+                                      pyd_import_fn_t* functions) {
+  bool* was_empty = malloc(params->count + 1);
+  if (!was_empty) return PYD_PLUGIN_RESOURCE_EXHAUSTED;
+  for (size_t i = 0; i < params->count; ++i) was_empty[i] = !functions[i];
+  pyd_plugin_status_t result = ask(plugin, params);
+  for (size_t i = 0; i < params->count; ++i) {
+    if (was_empty[i] && functions[i] && !pyd_plugin_bridge(plugin, &functions[i], &params->out_contexts[i])) {
+      result = PYD_PLUGIN_RESOURCE_EXHAUSTED;
+    }
+  }
+  free(was_empty);
+  return result;
+}
+
+// The plugin writes into the arrays that calls read later, as it may want to change its entries; only where conventions
+// differ do bridges stand there instead.
+pyd_status_t pyd_plugin_resolve(pyd_plugin_t* plugin, size_t count, const char* const* names, pyd_import_fn_t* functions,
+                                void** contexts) {
+  pyd_plugin_resolve_params_t params = {count, names, (void**)(void*)functions, contexts};
+  bool is_across = PYD_HAS_BRIDGES && plugin->kind == PYD_PLUGIN_KIND_EMBEDDED;
+  pyd_plugin_status_t result = is_across ? ask_across(plugin, &params, functions) : ask(plugin, &params);
+  uint32_t code = (uint32_t)(result & PYD_PLUGIN_STATUS_CODE_MASK);
+  if (code == PYD_PLUGIN_OK || code == PYD_PLUGIN_NOT_FOUND) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s' failed to resolve: it returned %s (%u)", plugin->label,
+                         pyd_plugin_code_name(result), code);
+}

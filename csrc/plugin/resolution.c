@@ -1,0 +1,225 @@
+// The loading of one program: asks the providers of one picture in their order, and writes down who gave what.
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/internal.h"
+
+struct pyd_resolution_s {
+  pyd_resolver_t resolver;
+  pyd_provider_list_t* list;  // NULL once settled
+  uint32_t provider_count;
+  pyd_resolution_provider_t* providers;
+  pyd_provider_t** used;  // retained: who gave something
+  pyd_resolution_symbol_t* symbols;
+  uint32_t symbol_count, symbol_capacity;
+  uint32_t group_count;
+};
+
+static pyd_status_t no_memory(uint32_t count) {
+  return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to resolve %u imports", count);
+}
+
+static const char* bare(const char* name) { return name + (name[0] == '?'); }
+
+// ---- one table
+
+typedef struct order_s {
+  const char* name;
+  uint32_t index;
+} order_t;
+
+static int by_bare_name(const void* a, const void* b) {
+  const order_t* x = a;
+  const order_t* y = b;
+  int order = strcmp(bare(x->name), bare(y->name));
+  return order ? order : x->index < y->index ? -1 : 1;
+}
+
+static pyd_status_t keep_symbols(pyd_resolution_t* r, uint32_t count, const char* const* names) {
+  if (count > UINT32_MAX / 2 - r->symbol_count) return no_memory(count);
+  if (r->symbol_count + count > r->symbol_capacity) {
+    uint32_t capacity = 2 * (r->symbol_count + count);
+    pyd_resolution_symbol_t* grown = realloc(r->symbols, capacity * sizeof(*grown));
+    if (!grown) return no_memory(count);
+    r->symbols = grown;
+    r->symbol_capacity = capacity;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    // Copied: after a failed load the report outlives the code that the names lie in.
+    size_t size = strlen(bare(names[i])) + 1;
+    char* name = malloc(size);
+    if (!name) return no_memory(count);
+    memcpy(name, bare(names[i]), size);
+    r->symbols[r->symbol_count++] = (pyd_resolution_symbol_t){
+        .name = name, .is_optional = names[i][0] == '?', .group = r->group_count, .provider = PYD_RESOLUTION_NOBODY};
+  }
+  return PYD_STATUS_OK;
+}
+
+// Asks provider number |index|. |before| holds the functions as they are, and is brought up to date.
+static pyd_status_t ask(pyd_resolution_t* r, uint32_t index, uint32_t count, const char* const* names,
+                        pyd_import_fn_t* functions, void** contexts, pyd_import_fn_t* before,
+                        pyd_resolution_symbol_t* symbols) {
+  pyd_provider_t* provider = r->list->items[index];
+  pyd_status_t status = pyd_provider_resolve(provider, count, names, functions, contexts);
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
+    if (before[i] == NULL) {
+      symbols[i].asked_count = index + 1;
+      if (functions[i]) {
+        symbols[i].provider = index;
+        if (!r->used[index]) r->used[index] = pyd_provider_retain(provider);
+      } else {
+        contexts[i] = NULL;
+      }
+    } else if (functions[i] != before[i]) {
+      uint32_t giver = symbols[i].provider;
+      status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s' changed '%s', which '%s' had supplied: it must skip slots "
+                                                          "that are filled",
+                               provider->label, bare(names[i]),
+                               giver == PYD_RESOLUTION_NOBODY ? "the caller" : r->list->items[giver]->label);
+    }
+    before[i] = functions[i];
+  }
+  return status;
+}
+
+static bool has_missing(uint32_t count, const pyd_import_fn_t* functions) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!functions[i]) return true;
+  }
+  return false;
+}
+
+static pyd_status_t ask_all(pyd_resolution_t* r, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
+                            void** contexts, pyd_import_fn_t* before) {
+  pyd_status_t status = keep_symbols(r, count, names);
+  pyd_resolution_symbol_t* symbols = pyd_ok(status) ? r->symbols + (r->symbol_count - count) : NULL;
+  r->group_count += 1;
+  memcpy(before, functions, count * sizeof(*before));
+  for (uint32_t i = 0; i < r->list->count && pyd_ok(status) && has_missing(count, functions); ++i) {
+    status = ask(r, i, count, names, functions, contexts, before, symbols);
+  }
+  return status;
+}
+
+// An executable's table is sorted by the names without '?', as plugins may expect; that of a hand-written library need not
+// be, and then the providers see sorted copies.
+static bool is_sorted(uint32_t count, const char* const* names) {
+  for (uint32_t i = 1; i < count; ++i) {
+    if (strcmp(bare(names[i - 1]), bare(names[i])) > 0) return false;
+  }
+  return true;
+}
+
+static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
+                                   void** contexts, pyd_import_fn_t* before) {
+  order_t* order = malloc(count * sizeof(*order));
+  const char** sorted_names = malloc(count * sizeof(*sorted_names));
+  pyd_import_fn_t* sorted_functions = malloc(count * sizeof(*sorted_functions));
+  void** sorted_contexts = malloc(count * sizeof(*sorted_contexts));
+  pyd_status_t status = PYD_STATUS_OK;
+  if (!order || !sorted_names || !sorted_functions || !sorted_contexts) {
+    status = no_memory(count);
+  } else {
+    for (uint32_t i = 0; i < count; ++i) order[i] = (order_t){names[i], i};
+    qsort(order, count, sizeof(*order), by_bare_name);
+    for (uint32_t i = 0; i < count; ++i) {
+      sorted_names[i] = order[i].name;
+      sorted_functions[i] = functions[order[i].index];
+      sorted_contexts[i] = contexts[order[i].index];
+    }
+    status = ask_all(r, count, sorted_names, sorted_functions, sorted_contexts, before);
+    for (uint32_t i = 0; i < count; ++i) {
+      functions[order[i].index] = sorted_functions[i];
+      contexts[order[i].index] = sorted_contexts[i];
+    }
+  }
+  free(order);
+  free(sorted_names);
+  free(sorted_functions);
+  free(sorted_contexts);
+  return status;
+}
+
+static pyd_status_t resolve(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+  pyd_resolution_t* r = self;
+  if (!r->list) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the resolution is settled: begin another one for further executables");
+  }
+  if (count == 0) return PYD_STATUS_OK;
+  pyd_import_fn_t* before = malloc(count * sizeof(*before));
+  if (!before) return no_memory(count);
+  pyd_status_t status = is_sorted(count, names) ? ask_all(r, count, names, functions, contexts, before)
+                                                : resolve_sorted(r, count, names, functions, contexts, before);
+  free(before);
+  return status;
+}
+
+// ---- life
+
+static bool copy_providers(pyd_resolution_t* r) {
+  size_t size = 0;
+  uint32_t count = r->list->count;
+  for (uint32_t i = 0; i < count; ++i) size += strlen(r->list->items[i]->label) + 1;
+  r->used = calloc((size_t)count + 1, sizeof(*r->used));
+  r->providers = calloc(1, (size_t)count * sizeof(*r->providers) + size + 1);
+  if (!r->used || !r->providers) return false;
+  char* label = (char*)(r->providers + count);
+  for (uint32_t i = 0; i < count; ++i) {
+    const pyd_provider_t* provider = r->list->items[i];
+    size_t length = strlen(provider->label) + 1;
+    r->providers[i] = (pyd_resolution_provider_t){provider->id, memcpy(label, provider->label, length), provider->priority,
+                                                  provider->plugin};
+    label += length;
+  }
+  r->provider_count = count;
+  return true;
+}
+
+pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_t** out_resolution) {
+  *out_resolution = NULL;
+  pyd_resolution_t* r = calloc(1, sizeof(*r));
+  if (!r) return no_memory(0);
+  r->resolver = (pyd_resolver_t){.self = r, .resolve = resolve, .keeps_marks = true};
+  r->list = pyd_plugin_manager_snapshot(manager);
+  if (!copy_providers(r)) {
+    pyd_resolution_free(r);
+    return no_memory(0);
+  }
+  *out_resolution = r;
+  return PYD_STATUS_OK;
+}
+
+const pyd_resolver_t* pyd_resolution_resolver(const pyd_resolution_t* resolution) { return &resolution->resolver; }
+
+void pyd_resolution_settle(pyd_resolution_t* resolution) {
+  if (!resolution->list) return;
+  for (uint32_t i = 0; i < resolution->provider_count; ++i) {
+    if (!resolution->used[i]) resolution->providers[i].plugin = NULL;
+  }
+  pyd_provider_list_release(resolution->list);
+  resolution->list = NULL;
+}
+
+void pyd_resolution_free(pyd_resolution_t* resolution) {
+  if (!resolution) return;
+  for (uint32_t i = 0; i < resolution->provider_count; ++i) pyd_provider_release(resolution->used[i]);
+  pyd_provider_list_release(resolution->list);
+  for (uint32_t i = 0; i < resolution->symbol_count; ++i) free((void*)resolution->symbols[i].name);
+  free(resolution->symbols);
+  free(resolution->providers);
+  free(resolution->used);
+  free(resolution);
+}
+
+uint32_t pyd_resolution_provider_count(const pyd_resolution_t* resolution) { return resolution->provider_count; }
+
+const pyd_resolution_provider_t* pyd_resolution_provider(const pyd_resolution_t* resolution, uint32_t index) {
+  return index < resolution->provider_count ? &resolution->providers[index] : NULL;
+}
+
+uint32_t pyd_resolution_symbol_count(const pyd_resolution_t* resolution) { return resolution->symbol_count; }
+
+const pyd_resolution_symbol_t* pyd_resolution_symbol(const pyd_resolution_t* resolution, uint32_t index) {
+  return index < resolution->symbol_count ? &resolution->symbols[index] : NULL;
+}
