@@ -36,6 +36,10 @@ EXTENSIONS = {
 }
 
 
+QUIET = ("unused-function", "unused-parameter", "missing-field-initializers", "cast-function-type",
+         "deprecated-declarations", "sign-compare")  # fmt: skip
+
+
 def c_sources(folder: str) -> list[str]:
     """The .c files of one folder of csrc; name_<os>.c belongs to that system only."""
     system = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}.get(platform.system(), "generic")
@@ -58,10 +62,13 @@ def cython_view() -> str:
 def extensions() -> list[Extension]:
     import numpy
     from Cython.Build import cythonize
+    from Cython.Compiler import Options
 
-    compile_args = ["-std=c11", "-O3", "-fvisibility=hidden", "-fno-semantic-interposition", "-Wall", "-Wextra", "-Werror",
-                    "-Wno-unused-function", "-Wno-unused-parameter", "-Wno-missing-field-initializers",
-                    "-Wno-cast-function-type", "-Wno-deprecated-declarations", "-Wno-sign-compare"]
+    Options.warning_errors = True
+    compile_args = ["-std=c11", "-O3", "-fvisibility=hidden", "-fno-semantic-interposition", "-Wall", "-Wextra"]
+    compile_args += ["-Werror"]
+    # what the C that Cython writes would trip over
+    compile_args += [f"-Wno-{name}" for name in QUIET]
     link_args = ["-pthread", "-ldl", "-lm"]
     sanitizer = os.environ.get("PYDISPATCH_SANITIZE")
     if sanitizer:
@@ -78,16 +85,28 @@ def extensions() -> list[Extension]:
         headers = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.h"))
         modules.append(
             Extension(
-                f"pydispatch._core.{name}", sources, include_dirs=[INCLUDE, "csrc", numpy.get_include()], depends=headers,
-                extra_compile_args=compile_args, extra_link_args=link_args,
+                f"pydispatch._core.{name}",
+                sources,
+                include_dirs=[INCLUDE, "csrc", numpy.get_include()],
+                depends=headers,
+                extra_compile_args=compile_args,
+                extra_link_args=link_args,
                 define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("_GNU_SOURCE", "1")],
             )
         )
     return cythonize(
-        modules, include_path=[cython_view()], build_dir="build/cython", annotate=bool(os.environ.get("PYDISPATCH_ANNOTATE")),
+        modules,
+        include_path=[cython_view()],
+        build_dir="build/cython",
+        annotate=bool(os.environ.get("PYDISPATCH_ANNOTATE")),
         compiler_directives={
-            "language_level": 3, "boundscheck": False, "wraparound": False, "cdivision": True, "embedsignature": True,
-            "initializedcheck": False, "freethreading_compatible": False,
+            "language_level": 3,
+            "boundscheck": False,
+            "wraparound": False,
+            "cdivision": True,
+            "embedsignature": True,
+            "initializedcheck": False,
+            "freethreading_compatible": False,
         },
     )
 
@@ -109,4 +128,5 @@ setup(
     package_dir={"pydispatch._core": "_core"},
     ext_modules=extensions() if needs_build else [],
     cmdclass={"build_py": BuildPy},
+    options={"build_ext": {"parallel": os.cpu_count()}},
 )

@@ -23,7 +23,8 @@ cdef extern from "pydispatch/process.h" nogil:
 
     ctypedef void (*pyd_process_atfork_fn_t)(void* self) noexcept nogil
 
-    pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bint perf_map, pyd_process_code_t** out_code)
+    pyd_status_t pyd_process_code_register(
+        const pyd_process_code_info_t* info, bint perf_map, pyd_process_code_t** out_code)
     void pyd_process_code_unregister(pyd_process_code_t* code)
     pyd_status_t pyd_process_atfork_add(
         void* self, pyd_process_atfork_fn_t prepare, pyd_process_atfork_fn_t parent, pyd_process_atfork_fn_t child)

@@ -117,7 +117,7 @@ def cpu_features():
 
 
 def known_cpu_features():
-    """All features that `cpu_features` can name on this architecture, each with its bit in word 0 of the processor data,
+    """All features that `cpu_features` can name on this architecture, each with its bit in word 0 of processor data,
     or -1 when it has none."""
     cdef const char* name
     known = {}

@@ -56,8 +56,8 @@ def peer_compile(text: str, output: Path, *flags: str) -> Path:
     source.write_text(text)
     tool = Path(sys.executable).with_name("iree-compile")
     subprocess.run(
-        [tool, source, "-o", output, "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
-         *flags],
+        [tool, source, "-o", output, "--iree-hal-target-device=local",
+         "--iree-hal-local-target-device-backends=llvm-cpu", *flags],
         check=True, capture_output=True,
     )  # fmt: skip
     return output
@@ -81,7 +81,7 @@ class Peer:
         return self.context.modules[self.module.name][name]
 
     def raw(self, name: str, *arrays: Any) -> Any:
-        """The cheapest way from Python: arguments already on the device and packed, one VM call, result list returned."""
+        """The cheapest way from Python: arguments packed and on the device, one VM call, the result list returned."""
         rt = self.rt
         function = self.module.lookup_function(name)
         device_arrays = [rt.asdevicearray(self.device, a) for a in arrays]

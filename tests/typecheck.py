@@ -1,4 +1,4 @@
-"""Runs mypy on the package with the stubs of _core where an installed package has them (the sources keep _core on top)."""
+"""Runs mypy on the package with the stubs of _core where an installed package has them."""
 
 from __future__ import annotations
 

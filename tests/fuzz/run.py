@@ -48,8 +48,8 @@ def main() -> int:
         links = match[1].split() if match else ["base"]
         binary = folder / "target"
         subprocess.run(
-            [clang, *c_tests.BASE, "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", str(source),
-             *c_tests.library(links), "-o", str(binary), "-pthread", "-ldl"],
+            [clang, *c_tests.BASE, "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all",
+             str(source), *c_tests.library(links), "-o", str(binary), "-pthread", "-ldl"],
             check=True,
         )  # fmt: skip
         running.append((name, subprocess.Popen(
