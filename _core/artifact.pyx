@@ -24,7 +24,7 @@ from pydispatch._core.status cimport check
 
 import os
 
-from pydispatch._core.status import ArtifactError, OutOfMemoryError
+from pydispatch._core.status import ArtifactError, InvalidArgumentError, OutOfMemoryError
 
 cdef enum:
     ALIGNMENT = 64
@@ -58,7 +58,7 @@ cdef class ArtifactFile:
         if isinstance(source, (str, os.PathLike)):
             path = os.fsencode(source)
             if b"\0" in path:
-                raise ValueError("a path cannot hold a NUL character")
+                raise InvalidArgumentError(f"a path cannot hold a NUL character, got {source!r}")
             self.name = os.fsdecode(path)
             check(pyd_file_map(path, &self.map))
             self.size = self.map.span.size
@@ -70,7 +70,11 @@ cdef class ArtifactFile:
     cdef int _copy_bytes(self, data) except -1:
         cdef Py_buffer view
         cdef uintptr_t address
-        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        except BufferError as error:
+            raise InvalidArgumentError(
+                f"expected a path or the contiguous bytes of a .pdx file, got {type(data).__name__}: {error}") from None
         try:
             self.size = view.len
             self.copy = malloc(<size_t>view.len + ALIGNMENT)

@@ -174,7 +174,7 @@ cdef class Function:
 
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data):
         """A fresh array in memory of the pool."""
-        cdef Block block = self.module.pool.acquire(plan.result_bytes[result])
+        cdef Block block = self.module.pool.acquire_result(plan.result_bytes[result], self.name, result)
         cdef Value* value = &self.outs[result]
         Py_INCREF(<object>value.descr)
         cdef PyObject* made = PyArray_NewFromDescr(

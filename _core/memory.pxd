@@ -1,3 +1,5 @@
+from libc.stdint cimport uint32_t
+
 from pydispatch._core.c_pool cimport pyd_pool_t
 
 
@@ -6,6 +8,7 @@ cdef class Pool:
     cdef pyd_pool_t* pool
 
     cdef Block acquire(self, size_t size)
+    cdef Block acquire_result(self, size_t size, str function, uint32_t result)
 
 
 # One block of a pool, given back when this object dies: the base object of result arrays.

@@ -1,7 +1,7 @@
 """Memory for buffers: pools of 64-byte aligned blocks, and the objects that own a block."""
 
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from pydispatch._core.c_pool cimport (
     pyd_pool_acquire,
@@ -12,7 +12,10 @@ from pydispatch._core.c_pool cimport (
     pyd_pool_stats_t,
     pyd_pool_trim,
 )
+from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.status cimport check
+
+from pydispatch._core.status import OutOfMemoryError
 
 
 @cython.final
@@ -30,6 +33,19 @@ cdef class Pool:
     cdef Block acquire(self, size_t size):
         cdef Block block = Block.__new__(Block)
         check(pyd_pool_acquire(self.pool, size, &block.data))
+        block.owner = self
+        return block
+
+    cdef Block acquire_result(self, size_t size, str function, uint32_t result):
+        """As `acquire`; the error names the function and its result."""
+        cdef Block block = Block.__new__(Block)
+        cdef pyd_status_t status = pyd_pool_acquire(self.pool, size, &block.data)
+        if status != NULL:
+            try:
+                check(status)
+            except OutOfMemoryError as error:
+                raise OutOfMemoryError(
+                    f"@{function}: result {result} takes {size} bytes: {error}; call it with smaller sizes") from None
         block.owner = self
         return block
 

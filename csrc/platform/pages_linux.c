@@ -15,7 +15,8 @@ pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
   const size_t front = front_size(), slack = PYD_PAGES_UNIT + front;
   uint8_t* mapping = MAP_FAILED;
   if (size <= SIZE_MAX - slack) {
-    mapping = mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    // Not MAP_NORESERVE: with it the system grants more than it has, and kills the process when the memory is used.
+    mapping = mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   }
   if (mapping == MAP_FAILED) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "the system has no %zu bytes of memory left", size);

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.artifact import ArtifactFile, crc32
-from pydispatch.errors import ArtifactError
+from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats import manifest as manifests
 from pydispatch.formats.manifest import ConstantEntry, ExecutableEntry, FunctionEntry, Manifest, VariantEntry
 from pydispatch.formats.pack import Entry, layout
@@ -159,6 +159,10 @@ class Artifact:
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Artifact:
         """Opens the bytes of a .pdx file, which are copied. Raises ArtifactError when they are broken."""
+        if isinstance(data, (str, os.PathLike)):
+            raise InvalidArgumentError(
+                f"from_bytes: expected the bytes of a .pdx file, got the path {os.fspath(data)!r}; use from_file"
+            )
         return cls._from_opened(ArtifactFile(data))
 
     @classmethod

@@ -27,7 +27,7 @@ class _Fault(Exception):
         self.got = got
 
     def error(self) -> ArtifactError:
-        where = "".join(part if part.startswith("[") else f".{part}" for part in self.path).lstrip(".") or "the whole"
+        where = "".join(part if part.startswith("[") else f".{part}" for part in self.path).lstrip(".") or "the file"
         if self.got is _MISSING:
             return ArtifactError(f"{MEMBER}: {where}: missing; expected {self.expected}")
         shown = json.dumps(self.got, default=repr)

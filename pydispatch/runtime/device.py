@@ -73,6 +73,8 @@ def device(name: str = "cpu") -> Device:
     The same name gives the same device while somebody holds it. Raises DeviceUnavailableError for a device that does
     not exist here, and InvalidArgumentError for an option that it does not have.
     """
+    if not isinstance(name, str):
+        raise InvalidArgumentError(f"device: expected a name such as 'cpu' or 'cpu?workers=8', got {name!r}")
     scheme, _, query = name.partition("?")
     base = scheme.partition(":")[0]
     known = schemes()

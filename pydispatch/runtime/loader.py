@@ -52,6 +52,16 @@ def load(file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool) -> Module
 
     Raises ArtifactError when it is broken, DeviceUnavailableError when no variant of an executable runs here.
     """
+    try:
+        return _load(file, host, sched, pool)
+    except ArtifactError as error:
+        # What C found in a member does not know whose member it is.
+        if str(error).startswith(file.name):
+            raise
+        raise ArtifactError(f"{file.name}: {error}") from None
+
+
+def _load(file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool) -> Module:
     text = bytes(file.find(MANIFEST, True))
     try:
         executables = _executables(json.loads(text.decode()))

@@ -84,6 +84,6 @@ class Program:
         import difflib
 
         functions = self.__dict__.get("_functions", {})
-        near = difflib.get_close_matches(name, functions, 1)
+        near = difflib.get_close_matches(name, functions, 1) if isinstance(name, str) else ()
         hint = f"; did you mean '{near[0]}'?" if near else "."
         return f"the program has no function '{name}'{hint} It has: {', '.join(functions) or 'none'}"

@@ -50,6 +50,11 @@ class CpuDevice:
         needs a function that nobody provides, DeviceUnavailableError when no variant runs here.
         """
         if isinstance(source, (str, bytes, bytearray, memoryview, os.PathLike)):
+            if isinstance(source, str) and source.endswith(".mlir"):
+                raise InvalidArgumentError(
+                    f"load: '{source}' is the source of a program; compile it first: "
+                    "device.load(pydispatch.compile(path))"
+                )
             file = ArtifactFile(source)
         elif _is_artifact(source):
             file = source.file()
@@ -113,7 +118,7 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     if unknown:
         raise InvalidArgumentError(f"device '{base}' has no option '{min(unknown)}'; it has: workers")
     text = options.get("workers", "1" if base == "local-sync" else "0")
-    if not text.isdecimal() or int(text) > MAX_WORKERS:
+    if not text.isdecimal() or len(text) > 9 or int(text) > MAX_WORKERS:
         raise InvalidArgumentError(f"device '{base}': workers: expected 0 to {MAX_WORKERS}, got '{text}'")
     workers = int(text) or sched.available_cpus()
     device = _open.get(workers)
