@@ -3,8 +3,7 @@ from pydispatch._core.c_process cimport pyd_process_code_t
 from pydispatch._core.c_status cimport pyd_status_t
 
 # Tells gdb (and perf, with |perf_map|) about a module loaded from |file|; take it back with process.code_unregister
-# before
-# unloading.
+# before unloading.
 cdef pyd_status_t announce(
     pyd_span_t file, const pyd_elf_module_t* module, const char* name, bint perf_map,
     pyd_process_code_t** out_code) noexcept nogil

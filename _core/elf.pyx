@@ -88,8 +88,8 @@ cdef class Module:
     """A loaded ELF file. Its initialisers have run; close() (or the last reference) runs the finalisers and unmaps it.
 
     data: any buffer of bytes, copied. name: what debuggers call it. Raises ArtifactError for a file that cannot be
-    loaded     here, OutOfMemoryError and SystemError when the system refuses. With PYDISPATCH_PERF_MAP=1 in the environment its
-    functions are listed for perf in /tmp/perf-<pid>.map.
+    loaded here, OutOfMemoryError and SystemError when the system refuses. With PYDISPATCH_PERF_MAP=1 in the
+    environment its functions are listed for perf in /tmp/perf-<pid>.map.
 
     The code is trusted: load only what you would also run.
     """
