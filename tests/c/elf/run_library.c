@@ -7,7 +7,7 @@
 // run in order and share the buffers. --use names a group's buffers by number; without it they are 0, 1, 2, ... as many as
 // the export has. --print writes a buffer at the end: 8xf32=96 96 96 96 96 96 96 96
 //
-//   cc -std=c11 -Icsrc -Icsrc/include -static run_library.c csrc/base/status.c csrc/platform/mem_linux.c csrc/elf/*.c
+//   cc -std=c11 -Icsrc -Icsrc/include -static run_library.c csrc/base/*.c csrc/platform/mem_linux.c csrc/elf/*.c
 #include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
