@@ -7,6 +7,16 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    ComplexType,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    TensorType,
+    VectorType,
+)
 from xdsl.ir.affine import AffineMap, AffineSet
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
@@ -33,6 +43,9 @@ _TOKEN = re.compile(
 )
 _SPACE = re.compile(_SKIP, re.ASCII)
 _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"')
+# What follows the name of a builtin type: brackets nested once, with nothing in them that could mean
+# something else elsewhere in the text (aliases) or hide a bracket (arrows, strings, comments).
+_TYPE_BODY = re.compile(r'<[^<>#!/"\-]*(?:<[^<>#!/"\-]*>[^<>#!/"\-]*)*>')
 _KIND = {name: getattr(MLIRTokenKind, name) for name in _TOKEN.groupindex if name != "PUNCTUATION"}
 
 
@@ -79,7 +92,6 @@ class FastLexer(MLIRLexer):
         kind = KIND_BY_PUNCTUATION_SPELLING[text] if name == "PUNCTUATION" else _KIND[name]
         return FastToken(kind, text, end - len(text), end, input)
 
-
     def _check_string(self) -> None:
         """Refuses a bad string literal here: the library's expression takes exponential time on one."""
         content = self.input.content
@@ -109,6 +121,9 @@ class _Delimited(AbstractContextManager[None]):
 
 class FastParser(Parser):
     """The parser's inner steps, over tokens that know their text."""
+
+    _known_types: dict[str, Any]
+    """Builtin types by their text: a program repeats few types many times."""
 
     @property
     def pos(self) -> int:
@@ -152,6 +167,38 @@ class FastParser(Parser):
     def delimited(self, start: str, end: str) -> Any:
         return _Delimited(self, start, end)
 
+    def parse_optional_type(self) -> Any:
+        state = self._parser_state
+        token: Any = state.current_token
+        if token.kind is not MLIRTokenKind.BARE_IDENT:
+            return super().parse_optional_type()
+        content = state.lexer.input.content
+        end = token.end
+        if content.startswith("<", end):
+            body = _TYPE_BODY.match(content, end)
+            if body is None:
+                return super().parse_optional_type()
+            end = body.end()
+        text = content[token.start : end]
+        known = self._known_types.get(text)
+        if known is None:
+            known = super().parse_optional_type()
+            if known is not None:
+                self._known_types[text] = known
+        else:
+            state.lexer.pos = end
+            state.current_token = state.lexer.lex()
+        return known
+
+    def _parse_dense_literal_type(self) -> Any:
+        start = self.pos
+        type = self.parse_type()
+        if not isinstance(type, TensorType | VectorType | MemRefType) or not isinstance(type.element_type, _DENSE_ELEMENTS):
+            self.raise_error(f"a constant is a tensor, vector or memref of numbers, got {type}", start, self.pos)
+        if DYNAMIC_INDEX in type.get_shape():
+            self.raise_error(f"the shape of a constant is static, got {type}", start, self.pos)
+        return type
+
     def parse_affine_map(self) -> AffineMap:
         return SemiAffineParser(self._parser_state).parse_affine_map()
 
@@ -179,3 +226,4 @@ class FastParser(Parser):
 
 
 _NUMBER = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT, MLIRTokenKind.MINUS)
+_DENSE_ELEMENTS = (IntegerType, IndexType, AnyFloat, ComplexType)

@@ -64,6 +64,7 @@ class ProgramParser(FastParser):
             AttrParser.__init__(self, ParserState(FastLexer(Input(text, filename))), ctx)
         except ParseError as e:
             self._raise(e)
+        self._known_types = {}
         self.ssa_values = {}
         self.blocks = {}
         self.forward_block_references = defaultdict(list)
