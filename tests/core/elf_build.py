@@ -69,8 +69,8 @@ def runner_command(machine: str) -> list[str] | None:
     if emulator is None:
         return None
     folder = ROOT / "csrc"
-    sources = [ROOT / "tests/c/elf/run_library.c", folder / "platform/mem_linux.c", *sorted((folder / "base").glob("*.c")),
-               *sorted((folder / "elf").glob("*.c"))]  # fmt: skip
+    sources = [ROOT / "tests/c/elf/run_library.c", folder / "platform/mem_linux.c",
+               *sorted((folder / "base").glob("*.c")), *sorted((folder / "elf").glob("*.c"))]  # fmt: skip
     text = b"".join(p.read_bytes() for p in [*sources, *sorted(folder.rglob("*.h"))])
     binary = ROOT / "build" / "runner" / f"run_library-{machine}-{hashlib.sha256(text).hexdigest()[:16]}"
     if not binary.exists():
