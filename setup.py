@@ -26,6 +26,7 @@ EXTENSIONS = {
     "artifact": ["base", "platform", "artifact"],
     "process": ["base", "platform", "process"],
     "memory": ["base", "platform", "memory"],
+    "plugin": ["base", "platform", "elf", "fatelf", "imports", "plugin"],
     "dlpack": [],
     "arrays": [],
     "binding": [],
@@ -33,6 +34,7 @@ EXTENSIONS = {
     "function": [],
     "bound": [],
     "prepared": [],
+    "capi": ["base", "platform", "elf", "imports", "executable", "sched", "memory", "program", "api"],
 }
 
 

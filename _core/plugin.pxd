@@ -1,0 +1,21 @@
+from pydispatch._core.c_executable cimport pyd_resolver_t
+from pydispatch._core.c_plugin cimport pyd_plugin_manager_t, pyd_plugin_t, pyd_resolution_t
+
+
+cdef class Plugin:
+    cdef pyd_plugin_t* plugin
+
+    cdef pyd_plugin_t* get(self) except NULL
+
+
+# Who supplies the imports of one program. Its holder frees the executables first and drops this afterwards.
+cdef class Resolution:
+    cdef pyd_resolution_t* resolution
+
+    # For pyd_executable_options_t. Valid as long as this object; for one thread at a time.
+    cdef const pyd_resolver_t* resolver(self) noexcept nogil
+
+
+cdef class Manager:
+    cdef pyd_plugin_manager_t* manager
+    cdef dict kept  # id -> (name, Plugin or None), in the order of registration

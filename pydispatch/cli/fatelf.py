@@ -1,0 +1,69 @@
+"""Joins ELF files for several machines into one .sos file, and takes such files apart."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.formats import fatelf
+
+EXAMPLES = """\
+  pydispatch fatelf join plugin_x86_64.so plugin_aarch64.so -o plugin.sos
+  pydispatch fatelf dump plugin.sos"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLES
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    join = verbs.add_parser("join", help="join ELF files into one FatELF file")
+    join.add_argument("files", metavar="FILE.so", nargs="+")
+    join.add_argument("-o", "--output", metavar="FILE.sos", help="default: standard output")
+    split = verbs.add_parser("split", help="write each ELF file beside the FatELF file")
+    split.add_argument("file", metavar="FILE.sos")
+    split.add_argument("-o", "--output", metavar="FOLDER", help="default: the folder of the FatELF file")
+    select = verbs.add_parser("select", help="write the ELF file that the loader takes")
+    select.add_argument("file", metavar="FILE.sos")
+    select.add_argument("--arch", metavar="NAME", help="x86_64, aarch64 or riscv64; default: this machine")
+    select.add_argument("-o", "--output", metavar="FILE.so", help="default: standard output")
+    dump = verbs.add_parser("dump", help="print the header and the records")
+    dump.add_argument("file", metavar="FILE.sos")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 0. Raises ArtifactError, InvalidArgumentError with the file's name, or an OSError."""
+    if args.verb == "join":
+        data = fatelf.join([(name, Path(name).read_bytes()) for name in args.files])
+        _write(data, args.output)
+        return 0
+    source = Path(args.file)
+    try:
+        if args.verb == "dump":
+            print(fatelf.dump(source.read_bytes()))
+        elif args.verb == "select":
+            _write(bytes(fatelf.select(source.read_bytes(), args.arch)), args.output)
+        else:
+            _split(source, Path(args.output) if args.output else source.parent)
+    except (Error, ValueError) as error:
+        raise type(error)(f"{args.file}: {error}") from None
+    return 0
+
+
+def _split(source: Path, folder: Path) -> None:
+    parts = fatelf.split(source.read_bytes())
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, (target, data) in enumerate(parts):
+        path = folder / f"{source.stem}.{target}.so"
+        print(f"Writing record[{i}] to '{path}'...")
+        path.write_bytes(data)
+    print(f"Wrote {len(parts)} records to {folder}!")
+
+
+def _write(data: bytes, output: str | None) -> None:
+    if output not in (None, "-"):
+        Path(str(output)).write_bytes(data)
+    elif sys.stdout.isatty():
+        raise InvalidArgumentError("the output is binary and goes to a terminal: name a file with -o")
+    else:
+        sys.stdout.buffer.write(data)

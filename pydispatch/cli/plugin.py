@@ -1,0 +1,89 @@
+"""Builds plugins: C functions that programs call and that are found when the program is loaded."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from pathlib import Path
+
+EXAMPLES = """\
+  pydispatch plugin build my.c -o my.sos --arch=x86_64,aarch64,riscv64
+  pydispatch plugin build my.c -o my.sos --export=my_mul       functions without a PYD_PLUGIN(...) table
+  pydispatch plugin build my.c -o my.so --system --flag=-lm    with the C library, for this machine"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    build = verbs.add_parser(
+        "build", help="compile, link and check a plugin", epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    build.add_argument("sources", metavar="FILE.c", nargs="+", help="C sources, objects (.o) or archives (.a)")
+    build.add_argument("-o", "--output", metavar="FILE", required=True, help=".sos: a FatELF file; .so: one ELF file")
+    build.add_argument(
+        "--arch", metavar="A,B", help="x86_64, aarch64, riscv64; default: all three for .sos, this machine for .so"
+    )
+    build.add_argument("--system", action="store_true", help="a shared library with the C library, by the host's cc")
+    build.add_argument(
+        "--export", metavar="NAME", action="append", default=[], dest="exports",
+        help="make the query function for int NAME(void*, void*, void*); repeatable",
+    )  # fmt: skip
+    build.add_argument("--name", help="what the plugin calls itself, with --export; default: the output's name")
+    build.add_argument("--description", default="", help="what it is for, with --export")
+    build.add_argument("--cpu", default="generic", help="an LLVM CPU name; default: generic")
+    build.add_argument("--cpu-features", default="", metavar="+A,+B", help="LLVM features")
+    build.add_argument("-I", dest="include_dirs", action="append", default=[], metavar="FOLDER")
+    build.add_argument("-D", dest="defines", action="append", default=[], metavar="NAME[=VALUE]")
+    build.add_argument(
+        "--flag",
+        dest="flags",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="for the compiler of --system; repeatable",
+    )
+    build.add_argument("-O", dest="opt", default="3", metavar="LEVEL", help="default: 3")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the plugin. Raises CompileError; tools that are missing or fail are reported as one, too."""
+    import pydispatch
+    from pydispatch.compiler import plugin_build
+    from pydispatch.compiler.toolchain import ToolchainError
+    from pydispatch.errors import CompileError, InvalidArgumentError
+
+    output = Path(args.output)
+    sources = [Path(source) for source in args.sources]
+    if args.flags and not args.system:
+        raise InvalidArgumentError("--flag: only a --system plugin takes the compiler's own flags")
+    common = {
+        "exports": args.exports,
+        "name": args.name or output.stem,
+        "description": args.description,
+        "include_dirs": [*args.include_dirs, pydispatch.get_include()],
+        "defines": args.defines,
+        "opt": f"-O{args.opt}",
+    }
+    for source in sources:
+        if not source.exists():
+            raise FileNotFoundError(2, os.strerror(2), str(source))
+    try:
+        if args.system:
+            if args.arch:
+                raise InvalidArgumentError("--arch: a --system plugin is built for this machine")
+            data = plugin_build.build_system(sources, extra_args=args.flags, **common)
+            made = platform.machine()
+        else:
+            default = "x86_64,aarch64,riscv64" if output.suffix == ".sos" else platform.machine()
+            features = [feature for feature in args.cpu_features.split(",") if feature]
+            built = plugin_build.build_standalone(
+                sources, arches=(args.arch or default).split(","), cpu=args.cpu, features=features, **common
+            )
+            data = plugin_build.package(built, output)
+            made = ", ".join(built)
+    except ToolchainError as error:
+        raise CompileError(str(error)) from None
+    output.write_bytes(data)
+    print(f"{output}: {'system' if args.system else 'standalone'} plugin for {made}, {len(data)} bytes")
+    return 0
