@@ -17,3 +17,5 @@ cdef extern from "pydispatch/pool.h" nogil:
     void pyd_pool_release(pyd_pool_t* pool, void* block)
     void pyd_pool_trim(pyd_pool_t* pool)
     void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats)
+    void pyd_pool_fork_prepare(pyd_pool_t* pool)
+    void pyd_pool_fork_done(pyd_pool_t* pool)

@@ -7,15 +7,27 @@ from pydispatch._core.c_pool cimport (
     pyd_pool_acquire,
     pyd_pool_create,
     pyd_pool_destroy,
+    pyd_pool_fork_done,
+    pyd_pool_fork_prepare,
     pyd_pool_release,
     pyd_pool_stats,
     pyd_pool_stats_t,
+    pyd_pool_t,
     pyd_pool_trim,
 )
 from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.process cimport atfork_add, atfork_remove
 from pydispatch._core.status cimport check
 
 from pydispatch._core.status import OutOfMemoryError
+
+
+cdef void fork_prepare(void* self) noexcept nogil:
+    pyd_pool_fork_prepare(<pyd_pool_t*>self)
+
+
+cdef void fork_done(void* self) noexcept nogil:
+    pyd_pool_fork_done(<pyd_pool_t*>self)
 
 
 @cython.final
@@ -23,11 +35,19 @@ cdef class Pool:
     """Blocks of memory that are kept for reuse. retain: bytes of free memory that are kept at most."""
 
     def __cinit__(self, uint64_t retain):
-        check(pyd_pool_create(retain, &self.pool))
+        cdef pyd_pool_t* pool = NULL
+        cdef pyd_status_t status
+        check(pyd_pool_create(retain, &pool))
+        status = atfork_add(pool, fork_prepare, fork_done, fork_done)
+        if status != NULL:
+            pyd_pool_destroy(pool)
+        check(status)
+        self.pool = pool
 
     def __dealloc__(self):
         # Every Block holds its pool, so none is left here.
         if self.pool != NULL:
+            atfork_remove(self.pool)
             pyd_pool_destroy(self.pool)
 
     cdef Block acquire(self, size_t size):

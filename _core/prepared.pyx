@@ -65,7 +65,8 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
         raise Error("this Prepared was never made; use Function.prepare")
     if self.busy:
         raise Error(
-            f"@{binding.function.name}: this prepared call is running in another thread; prepare one per thread")
+            f"@{binding.function.name}: this prepared call is running already (in another thread, or in a hook of an "
+            "argument); prepare one per thread")
     if binding.function.module.closed:
         raise Error(f"@{binding.function.name}: its program was closed")
     if names != NULL:

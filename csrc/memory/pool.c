@@ -291,3 +291,14 @@ void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats) {
       .live_blocks = blocks,
   };
 }
+
+// Nobody takes one lock while holding another, so any order does.
+void pyd_pool_fork_prepare(pyd_pool_t* pool) {
+  for (uint32_t i = 0; i < kClassCount; ++i) lock(&pool->classes[i].lock);
+  lock(&pool->large_lock);
+}
+
+void pyd_pool_fork_done(pyd_pool_t* pool) {
+  unlock(&pool->large_lock);
+  for (uint32_t i = 0; i < kClassCount; ++i) unlock(&pool->classes[i].lock);
+}

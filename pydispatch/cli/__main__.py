@@ -64,12 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    except (Error, OSError) as error:
+    except (Error, OSError, MemoryError) as error:
         if os.environ.get("PYDISPATCH_DEBUG", "0") not in ("", "0"):
             raise
         text = str(error)
-        # A CompileError begins with its place, file:line:column, as compilers do.
-        print(f"pydispatch: {text}" if ": error: " in text else f"pydispatch: error: {text}", file=sys.stderr)
+        # A CompileError begins with its place, file:line:column, as compilers do, or with "error" when it has none.
+        has_kind = ": error: " in text or text.startswith("error: ")
+        print(f"pydispatch: {text}" if has_kind else f"pydispatch: error: {text}", file=sys.stderr)
         return 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -227,8 +228,11 @@ class Artifact:
             with os.fdopen(os.open(temporary, flags, 0o666), "wb") as stream:
                 stream.writelines(self._parts())
             temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            if isinstance(error, OSError) and error.errno:  # about the file that was asked for, not the temporary one
+                raise OSError(error.errno, f"cannot write the artifact: {error.strerror}", str(target)) from None
             raise
 
     def file(self) -> ArtifactFile:

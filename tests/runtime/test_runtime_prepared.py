@@ -102,7 +102,7 @@ def test_one_run_at_a_time(program: Program) -> None:
         try:
             call()
         except pd.Error as error:
-            assert "running in another thread" in str(error)
+            assert "is running already" in str(error)
             refused += 1
             break
     thread.join()

@@ -34,6 +34,11 @@ typedef struct pyd_pool_stats_s {
 } pyd_pool_stats_t;
 void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats);
 
+// Around fork (pthread_atfork): |prepare| in the parent, then |done| on either side. Without them a child that was forked
+// while another thread was inside the pool would wait for that thread for ever.
+void pyd_pool_fork_prepare(pyd_pool_t* pool);
+void pyd_pool_fork_done(pyd_pool_t* pool);
+
 #ifdef __cplusplus
 }
 #endif
