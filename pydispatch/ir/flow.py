@@ -18,10 +18,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
-from pydispatch.ir import flow_tensor, syntax
+from pydispatch.ir import flow_slice, flow_tensor, syntax
 from pydispatch.ir.flow_base import DispatchLikeOp, dispatch_properties
-from pydispatch.ir.hal_executable import check_region, parse_host_region
 from pydispatch.ir.hal_interface import WorkgroupOp
+from pydispatch.ir.hal_region import check_region, parse_host_region
 from pydispatch.ir.stream import ExecutableLikeOp, ExportLikeOp
 
 
@@ -216,4 +216,4 @@ OPERATIONS: list[type[Operation]] = [
     DispatchWorkgroupIDOp, DispatchWorkgroupCountOp, DispatchWorkgroupSizeOp, ReturnOp,
 ]  # fmt: skip
 
-Flow = Dialect("flow", [*OPERATIONS, *flow_tensor.OPERATIONS], [*flow_tensor.ATTRIBUTES])
+Flow = Dialect("flow", [*OPERATIONS, *flow_tensor.OPERATIONS, *flow_slice.OPERATIONS], [])

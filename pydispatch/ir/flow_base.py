@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from xdsl.dialects.builtin import DenseArrayBase, IndexType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, opt_prop_def, var_operand_def, var_result_def
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
@@ -60,3 +63,15 @@ class DispatchLikeOp(IRDLOperation):
 
 def dispatch_properties(signature: syntax.ShapedSignature) -> dict[str, Attribute | None]:
     return {"tied_operands": syntax.tied_attr(signature.tied)}
+
+
+def parse_typed(p: Parser, name: UnresolvedOperand) -> tuple[SSAValue, list[SSAValue]]:
+    """`T{%d}`: the operand `name`, whose type it is, and its dynamic dims."""
+    type = p.parse_type()
+    return p.resolve_operand(name, type), syntax.parse_dims(p, type)
+
+
+def print_typed(printer: Printer, type: Attribute, dims: Iterable[SSAValue]) -> None:
+    """`T{%d}`."""
+    printer.print_attribute(type)
+    syntax.print_dims(printer, tuple(dims))

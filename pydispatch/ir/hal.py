@@ -4,45 +4,44 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from pydispatch.ir import hal_attrs, hal_executable, hal_host, hal_interface, hal_tensor
-from pydispatch.ir.hal_attrs import (
-    AllocatorType,
+from pydispatch.ir import (
+    hal_condition,
+    hal_device,
+    hal_executable,
+    hal_host,
+    hal_interface,
+    hal_layout,
+    hal_object,
+    hal_tensor,
+)
+from pydispatch.ir.hal_condition import (
+    DeviceQueryOp,
+    ExecutableConditionOp,
+    ExecutableConstantBlockOp,
+    ExecutableConstantLoadOp,
+    ReturnOp,
+)
+from pydispatch.ir.hal_device import (
     BufferType,
     BufferViewType,
-    ChannelType,
-    CommandBufferType,
     DeviceAffinityAttr,
     DeviceAliasAttr,
     DeviceSelectAttr,
     DeviceTargetAttr,
     DeviceType,
-    EventType,
-    ExecutableObjectAttr,
-    ExecutableObjectsAttr,
     ExecutableTargetAttr,
-    ExecutableType,
     FenceType,
-    FileType,
-    InterfaceBindingAttr,
-    PipelineBindingAttr,
-    PipelineLayoutAttr,
-    SemaphoreType,
 )
 from pydispatch.ir.hal_executable import (
-    DeviceQueryOp,
     ExecutableBinaryOp,
-    ExecutableConditionOp,
-    ExecutableConstantBlockOp,
-    ExecutableConstantLoadOp,
     ExecutableEndOp,
-    ExecutableExportOp,
     ExecutableOp,
     ExecutableSourceEndOp,
     ExecutableSourceOp,
     ExecutableVariantEndOp,
     ExecutableVariantOp,
-    ReturnOp,
 )
+from pydispatch.ir.hal_export import ExecutableExportOp
 from pydispatch.ir.hal_host import (
     BufferViewAssertOp,
     BufferViewBufferOp,
@@ -65,6 +64,8 @@ from pydispatch.ir.hal_interface import (
     InterfaceWorkgroupSizeOp,
     WorkgroupOp,
 )
+from pydispatch.ir.hal_layout import InterfaceBindingAttr, PipelineBindingAttr, PipelineLayoutAttr
+from pydispatch.ir.hal_object import ExecutableObjectAttr, ExecutableObjectsAttr
 from pydispatch.ir.hal_tensor import (
     DispatchExternOp,
     TensorBarrierOp,
@@ -73,7 +74,6 @@ from pydispatch.ir.hal_tensor import (
 )
 
 __all__ = [
-    "AllocatorType",
     "BufferType",
     "BufferViewAssertOp",
     "BufferViewBufferOp",
@@ -82,8 +82,6 @@ __all__ = [
     "BufferViewEncodingTypeOp",
     "BufferViewRankOp",
     "BufferViewType",
-    "ChannelType",
-    "CommandBufferType",
     "DeviceAffinityAttr",
     "DeviceAliasAttr",
     "DeviceQueryOp",
@@ -93,7 +91,6 @@ __all__ = [
     "DispatchExternOp",
     "ElementTypeOp",
     "EncodingTypeOp",
-    "EventType",
     "ExecutableBinaryOp",
     "ExecutableConditionOp",
     "ExecutableConstantBlockOp",
@@ -106,7 +103,6 @@ __all__ = [
     "ExecutableSourceEndOp",
     "ExecutableSourceOp",
     "ExecutableTargetAttr",
-    "ExecutableType",
     "ExecutableVariantEndOp",
     "ExecutableVariantOp",
     "FenceAwaitOp",
@@ -114,7 +110,6 @@ __all__ = [
     "FenceJoinOp",
     "FenceSignalOp",
     "FenceType",
-    "FileType",
     "Hal",
     "InterfaceBindingAttr",
     "InterfaceBindingSubspanOp",
@@ -125,7 +120,6 @@ __all__ = [
     "PipelineBindingAttr",
     "PipelineLayoutAttr",
     "ReturnOp",
-    "SemaphoreType",
     "TensorBarrierOp",
     "TensorExportOp",
     "TensorImportOp",
@@ -134,6 +128,9 @@ __all__ = [
 
 Hal = Dialect(
     "hal",
-    [*hal_executable.OPERATIONS, *hal_interface.OPERATIONS, *hal_host.OPERATIONS, *hal_tensor.OPERATIONS],
-    hal_attrs.ATTRIBUTES,
-)
+    [
+        *hal_executable.OPERATIONS, *hal_condition.OPERATIONS, *hal_interface.OPERATIONS, *hal_host.OPERATIONS,
+        *hal_tensor.OPERATIONS,
+    ],
+    [*hal_device.ATTRIBUTES, *hal_layout.ATTRIBUTES, *hal_object.ATTRIBUTES],
+)  # fmt: skip

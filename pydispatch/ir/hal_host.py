@@ -18,7 +18,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from pydispatch.ir import syntax
-from pydispatch.ir.hal_attrs import BufferType, BufferViewType, DeviceType, FenceType
+from pydispatch.ir.hal_device import BufferType, BufferViewType, DeviceType, FenceType
 
 _VIEW = "`<` $buffer_view `:` type($buffer_view) `>`"
 

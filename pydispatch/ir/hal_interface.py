@@ -21,8 +21,7 @@ from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir import syntax
-from pydispatch.ir.hal_attrs import BINDING_FLAGS, BINDING_TYPES, PipelineLayoutAttr, parse_flags
-from pydispatch.ir.hal_executable import parse_layout
+from pydispatch.ir.hal_layout import BINDING_FLAGS, BINDING_TYPES, PipelineLayoutAttr, parse_flags, parse_layout
 
 
 @irdl_op_definition

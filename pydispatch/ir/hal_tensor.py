@@ -23,8 +23,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir import syntax
 from pydispatch.ir.flow_base import DispatchLikeOp, dispatch_properties
-from pydispatch.ir.hal_attrs import ExecutableTargetAttr, FenceType, PipelineLayoutAttr, parse_object_list
-from pydispatch.ir.hal_executable import check_count, check_sizes, parse_host_region, parse_layout
+from pydispatch.ir.hal_device import ExecutableTargetAttr, FenceType
+from pydispatch.ir.hal_export import check_sizes
+from pydispatch.ir.hal_layout import PipelineLayoutAttr, parse_layout
+from pydispatch.ir.hal_object import parse_object_list
+from pydispatch.ir.hal_region import check_count, parse_host_region
 
 
 def _parse_prefix(p: Parser, properties: dict[str, Attribute | None]) -> SSAValue | None:

@@ -192,8 +192,9 @@ class FastParser(Parser):
 
     def _parse_dense_literal_type(self) -> Any:
         start = self.pos
-        type = self.parse_type()
-        if not isinstance(type, TensorType | VectorType | MemRefType) or not isinstance(type.element_type, _DENSE_ELEMENTS):
+        type: Any = self.parse_type()
+        element = type.element_type if isinstance(type, TensorType | VectorType | MemRefType) else None
+        if not isinstance(element, _DENSE_ELEMENTS):
             self.raise_error(f"a constant is a tensor, vector or memref of numbers, got {type}", start, self.pos)
         if DYNAMIC_INDEX in type.get_shape():
             self.raise_error(f"the shape of a constant is static, got {type}", start, self.pos)

@@ -25,7 +25,7 @@ from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from pydispatch.errors import CompileError
-from pydispatch.ir.hal_attrs import DEVICE_ATTRS
+from pydispatch.ir.hal_device import DEVICE_ATTRS
 from pydispatch.ir.lexer import FastLexer, FastParser
 from pydispatch.ir.location import Source, SourceLoc
 from pydispatch.ir.resources import Resources
@@ -291,9 +291,27 @@ class ProgramParser(FastParser):
         message = error.msg.strip()
         if message == "in block definition":
             message = "expected an operation, a block label or '}'"
+        if message.startswith("values used but not defined"):
+            self._raise_undefined()
+        if message == "Could not parse entire input!":
+            message = "expected an operation" if self.source.text.strip() else "the program is empty"
         if message[1:2].islower():
             message = message[:1].lower() + message[1:]
         raise CompileError(message, self.source.locate(span.start, span.end)) from None
+
+    def _raise_undefined(self) -> NoReturn:
+        """At the first use of the first value that nothing defines."""
+        name, references = next(iter(self.forward_ssa_references.items()))
+        uses = [use.operation for value in references.values() for use in value.uses]
+        places = [op.location.start for op in uses if isinstance(op.location, SourceLoc)]
+        found = re.compile(re.escape(f"%{name}") + r"(?![\w$.\-])").search(self.source.text, min(places, default=0))
+        start = found.start() if found else min(places, default=0)
+        near = difflib.get_close_matches(name, self.ssa_values, 3)
+        raise CompileError(
+            f"value '%{name}' is not defined",
+            self.source.locate(start, start + len(name) + 1),
+            f"nearest: {', '.join('%' + n for n in near)}" if near else None,
+        )
 
 
 def first_line(error: Exception) -> str:

@@ -28,9 +28,9 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir import stream_host, syntax
-from pydispatch.ir.hal_executable import check_children, check_region, parse_body, parse_host_region, print_body
+from pydispatch.ir import syntax
 from pydispatch.ir.hal_interface import WorkgroupOp
+from pydispatch.ir.hal_region import check_children, check_region, parse_body, parse_host_region, print_body
 
 
 @irdl_attr_definition
@@ -209,7 +209,7 @@ Stream = Dialect(
     "stream",
     [
         ExecutableOp, ExecutableEndOp, ExecutableExportOp, BindingSubspanOp, DispatchWorkgroupIDOp,
-        DispatchWorkgroupCountOp, DispatchWorkgroupSizeOp, ReturnOp, *stream_host.OPERATIONS,
+        DispatchWorkgroupCountOp, DispatchWorkgroupSizeOp, ReturnOp,
     ],
-    [BindingType, *stream_host.ATTRIBUTES],
+    [BindingType],
 )  # fmt: skip

@@ -19,7 +19,7 @@ CASES = {
     "nearest operation": (fn("%0 = arith.adf %d, %d : index"), 2, 8, "nearest: arith.addf"),
     "unknown dialect": (fn("%0 = foo.bar %d : index"), 2, 8, "dialect 'foo' is not known"),
     "type mismatch": (fn("%0 = arith.addi %d, %i : index"), 2, 23, "type index"),
-    "undefined value": (fn("%0 = arith.addi %d, %zz : index"), 5, 1, "values used but not defined: [%zz]"),
+    "undefined value": (fn("%0 = arith.addi %d, %zz : index"), 2, 23, "value '%zz' is not defined"),
     "undefined alias": ("module attributes {a = #nope} {}", 1, 24, "alias '#nope' is not defined"),
     "alias cycle": ("#a = [#b]\n#b = [#a]\nmodule attributes {x = #a} {}", 1, 7, "defined by itself"),
     "alias twice": ("#a = 1 : i32\n#a = 2 : i32\nmodule {}", 2, 1, "defined twice"),

@@ -1,8 +1,0 @@
-"""`stream` types and operations of host code."""
-
-from __future__ import annotations
-
-from xdsl.ir import Attribute, Operation
-
-OPERATIONS: list[type[Operation]] = []
-ATTRIBUTES: list[type[Attribute]] = []
