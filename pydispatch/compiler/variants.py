@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BytesAttr,
     DenseIntOrFPElementsAttr,
+    IndexType,
     IntegerAttr,
     ModuleOp,
     StringAttr,
@@ -18,6 +20,7 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.compiler.select import config_string
+from pydispatch.compiler.words import words_of
 from pydispatch.errors import CompileError
 from pydispatch.ir import hal
 from pydispatch.ir.location import location_of
@@ -74,6 +77,8 @@ def build_variant(
         for e in exports_of(op)
     ]
     modules = [m for m in op.body.block.ops if isinstance(m, ModuleOp)]
+    for module in modules:
+        check_interface(module, exports)
     objects = op.objects.data if op.objects is not None else ()
     return Variant(
         executable=executable.sym_name.data,
@@ -85,6 +90,36 @@ def build_variant(
         constants=tuple(k for block in constant_blocks(op) for k in (key.data for key in block.keys.data)),
         location=location_of(op),
     )
+
+
+def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
+    """CompileError where a kernel reads a constant or binding behind the end of its export's layout.
+
+    Functions that are no exports may be called by any of them, so they are held to the largest layout.
+    """
+    layouts = {export.name: export.layout for export in exports}
+    for function in module.body.block.ops:
+        if not isinstance(function, func.FuncOp):
+            continue
+        own = layouts.get(function.sym_name.data)
+        constants = own.constants if own else max((e.layout.constants for e in exports), default=0)
+        bindings = len(own.bindings) if own else max((len(e.layout.bindings) for e in exports), default=0)
+        where = f"the layout of '@{function.sym_name.data}'" if own else "the layouts of the exports"
+        for op in function.walk():
+            if isinstance(op, hal.InterfaceConstantLoadOp):
+                type = op.result.type
+                words = 1 if isinstance(type, IndexType) else words_of(type, location_of(op))
+                last, count, what = op.ordinal.value.data + words, constants, "constant"
+            elif isinstance(op, hal.InterfaceBindingSubspanOp):
+                last, count, what = op.binding.value.data + 1, bindings, "binding"
+            else:
+                continue
+            if last > count:
+                raise CompileError(
+                    f"{what} {last - 1} is read, but {where} has {count}",
+                    location_of(op),
+                    f"raise `{what}s` of the layout, or number from 0",
+                )
 
 
 def constant_blocks(op: hal.ExecutableVariantOp) -> list[hal.ExecutableConstantBlockOp]:

@@ -39,6 +39,7 @@ class Selection:
 
 def expand_executables(module: ModuleOp, selection: Selection) -> None:
     """Rewrites all executables of `module` in place, see above. CompileError when one has no variant left."""
+    check_variants(module)
     derive_constants(module)
     selection.written = written_bindings(module)
     for op in list(module.body.block.ops):
@@ -55,6 +56,26 @@ def expand_executables(module: ModuleOp, selection: Selection) -> None:
         module.body.block.insert_op_before(new, op)
         op.detach()
         op.erase(safe_erase=False)
+
+
+def check_variants(module: ModuleOp) -> None:
+    """CompileError for a dispatch that names a variant which its hand-written executable does not have."""
+    known = {
+        op.sym_name.data: [v.sym_name.data for v in op.body.block.ops if isinstance(v, hal.ExecutableVariantOp)]
+        for op in module.body.block.ops
+        if isinstance(op, hal.ExecutableOp)
+    }
+    for op in module.walk():
+        if not isinstance(op, flow.DispatchOp):
+            continue
+        for reference in op.entry_points.data:
+            names, executable = reference.nested_references.data, reference.root_reference.data
+            if len(names) == 2 and executable in known and names[0].data not in known[executable]:
+                raise CompileError(
+                    f"executable '@{executable}' has no variant '@{names[0].data}'",
+                    location_of(op),
+                    f"variants: {', '.join('@' + n for n in known[executable]) or 'none'}",
+                )
 
 
 def derive_constants(module: ModuleOp) -> None:
@@ -167,12 +188,22 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
         assert isinstance(key, hal.ExecutableTargetAttr) and isinstance(objects, ArrayAttr)
         if key_matches(key, target):
             found += objects.data
-    if not found and not any(isinstance(inner, ModuleOp) for inner in op.regions[0].block.ops):
+    if not found and (calls_static(op) or not any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)):
         keys = ", ".join(str(k) for k in attribute.targets.data)
         raise CompileError(
             f"no objects of '{symbol_name(op)}' match the target {target}", location_of(op), f"keys: {keys}"
         )
     return found
+
+
+def calls_static(op: Operation) -> bool:
+    """Whether kernels of an executable call functions that its objects have to define."""
+    static = {
+        symbol_name(f)
+        for f in op.walk()
+        if isinstance(f, func.FuncOp) and {"hal.import.static", "hal.import.bitcode"} & f.attributes.keys()
+    }
+    return any(c.callee.root_reference.data in static for c in op.walk() if isinstance(c, func.CallOp))
 
 
 def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:

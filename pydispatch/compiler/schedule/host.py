@@ -73,7 +73,10 @@ class HostFunction:
             if row is not None:
                 row(self, op)
             elif any(isinstance(r.type, TensorType) for r in op.results) or not self.scalars.lower(op, self.registers):
-                raise CompileError(f"'{op.name}' is not supported in host code", location_of(op))
+                raise CompileError(
+                    f"'{op.name}' is not supported in host code", location_of(op),
+                    "host code is made of dispatches, arith and math on tensors and scalars, tensor.dim and tensor.cast",
+                )  # fmt: skip
         if not self.ended:
             raise CompileError(f"function '@{self.function.name}' does not return", location_of(self.op))
 
