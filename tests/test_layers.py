@@ -26,6 +26,7 @@ C_ROOMS = {
     "sched": {"base", "platform"},
     "program": {"base"},
     "process": {"base", "platform"},
+    "api": {"base"},
 }
 
 # What each room of the package may import.

@@ -1,0 +1,100 @@
+# The C function table of pydispatch/api.h for Cython; docs/embedding.md shows a whole extension. Modules that cimport from
+# here need include_dirs=[pydispatch.get_include()]:
+#
+#   from pydispatch._core.capi cimport api, pyd_api_t
+#   from pydispatch._core.status cimport check       # raises for a status that is no success, and frees it
+#   cdef const pyd_api_t* pd = api()
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from pydispatch._core.c_status cimport pyd_status_t
+
+cdef extern from "pydispatch/api.h" nogil:
+    uint32_t PYD_API_TENSOR
+    uint32_t PYD_API_SCALAR
+    uint32_t PYD_API_I8, PYD_API_I16, PYD_API_I32, PYD_API_I64, PYD_API_BOOL
+    uint32_t PYD_API_F16, PYD_API_F32, PYD_API_F64, PYD_API_BF16
+
+    ctypedef struct pyd_api_device_t:
+        pass
+    ctypedef struct pyd_api_program_t:
+        pass
+    ctypedef struct pyd_api_call_t:
+        pass
+    ctypedef struct pyd_api_value_t:
+        uint32_t kind
+        uint32_t dtype
+        uint32_t element_bytes
+        uint32_t rank
+        const int64_t* dims
+        const char* name
+    ctypedef struct pyd_api_function_t:
+        const char* name
+        const char* signature
+        uint32_t argument_count
+        uint32_t result_count
+        uint32_t dims_count
+        uint32_t scalar_count
+        const pyd_api_value_t* const* arguments
+        const pyd_api_value_t* const* results
+    ctypedef struct pyd_api_cost_t:
+        uint32_t words[4]
+
+    ctypedef int32_t (*pyd_api_body_fn_t)(void* context, uint32_t x, uint32_t y, uint32_t z) noexcept nogil
+    ctypedef int32_t (*pyd_api_range_fn_t)(
+        void* context, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) noexcept nogil
+
+    ctypedef struct pyd_api_t:
+        uint32_t version
+        uint32_t size
+        uint32_t (*status_code)(pyd_status_t) noexcept nogil
+        const char* (*status_text)(pyd_status_t) noexcept nogil
+        const int64_t* (*status_values)(pyd_status_t) noexcept nogil
+        void (*status_free)(pyd_status_t) noexcept nogil
+        pyd_status_t (*device_open)(const char* name, pyd_api_device_t** out_device) noexcept nogil
+        pyd_status_t (*device_from_python)(void* object, pyd_api_device_t** out_device) noexcept nogil
+        void (*device_release)(pyd_api_device_t*) noexcept nogil
+        uint32_t (*device_workers)(const pyd_api_device_t*) noexcept nogil
+        pyd_status_t (*pool_acquire)(pyd_api_device_t*, size_t size, void** out_block) noexcept nogil
+        void (*pool_release)(pyd_api_device_t*, void* block) noexcept nogil
+        pyd_status_t (*parallel_for)(
+            pyd_api_device_t*, uint32_t x, uint32_t y, uint32_t z, pyd_api_body_fn_t body, void* context,
+            pyd_api_cost_t* cost) noexcept nogil
+        pyd_status_t (*parallel_range)(
+            pyd_api_device_t*, uint64_t count, pyd_api_range_fn_t body, void* context,
+            pyd_api_cost_t* cost) noexcept nogil
+        pyd_status_t (*program_load_file)(
+            pyd_api_device_t*, const char* path, pyd_api_program_t** out_program) noexcept nogil
+        pyd_status_t (*program_load_bytes)(
+            pyd_api_device_t*, const void* data, size_t size, pyd_api_program_t** out_program) noexcept nogil
+        pyd_status_t (*program_from_python)(void* object, pyd_api_program_t** out_program) noexcept nogil
+        void (*program_release)(pyd_api_program_t*) noexcept nogil
+        pyd_api_device_t* (*program_device)(const pyd_api_program_t*) noexcept nogil
+        uint32_t (*program_function_count)(const pyd_api_program_t*) noexcept nogil
+        const pyd_api_function_t* (*program_function)(const pyd_api_program_t*, uint32_t index) noexcept nogil
+        pyd_status_t (*program_find)(
+            const pyd_api_program_t*, const char* name, const pyd_api_function_t** out_function) noexcept nogil
+        pyd_status_t (*call_prepare)(
+            const pyd_api_function_t*, const int64_t* dims, uint32_t dims_count, const uint64_t* scalars,
+            uint32_t scalar_count, pyd_api_call_t** out_call) noexcept nogil
+        void (*call_release)(pyd_api_call_t*) noexcept nogil
+        uint64_t (*call_argument_bytes)(const pyd_api_call_t*, uint32_t index) noexcept nogil
+        uint64_t (*call_result_bytes)(const pyd_api_call_t*, uint32_t index) noexcept nogil
+        const int64_t* (*call_result_dims)(const pyd_api_call_t*, uint32_t index) noexcept nogil
+        uint32_t (*call_argument_alignment)(const pyd_api_call_t*, uint32_t index) noexcept nogil
+        uint32_t (*call_result_alignment)(const pyd_api_call_t*, uint32_t index) noexcept nogil
+        pyd_status_t (*call_bind_argument)(
+            pyd_api_call_t*, uint32_t index, const void* data, size_t size) noexcept nogil
+        pyd_status_t (*call_bind_result)(pyd_api_call_t*, uint32_t index, void* data, size_t size) noexcept nogil
+        pyd_status_t (*call_set_scalars)(
+            pyd_api_call_t*, const uint64_t* scalars, uint32_t scalar_count) noexcept nogil
+        pyd_status_t (*call_run)(pyd_api_call_t*) noexcept nogil
+        pyd_status_t (*call_scalar_result)(const pyd_api_call_t*, uint32_t index, uint64_t* out_word) noexcept nogil
+
+    uint64_t pyd_api_from_f32(float value)
+    uint64_t pyd_api_from_f64(double value)
+    float pyd_api_to_f32(uint64_t word)
+    double pyd_api_to_f64(uint64_t word)
+
+
+# The table; lives as long as the process. (A module that cimports from here imports this one when it is imported itself.)
+cdef const pyd_api_t* api() noexcept nogil

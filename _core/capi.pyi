@@ -1,0 +1,3 @@
+table: object
+
+def handles() -> tuple[int, int]: ...

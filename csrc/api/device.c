@@ -1,0 +1,112 @@
+// Devices: a task system and a pool of memory that somebody else owns, and the loops that run on them.
+#include <stdlib.h>
+
+#include "api/internal.h"
+
+pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner,
+                                 pyd_api_device_t** out_device) {
+  *out_device = NULL;
+  pyd_api_device_t* device = malloc(sizeof(*device));
+  if (!device) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a device's %zu bytes", sizeof(*device));
+  atomic_init(&device->references, 1);
+  device->sched = sched;
+  device->pool = pool;
+  device->owner = owner;
+  *out_device = device;
+  return PYD_STATUS_OK;
+}
+
+void pyd_api_device_release(pyd_api_device_t* device) {
+  if (!device || !pyd_api_drop(&device->references)) return;
+  pyd_api_owner_t owner = device->owner;
+  free(device);
+  if (owner.drop) owner.drop(owner.self);
+}
+
+void* pyd_api_device_owner(const pyd_api_device_t* device) { return device->owner.self; }
+
+uint32_t pyd_api_device_workers(const pyd_api_device_t* device) { return device ? pyd_sched_workers(device->sched) : 0; }
+
+pyd_status_t pyd_api_pool_acquire(pyd_api_device_t* device, size_t bytes, void** out_block) {
+  if (!out_block) return pyd_api_null("pool_acquire", "out_block");
+  *out_block = NULL;
+  if (!device) return pyd_api_null("pool_acquire", "device");
+  pyd_status_t status = pyd_pool_acquire(device->pool, bytes, out_block);
+  if (pyd_ok(status)) pyd_api_retain(&device->references);
+  return status;
+}
+
+void pyd_api_pool_release(pyd_api_device_t* device, void* block) {
+  if (!device || !block) return;
+  pyd_pool_release(device->pool, block);
+  pyd_api_device_release(device);
+}
+
+// ---- loops
+
+typedef struct grid_s {
+  pyd_api_body_fn_t body;
+  void* context;
+  uint32_t x, y;
+} grid_t;
+
+typedef struct point_s {
+  uint32_t x, y, z;
+} point_t;
+
+static point_t point_at(const grid_t* grid, uint64_t index) {
+  uint64_t row = index / grid->x;
+  return (point_t){(uint32_t)(index % grid->x), (uint32_t)(row % grid->y), (uint32_t)(row / grid->y)};
+}
+
+static int32_t run_grid(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  const grid_t* grid = self;
+  (void)worker;
+  point_t p = point_at(grid, begin);
+  for (uint64_t i = begin; i < end; ++i) {
+    int32_t code = grid->body(grid->context, p.x, p.y, p.z);
+    if (code) {
+      *out_failed = i;
+      return code;
+    }
+    if (++p.x < grid->x) continue;
+    p.x = 0;
+    if (++p.y < grid->y) continue;
+    p.y = 0;
+    ++p.z;
+  }
+  return 0;
+}
+
+pyd_status_t pyd_api_parallel_for(pyd_api_device_t* device, uint32_t x, uint32_t y, uint32_t z, pyd_api_body_fn_t body,
+                                  void* context, pyd_api_cost_t* cost) {
+  if (!device) return pyd_api_null("parallel_for", "device");
+  if (!body) return pyd_api_null("parallel_for", "body");
+  uint64_t plane = (uint64_t)x * y;
+  if (plane && z > UINT64_MAX / plane) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "parallel_for: a grid of %u x %u x %u has more than 2^64 points", x, y,
+                           z);
+  }
+  grid_t grid = {body, context, x, y};
+  const pyd_sched_job_t job = {run_grid, &grid, plane * z, (pyd_sched_cost_t*)cost};
+  pyd_sched_failure_t failure;
+  pyd_sched_run(device->sched, &job, &failure);
+  if (!failure.code) return PYD_STATUS_OK;
+  point_t p = point_at(&grid, failure.index);
+  const int64_t values[5] = {0, p.x, p.y, p.z, failure.code};
+  return pyd_status_make_values(PYD_CODE_KERNEL, values, "parallel_for: the body returned %d at (%u, %u, %u)", failure.code,
+                                p.x, p.y, p.z);
+}
+
+pyd_status_t pyd_api_parallel_range(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,
+                                    pyd_api_cost_t* cost) {
+  if (!device) return pyd_api_null("parallel_range", "device");
+  if (!body) return pyd_api_null("parallel_range", "body");
+  const pyd_sched_job_t job = {body, context, count, (pyd_sched_cost_t*)cost};
+  pyd_sched_failure_t failure;
+  pyd_sched_run(device->sched, &job, &failure);
+  if (!failure.code) return PYD_STATUS_OK;
+  const int64_t values[5] = {0, (int64_t)failure.index, 0, 0, failure.code};
+  return pyd_status_make_values(PYD_CODE_KERNEL, values, "parallel_range: the body returned %d at %llu", failure.code,
+                                (unsigned long long)failure.index);
+}

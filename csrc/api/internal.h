@@ -1,0 +1,70 @@
+// The handles of api.h.
+#ifndef PYD_API_INTERNAL_H_
+#define PYD_API_INTERNAL_H_
+
+#include <stdatomic.h>
+
+#include "api/table.h"
+
+struct pyd_api_device_s {
+  atomic_uint references;  // the caller's, one per program, one per block of memory
+  pyd_sched_t* sched;
+  pyd_pool_t* pool;
+  pyd_api_owner_t owner;
+};
+
+// A public function with the way back to what it belongs to. |info| is first: callers have its address.
+typedef struct pyd_api_entry_s {
+  pyd_api_function_t info;
+  pyd_api_program_t* program;
+  uint32_t index;  // in the program
+} pyd_api_entry_t;
+
+struct pyd_api_program_s {
+  atomic_uint references;  // the caller's, one per call
+  pyd_api_device_t* device;
+  const pyd_program_t* program;
+  pyd_api_owner_t owner;
+  uint32_t entry_count;
+  pyd_api_entry_t* entries;
+};
+
+void pyd_api_retain(atomic_uint* references);
+// True when it was the last one.
+bool pyd_api_drop(atomic_uint* references);
+
+pyd_status_t pyd_api_null(const char* function, const char* what);
+
+// The slots, by file.
+void pyd_api_device_release(pyd_api_device_t* device);
+uint32_t pyd_api_device_workers(const pyd_api_device_t* device);
+pyd_status_t pyd_api_pool_acquire(pyd_api_device_t* device, size_t bytes, void** out_block);
+void pyd_api_pool_release(pyd_api_device_t* device, void* block);
+
+pyd_status_t pyd_api_parallel_for(pyd_api_device_t* device, uint32_t x, uint32_t y, uint32_t z, pyd_api_body_fn_t body,
+                                  void* context, pyd_api_cost_t* cost);
+pyd_status_t pyd_api_parallel_range(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,
+                                    pyd_api_cost_t* cost);
+
+void pyd_api_program_release(pyd_api_program_t* program);
+pyd_api_device_t* pyd_api_program_device(const pyd_api_program_t* program);
+uint32_t pyd_api_program_function_count(const pyd_api_program_t* program);
+const pyd_api_function_t* pyd_api_program_function(const pyd_api_program_t* program, uint32_t index);
+pyd_status_t pyd_api_program_find(const pyd_api_program_t* program, const char* name,
+                                  const pyd_api_function_t** out_function);
+
+pyd_status_t pyd_api_call_prepare(const pyd_api_function_t* function, const int64_t* dims, uint32_t dims_count,
+                                  const uint64_t* scalars, uint32_t scalar_count, pyd_api_call_t** out_call);
+void pyd_api_call_release(pyd_api_call_t* call);
+uint64_t pyd_api_call_argument_bytes(const pyd_api_call_t* call, uint32_t index);
+uint64_t pyd_api_call_result_bytes(const pyd_api_call_t* call, uint32_t index);
+const int64_t* pyd_api_call_result_dims(const pyd_api_call_t* call, uint32_t index);
+uint32_t pyd_api_call_argument_alignment(const pyd_api_call_t* call, uint32_t index);
+uint32_t pyd_api_call_result_alignment(const pyd_api_call_t* call, uint32_t index);
+pyd_status_t pyd_api_call_bind_argument(pyd_api_call_t* call, uint32_t index, const void* data, size_t bytes);
+pyd_status_t pyd_api_call_bind_result(pyd_api_call_t* call, uint32_t index, void* data, size_t bytes);
+pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scalars, uint32_t scalar_count);
+pyd_status_t pyd_api_call_run(pyd_api_call_t* call);
+pyd_status_t pyd_api_call_scalar_result(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word);
+
+#endif  // PYD_API_INTERNAL_H_

@@ -1,0 +1,134 @@
+// Programs: descriptions of the public functions, made once.
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/internal.h"
+
+// Everything that describes a program's functions is carved out of one block, measured first with |base| NULL.
+typedef struct block_s {
+  uint8_t* base;
+  size_t at;
+} block_t;
+
+static void* carve(block_t* block, size_t count, size_t size) {
+  size_t start = (block->at + 7) & ~(size_t)7;
+  block->at = start + count * size;
+  return block->base ? block->base + start : NULL;
+}
+
+static const char* copy_text(block_t* block, pyd_string_t text) {
+  char* copy = carve(block, (size_t)text.length + 1, 1);
+  if (!copy) return NULL;
+  if (text.length) memcpy(copy, text.data, text.length);
+  copy[text.length] = 0;
+  return copy;
+}
+
+static uint32_t element_bytes(const pyd_program_value_t* value) { return ((value->dtype & 0xFFFFFFu) + 7) / 8; }
+
+static const pyd_api_value_t* const* copy_values(block_t* block, const pyd_program_value_t* values, uint32_t count) {
+  const pyd_api_value_t** list = carve(block, count, sizeof(*list));
+  for (uint32_t i = 0; i < count; ++i) {
+    pyd_api_value_t* out = carve(block, 1, sizeof(*out));
+    const char* name = copy_text(block, values[i].name);
+    if (!out) continue;
+    *out = (pyd_api_value_t){
+        .kind = values[i].kind,
+        .dtype = values[i].dtype,
+        .element_bytes = element_bytes(&values[i]),
+        .rank = values[i].rank,
+        .dims = values[i].dims,  // of the program, which stays
+        .name = name,
+    };
+    list[i] = out;
+  }
+  return list;
+}
+
+static void copy_functions(block_t* block, const pyd_program_t* program, pyd_api_program_t* out) {
+  uint32_t count = pyd_program_function_count(program), public_count = 0;
+  for (uint32_t i = 0; i < count; ++i) public_count += pyd_program_function(program, i)->is_public;
+  pyd_api_entry_t* entry = carve(block, public_count, sizeof(*entry));
+  if (out) {
+    out->entries = entry;
+    out->entry_count = public_count;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const pyd_program_function_t* fn = pyd_program_function(program, i);
+    if (!fn->is_public) continue;
+    pyd_api_function_t info = {
+        .name = copy_text(block, fn->name),
+        .signature = copy_text(block, fn->signature),
+        .argument_count = fn->arg_count,
+        .result_count = fn->result_count,
+        .dims_count = fn->dims_count,
+        .arguments = copy_values(block, fn->args, fn->arg_count),
+        .results = copy_values(block, fn->results, fn->result_count),
+    };
+    for (uint32_t k = 0; k < fn->arg_count; ++k) info.scalar_count += fn->args[k].kind != 0;
+    if (out) *entry++ = (pyd_api_entry_t){.info = info, .program = out, .index = i};
+  }
+}
+
+pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t* program, pyd_api_owner_t owner,
+                                  pyd_api_program_t** out_program) {
+  *out_program = NULL;
+  block_t block = {NULL, sizeof(pyd_api_program_t)};
+  copy_functions(&block, program, NULL);
+  pyd_api_program_t* made = malloc(block.at);
+  if (!made) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a program's %zu bytes", block.at);
+  atomic_init(&made->references, 1);
+  made->device = device;
+  made->program = program;
+  made->owner = owner;
+  block = (block_t){(uint8_t*)made, sizeof(*made)};
+  copy_functions(&block, program, made);
+  pyd_api_retain(&device->references);
+  *out_program = made;
+  return PYD_STATUS_OK;
+}
+
+void pyd_api_program_release(pyd_api_program_t* program) {
+  if (!program || !pyd_api_drop(&program->references)) return;
+  pyd_api_owner_t owner = program->owner;
+  pyd_api_device_t* device = program->device;
+  free(program);
+  if (owner.drop) owner.drop(owner.self);
+  pyd_api_device_release(device);
+}
+
+pyd_api_device_t* pyd_api_program_device(const pyd_api_program_t* program) { return program ? program->device : NULL; }
+
+uint32_t pyd_api_program_function_count(const pyd_api_program_t* program) { return program ? program->entry_count : 0; }
+
+const pyd_api_function_t* pyd_api_program_function(const pyd_api_program_t* program, uint32_t index) {
+  return program && index < program->entry_count ? &program->entries[index].info : NULL;
+}
+
+pyd_status_t pyd_api_program_find(const pyd_api_program_t* program, const char* name,
+                                  const pyd_api_function_t** out_function) {
+  if (!out_function) return pyd_api_null("program_find", "out_function");
+  *out_function = NULL;
+  if (!program) return pyd_api_null("program_find", "program");
+  if (!name) return pyd_api_null("program_find", "name");
+  for (uint32_t i = 0; i < program->entry_count; ++i) {
+    if (strcmp(program->entries[i].info.name, name) != 0) continue;
+    *out_function = &program->entries[i].info;
+    return PYD_STATUS_OK;
+  }
+  char known[400] = "";
+  size_t used = 0;
+  for (uint32_t i = 0; i < program->entry_count; ++i) {
+    const char* entry = program->entries[i].info.name;
+    size_t length = strlen(entry);
+    if (length + 8 > sizeof(known) - used) {
+      memcpy(known + used, ", ...", 6);
+      break;
+    }
+    if (used) memcpy(known + used, ", ", 2), used += 2;
+    memcpy(known + used, entry, length + 1);
+    used += length;
+  }
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the program has no function '%s'. It has: %s", name,
+                         used ? known : "none");
+}

@@ -1,0 +1,74 @@
+// The table itself. Its layout is a promise: every slot stays where it is, new ones come at the end.
+#include "api/internal.h"
+
+// Two words of 32 bits, then one pointer per slot.
+#define PYD_API_AT(member, number) \
+  _Static_assert(offsetof(pyd_api_t, member) == 8 + (number) * sizeof(void*), #member " has moved")
+PYD_API_AT(status_code, 0);
+PYD_API_AT(device_open, 4);
+PYD_API_AT(pool_acquire, 8);
+PYD_API_AT(parallel_for, 10);
+PYD_API_AT(parallel_range, 11);
+PYD_API_AT(program_load_file, 12);
+PYD_API_AT(program_find, 19);
+PYD_API_AT(call_prepare, 20);
+PYD_API_AT(call_run, 30);
+PYD_API_AT(call_scalar_result, 31);
+_Static_assert(sizeof(pyd_api_t) == 8 + 32 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
+_Static_assert(offsetof(pyd_api_t, version) == 0 && offsetof(pyd_api_t, size) == 4, "the head never changes");
+
+// Handed out by pointer; these members stay where they are.
+_Static_assert(offsetof(pyd_api_value_t, rank) == 12 && offsetof(pyd_api_value_t, dims) == 16 &&
+                   offsetof(pyd_api_value_t, name) == 16 + sizeof(void*), "pyd_api_value_t has changed");
+_Static_assert(offsetof(pyd_api_function_t, argument_count) == 2 * sizeof(void*) &&
+                   offsetof(pyd_api_function_t, scalar_count) == 2 * sizeof(void*) + 12 &&
+                   offsetof(pyd_api_function_t, results) == 3 * sizeof(void*) + 16, "pyd_api_function_t has changed");
+// Made by callers; this never changes.
+_Static_assert(sizeof(pyd_api_cost_t) == 16 && sizeof(pyd_sched_cost_t) <= sizeof(pyd_api_cost_t) &&
+                   _Alignof(pyd_sched_cost_t) <= _Alignof(pyd_api_cost_t), "the scheduler keeps its memory there");
+
+static uint32_t status_code(pyd_status_t status) { return (uint32_t)pyd_status_code(status); }
+
+pyd_status_t pyd_api_null(const char* function, const char* what) {
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s is NULL", function, what);
+}
+
+void pyd_api_retain(atomic_uint* references) { atomic_fetch_add_explicit(references, 1, memory_order_relaxed); }
+
+bool pyd_api_drop(atomic_uint* references) {
+  return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
+}
+
+void pyd_api_fill(pyd_api_t* out_table) {
+  *out_table = (pyd_api_t){
+      .version = PYD_API_VERSION,
+      .size = sizeof(pyd_api_t),
+      .status_code = status_code,
+      .status_text = pyd_status_text,
+      .status_values = pyd_status_values,
+      .status_free = pyd_status_free,
+      .device_release = pyd_api_device_release,
+      .device_workers = pyd_api_device_workers,
+      .pool_acquire = pyd_api_pool_acquire,
+      .pool_release = pyd_api_pool_release,
+      .parallel_for = pyd_api_parallel_for,
+      .parallel_range = pyd_api_parallel_range,
+      .program_release = pyd_api_program_release,
+      .program_device = pyd_api_program_device,
+      .program_function_count = pyd_api_program_function_count,
+      .program_function = pyd_api_program_function,
+      .program_find = pyd_api_program_find,
+      .call_prepare = pyd_api_call_prepare,
+      .call_release = pyd_api_call_release,
+      .call_argument_bytes = pyd_api_call_argument_bytes,
+      .call_result_bytes = pyd_api_call_result_bytes,
+      .call_result_dims = pyd_api_call_result_dims,
+      .call_argument_alignment = pyd_api_call_argument_alignment,
+      .call_result_alignment = pyd_api_call_result_alignment,
+      .call_bind_argument = pyd_api_call_bind_argument,
+      .call_bind_result = pyd_api_call_bind_result,
+      .call_set_scalars = pyd_api_call_set_scalars,
+      .call_run = pyd_api_call_run,
+      .call_scalar_result = pyd_api_call_scalar_result,
+  };
+}

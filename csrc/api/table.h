@@ -1,0 +1,30 @@
+// What stands behind the table of api.h. Everything that needs no Python is here; _core/capi fills in the rest and makes
+// handles around the objects that Python owns.
+#ifndef PYD_API_TABLE_H_
+#define PYD_API_TABLE_H_
+
+#include "pydispatch/api.h"
+#include "pydispatch/pool.h"
+#include "pydispatch/program.h"
+#include "pydispatch/sched.h"
+
+// Something that keeps the C objects of a handle alive. |drop| is called once, on any thread, when the handle goes; it
+// may be NULL.
+typedef struct pyd_api_owner_s {
+  void* self;
+  void (*drop)(void* self);
+} pyd_api_owner_t;
+
+// On failure |owner| stays with the caller. |device| is retained.
+pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner,
+                                 pyd_api_device_t** out_device);
+pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t* program, pyd_api_owner_t owner,
+                                  pyd_api_program_t** out_program);
+
+// The object that a handle was made around; for a device that nobody else holds any more it is still there.
+void* pyd_api_device_owner(const pyd_api_device_t* device);
+
+// Writes version, size and every slot that needs no Python; the others become NULL.
+void pyd_api_fill(pyd_api_t* out_table);
+
+#endif  // PYD_API_TABLE_H_

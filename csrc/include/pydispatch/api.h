@@ -1,0 +1,262 @@
+// For other extension modules: everything that it takes to load a program, prepare it, run it without the GIL, and to
+// share the threads and the memory of pydispatch. Nothing is linked: one table of functions comes out of a Python
+// capsule, and this header describes it. docs/embedding.md shows a whole extension.
+//
+//   #include <Python.h>
+//   #include "pydispatch/api.h"                 // include_dirs=[pydispatch.get_include()]
+//   const pyd_api_t* pd = pyd_api_import();     // once, with the GIL; NULL: a Python exception is set
+//
+// Versions. The table only grows, at its end, and no slot ever changes its meaning. An extension that was built with
+// an older header works with every newer pydispatch; one that was built with a newer header is refused by an older
+// pydispatch, unless it asks for less (pyd_api_accept) and looks with PYD_API_HAS before it uses the rest. Structures
+// that the table hands out by pointer grow in the same way. Structures that the caller makes never change.
+//
+// Errors. What can fail returns a status: NULL for success, else it belongs to the caller, who reads it with
+// status_code, status_text and status_values and gives it back with status_free. (The functions of status.h are not
+// linked into the extension: of that header only the types, the codes and pyd_ok are of use here.) A refused call changes
+// nothing, and an out-parameter is NULL after a failure. A NULL handle or pointer where one is needed is an
+// INVALID_ARGUMENT; a query without a status answers it with 0 or NULL.
+//
+// Threads. Every function may be called from any thread, also one that Python has never seen, with the GIL or without.
+// Devices, programs and functions are immutable; a call is used by one thread at a time, prepare one for each.
+// Functions marked [GIL] take the GIL for their duration when the thread does not have it: do not call them while you
+// hold a lock that another thread may want while it has the GIL. All others never touch Python and never wait for it;
+// release the GIL around call_run and the loops, or other Python threads stand still meanwhile.
+// The table serves the main interpreter. Release your handles before it ends: what is left then stays allocated.
+//
+// Lifetime. Handles are counted inside: a program holds its device, a call its program, a block of memory its device.
+// Releases may come in any order, each handle is released once, and NULL is allowed. A handle that was released is not to be
+// used by the caller any more, except that pool_release takes the device that a block came from. The last release of
+// whatever holds a program or a device is [GIL], because Python objects go with it.
+#ifndef PYDISPATCH_API_H_
+#define PYDISPATCH_API_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pydispatch/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PYD_API_VERSION 1u
+#define PYD_API_MODULE "pydispatch._core.capi"
+#define PYD_API_CAPSULE "pydispatch._core.capi.table"
+
+typedef struct pyd_api_device_s pyd_api_device_t;
+typedef struct pyd_api_program_s pyd_api_program_t;
+typedef struct pyd_api_call_s pyd_api_call_t;
+
+// ---- what functions look like
+
+typedef enum pyd_api_kind_e {
+  PYD_API_TENSOR = 0,  // dense elements in row-major order
+  PYD_API_SCALAR = 1,  // one 64-bit word: an integer is sign-extended, a float is its bits (pyd_api_from_f32)
+} pyd_api_kind_t;
+
+// Element types: numerical type << 24 | bits. These are the common ones; docs/program.md has the rest.
+#define PYD_API_I8 0x10000008u
+#define PYD_API_I16 0x10000010u
+#define PYD_API_I32 0x10000020u
+#define PYD_API_I64 0x10000040u  // also index
+#define PYD_API_BOOL 0x13000008u
+#define PYD_API_F16 0x21000010u
+#define PYD_API_F32 0x21000020u
+#define PYD_API_F64 0x21000040u
+#define PYD_API_BF16 0x22000010u
+
+typedef struct pyd_api_value_s {
+  uint32_t kind;           // pyd_api_kind_t
+  uint32_t dtype;          // element type
+  uint32_t element_bytes;  // in a tensor
+  uint32_t rank;           // 0 for a scalar
+  const int64_t* dims;     // of a tensor argument: static sizes, -1 where free; NULL otherwise
+  const char* name;        // "" when it has none
+} pyd_api_value_t;
+
+// Valid as long as its program.
+typedef struct pyd_api_function_s {
+  const char* name;
+  const char* signature;  // for people
+  uint32_t argument_count;
+  uint32_t result_count;
+  uint32_t dims_count;    // sizes of all tensor arguments together: what call_prepare takes
+  uint32_t scalar_count;  // scalar arguments: what call_prepare and call_set_scalars take
+  const pyd_api_value_t* const* arguments;
+  const pyd_api_value_t* const* results;
+} pyd_api_function_t;
+
+// ---- loops
+
+// One point of a grid. Returns 0, or a code that ends the loop.
+typedef int32_t (*pyd_api_body_fn_t)(void* context, uint32_t x, uint32_t y, uint32_t z);
+
+// Indices [begin, end), in order. |worker| < device_workers(): no two that run at the same time within a loop have the
+// same, so it may index scratch memory. Returns 0, or a code after writing the index that failed to |out_failed|.
+typedef int32_t (*pyd_api_range_fn_t)(void* context, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
+
+// What the task system learns about a loop that runs again and again; the caller keeps it, one per loop, zeroed at
+// first. Threads may share it. Without one each run begins by measuring.
+typedef struct pyd_api_cost_s {
+  uint32_t words[4];
+} pyd_api_cost_t;
+
+// ---- the table
+
+typedef struct pyd_api_s {
+  uint32_t version;  // PYD_API_VERSION
+  uint32_t size;     // bytes of the table, as the library has it
+
+  // A pyd_code_t, 0 for success.
+  uint32_t (*status_code)(pyd_status_t status);
+  // Valid until status_free; "" for success.
+  const char* (*status_text)(pyd_status_t status);
+  // Five numbers, zeros when there are none. KERNEL: {command, x, y, z, code}.
+  const int64_t* (*status_values)(pyd_status_t status);
+  void (*status_free)(pyd_status_t status);
+
+  // [GIL] A device by name, as pydispatch.device() takes it: "cpu", "cpu?workers=4", "local-sync". The same name gives the
+  // same threads and memory while somebody holds them, Python included. UNAVAILABLE, INVALID_ARGUMENT; UNSUPPORTED for
+  // a device that does not run on the CPU.
+  pyd_status_t (*device_open)(const char* name, pyd_api_device_t** out_device);
+  // [GIL] From a pydispatch device object (a PyObject*, borrowed). INVALID_ARGUMENT when it is no such thing.
+  pyd_status_t (*device_from_python)(void* object, pyd_api_device_t** out_device);
+  // [GIL] when it is the last one.
+  void (*device_release)(pyd_api_device_t* device);
+  // Threads in one dispatch or loop, the calling one included.
+  uint32_t (*device_workers)(const pyd_api_device_t* device);
+
+  // Memory that is 64-byte aligned, kept for reuse and not cleared. Size 0 gives a valid, unique address. OUT_OF_MEMORY.
+  pyd_status_t (*pool_acquire)(pyd_api_device_t* device, size_t bytes, void** out_block);
+  // [GIL] when it is the last thing that held a released device. |block| may be NULL.
+  void (*pool_release)(pyd_api_device_t* device, void* block);
+
+  // Runs |body| for every point of a grid of x * y * z, x fastest, on this thread and the device's others, and returns
+  // when all are done; what the bodies wrote is visible then. A grid too small to be worth waking a thread runs here.
+  // Bodies may start loops and run calls. When one returns a code the rest is not started: KERNEL, with {0, x, y, z,
+  // code} of the first point that is known to have failed. |cost| may be NULL.
+  pyd_status_t (*parallel_for)(pyd_api_device_t* device, uint32_t x, uint32_t y, uint32_t z, pyd_api_body_fn_t body,
+                               void* context, pyd_api_cost_t* cost);
+  // The same over [0, count), by ranges. KERNEL: {0, index, 0, 0, code}.
+  pyd_status_t (*parallel_range)(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,
+                                 pyd_api_cost_t* cost);
+
+  // [GIL] Loads an artifact. |path| is in the encoding of the file system; |data| is copied. CORRUPT, SYSTEM,
+  // UNAVAILABLE (no variant runs here), MISSING_IMPORT.
+  pyd_status_t (*program_load_file)(pyd_api_device_t* device, const char* path, pyd_api_program_t** out_program);
+  pyd_status_t (*program_load_bytes)(pyd_api_device_t* device, const void* data, size_t size,
+                                     pyd_api_program_t** out_program);
+  // [GIL] From a pydispatch.Program (a PyObject*, borrowed). Closing that object afterwards does not end the handle.
+  // INVALID_ARGUMENT when it is no such thing or closed.
+  pyd_status_t (*program_from_python)(void* object, pyd_api_program_t** out_program);
+  // [GIL] when it is the last one.
+  void (*program_release)(pyd_api_program_t* program);
+  // Borrowed from the program.
+  pyd_api_device_t* (*program_device)(const pyd_api_program_t* program);
+  // The public functions. NULL when |index| is too large.
+  uint32_t (*program_function_count)(const pyd_api_program_t* program);
+  const pyd_api_function_t* (*program_function)(const pyd_api_program_t* program, uint32_t index);
+  // INVALID_ARGUMENT names the functions that there are.
+  pyd_status_t (*program_find)(const pyd_api_program_t* program, const char* name, const pyd_api_function_t** out_function);
+
+  // Fixes sizes. |dims|: those of all tensor arguments one after another; |scalars|: one word per scalar argument, in order.
+  // The counts must be those of the function; an array of none may be NULL. INVALID_ARGUMENT names the argument, the
+  // axis and both sizes.
+  pyd_status_t (*call_prepare)(const pyd_api_function_t* function, const int64_t* dims, uint32_t dims_count,
+                               const uint64_t* scalars, uint32_t scalar_count, pyd_api_call_t** out_call);
+  // [GIL] when it is the last thing that held a released program. Not while the call runs.
+  void (*call_release)(pyd_api_call_t* call);
+  // Bytes of a tensor; 0 for a scalar and for an index that does not exist.
+  uint64_t (*call_argument_bytes)(const pyd_api_call_t* call, uint32_t index);
+  uint64_t (*call_result_bytes)(const pyd_api_call_t* call, uint32_t index);
+  // Sizes of a tensor result, as many as its rank; NULL for a scalar. Valid as long as the call.
+  const int64_t* (*call_result_dims)(const pyd_api_call_t* call, uint32_t index);
+  // Alignment in bytes that is used directly: less aligned memory costs a copy per run. 1 when it does not matter.
+  uint32_t (*call_argument_alignment)(const pyd_api_call_t* call, uint32_t index);
+  uint32_t (*call_result_alignment)(const pyd_api_call_t* call, uint32_t index);
+  // Lends |bytes| bytes of memory, at least as many as the tensor has, until something else is bound or the call is
+  // released. Arguments are only read. A result may overlap an argument or another result: it gets its content after the
+  // run. |data| may be NULL for a tensor of no bytes.
+  pyd_status_t (*call_bind_argument)(pyd_api_call_t* call, uint32_t index, const void* data, size_t bytes);
+  pyd_status_t (*call_bind_result)(pyd_api_call_t* call, uint32_t index, void* data, size_t bytes);
+  // Other values of all scalar arguments. INVALID_ARGUMENT when they would change a size, a grid or a check.
+  pyd_status_t (*call_set_scalars)(pyd_api_call_t* call, const uint64_t* scalars, uint32_t scalar_count);
+  // Runs on this thread and the device's others and returns when everything is done. May be repeated, also after a
+  // failure. KERNEL names executable, export, workgroup and code; results are unspecified then. INVALID_ARGUMENT when
+  // something was never bound, or when the call is running in another thread already. OUT_OF_MEMORY.
+  pyd_status_t (*call_run)(pyd_api_call_t* call);
+  // A scalar result of the last run that succeeded, as a 64-bit word.
+  pyd_status_t (*call_scalar_result)(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word);
+} pyd_api_t;
+
+// ---- on the extension's side
+
+// Whether |table|, a const pyd_api_t*, has the slot |member|.
+#define PYD_API_HAS(table, member) \
+  ((table)->size >= offsetof(pyd_api_t, member) + sizeof(((const pyd_api_t*)0)->member))
+
+// The table behind the capsule's pointer when it has |version| and at least the first |size| bytes that this header
+// knows; else NULL.
+static inline const pyd_api_t* pyd_api_accept(const void* table, uint32_t version, size_t size) {
+  const pyd_api_t* api = (const pyd_api_t*)table;
+  return api && api->version == version && api->size >= size ? api : NULL;
+}
+
+// The words of scalar arguments and results. Integers are sign-extended: (uint64_t)(int64_t)value.
+static inline uint64_t pyd_api_from_f32(float value) {
+  union {
+    float value;
+    uint32_t bits;
+  } word = {value};
+  return word.bits;
+}
+static inline uint64_t pyd_api_from_f64(double value) {
+  union {
+    double value;
+    uint64_t bits;
+  } word = {value};
+  return word.bits;
+}
+static inline float pyd_api_to_f32(uint64_t word) {
+  union {
+    uint32_t bits;
+    float value;
+  } bits = {(uint32_t)word};
+  return bits.value;
+}
+static inline double pyd_api_to_f64(uint64_t word) {
+  union {
+    uint64_t bits;
+    double value;
+  } bits = {word};
+  return bits.value;
+}
+
+#ifdef Py_PYTHON_H  // behind Python.h only; the header itself needs none of it
+
+// The table, or NULL with an ImportError that names both versions. With the GIL. The table lives as long as the process.
+static inline const pyd_api_t* pyd_api_import(void) {
+  // PyCapsule_Import loads no module inside a package by itself.
+  PyObject* module = PyImport_ImportModule(PYD_API_MODULE);
+  if (!module) return NULL;
+  const pyd_api_t* found = (const pyd_api_t*)PyCapsule_Import(PYD_API_CAPSULE, 0);
+  Py_DECREF(module);
+  if (!found) return NULL;
+  const pyd_api_t* api = pyd_api_accept(found, PYD_API_VERSION, sizeof(pyd_api_t));
+  if (!api) {
+    PyErr_Format(PyExc_ImportError,
+                 "this extension needs version %u of pydispatch's C table with %zu bytes; the installed pydispatch has "
+                 "version %u with %zu: install a newer pydispatch, or build the extension against this one",
+                 PYD_API_VERSION, sizeof(pyd_api_t), (unsigned)found->version, (size_t)found->size);
+  }
+  return api;
+}
+
+#endif  // Py_PYTHON_H
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_API_H_

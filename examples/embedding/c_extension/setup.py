@@ -1,0 +1,17 @@
+"""python setup.py build_ext --inplace, where pydispatch is installed. Only headers are used; nothing is linked."""
+
+import pydispatch
+from setuptools import Extension, setup
+
+setup(
+    name="embedded",
+    ext_modules=[
+        Extension(
+            "embedded",
+            ["embedded.c"],
+            include_dirs=[pydispatch.get_include()],
+            extra_compile_args=["-std=c11", "-Wall", "-Wextra"],
+            extra_link_args=["-pthread"],
+        )
+    ],
+)

@@ -1,0 +1,10 @@
+"""python setup.py build_ext --inplace, where pydispatch and Cython are installed."""
+
+import pydispatch
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+setup(
+    name="embedded_cy",
+    ext_modules=cythonize([Extension("embedded_cy", ["embedded_cy.pyx"], include_dirs=[pydispatch.get_include()])]),
+)
