@@ -74,6 +74,7 @@ def select_targets(
         chosen = executable_targets(own)
     else:
         chosen = [ExecutableTargetAttr(StringAttr("llvm-cpu"), StringAttr(host_format()), DictionaryAttr({}))]
+    chosen = list(dict.fromkeys(chosen))
     for target in chosen:
         require_backend(target, module)
     levels = [cpu] if isinstance(cpu, str) else list(cpu or ())

@@ -149,3 +149,7 @@ case("derived", "open", lambda a, b: np.array([a, b]), "-7", "-9000000000", peer
 case("derived", "words", lambda a, b: np.array([a, b]), "9000000000", "-9000000000", peer=False)
 case("derived", "narrow", lambda n: np.array([n]), "4000000000", peer=False)
 case("keys", "main", lambda x: np.array(x + 1, np.int32), "41")
+case("constants", "main", lambda: np.array([42, 1, 7], np.int32), peer=False)
+case("targets", "main", lambda x: np.array(2 * x, np.int32), "-21", peer=False)
+case("half", "f16", lambda a: (a.astype("f4") / np.float32(3)).astype("f2"), values("f16", (70,), 2))
+case("half", "bf16", lambda a: np.array([1.234375, -8.25, 0, 3.390625]), "4xf32=1.2345 -8.25 0 3.3939")
