@@ -21,6 +21,7 @@ _OURS = {
     "iree_codegen": "codegen:Codegen",
     "iree_tensor_ext": "tensor_ext:TensorExt",
     "math": "math:Math",
+    "pyd": "hal_import:Pyd",
     "stream": "stream:Stream",
     "util": "util:Util",
 }

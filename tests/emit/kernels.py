@@ -112,7 +112,7 @@ class Loaded:
         function.restype = ctypes.POINTER(Library)
         function.argtypes = [U32, PTR]
         self.table = function(version, ctypes.addressof(self.environment)).contents
-        names = [self.table.imports[i].decode() for i in range(self.table.import_count)]
+        names = [self.table.imports[i].decode().removeprefix("?") for i in range(self.table.import_count)]
         self.imported = [IMPORT(imports[n]) if n in imports else IMPORT() for n in names]
         self.functions = (IMPORT * max(1, len(names)))(*self.imported)
         self.contexts = (PTR * max(1, len(names)))(*[1000 + i for i in range(len(names))])

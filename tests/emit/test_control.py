@@ -362,7 +362,6 @@ def test_alignment_is_what_is_declared() -> None:
             "order of workgroups",
         ),
         ("%i4 = memref.alloca() : memref<8xi4>", "elements of type i4 cannot lie in memory", "i8, i16, i32 or i64"),
-        ('%true = arith.constant true\ncf.assert %true, "no"', "cf.assert cannot be compiled", "clamp"),
     ],
 )
 def test_what_is_refused(body: str, message: str, note: str) -> None:

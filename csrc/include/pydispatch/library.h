@@ -76,6 +76,10 @@ typedef struct pyd_workgroup_state_s {
   uint32_t local_memory_size;  // bytes
 } pyd_workgroup_state_t;
 
+// What generated kernels return of their own accord; every other code comes from a user's function.
+#define PYD_LIBRARY_CODE_MISSING_IMPORT 0x50594405    // an optional import was called that is not there
+#define PYD_LIBRARY_CODE_FAILED_ASSERTION 0x50594409  // a cf.assert does not hold
+
 // Returns 0, or anything else for a fatal error. All three pointers are 16-byte aligned and alias nothing.
 typedef int32_t (*pyd_dispatch_fn_t)(const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
                                      const pyd_workgroup_state_t* workgroup);

@@ -123,11 +123,10 @@ class Emitter:
             self._needed.append(name)
 
     def fallible(self, name: str) -> bool:
-        """Whether calling this helper may fail: it, or one that it calls, calls an import."""
+        """Whether calling this helper may fail: it, or one that it calls, calls an import or asserts something."""
         if not self.platform.fallible or name not in self.functions:
             return False
         if name not in self._fallible:
-            self._fallible[name] = any(
-                llvm_calls.is_import(self.functions[reached]) for reached in llvm_calls.reachable(self.functions, name)
-            )
+            reached = [self.functions[other] for other in llvm_calls.reachable(self.functions, name)]
+            self._fallible[name] = any(llvm_calls.is_import(f) or llvm_scf.asserts(f) for f in reached)
         return self._fallible[name]

@@ -21,6 +21,7 @@ from pydispatch.compiler.emit.llvm_types import bit_width, checked_memref, is_in
 from pydispatch.compiler.emit.llvm_values import MemRef, Value, components, unflatten
 
 CALLS = ("func.call", "util.call")
+AVAILABLE = "pyd.import.available"
 STATIC = "hal.import.static"
 BITCODE = "hal.import.bitcode"
 
@@ -45,9 +46,9 @@ def is_set(op: Operation, name: str) -> bool:
 
 
 def callees(function: FuncOp) -> Iterator[str]:
-    """The names that a function calls."""
+    """The names that a function calls or asks for."""
     for op in function.walk():
-        if op_name(op) in CALLS:
+        if op_name(op) in (*CALLS, AVAILABLE):
             yield symbol(op, "callee")
 
 
@@ -177,11 +178,22 @@ def stop_on_failure(f: FunctionEmitter, status: str) -> None:
     f.body.start(fine)
 
 
-def _call(f: FunctionEmitter, op: Operation) -> None:
+def _callee(f: FunctionEmitter, op: Operation) -> FuncOp:
     name = symbol(op, "callee")
     callee = f.module.functions.get(name)
     if callee is None:
         raise f.error(f"call of '{name}', which the executable does not declare", "declare it: func.func private @...")
+    return callee
+
+
+def _available(f: FunctionEmitter, op: Operation) -> None:
+    """Functions of the program and those that a linker finds are always there."""
+    callee = _callee(f, op)
+    f.define(op.results[0], f.platform.import_available(f, callee) if is_import(callee) else "true")
+
+
+def _call(f: FunctionEmitter, op: Operation) -> None:
+    callee, name = _callee(f, op), symbol(op, "callee")
     given = [operand.type for operand in op.operands]
     if given != list(callee.function_type.inputs.data):
         raise f.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
@@ -197,4 +209,4 @@ def _call(f: FunctionEmitter, op: Operation) -> None:
         f.define(result, unflatten([next(rest) for _ in components(result.type)], result.type))
 
 
-ROWS: dict[str, Lowering] = {name: _call for name in CALLS}
+ROWS: dict[str, Lowering] = {**dict.fromkeys(CALLS, _call), AVAILABLE: _available}

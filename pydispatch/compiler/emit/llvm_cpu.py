@@ -6,24 +6,16 @@ Offsets are those of csrc/include/pydispatch/library.h.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm import Emitter
-from pydispatch.compiler.emit.llvm_calls import (
-    c_arguments,
-    import_symbol,
-    is_import,
-    is_set,
-    reachable,
-    stop_on_failure,
-)
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter
+from pydispatch.compiler.emit.llvm_imports import ImportCalls
 from pydispatch.compiler.emit.llvm_loops import nest
-from pydispatch.compiler.emit.llvm_types import bit_width, byte_size, is_float, memory, scalar
+from pydispatch.compiler.emit.llvm_types import bit_width, is_float, scalar
 from pydispatch.compiler.emit.llvm_values import Index, Value
 from pydispatch.compiler.emit.platform import Platform
 from pydispatch.compiler.kernel import Export
@@ -34,7 +26,7 @@ PAGE = 4096
 MAX_CONSTANTS = MAX_BINDINGS = 64
 MAX_PAGES = 0xFFFF
 
-_CONSTANTS, _THUNK, _FUNCTIONS, _CONTEXTS, _PROCESSOR = 0, 8, 16, 24, 32
+_CONSTANTS, _PROCESSOR = 0, 32
 _GRID = {
     "size": ("%dispatch", ((0, "i32"), (4, "i32"), (8, "i16"))),
     "count": ("%dispatch", ((12, "i32"), (16, "i32"), (20, "i16"))),
@@ -42,30 +34,6 @@ _GRID = {
 }
 _STATE_CONSTANTS, _BINDINGS = 24, 32
 _PROCESSOR_ID, _LOCAL_MEMORY = 12, 16
-
-
-@dataclass(frozen=True)
-class Import:
-    """A symbol of the import table."""
-
-    symbol: str
-    optional: bool
-
-    def __str__(self) -> str:
-        return f"?{self.symbol}" if self.optional else self.symbol
-
-
-def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[Import, ...]:
-    """The imports that the exports reach, sorted by symbol. One that any declaration requires is required."""
-    found: dict[str, bool] = {}
-    for export in exports:
-        for name in reachable(functions, export) if export in functions else ():
-            if is_import(functions[name]):
-                symbol = import_symbol(functions[name])
-                optional = is_set(functions[name], "hal.import.optional") or symbol.startswith("?")
-                bare = symbol.removeprefix("?")
-                found[bare] = found.get(bare, True) and optional
-    return tuple(Import(symbol, found[symbol]) for symbol in sorted(found))
 
 
 class CpuPlatform(Platform):
@@ -87,7 +55,9 @@ class CpuPlatform(Platform):
         self.alignment = 1
         self.local_memory = 0
         self.constant_words = max((export.layout.constants for export in exports), default=0)
-        self.imports = imports_of(functions or {}, [export.name for export in exports])
+        names = [export.name for export in exports]
+        self.import_calls = ImportCalls(functions or {}, names, self._field_of)
+        self.imports = self.import_calls.table
         self._executable = executable
         self._exports = exports
         self._constants = tuple(constants)
@@ -174,42 +144,10 @@ class CpuPlatform(Platform):
         raise f.error(f"unknown entry '{name}' in hal.import.fields", "known are: processor_id, processor_data")
 
     def import_call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
-        """A structure of results, arguments and fields through the thunk; a status other than 0 ends the workgroup.
+        return self.import_calls.call(f, callee, operands)
 
-        The structure is on the stack once per call site, not per call. Two results or more are a structure in it.
-        """
-        symbol = import_symbol(callee).removeprefix("?")
-        ordinal = next(i for i, entry in enumerate(self.imports) if entry.symbol == symbol)
-        results = list(callee.function_type.outputs.data)
-        arguments = c_arguments(f, callee, operands)
-        sizes = [8 if type_ in ("ptr", "i64") else _c_size(type_) for type_, _, _ in arguments]
-        offsets, total, align = _layout([byte_size(type_) for type_ in results], sizes)
-        params = f.alloca(f"[{total} x i8]", total, max(align, 16)) if total else "poison"
-        for (type_, operand, _), offset in zip(arguments, offsets[len(results) :], strict=True):
-            place = f.body.let(f"getelementptr inbounds i8, ptr {params}, i64 {offset}")
-            f.body.emit(f"store {type_} {operand}, ptr {place}, align {_c_size(type_)}")
-        function = self._entry_of(f, _FUNCTIONS, ordinal)
-        if self.imports[ordinal].optional:
-            self._stop_when_missing(f, function)
-        thunk, context = self._field_of(f, "%env", _THUNK, "ptr", 8), self._entry_of(f, _CONTEXTS, ordinal)
-        status = f.body.let(f"call i32 {thunk}(ptr {function}, ptr {params}, ptr {context}, ptr null)")
-        stop_on_failure(f, status)
-        return [self._result(f, params, offset, type_) for type_, offset in zip(results, offsets, strict=False)]
-
-    def _entry_of(self, f: FunctionEmitter, table: int, ordinal: int) -> str:
-        # Not invariant: a plugin may patch its own entries while the program runs.
-        base = self._field_of(f, "%env", table, "ptr", 8)
-        place = f.body.let(f"getelementptr inbounds ptr, ptr {base}, i64 {ordinal}") if ordinal else base
-        return f.body.let(f"load ptr, ptr {place}, align 8")
-
-    def _stop_when_missing(self, f: FunctionEmitter, function: str) -> None:
-        missing = f.body.let(f"icmp eq ptr {function}, null")
-        stop_on_failure(f, f.body.let(f"select i1 {missing}, i32 5, i32 0"))  # 5: not found
-
-    def _result(self, f: FunctionEmitter, params: str, offset: int, type_: Attribute) -> str:
-        place = f.body.let(f"getelementptr inbounds i8, ptr {params}, i64 {offset}")
-        value = f.body.let(f"load {memory(type_)}, ptr {place}, align {byte_size(type_)}")
-        return f.body.let(f"icmp ne i8 {value}, 0") if memory(type_) != scalar(type_) else value
+    def import_available(self, f: FunctionEmitter, callee: FuncOp) -> str:
+        return self.import_calls.available(f, callee)
 
     def parallel(
         self, f: FunctionEmitter, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]
@@ -223,24 +161,3 @@ class CpuPlatform(Platform):
         pages = -(-self.local_memory // PAGE)
         for name, text in library(self._executable, self._exports, self.imports, len(self._constants), pages):
             module.globals[name] = text
-
-
-def _c_size(type_: str) -> int:
-    return {"ptr": 8, "i1": 1, "half": 2, "bfloat": 2, "float": 4, "double": 8}.get(type_) or int(type_[1:]) // 8
-
-
-def _layout(results: list[int], arguments: list[int]) -> tuple[list[int], int, int]:
-    """(offsets of results and arguments, bytes, alignment) of the C structure; every size is its own alignment."""
-    offsets: list[int] = []
-    end, align = 0, 1
-    for size in results:
-        end = -(-end // size) * size
-        offsets.append(end)
-        end, align = end + size, max(align, size)
-    if len(results) > 1:
-        end = -(-end // align) * align
-    for size in arguments:
-        end = -(-end // size) * size
-        offsets.append(end)
-        end, align = end + size, max(align, size)
-    return offsets, -(-end // align) * align, align

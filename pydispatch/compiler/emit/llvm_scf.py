@@ -6,9 +6,11 @@ from typing import cast
 
 from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm_body import Phi
+from pydispatch.compiler.emit.llvm_calls import stop_on_failure
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm_loops import Loop, Range
 from pydispatch.compiler.emit.llvm_ops import attribute, integers
@@ -206,11 +208,26 @@ def _write_trampolines(f: FunctionEmitter, trampolines: list[tuple[str, Edge]]) 
         f.body.br(f.target(block, operands))
 
 
+FAILED_ASSERTION = 0x50594409
+"""What a workgroup returns whose cf.assert does not hold (PYD_LIBRARY_CODE_FAILED_ASSERTION)."""
+
+
+def asserts(function: FuncOp) -> bool:
+    """Whether a function has an assertion of its own."""
+    return any(op.name == "cf.assert" for op in function.walk())
+
+
 def _assert(f: FunctionEmitter, op: Operation) -> None:
     """Leaves the workgroup with a failure, where the platform has a status to leave with."""
-    message = attribute(op, "msg")
-    text = message.data if isinstance(message, StringAttr) else ""
-    raise f.error(f"cf.assert cannot be compiled into a kernel ('{text}')", "check on the host, or clamp in the kernel")
+    if not f.platform.fallible:
+        message = attribute(op, "msg")
+        text = message.data if isinstance(message, StringAttr) else ""
+        raise f.error(
+            f"cf.assert cannot be compiled into a kernel for this target ('{text}')",
+            "check on the host, or clamp in the kernel",
+        )
+    condition = f.get(op.operands[0])
+    stop_on_failure(f, f.body.let(f"select i1 {condition}, i32 0, i32 {FAILED_ASSERTION}"))
 
 
 ROWS: dict[str, Lowering] = {

@@ -78,6 +78,10 @@ class Platform(ABC):
     def import_call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
         """Calls a function that is resolved when the program is loaded; returns the operands of its results."""
 
+    def import_available(self, f: FunctionEmitter, callee: FuncOp) -> str:
+        """Whether an import was found when the program was loaded, an i1."""
+        return "true"
+
     @abstractmethod
     def parallel(
         self, f: FunctionEmitter, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]

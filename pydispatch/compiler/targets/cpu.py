@@ -73,13 +73,15 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
             dump(suffix, content)
     objects.check_library(elf, machine.arch, QUERY_SYMBOL)
     foreign = variant.module is None
+    notes: dict[str, object] = {"seconds": clock.seconds, "cpu": machine.cpu, "features": machine.llvm_features}
+    notes["imports"] = [signature.to_json() for signature in platform.import_calls.signatures]
     return Binary(
         data=elf,
         suffix=".so",
         requires=machine.requires,
         alignment=FOREIGN_ALIGNMENT if foreign else platform.alignment,
         imports=tuple(str(entry) for entry in platform.imports),
-        notes={"seconds": clock.seconds, "cpu": machine.cpu, "features": machine.llvm_features},
+        notes=notes,
     )
 
 
