@@ -31,7 +31,7 @@ $(VENV)/.test: $(VENV)/.demo
 setup: $(VENV)/.test
 
 # What pip cannot bring. Installed when root, otherwise named.
-APT_TEST := qemu-user-static binutils unzip
+APT_TEST := qemu-user-static binutils gdb unzip
 APT_FUZZ := clang-14 libclang-rt-14-dev
 
 define need

@@ -73,8 +73,12 @@ def compile(source: Any, **options: Any) -> Artifact:
 
     See `pydispatch.compiler.pipeline.compile` for the options. Raises CompileError.
     """
-    from pydispatch.compiler.pipeline import compile as compile_
-
+    try:
+        from pydispatch.compiler.pipeline import compile as compile_
+    except ModuleNotFoundError as error:
+        if error.name and error.name.split(".")[0] == "pydispatch":
+            raise
+        raise ImportError(f"compiling needs {error.name}: pip install 'pydispatch[compiler]'") from error
     return compile_(source, **options)
 
 

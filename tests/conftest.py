@@ -1,0 +1,38 @@
+"""What all tests share: tools beside the interpreter are found, and nothing is skipped in silence.
+
+A test may be skipped for a fact about the machine (REASONS). A missing tool is no such fact: `make test` brings every
+tool, so a skip for any other reason fails the run and is listed at its end.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+REASONS = re.compile(r"this machine|the system has no|this container|x86[-_]64")
+
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+
+skipped: dict[str, int] = {}
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        skipped[reason] = skipped.get(reason, 0) + 1
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for reason, count in sorted(skipped.items()):
+        allowed = "" if REASONS.search(reason) else "  (fails the run: a tool is missing)"
+        terminalreporter.write_line(f"not run, {count} tests: {reason}{allowed}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.exitstatus == 0 and any(not REASONS.search(reason) for reason in skipped):
+        session.exitstatus = 1
