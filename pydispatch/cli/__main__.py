@@ -14,24 +14,26 @@ from pydispatch import cli
 from pydispatch.errors import Error
 
 
-def commands() -> dict[str, ModuleType]:
-    """Every subcommand by name."""
+def commands(only: str | None = None) -> dict[str, ModuleType]:
+    """Every subcommand by name. Where `only` is one, it alone is imported."""
     found = {}
-    for info in pkgutil.iter_modules(cli.__path__):
-        if not info.name.startswith("_"):
-            module = importlib.import_module(f"{cli.__name__}.{info.name}")
-            if hasattr(module, "add_arguments") and hasattr(module, "run"):
-                found[info.name] = module
+    names = [info.name for info in pkgutil.iter_modules(cli.__path__) if not info.name.startswith("_")]
+    for name in names:
+        if only in names and name != only:
+            continue
+        module = importlib.import_module(f"{cli.__name__}.{name}")
+        if hasattr(module, "add_arguments") and hasattr(module, "run"):
+            found[name] = module
     return found
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(only: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pydispatch", description="Compiles custom dispatch programs and runs them.", allow_abbrev=False
     )
     parser.add_argument("--version", action="store_true", help="print the version")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, module in commands().items():
+    for name, module in commands(only).items():
         text = (module.__doc__ or "").strip()
         sub = subparsers.add_parser(
             name, help=text.partition("\n")[0].rstrip("."), description=text, allow_abbrev=False,
@@ -44,8 +46,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand. Returns 0, 1 after an error that was reported on stderr, 2 for wrong usage."""
-    parser = _parser()
-    args = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    parser = _parser(words[0] if words else None)
+    args = parser.parse_args(words)
     if args.version:
         import pydispatch
 
@@ -64,6 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] == "pydispatch":
+            raise
+        print(f"pydispatch: error: this needs {error.name}: pip install 'pydispatch[compiler]'", file=sys.stderr)
+        return 1
     except (Error, OSError, MemoryError) as error:
         if os.environ.get("PYDISPATCH_DEBUG", "0") not in ("", "0"):
             raise
