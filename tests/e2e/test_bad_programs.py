@@ -80,6 +80,9 @@ TEXTS: dict[str, Row] = {
         "%1 = tensor.extract %a[] : tensor<f32>\n    %0 = arith.addf %a, %b : tensor<f32>", "tensor.extract",
         ("'tensor.extract' is not supported in host code", "dispatches"),
     ),
+    "a store into what is only read": (
+        "ties", "memref.store %v, %z[%i]", "memref.store %v, %y[%i]", "", ("%v", "only read", "tie a result"),
+    ),
     "recursion": ("functions", "@util_helper(%a) : (", "@util_helped(%a) : (", "", ("calls itself", "no recursion")),
     "tied to nothing": ("ties", "-> %a{%n}", "-> %q{%n}", "", ("tied to %q", "not an operand")),
 }  # fmt: skip

@@ -45,6 +45,9 @@ def test_against_numpy(case: Case) -> None:
     inputs = Reader().read_all(list(case.inputs), kinds)
     results = function(*inputs)
     expected = case.oracle(*inputs)
+    if isinstance(expected, tuple) and not expected:
+        assert results is None
+        return
     if not isinstance(expected, tuple):
         results, expected = (results,), (expected,)
     assert len(results) == len(expected)

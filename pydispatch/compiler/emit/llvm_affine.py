@@ -21,7 +21,7 @@ from xdsl.ir.affine import (
 
 from pydispatch.compiler.emit.llvm_arith import rounded_division
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm_memref import load, store
+from pydispatch.compiler.emit.llvm_memref import READ_ONLY_NOTE, load, store
 from pydispatch.compiler.emit.llvm_ops import attribute, integer, integers
 from pydispatch.compiler.emit.llvm_scf import branches, counted
 from pydispatch.compiler.emit.llvm_values import Index
@@ -113,7 +113,7 @@ def _store(f: FunctionEmitter, op: Operation) -> None:
     indices = _indices(f, op, op.operands[2:])
     target = f.memref(op.operands[1])
     if target.read_only:
-        raise f.error("a store into a binding that is declared ReadOnly", "take the flag off its subspan")
+        raise f.error("a store into a binding that is only read", READ_ONLY_NOTE)
     store(f, f.get(op.operands[0]), target, indices)
 
 

@@ -33,6 +33,8 @@ ATOMIC_KINDS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf"
 ATOMIC_INSTRUCTIONS = {"addi": "add", "assign": "xchg", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin",
                        "ori": "or", "andi": "and", "xori": "xor"}  # fmt: skip
 
+READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a result of the dispatch to the operand"
+
 
 def address(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
     """A pointer to an element."""
@@ -69,7 +71,7 @@ def _load(f: FunctionEmitter, op: Operation) -> None:
 def _store(f: FunctionEmitter, op: Operation) -> None:
     target = f.memref(op.operands[1])
     if target.read_only:
-        raise f.error("a store into a binding that is declared ReadOnly", "take the flag off its subspan")
+        raise f.error("a store into a binding that is only read", READ_ONLY_NOTE)
     store(f, f.get(op.operands[0]), target, [f.index(o) for o in op.operands[2:]])
 
 
@@ -170,7 +172,7 @@ def _copy(f: FunctionEmitter, op: Operation) -> None:
 
     source, target = f.memref(op.operands[0]), f.memref(op.operands[1])
     if target.read_only:
-        raise f.error("a copy into a binding that is declared ReadOnly", "take the flag off its subspan")
+        raise f.error("a copy into a binding that is only read", READ_ONLY_NOTE)
     sizes = [s if isinstance(s, int) else t for s, t in zip(source.sizes, target.sizes, strict=True)]
 
     def body(point: list[str]) -> None:

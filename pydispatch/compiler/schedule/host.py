@@ -75,7 +75,7 @@ class HostFunction:
             elif any(isinstance(r.type, TensorType) for r in op.results) or not self.scalars.lower(op, self.registers):
                 raise CompileError(
                     f"'{op.name}' is not supported in host code", location_of(op),
-                    "host code is made of dispatches, arith and math on tensors and scalars, tensor.dim and tensor.cast",
+                    "host code is made of dispatches, arith and math on tensors and scalars, tensor.dim, tensor.cast",
                 )  # fmt: skip
         if not self.ended:
             raise CompileError(f"function '@{self.function.name}' does not return", location_of(self.op))
@@ -236,8 +236,14 @@ class HostFunction:
                 bindings.append((self.tensors[result].storage, True))
                 continue
             source = self.tensors[op.arguments[tied]]
-            for axis, (have, said) in enumerate(zip(source.dims, shape, strict=True)):
-                self.require_equal(have, said, f"result tied to operand {tied} of '@{export}', axis {axis}", op)
+            what = f"result tied to operand {tied} of '@{export}'"
+            if type == op.arguments[tied].type:
+                for axis, (have, said) in enumerate(zip(source.dims, shape, strict=True)):
+                    self.require_equal(have, said, f"{what}, axis {axis}", op)
+            else:  # Another view of the same memory.
+                self.require_equal(
+                    self.bytes_of(source.dims, source.dtype), self.bytes_of(shape, dtype), f"{what}, size in bytes", op
+                )
             storage = self.in_place(op.arguments[tied], op)
             self.tensors[result] = Tensor(storage, shape, dtype)
             bindings[operands[tied]] = (storage, True)
