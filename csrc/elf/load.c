@@ -4,12 +4,13 @@
 // RW file), one unmapping. Pages between segments are made readable with their neighbours instead of on their own.
 #include <inttypes.h>
 
+#include "base/embedded_call.h"
 #include "base/span.h"
 #include "elf/format.h"
 #include "elf/view.h"
 #include "platform/mem.h"
 
-typedef void (*hook_fn_t)(void);
+typedef void(PYD_EMBEDDED_CALL* hook_fn_t)(void);
 
 static pyd_status_t parse_for_host(pyd_span_t file, pyd_elf_view_t* out_view) {
   uint32_t host = pyd_elf_machine_host();

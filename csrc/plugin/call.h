@@ -1,23 +1,12 @@
-// Calling into embedded code. It follows the System V calling convention on every operating system; on 64-bit Windows the
-// host's own is another, and the compiler translates at each call through one of these types. Elsewhere they are plain.
+// Calling into an embedded plugin, by the convention of base/embedded_call.h.
 //
 // An import of an embedded plugin is called through a pointer that says nothing about its origin. Where conventions
 // differ it is therefore replaced by a bridge, a function of the host whose context holds the real pair (bridge.c).
 #ifndef PYD_PLUGIN_CALL_H_
 #define PYD_PLUGIN_CALL_H_
 
+#include "base/embedded_call.h"
 #include "pydispatch/plugin.h"
-
-// A test may set another convention, to walk over the bridges on a system that needs none.
-#if defined(PYD_EMBEDDED_CALL)
-#define PYD_HAS_BRIDGES 1
-#elif defined(_WIN32) && defined(__x86_64__)
-#define PYD_EMBEDDED_CALL __attribute__((sysv_abi))
-#define PYD_HAS_BRIDGES 1
-#else
-#define PYD_EMBEDDED_CALL
-#define PYD_HAS_BRIDGES 0
-#endif
 
 typedef const pyd_plugin_header_t* const*(PYD_EMBEDDED_CALL* pyd_embedded_query_fn_t)(uint32_t max_version, void* reserved);
 typedef pyd_plugin_status_t(PYD_EMBEDDED_CALL* pyd_embedded_load_fn_t)(const pyd_plugin_environment_t*, size_t,

@@ -26,9 +26,12 @@ from pydispatch.formats import elf, fatelf
 QUERY = "iree_hal_executable_plugin_query"
 
 _STDIO = frozenset(
-    "printf fprintf sprintf snprintf vprintf puts putchar fputs fwrite fopen fread fclose stdout".split()
+    [
+        *("printf", "fprintf", "sprintf", "snprintf", "vprintf", "puts", "putchar"),
+        *("fputs", "fwrite", "fopen", "fread", "fclose", "stdout", "stderr"),
+    ]
 )
-_HEAP = frozenset("malloc calloc realloc free aligned_alloc posix_memalign".split())
+_HEAP = frozenset(["malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign"])
 _LINKED = f"link with ld.lld -shared, and keep {QUERY} global"
 
 
@@ -92,6 +95,7 @@ def _build_one(
 ) -> bytes:
     if arch not in ARCHES:
         raise InvalidArgumentError(f"arch {arch!r}: expected one of {', '.join(ARCHES)}")
+    query = query_source(name, description, exports) if exports else b""
     toolchain = find()
 
     def compile_one(source: Path | bytes) -> bytes:
@@ -108,7 +112,7 @@ def _build_one(
     defined = frozenset[str]().union(*(each.defined for each in checked))
     if exports:
         _check_exports(exports, defined)
-        files.append(compile_one(query_source(name, description, exports)))
+        files.append(compile_one(query))
     elif QUERY not in defined:
         raise CompileError(
             f"no source defines the query function {QUERY}",

@@ -80,13 +80,15 @@ def read(data: bytes | memoryview) -> list[Record]:
         raise ArtifactError(f"the FatELF file is cut off: {count} records need {end} bytes, it has {size}")
     records = []
     for i in range(count):
-        *fields, one, two, offset, length = _RECORD.unpack_from(data, _HEADER.size + _RECORD.size * i)
+        machine, osabi, abi_version, word, order, one, two, offset, length = _RECORD.unpack_from(
+            data, _HEADER.size + _RECORD.size * i
+        )
         if offset < end or length == 0 or offset > size or length > size - offset:
             raise ArtifactError(
                 f"record {i} of the FatELF file covers {length} bytes at {offset}; the file has {size}, "
                 f"and the records end at {end}"
             )
-        records.append(Record(*fields, (one, two), offset, length))
+        records.append(Record(machine, osabi, abi_version, word, order, (one, two), offset, length))
     return records
 
 

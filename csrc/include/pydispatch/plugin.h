@@ -243,6 +243,12 @@ static inline pyd_plugin_status_t pyd_plugin_resolve_from(const pyd_plugin_entry
 #define PYD_PLUGIN_SANITIZER_ PYD_PLUGIN_SANITIZER_NONE
 #endif
 
+#if defined(__cplusplus)
+#define PYD_PLUGIN_LINKAGE_ extern "C"
+#else
+#define PYD_PLUGIN_LINKAGE_
+#endif
+
 // Defines the plugin behind the function |query|, which is what a statically linked plugin is registered by.
 // PYD_PLUGIN_STATIC(my_plugin_query, "name", "description", PYD_PLUGIN_FN(...), ...)
 #define PYD_PLUGIN_STATIC(query, plugin_name, plugin_description, ...)                                                   \
@@ -262,7 +268,7 @@ static inline pyd_plugin_status_t pyd_plugin_resolve_from(const pyd_plugin_entry
   static const pyd_plugin_header_t query##_header = {                                                                    \
       PYD_PLUGIN_VERSION, plugin_name, plugin_description, PYD_PLUGIN_FEATURES_, PYD_PLUGIN_SANITIZER_, {0}};            \
   static const pyd_plugin_table_t query##_table = {&query##_header, query##_load, 0, query##_resolve};                   \
-  const pyd_plugin_header_t* const* query(uint32_t max_version, void* reserved);                                         \
+  PYD_PLUGIN_LINKAGE_ const pyd_plugin_header_t* const* query(uint32_t max_version, void* reserved);                     \
   const pyd_plugin_header_t* const* query(uint32_t max_version, void* reserved) {                                        \
     (void)reserved;                                                                                                      \
     return max_version >= PYD_PLUGIN_VERSION ? &query##_table.header : 0;                                                \
@@ -270,8 +276,8 @@ static inline pyd_plugin_status_t pyd_plugin_resolve_from(const pyd_plugin_entry
 
 // The plugin of a file that is loaded on its own.
 #define PYD_PLUGIN(plugin_name, plugin_description, ...)                                                                 \
-  PYD_PLUGIN_EXPORT const pyd_plugin_header_t* const* iree_hal_executable_plugin_query(uint32_t max_version,             \
-                                                                                       void* reserved);                  \
+  PYD_PLUGIN_LINKAGE_ PYD_PLUGIN_EXPORT const pyd_plugin_header_t* const* iree_hal_executable_plugin_query(              \
+      uint32_t max_version, void* reserved);                                                                             \
   PYD_PLUGIN_STATIC(iree_hal_executable_plugin_query, plugin_name, plugin_description, __VA_ARGS__)
 
 #if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L && UINTPTR_MAX == UINT64_MAX

@@ -3,7 +3,7 @@
 //   run_plugin FILE SYMBOL [--param=KEY=VALUE ...]    calls SYMBOL with the arguments of examples/plugin/simple_mul.c and
 //                                                     prints 8 products; SYMBOL "?NAME" is optional
 //   run_plugin FILE SYMBOL --cycles=N                 loads, resolves, calls and unloads N times: mappings, open files and
-//                                                     the heap must be where they were
+//                                                     the heap must be where they were; --system: by dlopen
 //   run_plugin FILE SYMBOL --time=N                   prints the nanoseconds of loading and unloading, median of N
 //   run_plugin FILE SYMBOL --dlopen=N                 the same of dlopen and dlclose alone
 #ifndef _GNU_SOURCE
@@ -106,7 +106,10 @@ static int cycle(const char* file, const char* symbol, const pyd_plugin_options_
   }
   long heap_after = heap_bytes(), maps_after = count_lines("/proc/self/maps"), files_after = count_files();
   printf("mappings %ld %ld, files %ld %ld, heap %ld %ld\n", maps, maps_after, files, files_after, heap, heap_after);
-  return maps == maps_after && files == files_after && heap == heap_after ? 0 : fail("something was left behind", file);
+  // glibc's tables of open libraries keep some hundred bytes, once; our own loader keeps nothing.
+  long allowed = options->kind == PYD_PLUGIN_KIND_SYSTEM ? 4096 : 0;
+  bool is_same = maps == maps_after && files == files_after && heap_after - heap <= allowed;
+  return is_same ? 0 : fail("something was left behind", file);
 }
 
 static double now(void) {
@@ -149,6 +152,8 @@ int main(int argc, char** argv) {
       runs = atol(value);
     } else if (strncmp(argv[i], "--dlopen=", 9) == 0) {
       dlopens = atol(value);
+    } else if (strcmp(argv[i], "--system") == 0) {
+      options.kind = PYD_PLUGIN_KIND_SYSTEM;
     } else if (strncmp(argv[i], "--param=", 8) == 0 && strchr(value, '=') && options.param_count < 16) {
       size_t length = (size_t)(strchr(value, '=') - value);
       params[options.param_count++] = (pyd_plugin_param_t){{value, length}, {value + length + 1, strlen(value) - length - 1}};
