@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from xdsl.ir import Block, Operation
-from xdsl.traits import IsTerminator, NoTerminator
-from xdsl.utils.exceptions import VerifyException
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
@@ -22,7 +21,8 @@ def verify(module: Operation) -> None:
                 for block in region.blocks:
                     _check_terminated(op, len(region.blocks), block)
             op.verify(verify_nested_ops=False)
-        except (VerifyException, ValueError, AssertionError, TypeError, AttributeError) as e:
+        except Exception as e:  # The library also asserts, or raises what has no type of its own.
+            _raise_foreign_value(op)
             raise CompileError(_message(op, e), location_of(op)) from e
 
 
@@ -35,6 +35,20 @@ def _check_defined(op: Operation, order: dict[Operation, int]) -> None:
             if region is not None and len(region.blocks) == 1:
                 name = f"%{value.name_hint}" if value.name_hint else "a value"
                 raise CompileError(f"'{op.name}' uses {name} in front of its definition", location_of(op))
+
+
+def _raise_foreign_value(op: Operation) -> None:
+    """CompileError when something in a closed operation, such as a function, uses a value from outside of it."""
+    if not op.has_trait(IsolatedFromAbove):
+        return
+    for inner in op.walk():
+        for value in inner.operands:
+            if inner is not op and (value.owner is op or not op.is_ancestor(value.owner)):
+                name = f"%{value.name_hint}" if value.name_hint else "a value"
+                raise CompileError(
+                    f"'{inner.name}' uses {name}, which is not defined in this '{op.name}'", location_of(inner),
+                    "values of other functions and regions cannot be used",
+                )  # fmt: skip
 
 
 def _check_terminated(op: Operation, blocks: int, block: Block) -> None:

@@ -24,6 +24,11 @@ TEXTS: dict[str, Row] = {
     "unknown dialect": ("layout_flat", "arith.subf", "arit.subf", "", ("'arit.subf' is not known", "arith.subf")),
     "type mismatch": ("layout_flat", "%x, %y : f32", "%x, %y : f64", "", ("f64", "f32")),
     "undefined value": ("layout_flat", "%x, %y : f32", "%x, %yy : f32", "", ("value '%yy' is not defined", "%y")),
+    "value of another function": (
+        "functions", "%end = affine.min affine_map<(d0)[s0] -> (d0 + 64, s0)>(%first)[%size]",
+        "%end = affine.min affine_map<(d0)[s0] -> (d0 + 64, s0)>(%n)[%size]", "",
+        ("'affine.min' uses %n", "not defined in this 'func.func'"),
+    ),
     "undefined alias": (
         "layout_flat", "target(#target)", "target(#tarjet)", "", ("alias '#tarjet'", "nearest: #target"),
     ),
