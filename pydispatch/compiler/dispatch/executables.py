@@ -197,11 +197,13 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
 
 
 def calls_static(op: Operation) -> bool:
-    """Whether kernels of an executable call functions that its objects have to define."""
+    """Whether kernels of an executable call functions that its objects have to define, for want of a fallback."""
     static = {
         symbol_name(f)
         for f in op.walk()
-        if isinstance(f, func.FuncOp) and {"hal.import.static", "hal.import.bitcode"} & f.attributes.keys()
+        if isinstance(f, func.FuncOp)
+        and {"hal.import.static", "hal.import.bitcode"} & f.attributes.keys()
+        and "hal.import.fallback" not in f.attributes
     }
     return any(c.callee.root_reference.data in static for c in op.walk() if isinstance(c, func.CallOp))
 

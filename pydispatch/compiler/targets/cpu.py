@@ -7,7 +7,7 @@ vectorise; other objects are linked by ld.lld afterwards; the device library fil
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,12 +15,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from pydispatch.compiler import devlib, objects, toolchain
+from pydispatch.compiler.emit.fallbacks import resolve_fallbacks
 from pydispatch.compiler.emit.llvm import emit_module
 from pydispatch.compiler.emit.llvm_cpu import MAX_BINDINGS, MAX_CONSTANTS, QUERY_SYMBOL, CpuPlatform
 from pydispatch.compiler.emit.llvm_library import library
 from pydispatch.compiler.kernel import Binary, ObjectFile, Variant
 from pydispatch.compiler.targets.cpu_levels import Machine, machine_of
-from pydispatch.compiler.targets.cpu_llvm import LOCK, Module
+from pydispatch.compiler.targets.cpu_llvm import LOCK, Module, bitcode_symbols
 from pydispatch.errors import CompileError
 
 BACKEND = "llvm-cpu"
@@ -55,14 +56,14 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if variant.module is None and len(variant.objects) == 1 and variant.objects[0].suffix in LIBRARIES:
         return _whole_library(variant, machine)
     clock = Clock()
-    with clock("emit"):
-        platform, text = _emit(variant, machine)
     files = [file for file in variant.objects if file.suffix in LINKED]
     with clock("check"):
         checked = [objects.check_object(file, machine.arch) for file in files]
     with clock("bitcode"):
         modules = [(file.name, _bitcode(file, machine), file.suffix in BITCODE) for file in variant.objects
                    if file.suffix in BITCODE + SOURCES]  # fmt: skip
+    with clock("emit"):
+        platform, text = _emit(variant, machine, lambda: _provided(checked, modules))
     with LOCK:
         code, shown = _machine_code(text, machine, modules, checked, variant, clock, dump is not None)
     with clock("link"):
@@ -85,19 +86,28 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     )
 
 
-def _emit(variant: Variant, machine: Machine) -> tuple[CpuPlatform, str]:
+def _provided(checked: Sequence[objects.Checked], modules: Sequence[tuple[str, bytes, bool]]) -> frozenset[str]:
+    """What the objects of the variant define."""
+    own = (each.defined for each in checked)
+    return frozenset[str]().union(*own, *(bitcode_symbols(data) for _, data, _ in modules))
+
+
+def _emit(variant: Variant, machine: Machine, provided: Callable[[], frozenset[str]]) -> tuple[CpuPlatform, str]:
     names = [export.name for export in variant.exports]
-    module = variant.module if variant.module is not None else ModuleOp([])
+    module = ModuleOp([]) if variant.module is None else resolve_fallbacks(variant.module, provided)
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     platform = CpuPlatform(machine.arch, machine.has, variant.executable, variant.exports, variant.constants, functions)
     if variant.module is not None:
         return platform, emit_module(module, platform, names)
-    return platform, _tables_only(variant)
+    return platform, _tables_only(variant, QUERY_SYMBOL in provided())
 
 
-def _tables_only(variant: Variant) -> str:
-    """Whole kernels in objects: the exports are C functions, and only the tables are ours, or not even these."""
-    if any(QUERY_SYMBOL.encode() in file.data for file in variant.objects):
+def _tables_only(variant: Variant, whole: bool) -> str:
+    """Whole kernels in objects: the exports are C functions, and only the tables are ours, or not even these.
+
+    whole: the objects have a query function, and so tables of their own.
+    """
+    if whole:
         return ""
     lines = [f"declare hidden i32 @{export.name}(ptr, ptr, ptr)" for export in variant.exports]
     symbols = [f"@{export.name}" for export in variant.exports]

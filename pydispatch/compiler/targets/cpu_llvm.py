@@ -93,6 +93,27 @@ def function_attributes(machine: Machine) -> str:
     return " ".join(words)
 
 
+@functools.lru_cache(maxsize=32)
+def bitcode_symbols(bitcode: bytes) -> frozenset[str]:
+    """What a bitcode file defines for others. Takes the lock."""
+    llvm = _library()
+    with LOCK:
+        context = llvm.create_context()
+        module = None
+        try:
+            module = llvm.parse_bitcode(bitcode, context)
+            return frozenset(_visible([*module.functions, *module.global_variables]))
+        finally:
+            if module is not None:
+                module.close()
+            context.close()
+
+
+def _visible(values: list[Any]) -> set[str]:
+    hidden = ("internal", "private")
+    return {v.name for v in values if not v.is_declaration and str(v.linkage).rsplit(".", 1)[-1] not in hidden}
+
+
 class Module:
     """One LLVM module on its way. Use under `LOCK`, as a context manager.
 
@@ -139,12 +160,7 @@ class Module:
 
     def defined(self) -> set[str]:
         """Functions and variables that are defined and visible."""
-        values = [*self._module.functions, *self._module.global_variables]
-        return {
-            v.name
-            for v in values
-            if not v.is_declaration and str(v.linkage).rsplit(".", 1)[-1] not in ("internal", "private")
-        }
+        return _visible([*self._module.functions, *self._module.global_variables])
 
     def link(self, name: str, bitcode: bytes, check_features: bool = False) -> None:
         """Adds the functions of a bitcode file, as if compiled for this machine.
