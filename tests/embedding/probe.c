@@ -1,0 +1,218 @@
+// An extension that uses the table in every way that needs Python, for test_embedding.py.
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "pydispatch/api.h"
+
+static const pyd_api_t* pd;
+
+// (code, text) of |status|, freed.
+static PyObject* told(pyd_status_t status) {
+  PyObject* out = Py_BuildValue("Is", pd->status_code(status), pd->status_text(status));
+  pd->status_free(status);
+  return out;
+}
+
+// ---- threads that Python has never seen: each opens, loads, prepares, runs, compares, releases
+
+typedef struct crew_s {
+  const char *path, *bytes;
+  size_t size;
+  int64_t n;
+  long runs;
+  atomic_long wrong, refused;
+} crew_t;
+
+static void* work(void* argument) {
+  crew_t* crew = argument;
+  pyd_api_device_t* device = NULL;
+  pyd_api_program_t* program = NULL;
+  pyd_api_call_t* call = NULL;
+  const pyd_api_function_t* chain = NULL;
+  const size_t bytes = (size_t)crew->n * sizeof(float);
+  float* memory[3] = {NULL, NULL, NULL};
+  pyd_status_t status = pd->device_open("cpu?workers=2", &device);
+  if (pyd_ok(status)) {
+    status = crew->path ? pd->program_load_file(device, crew->path, &program)
+                        : pd->program_load_bytes(device, crew->bytes, crew->size, &program);
+  }
+  if (pyd_ok(status)) status = pd->program_find(program, "chain", &chain);
+  if (pyd_ok(status)) status = pd->call_prepare(chain, (int64_t[]){crew->n, crew->n}, 2, NULL, 0, &call);
+  for (int i = 0; i < 3 && pyd_ok(status); ++i) status = pd->pool_acquire(device, bytes, (void**)&memory[i]);
+  if (pyd_ok(status)) status = pd->call_bind_argument(call, 0, memory[0], bytes);
+  if (pyd_ok(status)) status = pd->call_bind_argument(call, 1, memory[1], bytes);
+  if (pyd_ok(status)) status = pd->call_bind_result(call, 0, memory[2], bytes);
+  pd->program_release(program);
+  for (long run = 0; run < crew->runs && pyd_ok(status); ++run) {
+    for (int64_t i = 0; i < crew->n; ++i) memory[0][i] = (float)i, memory[1][i] = (float)run;
+    status = pd->call_run(call);
+    for (int64_t i = 0; i < crew->n && pyd_ok(status); ++i) {
+      const float a = memory[0][i], b = memory[1][i];
+      crew->wrong += memory[2][i] != a * b * b + a;
+    }
+  }
+  pd->call_release(call);
+  pd->device_release(device);
+  for (int i = 0; i < 3; ++i) pd->pool_release(device, memory[i]);
+  if (!pyd_ok(status)) fprintf(stderr, "%s\n", pd->status_text(status));
+  crew->refused += !pyd_ok(status);
+  pd->status_free(status);
+  return NULL;
+}
+
+// crew(path or None, bytes, n, threads, runs) -> (wrong elements, threads that were refused something)
+static PyObject* crew(PyObject* module, PyObject* args) {
+  crew_t crew = {0};
+  int count;
+  Py_ssize_t size, n;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "zy#nil:crew", &crew.path, &crew.bytes, &size, &n, &count, &crew.runs)) return NULL;
+  crew.size = (size_t)size;
+  crew.n = n;
+  pthread_t threads[16];
+  int started = 0;
+  Py_BEGIN_ALLOW_THREADS
+  while (started < count && started < 16 && !pthread_create(&threads[started], NULL, work, &crew)) ++started;
+  for (int i = 0; i < started; ++i) pthread_join(threads[i], NULL);
+  Py_END_ALLOW_THREADS
+  return Py_BuildValue("ll", (long)crew.wrong, (long)crew.refused);
+}
+
+// ---- what is refused
+
+// open(name or None) -> (code, text)
+static PyObject* open_device(PyObject* module, PyObject* args) {
+  const char* name;
+  pyd_api_device_t* device = (pyd_api_device_t*)args;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "z:open", &name)) return NULL;
+  pyd_status_t status = pd->device_open(name, &device);
+  if (!pyd_ok(status) && device) return PyErr_Format(PyExc_AssertionError, "the handle is not NULL after a failure");
+  pd->device_release(device);
+  return told(status);
+}
+
+// load(path or None, bytes or None) -> (code, text)
+static PyObject* load(PyObject* module, PyObject* args) {
+  const char *path, *data;
+  Py_ssize_t size;
+  pyd_api_device_t* device = NULL;
+  pyd_api_program_t* program = (pyd_api_program_t*)args;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "zz#:load", &path, &data, &size)) return NULL;
+  pyd_status_t status = pd->device_open("cpu", &device);
+  if (pyd_ok(status)) {
+    status = data ? pd->program_load_bytes(device, data, (size_t)size, &program)
+                  : pd->program_load_file(device, path, &program);
+  }
+  if (!pyd_ok(status) && program) return PyErr_Format(PyExc_AssertionError, "the handle is not NULL after a failure");
+  pd->device_release(device);
+  pd->program_release(program);
+  return told(status);
+}
+
+// wrap(object, is_device) -> (code, text, number of functions or workers)
+static PyObject* wrap(PyObject* module, PyObject* args) {
+  PyObject* object;
+  int is_device;
+  pyd_api_device_t* device = NULL;
+  pyd_api_program_t* program = NULL;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "Op:wrap", &object, &is_device)) return NULL;
+  pyd_status_t status = is_device ? pd->device_from_python(object, &device) : pd->program_from_python(object, &program);
+  unsigned int number = is_device ? pd->device_workers(device) : pd->program_function_count(program);
+  pd->device_release(device);
+  pd->program_release(program);
+  PyObject* out = Py_BuildValue("IsI", pd->status_code(status), pd->status_text(status), number);
+  pd->status_free(status);
+  return out;
+}
+
+static PyObject* nulls(PyObject* module, PyObject* args) {
+  pyd_api_device_t* device = NULL;
+  pyd_api_program_t* program = NULL;
+  (void)module, (void)args;
+  return Py_BuildValue("NNNNNNNN", told(pd->device_open("cpu", NULL)), told(pd->device_open(NULL, &device)),
+                       told(pd->device_from_python(NULL, &device)), told(pd->device_from_python(Py_None, NULL)),
+                       told(pd->program_load_file(NULL, "x", &program)), told(pd->program_load_bytes(NULL, "x", 1, NULL)),
+                       told(pd->program_from_python(NULL, &program)), told(pd->program_from_python(Py_None, NULL)));
+}
+
+// pending(path) -> the exception that was there before everything was called, and still is
+static PyObject* pending(PyObject* module, PyObject* args) {
+  const char* path;
+  pyd_api_device_t* device = NULL;
+  pyd_api_program_t* program = NULL;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "s:pending", &path)) return NULL;
+  PyErr_SetString(PyExc_KeyError, "mine");
+  pd->status_free(pd->device_open("nonsense", &device));
+  pd->status_free(pd->device_open("cpu", &device));
+  pd->status_free(pd->program_load_file(device, "/nonsense", &program));
+  pd->status_free(pd->program_load_file(device, path, &program));
+  pd->program_release(program);
+  pd->device_release(device);
+  return NULL;
+}
+
+// ---- handles that live in Python objects
+
+static void forget(PyObject* capsule) { pd->call_release(PyCapsule_GetPointer(capsule, NULL)); }
+
+// keep(program) -> a capsule with a prepared call of chain, which runs in run(capsule)
+static PyObject* keep(PyObject* module, PyObject* object) {
+  static float memory[8];
+  pyd_api_program_t* program = NULL;
+  const pyd_api_function_t* chain = NULL;
+  pyd_api_call_t* call = NULL;
+  (void)module;
+  pyd_status_t status = pd->program_from_python(object, &program);
+  if (pyd_ok(status)) status = pd->program_find(program, "chain", &chain);
+  if (pyd_ok(status)) status = pd->call_prepare(chain, (int64_t[]){8, 8}, 2, NULL, 0, &call);
+  if (pyd_ok(status)) status = pd->call_bind_argument(call, 0, memory, 32);
+  if (pyd_ok(status)) status = pd->call_bind_argument(call, 1, memory, 32);
+  if (pyd_ok(status)) status = pd->call_bind_result(call, 0, memory, 32);
+  pd->program_release(program);
+  if (pyd_ok(status)) return PyCapsule_New(call, NULL, forget);
+  PyErr_SetString(PyExc_RuntimeError, pd->status_text(status));
+  pd->status_free(status);
+  return NULL;
+}
+
+static PyObject* run(PyObject* module, PyObject* capsule) {
+  (void)module;
+  return told(pd->call_run(PyCapsule_GetPointer(capsule, NULL)));
+}
+
+// A thread that goes on while the interpreter ends, and then comes with a release and an open.
+static void* outlive(void* call) {
+  for (int i = 0; i < 2000000 && Py_IsInitialized(); ++i) pd->status_free(pd->call_run(call));
+  pyd_api_device_t* device = NULL;
+  pd->call_release(call);
+  pd->status_free(pd->device_open("cpu", &device));
+  return NULL;
+}
+static PyObject* detach(PyObject* module, PyObject* capsule) {
+  pthread_t thread;
+  (void)module;
+  if (PyCapsule_SetDestructor(capsule, NULL)) return NULL;
+  if (pthread_create(&thread, NULL, outlive, PyCapsule_GetPointer(capsule, NULL))) return PyErr_NoMemory();
+  pthread_detach(thread);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"crew", crew, METH_VARARGS, NULL},       {"open", open_device, METH_VARARGS, NULL}, {"load", load, METH_VARARGS, NULL},
+    {"wrap", wrap, METH_VARARGS, NULL},       {"nulls", nulls, METH_NOARGS, NULL},       {"pending", pending, METH_VARARGS, NULL},
+    {"keep", keep, METH_O, NULL},             {"run", run, METH_O, NULL},                {"detach", detach, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "probe", .m_size = -1, .m_methods = methods};
+
+PyMODINIT_FUNC PyInit_probe(void) {
+  pd = pyd_api_import();
+  return pd ? PyModule_Create(&definition) : NULL;
+}

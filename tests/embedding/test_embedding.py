@@ -1,0 +1,169 @@
+"""The function table from a C extension: threads that Python has never seen, what is refused, nothing left behind."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from embedding_build import ROOT, build, import_file
+
+import pydispatch as pd
+from pydispatch._core import capi
+
+INVALID_ARGUMENT, CORRUPT, UNAVAILABLE, SYSTEM = 1, 2, 5, 8
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> object:
+    before = capi.handles()
+    yield
+    gc.collect()
+    assert capi.handles() == before
+
+
+@pytest.mark.parametrize("from_bytes", [False, True])
+def test_four_threads_without_the_gil(probe: ModuleType, pdx: Path, from_bytes: bool) -> None:
+    path, data = (None, pdx.read_bytes()) if from_bytes else (str(pdx), b"")
+    ticks = 0
+    done = threading.Event()
+
+    def python_meanwhile() -> None:
+        nonlocal ticks
+        while not done.is_set():
+            ticks += 1
+
+    watcher = threading.Thread(target=python_meanwhile)
+    watcher.start()
+    try:
+        assert probe.crew(path, data, 5000, 4, 50) == (0, 0)
+    finally:
+        done.set()
+        watcher.join()
+    assert ticks > 100, "Python stood still meanwhile"
+
+
+def test_loads_leave_nothing_behind(probe: ModuleType, pdx: Path) -> None:
+    def state() -> tuple[int, int, int]:
+        gc.collect()
+        maps = len(Path("/proc/self/maps").read_text().splitlines())
+        return maps, len(list(Path("/proc/self/fd").iterdir())), len(list(Path("/proc/self/task").iterdir()))
+
+    device = pd.device("cpu?workers=2")  # kept, so that its threads are counted on both sides
+    for _ in range(3):
+        assert probe.crew(str(pdx), b"", 100, 4, 2) == (0, 0)
+    before, blocks = state(), device.memory()["live_blocks"]
+    for _ in range(60):
+        assert probe.crew(str(pdx), b"", 100, 4, 2) == (0, 0)
+    after = state()
+    assert after[1:] == before[1:]
+    assert after[0] <= before[0] + 8  # arenas of the C library for new threads
+    assert device.memory()["live_blocks"] == blocks
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "text"),
+    [
+        ("cpu", 0, ""),
+        ("local-sync", 0, ""),
+        ("cpu?workers=3", 0, ""),
+        ("toaster", UNAVAILABLE, "there is no device 'toaster'"),
+        ("cpu?speed=9", INVALID_ARGUMENT, "no option 'speed'"),
+        ("cpu?workers=-1", INVALID_ARGUMENT, "expected 0 to 1024, got '-1'"),
+        (None, INVALID_ARGUMENT, "device_open: name is NULL"),
+    ],
+)
+def test_devices(probe: ModuleType, name: str | None, code: int, text: str) -> None:
+    found = probe.open(name)
+    assert found[0] == code and text in found[1]
+
+
+def test_broken_artifacts(probe: ModuleType, pdx: Path, tmp_path: Path) -> None:
+    data = pdx.read_bytes()
+    assert probe.load(str(pdx), None) == (0, "")
+    assert probe.load(None, data) == (0, "")
+    for path, content, code, text in [
+        (None, None, INVALID_ARGUMENT, "program_load_file: path or data is NULL"),
+        (str(tmp_path / "no.pdx"), None, SYSTEM, "No such file"),
+        (str(tmp_path), None, SYSTEM, ""),
+        (None, b"", CORRUPT, ""),
+        (None, data[:-100], CORRUPT, ""),
+        (None, b"PK\3\4" + bytes(5000), CORRUPT, ""),
+    ]:
+        found = probe.load(path, content)
+        assert found[0] == code and text in found[1], found
+        assert found[1]
+
+
+def test_python_objects(probe: ModuleType, pdx: Path) -> None:
+    device = pd.device("cpu?workers=2")
+    program = device.load(pdx)
+    assert probe.wrap(device, True) == (0, "", 2)
+    assert probe.wrap(program, False) == (0, "", len(program.functions))
+    assert probe.wrap(3, True) == (INVALID_ARGUMENT, "expected a CPU device of pydispatch, got int", 0)
+    assert probe.wrap(device, False)[0] == INVALID_ARGUMENT
+    assert probe.wrap(program, True)[0] != 0
+    program.close()
+    assert probe.wrap(program, False) == (INVALID_ARGUMENT, "the program was closed", 0)
+
+
+def test_null_pointers(probe: ModuleType) -> None:
+    for code, text in probe.nulls():
+        assert code == INVALID_ARGUMENT and text.endswith("is NULL")
+
+
+def test_an_exception_of_the_caller_survives(probe: ModuleType, pdx: Path) -> None:
+    with pytest.raises(KeyError, match="mine"):
+        probe.pending(str(pdx))
+
+
+def test_a_call_outlives_its_program(probe: ModuleType, pdx: Path) -> None:
+    before = capi.handles()
+    program = pd.device("cpu").load(pdx)
+    call = probe.keep(program)
+    assert capi.handles() == (before[0] + 1, before[1] + 1)  # so the fixture above sees a handle that is left
+    program.close()
+    del program
+    gc.collect()
+    assert probe.run(call) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "call = probe.keep(program)",  # released while the interpreter ends
+        "probe.detach(probe.keep(program))",  # runs on while it ends
+        "import atexit; call = probe.keep(program); atexit.register(probe.run, call)",
+        "sys.modules['x'] = probe.keep(program)",
+    ],
+)
+def test_the_interpreter_ends(probe: ModuleType, pdx: Path, body: str) -> None:
+    assert probe.__file__ is not None
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(probe.__file__).parent)!r}); import probe, pydispatch\n"
+        f"program = pydispatch.device('cpu').load({str(pdx)!r})\n{body}\nprint('end', flush=True)"
+    )
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+def test_the_c_example(pdx: Path, tmp_path: Path) -> None:
+    embedded = import_file(build(ROOT / "examples/embedding/c_extension/embedded.c", tmp_path))
+    a, b = np.arange(300, dtype=np.float32), np.linspace(0, 1, 300, dtype=np.float32)
+    found = np.frombuffer(embedded.repeat(str(pdx), "chain", a, b, 20), np.float32)
+    np.testing.assert_array_equal(found, a * b * b + a)
+    z, y, x = np.mgrid[:4, :5, :6]
+    field = np.frombuffer(embedded.distances(6, 5, 4), np.float32).reshape(4, 5, 6)
+    np.testing.assert_array_equal(field, x * x + y * y + z * z)
+    with pytest.raises(ValueError, match="sizes of 'a' and 'b' differ: 300 and 299"):
+        embedded.repeat(str(pdx), "chain", a, b[1:], 1)
+    with pytest.raises(ValueError, match="no function 'chian'"):
+        embedded.repeat(str(pdx), "chian", a, b, 1)
+    with pytest.raises(RuntimeError, match="No such file"):
+        embedded.repeat("/nonsense", "chain", a, b, 1)
