@@ -21,6 +21,8 @@ def verify(module: Operation) -> None:
                 for block in region.blocks:
                     _check_terminated(op, len(region.blocks), block)
             op.verify(verify_nested_ops=False)
+        except CompileError:
+            raise
         except Exception as e:  # The library also asserts, or raises what has no type of its own.
             _raise_foreign_value(op)
             raise CompileError(_message(op, e), location_of(op)) from e
