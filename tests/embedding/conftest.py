@@ -9,7 +9,7 @@ from embedding_build import HERE, ROOT, build, import_file
 
 sys.path.insert(0, str(ROOT / "tests" / "runtime"))
 
-import programs  # noqa: E402
+import programs
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 from embedding_build import ROOT, build, import_file
+from pydispatch._core import capi
 
 import pydispatch as pd
-from pydispatch._core import capi
 
 INVALID_ARGUMENT, CORRUPT, UNAVAILABLE, SYSTEM = 1, 2, 5, 8
 

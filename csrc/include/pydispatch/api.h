@@ -2,8 +2,7 @@
 // share the threads and the memory of pydispatch. Nothing is linked: one table of functions comes out of a Python
 // capsule, and this header describes it. docs/embedding.md shows a whole extension.
 //
-//   #include <Python.h>
-//   #include "pydispatch/api.h"                 // include_dirs=[pydispatch.get_include()]
+//   #include "pydispatch/api.h"                 // behind Python.h; include_dirs=[pydispatch.get_include()]
 //   const pyd_api_t* pd = pyd_api_import();     // once, with the GIL; NULL: a Python exception is set
 //
 // Versions. The table only grows, at its end, and no slot ever changes its meaning. An extension that was built with

@@ -1,7 +1,8 @@
 """python setup.py build_ext --inplace, where pydispatch is installed. Only headers are used; nothing is linked."""
 
-import pydispatch
 from setuptools import Extension, setup
+
+import pydispatch
 
 setup(
     name="embedded",

@@ -1,8 +1,9 @@
 """python setup.py build_ext --inplace, where pydispatch and Cython are installed."""
 
-import pydispatch
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+
+import pydispatch
 
 setup(
     name="embedded_cy",
