@@ -1,4 +1,4 @@
-"""Plugins as files: every kind and machine, by the other system's interface; each broken one; what they leave behind."""
+"""Plugins as files: every kind and machine, by the other system's interface; each broken one; what is left behind."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/csrc", f"-I{ROOT}/csrc/include", f"-I{ROOT}/tests/c"]
-SHARED = [p for room in ("base", "elf", "fatelf", "imports", "plugin") for p in sorted((ROOT / "csrc" / room).glob("*.c"))]
+ROOMS = ("base", "elf", "fatelf", "imports", "plugin")
+SHARED = [p for room in ROOMS for p in sorted((ROOT / "csrc" / room).glob("*.c"))]
 
 
 def layer(system: str) -> list[Path]:
