@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseIntOrFPElementsAttr,
     FunctionType,
+    IndexType,
     IntegerType,
     ModuleOp,
     TensorType,
@@ -271,10 +272,10 @@ class HostFunction:
         if len(words) == expected:
             return words
         low = [w for w in words if not w & HIGH_WORD]
-        if len(low) == expected and all(v.type == hal_index() or words_of(v.type) == 1 for v in scalars_of(op)):
+        if len(low) == expected and all(v.type == IndexType() or words_of(v.type) == 1 for v in scalars_of(op)):
             limit = self.function.constant((1 << 32) - 1)
             for value in scalars_of(op):
-                if value.type == hal_index():
+                if value.type == IndexType():
                     register = self.registers[value]
                     fits = self.function.emit(Op.CMP, register, limit, 0, 64 + 7 * 256)
                     self.function.check(
@@ -295,10 +296,8 @@ class HostFunction:
             return bindings
         entries = explicit.data if isinstance(explicit, ArrayAttr) else (None,)
         if not all(isinstance(b, hal.InterfaceBindingAttr) for b in entries):
-            raise CompileError(
-                "hal.interface.bindings is not a list of bindings", location_of(op),
-                "write [#hal.interface.binding<0>, #hal.interface.binding<1>, ...], one for each tensor",
-            )  # fmt: skip
+            raise CompileError("hal.interface.bindings is not a list of bindings", location_of(op),
+                               "write [#hal.interface.binding<0>, ...], one for each tensor")  # fmt: skip
         order = [cast(hal.InterfaceBindingAttr, b).ordinal.data for b in entries]
         if sorted(order) != list(range(len(bindings))):
             raise CompileError(
@@ -378,12 +377,6 @@ class HostFunction:
 def scalars_of(op: Operation) -> list[SSAValue]:
     assert isinstance(op, flow.DispatchOp)
     return [v for v in op.arguments if not isinstance(v.type, TensorType)]
-
-
-def hal_index() -> Attribute:
-    from xdsl.dialects.builtin import IndexType
-
-    return IndexType()
 
 
 ROWS: dict[str, Callable[[HostFunction, Operation], None]] = {
