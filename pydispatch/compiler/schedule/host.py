@@ -74,10 +74,8 @@ class HostFunction:
             if row is not None:
                 row(self, op)
             elif any(isinstance(r.type, TensorType) for r in op.results) or not self.scalars.lower(op, self.registers):
-                raise CompileError(
-                    f"'{op.name}' is not supported in host code", location_of(op),
-                    "host code is made of dispatches, arith and math on tensors and scalars, tensor.dim, tensor.cast",
-                )  # fmt: skip
+                note = "it is made of dispatches, arith and math on tensors and scalars, tensor.dim and tensor.cast"
+                raise CompileError(f"'{op.name}' is not supported in host code", location_of(op), note)
         if not self.ended:
             raise CompileError(f"function '@{self.function.name}' does not return", location_of(self.op))
 
@@ -227,9 +225,7 @@ class HostFunction:
         for result, tied in zip(op.results, tied_operands(op), strict=True):
             type = result.type
             if not isinstance(type, TensorType):
-                raise CompileError(
-                    f"a dispatch cannot return {type}", location_of(op), "results of dispatches are tensors"
-                )
+                raise CompileError(f"a dispatch cannot return {type}", location_of(op), "its results are tensors")
             shape = self.shape(type, [next(result_dims) for size in type.get_shape() if size < 0], op)
             dtype = dtype_of(type.element_type, location_of(op))
             if tied < 0:
