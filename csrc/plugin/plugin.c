@@ -258,7 +258,7 @@ const pyd_elf_module_t* pyd_plugin_module(const pyd_plugin_t* plugin) {
   return plugin->kind == PYD_PLUGIN_KIND_EMBEDDED ? &plugin->module : NULL;
 }
 
-static pyd_plugin_status_t ask(pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params) {
+static pyd_plugin_status_t ask_plugin(pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params) {
   pyd_plugin_resolution_t resolution = 0;  // what it says is also seen in the slots
   if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {
     return embedded_resolve(plugin, params, &resolution);
@@ -266,13 +266,13 @@ static pyd_plugin_status_t ask(pyd_plugin_t* plugin, const pyd_plugin_resolve_pa
   return plugin->table->resolve(plugin->self, params, &resolution);
 }
 
-// As ask, for an embedded plugin on a host with another calling convention: what is new in a slot gets a bridge.
+// As ask_plugin, for an embedded plugin on a host with another calling convention: what is new in a slot gets a bridge.
 static pyd_plugin_status_t ask_across(pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params,
                                       pyd_import_fn_t* functions) {
   bool* was_empty = malloc(params->count + 1);
   if (!was_empty) return PYD_PLUGIN_RESOURCE_EXHAUSTED;
   for (size_t i = 0; i < params->count; ++i) was_empty[i] = !functions[i];
-  pyd_plugin_status_t result = ask(plugin, params);
+  pyd_plugin_status_t result = ask_plugin(plugin, params);
   for (size_t i = 0; i < params->count; ++i) {
     if (was_empty[i] && functions[i] && !pyd_plugin_bridge(plugin, &functions[i], &params->out_contexts[i])) {
       result = PYD_PLUGIN_RESOURCE_EXHAUSTED;
@@ -288,7 +288,7 @@ pyd_status_t pyd_plugin_resolve(pyd_plugin_t* plugin, size_t count, const char* 
                                 void** contexts) {
   pyd_plugin_resolve_params_t params = {count, names, (void**)(void*)functions, contexts};
   bool is_across = PYD_HAS_BRIDGES && plugin->kind == PYD_PLUGIN_KIND_EMBEDDED;
-  pyd_plugin_status_t result = is_across ? ask_across(plugin, &params, functions) : ask(plugin, &params);
+  pyd_plugin_status_t result = is_across ? ask_across(plugin, &params, functions) : ask_plugin(plugin, &params);
   uint32_t code = (uint32_t)(result & PYD_PLUGIN_STATUS_CODE_MASK);
   if (code == PYD_PLUGIN_OK || code == PYD_PLUGIN_NOT_FOUND) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s' failed to resolve: it returned %s (%u)", plugin->label,

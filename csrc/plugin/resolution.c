@@ -141,7 +141,7 @@ static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const ch
   return status;
 }
 
-static pyd_status_t resolve(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+static pyd_status_t answer(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
   pyd_resolution_t* r = self;
   if (!r->list) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the resolution is settled: begin another one for further executables");
@@ -180,7 +180,7 @@ pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_
   *out_resolution = NULL;
   pyd_resolution_t* r = calloc(1, sizeof(*r));
   if (!r) return no_memory(0);
-  r->resolver = (pyd_resolver_t){.self = r, .resolve = resolve, .keeps_marks = true};
+  r->resolver = (pyd_resolver_t){.self = r, .resolve = answer, .keeps_marks = true};
   r->list = pyd_plugin_manager_snapshot(manager);
   if (!copy_providers(r)) {
     pyd_resolution_free(r);
