@@ -24,7 +24,10 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir import syntax
+from pydispatch.ir import (
+    affine_parallel,  # noqa: F401  (gives affine.parallel its syntax)
+    syntax,
+)
 from pydispatch.ir.widen import give_syntax
 
 

@@ -180,20 +180,37 @@ def _verify_compare(op: Any) -> None:
         raise VerifyException(f"'{op.name}' compares {op.lhs.type} with {op.rhs.type}")
 
 
-def _parse_truncf(cls: type[arith.TruncFOp], p: Parser) -> arith.TruncFOp:
-    """A rounding mode may follow the operand; only the default, to nearest even, is known."""
+def _parse_resize(cls: type[Operation], p: Parser) -> Operation:
+    """`%a mode fastmath<...> : T to U`. Only the default rounding mode, to nearest even, is known."""
     name = p.parse_unresolved_operand()
     start = p.pos
-    mode = p.parse_optional_keyword_in(_ROUNDING)
+    mode = p.parse_optional_keyword_in(_ROUNDING) if cls is arith.TruncFOp else None
     if mode is not None and mode != "to_nearest_even":
         p.raise_error(f"rounding mode '{mode}' is not supported, only to_nearest_even is", start, p.pos)
-    if p.parse_optional_keyword("fastmath") is not None:
-        arith.FastMathFlagsAttr.parse_parameter(p)
+    given = p.parse_optional_keyword("fastmath") is not None
+    flags = arith.FastMathFlagsAttr(arith.FastMathFlagsAttr.parse_parameter(p)) if given else None
     attributes = p.parse_optional_attr_dict()
+    if flags is not None:
+        attributes["fastmath"] = flags
     p.parse_punctuation(":")
     operand = p.resolve_operand(name, p.parse_type())
     p.parse_keyword("to")
     return cls.create(operands=[operand], result_types=[p.parse_type()], attributes=attributes)
+
+
+def _print_resize(op: Any, printer: Printer) -> None:
+    printer.print_string(" ")
+    printer.print_ssa_value(op.operands[0])
+    flags = op.attributes.get("fastmath")
+    if isinstance(flags, arith.FastMathFlagsAttr):
+        printer.print_string(" fastmath")
+        flags.print_parameter(printer)
+    rest = {name: value for name, value in op.attributes.items() if value is not flags}
+    syntax.print_attributes(printer, rest, keyword=False)
+    printer.print_string(" : ")
+    printer.print_attribute(op.operands[0].type)
+    printer.print_string(" to ")
+    printer.print_attribute(op.results[0].type)
 
 
 def _widen_all() -> None:
@@ -216,7 +233,9 @@ def _widen_all() -> None:
     arith.SelectOp.parse = classmethod(_parse_select)  # type: ignore[method-assign,assignment]
     arith.SelectOp.print = _print_select  # type: ignore[method-assign,assignment]
     arith.SelectOp.verify_ = _verify_select  # type: ignore[method-assign,assignment]
-    arith.TruncFOp.parse = classmethod(_parse_truncf)  # type: ignore[method-assign,assignment]
+    for resize in (arith.TruncFOp, arith.ExtFOp):
+        resize.parse = classmethod(_parse_resize)  # type: ignore[method-assign,assignment]
+        resize.print = _print_resize  # type: ignore[method-assign,assignment]
 
 
 _widen_all()

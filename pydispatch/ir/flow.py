@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, IndexType, SymbolRefAttr
-from xdsl.ir import Dialect, Operation, Region
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -139,8 +139,11 @@ class DispatchRegionOp(IRDLOperation):
     @classmethod
     def parse(cls, p: Parser) -> DispatchRegionOp:
         workload = syntax.parse_index_operands(p)
-        p.parse_punctuation("->", " in front of the result types")
-        types, dims, _ = syntax.parse_tied_results(p, [], [], with_dims=True)
+        types: list[Attribute] = []
+        dims: list[SSAValue] = []
+        if p._current_token.text not in ("{", "attributes"):
+            p.parse_punctuation("->", " in front of the result types")
+            types, dims, _ = syntax.parse_tied_results(p, [], [], with_dims=True)
         attributes = syntax.parse_attributes(p)
         body = p.parse_region()
         count = parse_optional_count(p)

@@ -19,7 +19,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir import syntax
+from pydispatch.ir import syntax, tensor_gather
 from pydispatch.ir.widen import same_shape
 
 
@@ -87,4 +87,4 @@ class BitcastOp(IRDLOperation):
 
 
 _EXTRA: list[type[Operation]] = [GenerateOp, RankOp, BitcastOp]
-Tensor = Dialect("tensor", [*tensor.Tensor.operations, *_EXTRA], [*tensor.Tensor.attributes])
+Tensor = Dialect("tensor", [*tensor.Tensor.operations, *_EXTRA, *tensor_gather.OPERATIONS], [*tensor.Tensor.attributes])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Block, Operation
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
@@ -60,6 +61,14 @@ def _check_terminated(op: Operation, blocks: int, block: Block) -> None:
     if last is None or not last.has_trait(IsTerminator, value_if_unregistered=True):
         where = location_of(last) if last is not None else location_of(op)
         raise CompileError(f"a block of '{op.name}' does not end with a return or a branch", where)
+
+
+def _check_sizes(op: Operation) -> None:
+    """Sizes of tensors and memrefs fit into an index, which the parser does not look at."""
+    arguments = [argument for region in op.regions for block in region.blocks for argument in block.args]
+    for value in [*op.results, *arguments]:
+        if isinstance(value.type, ShapedType) and any(size >= 1 << 63 for size in value.type.get_shape()):
+            raise CompileError(f"{value.type} has a size of more than 2^63 - 1 elements", location_of(op))
 
 
 def _message(op: Operation, error: Exception) -> str:

@@ -33,7 +33,7 @@ def test_phase_parses(name: str, phase: str) -> None:
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("name", ["stream.mlir", "hal.mlir", "host.mlir", "kernel.mlir"])
+@pytest.mark.parametrize("name", ["stream.mlir", "hal.mlir", "host.mlir", "kernel.mlir", "regions.mlir", "forms.mlir"])
 def test_each_reads_what_the_other_prints(name: str) -> None:
     opt = tool("iree-opt")
     theirs = subprocess.run([opt, str(DATA / name)], capture_output=True, text=True, check=True).stdout

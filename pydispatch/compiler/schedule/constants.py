@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 
 from pydispatch.formats.program import Program, element_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass
@@ -33,6 +35,8 @@ class Constants:
 
 def npy_offset(array: np.ndarray[Any, Any]) -> int:
     """Where the elements start in the .npy file of an array."""
+    import numpy as np
+
     buffer = io.BytesIO()
     np.lib.format.write_array_header_1_0(buffer, np.lib.format.header_data_from_array_1_0(array))
     return len(buffer.getvalue())
@@ -40,6 +44,8 @@ def npy_offset(array: np.ndarray[Any, Any]) -> int:
 
 def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, Any]:
     """The elements of a dense constant as they lie in memory (bfloat as raw 16-bit words)."""
+    import numpy as np
+
     type = value.get_type()
     shape = tuple(int(d) for d in cast(Any, type).get_shape())
     bits = element_bytes(dtype) * 8
