@@ -64,8 +64,8 @@ cdef class Function:
         cdef const pyd_program_value_t* value
         cdef uint32_t i, offset = 0
         self.module, self.index, self.plans = module, index, [None] * PLAN_SLOTS
-        self.name = function.name.data[:function.name.length].decode()
-        self.signature = function.signature.data[:function.signature.length].decode()
+        self.name = function.name.data[:function.name.length].decode("utf-8", "replace")
+        self.signature = function.signature.data[:function.signature.length].decode("utf-8", "replace")
         self.arg_count, self.result_count = function.arg_count, function.result_count
         self.dims_count = function.dims_count
         self.args = <Value*>calloc(self.arg_count + self.result_count + 1, sizeof(Value))
@@ -76,7 +76,7 @@ cdef class Function:
         for i in range(self.arg_count):
             value = &function.args[i]
             types.append(value_type(self.name, "argument", i, value.dtype))
-            names.append(value.name.data[:value.name.length].decode() if value.name.length else "")
+            names.append(value.name.data[:value.name.length].decode("utf-8", "replace") if value.name.length else "")
             if value.kind == 0:
                 self.args[i].descr = <PyObject*>(<ElementType>types[i]).dtype
                 self.args[i].rank, self.args[i].dims_offset = value.rank, offset

@@ -31,6 +31,9 @@ __all__ = [
 ]
 
 
+_SHOWN = 240  # characters of a source line
+
+
 @dataclass(frozen=True)
 class Location:
     """A place in a source text: file name, 1-based line and column, and the text of that line."""
@@ -48,9 +51,12 @@ class Location:
         """The source line with a caret under the place, or '' when the text is not known."""
         if not self.text:
             return ""
-        pad = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
-        width = max(1, min(self.length, len(self.text) - self.column + 1))
-        return f"  {self.text}\n  {pad}{'^' * width}"
+        # Of a very long line (generated programs have them), the part around the place.
+        skipped = max(0, self.column - _SHOWN // 2) if len(self.text) > _SHOWN else 0
+        text, column = self.text[skipped : skipped + _SHOWN], self.column - skipped
+        pad = "".join("\t" if c == "\t" else " " for c in text[: column - 1])
+        width = max(1, min(self.length, len(text) - column + 1))
+        return f"  {text}\n  {pad}{'^' * width}"
 
 
 class CompileError(Error):

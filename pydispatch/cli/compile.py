@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from pydispatch.errors import Error
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="FILE.mlir", help="the program; - reads standard input")
@@ -36,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Writes the artifact, or prints the text after a phase. Raises CompileError."""
-    from pydispatch.compiler import pipeline
+    try:
+        from pydispatch.compiler import pipeline
+    except ModuleNotFoundError as error:
+        raise Error(f"compiling needs {error.name}: pip install 'pydispatch[compiler]'") from None
 
     source: object = args.source
     if args.source == "-":

@@ -21,6 +21,7 @@ def verify(module: Operation) -> None:
             for region in op.regions:
                 for block in region.blocks:
                     _check_terminated(op, len(region.blocks), block)
+            _check_sizes(op)
             op.verify(verify_nested_ops=False)
         except CompileError:
             raise
