@@ -1,5 +1,5 @@
-# The C function table of pydispatch/api.h for Cython; docs/embedding.md shows a whole extension. Modules that cimport from
-# here need include_dirs=[pydispatch.get_include()]:
+# The C function table of pydispatch/api.h for Cython; docs/embedding.md shows a whole extension. Modules that cimport
+# from here need include_dirs=[pydispatch.get_include()]:
 #
 #   from pydispatch._core.capi cimport api, pyd_api_t
 #   from pydispatch._core.status cimport check       # raises for a status that is no success, and frees it
@@ -96,5 +96,5 @@ cdef extern from "pydispatch/api.h" nogil:
     double pyd_api_to_f64(uint64_t word)
 
 
-# The table; lives as long as the process. (A module that cimports from here imports this one when it is imported itself.)
+# The table; lives as long as the process.
 cdef const pyd_api_t* api() noexcept nogil

@@ -102,7 +102,8 @@ cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device):
     return status
 
 
-cdef pyd_status_t make_program(pyd_api_device_t* device, Module module, object program, pyd_api_program_t** out_program):
+cdef pyd_status_t make_program(
+        pyd_api_device_t* device, Module module, object program, pyd_api_program_t** out_program):
     global live_programs
     cdef pyd_api_owner_t kept
     owner = (module, program)

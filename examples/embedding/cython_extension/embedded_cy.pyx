@@ -42,12 +42,12 @@ cdef class Kernel:
 
     def __call__(self, const float[::1] a, const float[::1] b, float[::1] out, uint32_t runs=1):
         """out = f(a, b), `runs` times. One thread at a time."""
-        cdef uint32_t i
+        cdef uint32_t _
         check(pd.call_bind_argument(self.call, 0, &a[0] if a.shape[0] else NULL, a.nbytes))
         check(pd.call_bind_argument(self.call, 1, &b[0] if b.shape[0] else NULL, b.nbytes))
         check(pd.call_bind_result(self.call, 0, &out[0] if out.shape[0] else NULL, out.nbytes))
         with nogil:
-            for i in range(runs):
+            for _ in range(runs):
                 check(pd.call_run(self.call))
 
 
