@@ -5,6 +5,7 @@ from pydispatch._core.c_executable cimport pyd_executable_t
 from pydispatch._core.c_process cimport pyd_process_code_t
 from pydispatch._core.c_program cimport pyd_call_t, pyd_plan_t, pyd_program_function_t, pyd_program_t
 from pydispatch._core.memory cimport Pool
+from pydispatch._core.plugin cimport Resolution
 from pydispatch._core.sched cimport Scheduler
 
 
@@ -19,6 +20,8 @@ cdef class Module:
     cdef readonly Pool pool
     cdef object backing  # owns the bytes that constants are used from
     cdef readonly bint closed
+    cdef Resolution resolution  # holds whoever provides imports; goes after the executables
+    cdef public bint flushes  # a provider may print through C stdio
 
     cdef int announce(self, uint32_t index, bytes name) except -1
     cdef const pyd_program_function_t* function(self, uint32_t index) except NULL

@@ -1,4 +1,5 @@
 from pydispatch._core.memory import Pool
+from pydispatch._core.plugin import Resolution
 from pydispatch._core.sched import Scheduler
 
 class Module:
@@ -23,7 +24,9 @@ class Module:
         processor_data: tuple[int, ...],
         variant: int,
         alignment: int,
+        resolution: Resolution | None = None,
     ) -> None: ...
+    flushes: bool
     def functions(self) -> list[tuple[int, str]]: ...
 
 class Plan:

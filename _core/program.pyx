@@ -2,6 +2,7 @@
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdio cimport fflush
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
@@ -26,12 +27,14 @@ from pydispatch._core.c_status cimport (
     pyd_status_values,
 )
 from pydispatch._core.memory cimport Pool
+from pydispatch._core.plugin cimport Resolution
 from pydispatch._core.process cimport code_register, code_unregister
 from pydispatch._core.sched cimport Scheduler
 from pydispatch._core.status cimport check
 
 import os
 import re
+import sys
 
 from pydispatch._core.status import ArtifactError, InvalidArgumentError, KernelError
 
@@ -48,6 +51,14 @@ cdef object PLACE = re.compile(r"@(\S+)::@(\S+)")
 
 cdef str text_of(pyd_string_t string):
     return string.data[:string.length].decode("utf-8", "replace")
+
+
+cdef int flush_python() except -1:
+    """What Python has written so far goes out before a kernel prints through C."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    return 0
 
 
 @cython.final
@@ -135,8 +146,10 @@ cdef class Module:
 
     def load_executable(
             self, uint32_t index, const unsigned char[::1] elf, str name, list constants, tuple processor_data,
-            uint32_t variant, uint32_t alignment):
+            uint32_t variant, uint32_t alignment, Resolution resolution=None):
         """Loads the ELF of the chosen variant and links it to executable `index` of the program.
+
+        resolution: who supplies its imports, the same for all executables of a program.
 
         constants: words of the executable constants. processor_data: eight 64-bit words. alignment: bytes, a power of
         two, that the variant needs its bindings aligned to.
@@ -157,6 +170,9 @@ cdef class Module:
         for i, value in enumerate(constants):
             words[i] = <uint32_t>(<uint64_t>value)
         options.name, options.resolver = encoded, NULL
+        if resolution is not None:
+            self.resolution = resolution
+            options.resolver = resolution.resolver()
         options.constants, options.constant_count = words, <uint32_t>len(constants)
         options.processor_data = processor
         check(pyd_executable_load_elf(file, &options, &self.executables[index]))
@@ -304,10 +320,14 @@ cdef class Plan:
                 pyd_call_bind_result(slot.call, i, results[i])
         if staged and slot.scratch == NULL:
             check(pyd_pool_acquire(self.module.pool.pool, self.stage_bytes, <void**>&slot.scratch))
+        if self.module.flushes:
+            flush_python()
         with nogil:
             if staged:
                 self.stage(slot, args)
             status = pyd_call_run(slot.call)
+            if self.module.flushes:
+                fflush(NULL)
         if staged and self.stage_bytes > KEPT_SCRATCH_BYTES:
             pyd_pool_release(self.module.pool.pool, slot.scratch)
             slot.scratch = NULL

@@ -15,6 +15,7 @@ from pydispatch.errors import Error, InvalidArgumentError
 if TYPE_CHECKING:
     from pydispatch._core.function import Function
     from pydispatch.cli.values import Value
+    from pydispatch.runtime.device import Device
     from pydispatch.runtime.program import Program
 
 
@@ -22,6 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file")
     parser.add_argument("--module", metavar="FILE", help="the same")
     parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu, cpu?workers=8, local-sync, local-task")
+    parser.add_argument(
+        "--plugin", "--executable_plugin", dest="plugins", action="append", default=[], metavar="FILE[?KEY=VALUE&...]",
+        help="a plugin that provides imports: .so, embedded ELF or .sos; repeatable, the last is asked first",
+    )  # fmt: skip
     parser.add_argument("--function", metavar="NAME", help="needed when the program has several")
     parser.add_argument("--input", action="append", default=[], metavar="VALUE", help="one per argument, in order")
     parser.add_argument(
@@ -49,7 +54,10 @@ def run(args: argparse.Namespace) -> int:
     from pydispatch.runtime.device import device
 
     path = _path(args)
-    program = device(args.device).load(_artifact(path, args.search_path))
+    target = device(args.device)
+    for spec in args.plugins:
+        _add_plugin(target, spec)
+    program = target.load(_artifact(path, args.search_path))
     function = _function(program, args.function)
     reader = values.Reader()
     try:
@@ -90,6 +98,13 @@ def _artifact(path: Path, search_path: list[str]) -> Any:
             f"{path}: compiling needs the extra 'compiler' ({error.name} is missing): pip install pydispatch[compiler]"
         ) from None
     return compile(path, object_search_path=search_path)
+
+
+def _add_plugin(target: Device, spec: str) -> None:
+    """`path?key=value&key=value`; the peer's prefix `embedded:` is read too."""
+    path, _, query = spec.removeprefix("embedded:").partition("?")
+    params: dict[str, Any] = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    target.add_plugin(path, **params)
 
 
 def _function(program: Program, name: str | None) -> Function:

@@ -250,6 +250,7 @@ def _pack(variant: Variant, binary: Binary) -> PackedVariant:
         requires=binary.requires,
         alignment=binary.alignment,
         imports=binary.imports,
+        extra={"calls": binary.notes["imports"]} if binary.notes.get("imports") else {},
     )
 
 

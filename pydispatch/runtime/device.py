@@ -12,7 +12,9 @@ from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 if TYPE_CHECKING:
     import os
 
+    from pydispatch._core.plugin import Plugin
     from pydispatch.formats.artifact import Artifact
+    from pydispatch.runtime.imports import Provider
     from pydispatch.runtime.program import Program
 
 
@@ -27,6 +29,17 @@ class Device(Protocol):
 
     def load(self, source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview) -> Program:
         """Loads a path, an Artifact, or the bytes of a .pdx file."""
+
+    def add_plugin(
+        self, plugin: str | os.PathLike[str] | bytes | Plugin, *, priority: int = 0, **params: object
+    ) -> Provider:
+        """Registers a plugin for programs that are loaded from now on."""
+
+    def add_import(self, name: str, function: object, context: object = None, *, priority: int = 0) -> Provider:
+        """Registers a C function under the name of a symbol."""
+
+    def remove_plugin(self, provider: Provider) -> None:
+        """Takes a registration back."""
 
     def describe(self) -> Mapping[str, Any]:
         """What the device is, for people."""
@@ -70,8 +83,9 @@ def devices() -> list[str]:
 def device(name: str = "cpu") -> Device:
     """The device of a name such as "cpu", "cpu?workers=8", "local-sync" (one worker) or "local-task".
 
-    The same name gives the same device while somebody holds it. Raises DeviceUnavailableError for a device that does
-    not exist here, and InvalidArgumentError for an option that it does not have.
+    Devices with as many workers share their threads and memory; plugins and imports belong to one device. Raises
+    DeviceUnavailableError for a device that does not exist here, and InvalidArgumentError for an option that it does
+    not have.
     """
     if not isinstance(name, str):
         raise InvalidArgumentError(f"device: expected a name such as 'cpu' or 'cpu?workers=8', got {name!r}")

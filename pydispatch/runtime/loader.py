@@ -6,13 +6,17 @@ import fnmatch
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.memory import Pool
 from pydispatch._core.program import Module
 from pydispatch._core.sched import Scheduler
-from pydispatch.errors import ArtifactError, DeviceUnavailableError
+from pydispatch.errors import ArtifactError, DeviceUnavailableError, MissingImportError
+
+if TYPE_CHECKING:
+    from pydispatch._core.plugin import Resolution
+    from pydispatch.runtime.imports import Import, Registry
 
 MANIFEST = "manifest.json"
 PROGRAM = "program.bin"
@@ -47,13 +51,16 @@ class Host:
         return None
 
 
-def load(file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool) -> Module:
-    """Links the program of an artifact.
+def load(
+    file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool, registry: Registry | None = None
+) -> tuple[Module, list[Import]]:
+    """Links the program of an artifact; returns it and who provides which import.
 
-    Raises ArtifactError when it is broken, DeviceUnavailableError when no variant of an executable runs here.
+    Raises ArtifactError when it is broken, DeviceUnavailableError when no variant of an executable runs here,
+    MissingImportError when one needs a function that `registry` does not provide.
     """
     try:
-        return _load(file, host, sched, pool)
+        return _load(file, host, sched, pool, registry)
     except ArtifactError as error:
         # What C found in a member does not know whose member it is.
         if str(error).startswith(file.name):
@@ -61,7 +68,9 @@ def load(file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool) -> Module
         raise ArtifactError(f"{file.name}: {error}") from None
 
 
-def _load(file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool) -> Module:
+def _load(
+    file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool, registry: Registry | None
+) -> tuple[Module, list[Import]]:
     text = bytes(file.find(MANIFEST, True))
     try:
         executables = _executables(json.loads(text.decode()))
@@ -78,9 +87,43 @@ def _load(file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool) -> Modul
         raise ArtifactError(
             f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"
         )
+    importing: list[tuple[str, dict[str, Any]]] = []
+    resolution: Resolution | None = None
     for i, executable in enumerate(executables):
-        _load_executable(module, file, host, i, executable)
-    return module
+        name, variant, constants, chosen = _prepare(module, file, host, i, executable)
+        elf = file.find(variant["member"], True)
+        words = (constants, host.processor_data, chosen, variant["alignment"])
+        if not variant.get("imports"):
+            module.load_executable(i, elf, name, *words)
+            continue
+        importing.append((name, variant))
+        if registry is not None and resolution is None:
+            resolution = registry.manager.resolution()
+            module.flushes = registry.system
+        try:
+            module.load_executable(i, elf, name, *words, resolution)
+        except MissingImportError:
+            raise _missing_import(registry, resolution, importing) from None
+    if not importing:
+        return module, []
+    from pydispatch.runtime.imports import report
+
+    if resolution is not None:
+        resolution.settle()
+    return module, report(resolution, importing)
+
+
+def _missing_import(
+    registry: Registry | None, resolution: Resolution | None, importing: list[tuple[str, dict[str, Any]]]
+) -> MissingImportError:
+    """Names everything that the last executable lacks, who was asked, and what would help."""
+    from pydispatch.runtime.imports import missing
+
+    name, variant = importing[-1]
+    symbols = resolution.report() if resolution is not None else []
+    provided = [s.name for s in symbols if s.group == len(importing) - 1 and s.provider is not None]
+    asked = [p.label for p in resolution.providers()] if resolution is not None else []
+    return missing(name, variant, provided, asked, registry.names.values() if registry is not None else ())
 
 
 def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -124,7 +167,10 @@ def _constant(file: ArtifactFile, member: str, offset: int, length: int) -> memo
     return data[offset : offset + length]
 
 
-def _load_executable(module: Module, file: ArtifactFile, host: Host, index: int, entry: dict[str, Any]) -> None:
+def _prepare(
+    module: Module, file: ArtifactFile, host: Host, index: int, entry: dict[str, Any]
+) -> tuple[str, dict[str, Any], list[int], int]:
+    """The name of an executable, its chosen variant, that one's constants, and its number."""
     name, constants_function, constant_count, conditions = module.executable(index)
     variants = entry["variants"]
     if entry["name"] != name or len(variants) != len(conditions):
@@ -137,8 +183,7 @@ def _load_executable(module: Module, file: ArtifactFile, host: Host, index: int,
         raise DeviceUnavailableError(_no_variant(module, file, host, name, variants, conditions))
     variant = variants[chosen]
     constants = [] if constants_function is None else module.evaluate(constants_function, constant_count, chosen)
-    elf = file.find(variant["member"], True)
-    module.load_executable(index, elf, name, constants, host.processor_data, chosen, variant["alignment"])
+    return name, variant, constants, chosen
 
 
 def _choose(

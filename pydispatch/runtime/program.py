@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,8 @@ from pydispatch.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from pydispatch.runtime.imports import Import
 
 
 class Program:
@@ -29,9 +31,10 @@ class Program:
     Every function may be called from any thread; the GIL is released while kernels run.
     """
 
-    def __init__(self, module: Module, name: str) -> None:
+    def __init__(self, module: Module, name: str, imports: Sequence[Import] = ()) -> None:
         self._module = module
         self._name = name
+        self._imports = tuple(imports)
         functions = {entry: Function(module, index) for index, entry in module.functions()}
         self._functions = functions
         # Instance attributes are the fastest way to a function; one that is named like a method stays behind it.
@@ -44,6 +47,11 @@ class Program:
     def functions(self) -> Mapping[str, Function]:
         """The public functions by name."""
         return MappingProxyType(self._functions)
+
+    @property
+    def imports(self) -> tuple[Import, ...]:
+        """Every function that arrived at load: who asked for it, who gave it, who was asked, and its C declaration."""
+        return self._imports
 
     def __getitem__(self, name: str) -> Function:
         try:

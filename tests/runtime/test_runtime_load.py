@@ -243,7 +243,12 @@ def test_device_names() -> None:
     assert pd.device("local-sync").workers == 1 and pd.device("cpu?workers=3").workers == 3
     assert pd.device("cpu").workers == pd.device("local-task").workers == sched.available_cpus()
     held = pd.device("cpu?workers=5")
-    assert pd.device("cpu?workers=5") is held
+    other = pd.device("cpu?workers=5")
+    assert other is not held and other.memory() == held.memory()
+    program = other.load(programs.standard())
+    a = np.ones(1 << 16, np.float32)
+    kept = program.mul(a, a)
+    assert held.memory() == other.memory() and held.memory()["live_bytes"] >= kept.nbytes  # one pool for both
     with pytest.raises(pd.DeviceUnavailableError, match="no device 'abacus'; this machine has: cpu"):
         pd.device("abacus")
     with pytest.raises(pd.DeviceUnavailableError, match="no device 'cpu:7'"):
@@ -263,7 +268,7 @@ def test_device_names() -> None:
 )
 def test_formats_are_spelled_as_the_compiler_does(machine: str, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu.elf, "host_machine", lambda: machine)
-    device = cpu.CpuDevice("cpu", 1)
+    device = cpu.CpuDevice("cpu", cpu.Threads(1))
     assert device.describe()["format"] == format
     if machine != "x86_64":
         with pytest.raises(pd.DeviceUnavailableError, match="has the format embedded-elf-x86_64"):

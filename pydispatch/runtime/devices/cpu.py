@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import weakref
 from collections.abc import Mapping
 from functools import cache
@@ -19,24 +20,39 @@ from pydispatch.runtime.loader import Host, load
 from pydispatch.runtime.program import Program
 
 if TYPE_CHECKING:
+    from pydispatch._core.plugin import Plugin
     from pydispatch.formats.artifact import Artifact
+    from pydispatch.runtime.imports import Provider, Registry
 
 ALIASES = ("local-sync", "local-task", "local")
 MAX_WORKERS = 1024
 RETAIN_BYTES = 256 << 20
 _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of the architectures
 
-_open: weakref.WeakValueDictionary[int, CpuDevice] = weakref.WeakValueDictionary()
+class Threads:
+    """A task system and the memory beside it, shared by all devices with as many workers."""
+
+    def __init__(self, workers: int) -> None:
+        self.sched = Scheduler(workers)
+        self.pool = Pool(RETAIN_BYTES)
+
+
+_open: weakref.WeakValueDictionary[int, Threads] = weakref.WeakValueDictionary()
+_opening = threading.Lock()
 
 
 class CpuDevice:
-    """The CPUs that this process may use. Threads and memory are shared by all its programs."""
+    """The CPUs that this process may use.
 
-    def __init__(self, name: str, workers: int) -> None:
+    Threads and memory are shared by all devices with as many workers; plugins and imports belong to one device alone.
+    """
+
+    def __init__(self, name: str, threads: Threads) -> None:
         self.name = name
-        self._sched = Scheduler(workers)
-        self._pool = Pool(RETAIN_BYTES)
+        self._threads = threads
+        self._sched, self._pool = threads.sched, threads.pool
         self._host = _host(self._sched.workers)
+        self._registry: Registry | None = None
 
     @property
     def workers(self) -> int:
@@ -62,7 +78,39 @@ class CpuDevice:
             raise InvalidArgumentError(
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
-        return Program(load(file, self._host, self._sched, self._pool), file.name)
+        module, imports = load(file, self._host, self._sched, self._pool, self._registry)
+        return Program(module, file.name, imports)
+
+    def add_plugin(
+        self, plugin: str | os.PathLike[str] | bytes | Plugin, *, priority: int = 0, **params: object
+    ) -> Provider:
+        """Registers a plugin for programs that are loaded from now on; `remove_plugin` takes it back.
+
+        plugin: the path or bytes of a system library (.so), an embedded ELF, or a .sos with one for each architecture.
+        params: key=value texts for its `load`. The highest priority is asked first; among equals the one that came
+        last. Raises an Error that names a plugin which cannot be loaded here, and says why.
+        """
+        return self._providers().add_plugin(plugin, priority, params)
+
+    def add_import(self, name: str, function: object, context: object = None, *, priority: int = 0) -> Provider:
+        """Registers a C function `int32_t f(void* params, void* context, void* reserved)` under the name of a symbol.
+
+        function: its address, or a ctypes, cffi or numba function, kept alive. context: an address or ctypes object
+        that it is given. `program.imports` prints the structure behind params. It runs on any thread, several at
+        once.
+        """
+        return self._providers().add_import(name, function, context, priority)
+
+    def remove_plugin(self, provider: Provider) -> None:
+        """Takes back what `add_plugin` or `add_import` returned. Programs that are loaded keep theirs."""
+        self._providers().remove(provider)
+
+    def _providers(self) -> Registry:
+        if self._registry is None:
+            from pydispatch.runtime.imports import Registry
+
+            self._registry = Registry()
+        return self._registry
 
     def memory(self) -> dict[str, int]:
         """live_bytes, free_bytes, peak_bytes and live_blocks of the memory that results and transients come from."""
@@ -121,10 +169,11 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     if not text.isdecimal() or len(text) > 9 or int(text) > MAX_WORKERS:
         raise InvalidArgumentError(f"device '{base}': workers: expected 0 to {MAX_WORKERS}, got '{text}'")
     workers = int(text) or sched.available_cpus()
-    device = _open.get(workers)
-    if device is None:
-        device = _open[workers] = CpuDevice("cpu" if text == "0" else f"cpu?workers={workers}", workers)
-    return device
+    with _opening:
+        threads = _open.get(workers)
+        if threads is None:
+            threads = _open[workers] = Threads(workers)
+    return CpuDevice("cpu" if text == "0" else f"cpu?workers={workers}", threads)
 
 
 def level(features: frozenset[str]) -> str:

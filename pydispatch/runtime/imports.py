@@ -1,0 +1,167 @@
+"""Functions that arrive at load time: registering them on a device, and who provides what to a program."""
+
+from __future__ import annotations
+
+import ctypes
+import difflib
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import InvalidArgumentError, MissingImportError
+
+if TYPE_CHECKING:
+    import os
+
+    from pydispatch._core.plugin import Manager, Plugin, Resolution
+
+
+@dataclass(frozen=True)
+class Provider:
+    """What `add_plugin` and `add_import` return: a registration, to be taken back with `remove_plugin`."""
+
+    id: int
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Import:
+    """One symbol that an executable of a program asks for.
+
+    provider: who gave it, None for an optional one that is missing. asked: everybody who was asked, in order.
+    exports: the dispatches that call it. signatures: the ways in which it is called
+    (formats.imports.ImportSignature). declaration: its parameter structure and prototype in C.
+    """
+
+    symbol: str
+    executable: str
+    exports: tuple[str, ...]
+    optional: bool
+    provider: str | None
+    asked: tuple[str, ...]
+    signatures: tuple[Any, ...] = ()
+
+    @property
+    def declaration(self) -> str:
+        return "\n".join(dict.fromkeys(s.c for s in self.signatures))
+
+    def __str__(self) -> str:
+        who = self.provider or "nobody (optional)"
+        order = f", asked: {', '.join(self.asked)}" if self.asked else ""
+        return f"{self.symbol} of @{self.executable} ({', '.join(self.exports) or 'no dispatch'}): {who}{order}"
+
+
+class Registry:
+    """The providers of one device."""
+
+    def __init__(self) -> None:
+        from pydispatch._core.plugin import Manager
+
+        self.manager: Manager = Manager()
+        self.names: dict[int, str] = {}  # of the functions that were registered one by one, for "did you mean"
+        self.system = False  # a plugin that may print through C stdio has been registered
+
+    def add_plugin(
+        self, source: str | os.PathLike[str] | bytes | Plugin, priority: int, params: Mapping[str, object]
+    ) -> Provider:
+        """See `CpuDevice.add_plugin`."""
+        from pydispatch._core.plugin import Plugin
+
+        texts = {key: str(value) for key, value in params.items()}
+        plugin = source if isinstance(source, Plugin) else Plugin(source, texts)
+        self.system = self.system or plugin.kind != "embedded"
+        return Provider(self.manager.add(plugin, priority), plugin.label, plugin.kind)
+
+    def add_import(self, name: str, function: object, context: object, priority: int) -> Provider:
+        """See `CpuDevice.add_import`."""
+        if not isinstance(name, str) or not name or name.startswith("?"):
+            raise InvalidArgumentError(f"add_import: expected the name of a symbol, got {name!r}")
+        address = address_of(function, f"add_import '{name}': function")
+        if not address:
+            raise InvalidArgumentError(f"add_import '{name}': the address of the function is 0")
+        pointer = 0 if context is None else address_of(context, f"add_import '{name}': context")
+        number = self.manager.add_function(name, address, pointer, (function, context), priority)
+        self.names[number] = name
+        return Provider(number, name, "function")
+
+    def remove(self, provider: Provider) -> None:
+        """Takes a registration back; programs that are loaded keep what they have."""
+        if not isinstance(provider, Provider):
+            raise InvalidArgumentError(
+                f"remove_plugin: expected what add_plugin or add_import returned, got {type(provider).__name__}"
+            )
+        self.manager.remove(provider.id)
+        self.names.pop(provider.id, None)
+
+
+def address_of(value: object, what: str) -> int:
+    """The address behind an integer, a ctypes function, pointer or array, a cffi pointer, or a numba cfunc."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 0 <= value < 1 << 64:
+            raise InvalidArgumentError(f"{what}: {value} is no address")
+        return value
+    if isinstance(value, ctypes.c_void_p):
+        return value.value or 0
+    if isinstance(value, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure, ctypes.Union)):
+        return ctypes.addressof(value)
+    if isinstance(value, (ctypes._CFuncPtr, ctypes._Pointer)):  # type: ignore[attr-defined]
+        return ctypes.cast(value, ctypes.c_void_p).value or 0
+    address = getattr(value, "address", None)  # numba's cfunc
+    if isinstance(address, int):
+        return address
+    if type(value).__module__ == "_cffi_backend":
+        backend: Any = sys.modules["_cffi_backend"]  # whoever has a cdata has imported it
+        return int(backend.FFI().cast("uintptr_t", value))
+    raise InvalidArgumentError(
+        f"{what}: expected an address as an integer, or a ctypes, cffi or numba function, got {type(value).__name__}"
+    )
+
+
+def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
+    """The import signatures that a variant of a manifest carries."""
+    from pydispatch.formats.imports import ImportSignature
+
+    calls = variant.get("calls", ())
+    return [ImportSignature.from_json(call) for call in calls]
+
+
+def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Import]:
+    """What each executable asked for and who gave it; executables: (name, variant) of those with imports, in order."""
+    found: list[Import] = []
+    symbols = resolution.report() if resolution is not None else []
+    for symbol in symbols:
+        name, variant = executables[symbol.group]
+        calls = tuple(s for s in signatures_of(variant) if s.symbol == symbol.name)
+        exports = tuple(dict.fromkeys(export for s in calls for export in s.exports))
+        provider = symbol.provider.label if symbol.provider is not None else None
+        asked = tuple(p.label for p in symbol.asked)
+        found.append(Import(symbol.name, name, exports, symbol.is_optional, provider, asked, calls))
+    return found
+
+
+def missing(
+    name: str, variant: Mapping[str, Any], provided: Iterable[str], asked: Sequence[str], known: Iterable[str]
+) -> MissingImportError:
+    """The error for an executable whose required imports nobody provides.
+
+    provided: the symbols that were found. asked: labels of who was asked. known: symbols that somebody could give.
+    """
+    have = set(provided)
+    lacking = [s for s in variant.get("imports", ()) if not s.startswith("?") and s not in have]
+    users: dict[str, tuple[str, ...]] = {s.symbol: s.exports for s in signatures_of(variant)}
+    plural = "s" if len(lacking) != 1 else ""
+    lines = [f"executable '@{name}' needs {len(lacking)} function{plural} that nobody provides:"]
+    candidates = list(known)
+    for symbol in lacking:
+        by = ", ".join(f"@{export}" for export in users.get(symbol, ())) or "it"
+        near = difflib.get_close_matches(symbol, candidates, 1)
+        hint = f"; is it '{near[0]}' that was registered?" if near else ""
+        lines.append(f"  '{symbol}', which {by} calls{hint}")
+    lines.append(f"asked: {', '.join(asked)}" if asked else "nobody was asked: no plugin or function is registered")
+    lines.append(
+        f"supply it with device.add_import('{lacking[0] if lacking else 'name'}', function) or "
+        "device.add_plugin('library.so') before loading, or --plugin=library.so on the command line"
+    )
+    return MissingImportError("\n".join(lines), tuple(lacking))
