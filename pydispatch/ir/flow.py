@@ -43,9 +43,10 @@ class DispatchOp(DispatchLikeOp):
         if p._current_token.text == "{":
             entries = p.parse_comma_separated_list(p.Delimiter.BRACES, p.parse_attribute, " in entry points")
         else:
-            entries = [p.parse_attribute()]
-        if not entries or not all(isinstance(e, SymbolRefAttr) for e in entries):
-            p.raise_error("expected @executable::@export", start, p.pos)
+            entry = p.parse_optional_attribute()
+            entries = [] if entry is None else [entry]
+        if not entries or not all(isinstance(e, SymbolRefAttr) and e.nested_references.data for e in entries):
+            p.raise_error("expected @executable::@export", start, max(p.pos, start + 1))
         workload = syntax.parse_index_operands(p)
         names = p.parse_op_args_list()
         attributes = p.parse_optional_attr_dict()

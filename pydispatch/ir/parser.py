@@ -28,6 +28,7 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.hal_device import DEVICE_ATTRS
 from pydispatch.ir.lexer import FastLexer, FastParser
 from pydispatch.ir.location import Source, SourceLoc
+from pydispatch.ir.messages import end_of_previous, explain
 from pydispatch.ir.resources import Resources
 
 _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
@@ -287,17 +288,22 @@ class ProgramParser(FastParser):
             raise CompileError("the program is nested too deeply", self.source.locate(token.start)) from None
 
     def _raise(self, error: ParseError) -> NoReturn:
-        span = error.span
-        message = error.msg.strip()
-        if message == "in block definition":
-            message = "expected an operation, a block label or '}'"
+        start, end = error.span.start, error.span.end
+        message, note = explain(error.msg, error.span.text)
         if message.startswith("values used but not defined"):
             self._raise_undefined()
-        if message == "Could not parse entire input!":
+        if message == "could not parse entire input!":
             message = "expected an operation" if self.source.text.strip() else "the program is empty"
-        if message[1:2].islower():
-            message = message[:1].lower() + message[1:]
-        raise CompileError(message, self.source.locate(span.start, span.end)) from None
+        if start == self._current_start() and not message.startswith("expected an operation"):
+            # What is missing at the end of a line is shown there, not at the first word of the next.
+            behind = end_of_previous(self.source.text, start)
+            start, end = (start, end) if behind is None else (behind, behind + 1)
+        raise CompileError(message, self.source.locate(start, end), note) from None
+
+    def _current_start(self) -> int:
+        """Where the next token is; -1 when the text has not even a first."""
+        state = getattr(self, "_parser_state", None)
+        return -1 if state is None else self.pos
 
     def _raise_undefined(self) -> NoReturn:
         """At the first use of the first value that nothing defines."""

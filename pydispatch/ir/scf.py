@@ -25,7 +25,7 @@ from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir import syntax
-from pydispatch.ir.widen import give_syntax
+from pydispatch.ir.widen import give_syntax, widen
 
 
 def _index_arguments(p: Parser) -> list[Parser.Argument]:
@@ -272,6 +272,20 @@ def _parse_bounds(p: Parser) -> tuple[list[SSAValue], ArrayAttr[Attribute]]:
     p.parse_comma_separated_list(p.Delimiter.PAREN, one, " in bounds")
     return values, ArrayAttr(static)
 
+
+def _verify_if(op: scf.IfOp) -> None:
+    """Each branch gives what the operation promises."""
+    expected = [r.type for r in op.results]
+    if expected and not op.false_region.blocks:
+        raise VerifyException("an scf.if with results needs an else branch")
+    for region in (op.true_region, op.false_region):
+        last = region.blocks.last.last_op if region.blocks.last is not None else None
+        if isinstance(last, scf.YieldOp) and [o.type for o in last.operands] != expected:
+            given, wanted = (", ".join(map(str, types)) for types in ([o.type for o in last.operands], expected))
+            raise VerifyException(f"a branch of scf.if yields ({given}), expected ({wanted})")
+
+
+widen(scf.IfOp, verify=_verify_if)
 
 _EXTRA: list[type[Operation]] = [ForallOp, InParallelOp]
 Scf = Dialect("scf", [*scf.Scf.operations, *_EXTRA], [*scf.Scf.attributes])

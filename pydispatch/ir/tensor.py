@@ -20,7 +20,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir import syntax, tensor_gather
-from pydispatch.ir.widen import same_shape
+from pydispatch.ir.widen import same_shape, widen
 
 
 @irdl_op_definition
@@ -85,6 +85,14 @@ class BitcastOp(IRDLOperation):
     def verify_(self) -> None:
         same_shape(self, self.source.type, self.dest.type)
 
+
+def _verify_empty(op: tensor.EmptyOp) -> None:
+    expected = syntax.dynamic_dims(op.tensor.type)
+    if len(op.dynamic_sizes) != expected:
+        raise VerifyException(f"{op.tensor.type} has {expected} dynamic size(s), got {len(op.dynamic_sizes)} value(s)")
+
+
+widen(tensor.EmptyOp, verify=_verify_empty)
 
 _EXTRA: list[type[Operation]] = [GenerateOp, RankOp, BitcastOp]
 Tensor = Dialect("tensor", [*tensor.Tensor.operations, *_EXTRA, *tensor_gather.OPERATIONS], [*tensor.Tensor.attributes])

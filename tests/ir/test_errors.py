@@ -92,6 +92,28 @@ CASES = {
     "unbalanced": ("module attributes {a = #some.thing<(>} {}", 1, None, "'>' does not match any open bracket"),
     "unfinished": ("module {", 1, 9, "expected an operation, a block label or '}'"),
     "results": (fn("%0, %1 = arith.addi %d, %d : index"), 2, 3, "1 result(s), but 2 name(s)"),
+    "name without percent": (fn("%0 = arith.addi d, %d : index"), 2, 19, "names of values begin with %: %d"),
+    "number for a value": (fn("%0 = arith.addi %d, 1 : index"), 2, 23, "%name = arith.constant 1 : type"),
+    "end of line": (fn("%0 = arith.addi %d, %d // sum"), 2, 25, "expected ':'"),
+    "arrow": (fn("%0 = flow.dispatch @e::@x(%d) : (index)"), 2, 42, "expected '->'"),
+    "type of a value": (fn("%0 = arith.addi %i, %d : i32"), 2, 23, "%d has type index, but is used here with type i32"),
+    "type of another language": (fn("%0 = arith.constant 1 : int32"), 2, 27, "nearest: i32"),
+    "type misspelt": (fn("%0 = tensor.empty() : tenser<4xf32>"), 2, 25, "nearest: tensor"),
+    "shape": (fn("%0 = tensor.empty() : tensor<4,f32>"), 2, 33, "tensor<4x?xf32>"),
+    "sizes of a new tensor": (fn("%0 = tensor.empty() : tensor<?xf32>"), 2, 8, "has 1 dynamic size(s), got 0 value(s)"),
+    "name twice": (fn("%d = arith.constant 1 : index"), 2, 3, "value %d is defined twice"),
+    "executable alone": (fn("%0 = flow.dispatch @e(%d) : (index) -> index"), 2, 22, "expected @executable::@export"),
+    "names for some arguments": ("func.func private @f(%a: i8, i8)", 1, 30, "either all arguments have names"),
+    "body without names": ("func.func @f(i8) { return }", 1, 13, "have names"),
+    "constant of a dynamic shape": (
+        fn("%0 = arith.constant dense<1.0> : tensor<?xf32>"), 2, 36, "the shape of a constant is static"),
+    "constant of a scalar": (fn("%0 = arith.constant dense<1.0> : f32"), 2, 36, "tensor, vector or memref of numbers"),
+    "no yield": (
+        fn("%c = arith.constant true\n  %0 = scf.if %c -> (f32) { } else { }"), 3, 8, "yields (), expected (f32)"),
+    "gather": (
+        "func.func @f(%a: tensor<4xf32>, %i: tensor<3x2xindex>) {\n  %0 = tensor.gather %a[%i] gather_dims([0]) : "
+        "(tensor<4xf32>, tensor<3x2xindex>) -> tensor<3x1xf32>\n  return\n}", 2, 8, "must be 1, one for each"),
+    "parallel": (fn("affine.parallel (%j, %k) = (0) to (4) { }"), 2, 19, "2 loop variable(s) have 1 start(s)"),
     "character": (fn("%0 = arith.addi %d; %d : index"), 2, 21, "unexpected character"),
 }  # fmt: skip
 

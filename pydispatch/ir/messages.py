@@ -1,0 +1,65 @@
+"""What the library says about a text, in words that help: what is wrong, what is expected, and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+_TYPE_MISMATCH = re.compile(r"operand is used with type (.*), but has been previously used or defined with type (.*)")
+_TYPES = {
+    "bool": "i1", "char": "i8", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int": "i32",
+    "int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64", "long": "i64", "size_t": "index",
+    "half": "f16", "float16": "f16", "float": "f32", "float32": "f32", "double": "f64", "float64": "f64",
+    "bfloat": "bf16", "bfloat16": "bf16",
+}  # fmt: skip
+_KNOWN = ("index", "i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "tensor", "memref", "vector", "none")
+
+
+def explain(message: str, token: str) -> tuple[str, str | None]:
+    """The message and the note for an error of the library at `token`."""
+    message = message.strip()
+    note = None
+    if message == "in block definition":
+        message = "expected an operation, a block label or '}'"
+    if match := _TYPE_MISMATCH.fullmatch(message):
+        message = f"{token} has type {match[2]}, but is used here with type {match[1]}"
+    elif message == "operand expected":
+        message, note = _operand(token)
+    elif message == "type expected":
+        message, note = _type(token, "a type")
+    elif message == "attribute expected":
+        message, note = _type(token, "an attribute or a type")
+    elif message.startswith("SSA value "):
+        message = f"value {token} is defined twice"
+        note = "each name is given once in a function; choose another"
+    elif message.startswith("Expected 'x' in shape"):
+        message, note = "expected 'x' between the sizes of a shape and its element type", "for example tensor<4x?xf32>"
+    if message[1:2].islower():
+        message = message[:1].lower() + message[1:]
+    return message, note
+
+
+def _operand(token: str) -> tuple[str, str | None]:
+    message = f"expected a value, got '{token}'" if token else "expected a value"
+    if re.fullmatch(r"-?[0-9.]+(e[+-]?\d+)?|true|false", token):
+        return message, f"make a value of it in front: %name = arith.constant {token} : type"
+    if re.fullmatch(r"[A-Za-z_]\w*", token):
+        return message, f"names of values begin with %: %{token}"
+    return message, None
+
+
+def _type(token: str, what: str) -> tuple[str, str | None]:
+    message = f"expected {what}, got '{token}'" if token else f"expected {what}"
+    near = [_TYPES[token]] if token in _TYPES else difflib.get_close_matches(token, _KNOWN, 2)
+    return message, f"nearest: {', '.join(near)}" if near else None
+
+
+def end_of_previous(text: str, start: int) -> int | None:
+    """The offset behind the token in front of `start`, when that token stands on an earlier line."""
+    before = text[:start]
+    if not before.rpartition("\n")[2].strip() and "\n" in before:
+        kept = before.rstrip()
+        while "//" in (line := kept.rpartition("\n")[2]):
+            kept = kept[: len(kept) - len(line) + line.index("//")].rstrip()
+        return len(kept) or None
+    return None
