@@ -181,6 +181,8 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
     attribute = (
         op.properties.get("objects") or op.attributes.get("hal.executable.objects") or op.attributes.get("objects")
     )
+    if isinstance(attribute, ArrayAttr):  # a list without keys is for every target
+        return list(attribute.data)
     if not isinstance(attribute, hal.ExecutableObjectsAttr):
         return []
     found: list[Attribute] = []

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.dispatch.fusion import form_groups
+from pydispatch.compiler.dispatch.regions import outline_regions
 from pydispatch.ir import flow
 from pydispatch.ir.location import set_location
 
@@ -41,6 +42,7 @@ def symbol_name(op: Operation) -> str:
 
 def form_dispatches(module: ModuleOp) -> None:
     """Rewrites every host function of `module` in place; executables are put in front of its function."""
+    outline_regions(module, [(symbol_name(function), function) for function in host_functions(module)])
     for function in host_functions(module):
         name = symbol_name(function)
         for block in function.regions[0].blocks:

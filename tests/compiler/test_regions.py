@@ -1,0 +1,237 @@
+# ruff: noqa: E501  (lines of MLIR)
+"""flow.dispatch.region and flow.dispatch.workgroups with microkernels: run with linked C against NumPy, and as imports."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.compiler.kernel import Binary
+from pydispatch.compiler.pipeline import compile_to
+from pydispatch.errors import CompileError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "emit"))
+from kernels import Loaded, buffer
+
+C = """
+#include <stddef.h>
+void mul(const float* a, size_t ao, const float* b, size_t bo, float* c, size_t co, size_t n, size_t id) {
+  for (size_t i = 0; i < n; ++i) c[co + i] = a[ao + i] * b[bo + i];
+}
+void add_in_place(float* c, size_t co, size_t cs, size_t n, float x) {
+  for (size_t i = 0; i < n; ++i) c[co + i * cs] += x;
+}
+float sum(const float* a, size_t ao, size_t s0, size_t s1, size_t rows, size_t columns) {
+  float total = 0;
+  for (size_t r = 0; r < rows; ++r) for (size_t k = 0; k < columns; ++k) total += a[ao + r * s0 + k * s1];
+  return total;
+}
+void fill(float* c, size_t co, size_t s0, size_t rows, size_t columns, float x) {
+  for (size_t r = 0; r < rows; ++r) for (size_t k = 0; k < columns; ++k) c[co + r * s0 + k] = x + r;
+}
+"""
+LINKED = 'fn_def_attrs {hal.import.static}'
+OBJECTS = 'hal.executable.objects = [#hal.executable.object<{path = "kernels.c"}>]'
+
+REGION = """
+func.func @scaled(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+  %axis = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %groups = arith.constant 3 : index
+  %n = tensor.dim %a, %axis : tensor<?xf32>
+  %made = tensor.empty(%n) : tensor<?xf32>
+  %y = flow.dispatch.region[%groups] -> (tensor<?xf32>{%n}) {
+    %id = flow.dispatch.workgroup.id[0] : index
+    %count = flow.dispatch.workgroup.count[0] : index
+    %tile = affine.apply affine_map<()[s0, s1] -> (s0 ceildiv s1)>()[%n, %count]
+    %wanted = affine.apply affine_map<()[s0, s1] -> (s0 * s1)>()[%id, %tile]
+    %at = affine.min affine_map<(d0)[s0] -> (d0, s0)>(%wanted)[%n]
+    %size = affine.min affine_map<(d0)[s0, s1] -> (s1 - d0, s0)>(%at)[%tile, %n]
+    %x0 = tensor.extract_slice %a[%at] [%size] [1] : tensor<?xf32> to tensor<?xf32>
+    %x1 = tensor.extract_slice %b[%at] [%size] [1] : tensor<?xf32> to tensor<?xf32>
+    %x2 = tensor.extract_slice %made[%at] [%size] [1] : tensor<?xf32> to tensor<?xf32>
+    %r = iree_codegen.ukernel.generic {ATTRS} "mul" ins(%x0, %x1 : tensor<?xf32>, tensor<?xf32>) outs(%x2 : tensor<?xf32>)
+      (%size, %id : index, index) FN STRIDES -> tensor<?xf32>
+    %z = tensor.insert_slice %r into %made[%at] [%size] [1] : tensor<?xf32> into tensor<?xf32>
+    flow.return %z : tensor<?xf32>
+  } count(%g: index) -> (index, index, index) {
+    flow.return %g, %one, %one : index, index, index
+  }
+  return %y : tensor<?xf32>
+}
+"""
+STRIDES = ("strided_outer_dims(0)", "strided_dims([[], [], []])")
+
+
+def region(attributes: str = OBJECTS, fn: str = LINKED, strides: str = STRIDES[1]) -> str:
+    return REGION.replace("ATTRS", attributes).replace("FN", fn).replace("STRIDES", strides)
+
+
+@pytest.fixture()
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "kernels.c").write_text(C)
+    return tmp_path
+
+
+def load(text: str, folder: Path) -> pd.Program:
+    return pd.device("cpu").load(pd.compile(text, object_search_path=[folder]))
+
+
+@pytest.mark.parametrize("strides", STRIDES)
+@pytest.mark.parametrize("n", [0, 1, 2, 8, 1001])
+def test_region_with_linked_microkernel(n: int, strides: str, folder: Path) -> None:
+    program = load(region(strides=strides), folder)
+    a, b = np.arange(n, dtype=np.float32), np.full(n, 2.5, np.float32)
+    np.testing.assert_array_equal(program.scaled(a, b), a * b)
+
+
+@pytest.mark.parametrize("strides", STRIDES)
+def test_region_with_imported_microkernel(strides: str) -> None:
+    """The same without an object: the call goes through the import table, with the fields that it asks for."""
+    artifact = pd.compile(region("", 'fn_def_attrs {hal.import.fields = ["processor_id", "processor_data"]}', strides))
+    (variant,) = artifact.executables[0].variants
+    assert variant.imports == ["mul"]
+    seen = []
+
+    def mul(params: int, context: int, reserved: int) -> int:
+        words = (ctypes.c_uint64 * 8).from_address(params)
+        seen.append((*words, ctypes.c_uint32.from_address(params + 64).value))
+        n = words[6]
+        a, b, c = ((ctypes.c_float * n).from_address(words[i] + 4 * words[i + 1]) for i in (0, 2, 4))
+        for i in range(n):
+            c[i] = a[i] * b[i]
+        return 0
+
+    kernel = Loaded(Binary(bytes(artifact.read(variant.member)), ".so"), {"mul": mul})
+    a, b, c = (buffer(np.full(8, x, np.float32)) for x in (2, 4, 0))
+    assert kernel.run(a, b, c, constants=[8, 0, 8, 0], grid=(2, 1, 1)) == 0
+    assert list(c) == [8.0] * 8
+    pointers = [x.ctypes.data for x in (a, b, c)]
+    assert seen == [(pointers[0], at, pointers[1], at, pointers[2], at, 4, group, 11) for group, at in ((0, 0), (1, 4))]
+
+
+IN_PLACE = """
+func.func @grown(%a: tensor<4x?xf32>, %x: f32) -> (tensor<4x?xf32>, tensor<4x?xf32>) {
+  %axis = arith.constant 1 : index
+  %n = tensor.dim %a, %axis : tensor<4x?xf32>
+  %four = arith.constant 4 : index
+  %y = flow.dispatch.region[%four] -> (tensor<4x?xf32>{%n}) {
+    %row = flow.dispatch.workgroup.id[0] : index
+    %s = tensor.extract_slice %a[%row, 0] [1, %n] [1, 1] : tensor<4x?xf32> to tensor<1x?xf32>
+    %r = iree_codegen.ukernel.generic {hal.executable.objects = [#hal.executable.object<{path = "kernels.c"}>]} "add_in_place" outs(%s : tensor<1x?xf32>)
+      (%n, %x : index, f32) fn_def_attrs {hal.import.static} strided_dims([[1]]) -> tensor<1x?xf32>
+    %z = tensor.insert_slice %r into %a[%row, 0] [1, %n] [1, 1] : tensor<1x?xf32> into tensor<4x?xf32>
+    flow.return %z : tensor<4x?xf32>
+  } count(%g: index) -> (index, index, index) {
+    %one = arith.constant 1 : index
+    flow.return %g, %one, %one : index, index, index
+  }
+  return %y, %a : tensor<4x?xf32>, tensor<4x?xf32>
+}
+"""
+
+
+def test_a_tensor_that_is_overwritten_is_copied_while_it_is_needed(folder: Path) -> None:
+    a = np.arange(20, dtype=np.float32).reshape(4, 5)
+    y, same = load(IN_PLACE, folder).grown(a, 10.0)
+    np.testing.assert_array_equal(y, np.arange(20, dtype=np.float32).reshape(4, 5) + 10)
+    np.testing.assert_array_equal(same, np.arange(20, dtype=np.float32).reshape(4, 5))
+    np.testing.assert_array_equal(a, same)
+
+
+NO_COUNT = """
+func.func @total(%a: tensor<?x?xf32>) -> tensor<3x4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %rows = tensor.dim %a, %c0 : tensor<?x?xf32>
+  %columns = tensor.dim %a, %c1 : tensor<?x?xf32>
+  %y = flow.dispatch.region -> (tensor<3x4xf32>) {
+    %half = arith.divsi %columns, %c2 : index
+    %part = tensor.extract_slice %a[0, 0] [%rows, %half] [1, 2] : tensor<?x?xf32> to tensor<?x?xf32>
+    %s = iree_codegen.ukernel.generic {hal.executable.objects = [#hal.executable.object<{path = "kernels.c"}>]} "sum" ins(%part : tensor<?x?xf32>) (%rows, %half : index, index) fn_def_attrs {hal.import.static} -> f32
+    %made = tensor.empty() : tensor<3x4xf32>
+    %first = tensor.extract_slice %made[0, 0] [2, 4] [1, 1] : tensor<3x4xf32> to tensor<2x4xf32>
+    %f = iree_codegen.ukernel.generic "fill" outs(%first : tensor<2x4xf32>) (%c2, %c4, %s : index, index, f32) fn_def_attrs {hal.import.static} strided_dims([[0]]) -> tensor<2x4xf32>
+    %one = tensor.insert_slice %f into %made[0, 0] [2, 4] [1, 1] : tensor<2x4xf32> into tensor<3x4xf32>
+    %row = tensor.extract_slice %one[0, 0] [1, 4] [1, 1] : tensor<3x4xf32> to tensor<1x4xf32>
+    %two = tensor.insert_slice %row into %one[2, 0] [1, 4] [1, 1] : tensor<1x4xf32> into tensor<3x4xf32>
+    flow.return %two : tensor<3x4xf32>
+  }
+  return %y : tensor<3x4xf32>
+}
+"""
+
+
+def test_scalar_results_copies_and_several_kernels(folder: Path) -> None:
+    """One workgroup without a grid; strides of a slice; a result that is a scalar; a slice that is copied."""
+    a = np.arange(30, dtype=np.float32).reshape(5, 6)
+    total = a[:, 0:6:2].sum()
+    expected = np.array([[total] * 4, [total + 1] * 4, [total] * 4], np.float32)
+    np.testing.assert_array_equal(load(NO_COUNT, folder).total(a), expected)
+
+
+WORKGROUPS = """
+func.func @scaled(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %a, %c0 : tensor<?xf32>
+  %y = flow.dispatch.workgroups[%n](%a, %b, %n) : (tensor<?xf32>{%n}, tensor<?xf32>{%n}, index) -> tensor<?xf32>{%n} =
+      (%in0: !iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>, %in1: !iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>, %raw: index, %out: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<?xf32>>) {
+    %size = iree_tensor_ext.dispatch.workload.ordinal %raw, 0 : index
+    %id = flow.dispatch.workgroup.id[0] : index
+    %at = affine.apply affine_map<()[s0] -> (s0 * 64)>()[%id]
+    %part = affine.min affine_map<(d0)[s0] -> (s0 - d0, 64)>(%at)[%size]
+    %x0 = iree_tensor_ext.dispatch.tensor.load %in0, offsets = [%at], sizes = [%part], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>{%size} -> tensor<?xf32>
+    %x1 = iree_tensor_ext.dispatch.tensor.load %in1, offsets = [%at], sizes = [%part], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>{%size} -> tensor<?xf32>
+    %e = tensor.empty(%part) : tensor<?xf32>
+    %r = iree_codegen.ukernel.generic {hal.executable.objects = [#hal.executable.object<{path = "kernels.c"}>]} "mul" ins(%x0, %x1 : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) (%part, %id : index, index) fn_def_attrs {hal.import.static} strided_dims([[], [], []]) -> tensor<?xf32>
+    iree_tensor_ext.dispatch.tensor.store %r, %out, offsets = [%at], sizes = [%part], strides = [1] : tensor<?xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<?xf32>>{%size}
+    flow.return
+  } count(%w: index) -> (index, index, index) {
+    %c1 = arith.constant 1 : index
+    %x = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%w]
+    flow.return %x, %c1, %c1 : index, index, index
+  }
+  return %y : tensor<?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("n", [1, 64, 1000])
+def test_workgroups(n: int, folder: Path) -> None:
+    a, b = np.arange(n, dtype=np.float32), np.full(n, -3, np.float32)
+    np.testing.assert_array_equal(load(WORKGROUPS, folder).scaled(a, b), a * b)
+
+
+def test_strides_of_a_call_are_those_of_the_peer() -> None:
+    """Bases, offsets and strides in the order that IREE's lowering of the same operation gives (observed with its tool)."""
+    text = compile_to("dispatches", NO_COUNT)
+    assert "func.func private @sum(memref<f32>, index, index, index, index, index) -> f32" in text
+    assert "func.func private @fill(memref<f32>, index, index, index, index, f32)" in text
+    text = compile_to("dispatches", region())
+    assert "@mul(memref<f32>, index, memref<f32>, index, memref<f32>, index, index, index) attributes {llvm.bareptr = true" in text
+
+
+@pytest.mark.parametrize(
+    ("program", "old", "new", "message"),
+    [
+        (region(), "into %made[%at]", "into %made[%size]", "what is written here is not put back where it was taken from"),
+        (region(), "%x2 = tensor.extract_slice %made", "%x2 = tensor.extract_slice %b", "what is written here is not put back"),
+        (region(), "strided_dims([[], [], []])", "strided_dims([[], [], [4]])", "strided_dims gives [4] for operand 2 of rank 1"),
+        (region(), "%z = tensor.insert_slice", "%w = arith.addf %r, %r : tensor<?xf32>\n%z = tensor.insert_slice", "'arith.addf' on tensors is not understood inside a dispatch"),
+        (region(), "count(%g: index) -> (index, index, index) {\n    flow.return %g, %one, %one : index, index, index\n  }", "", "asks for its workgroup id but has no grid"),
+        (IN_PLACE, "%z = tensor.insert_slice %r", "%e = tensor.extract %s[%row, %row] : tensor<1x?xf32>\n%z = tensor.insert_slice %r", "used after a microkernel has overwritten it"),
+        (NO_COUNT, "outs(%first : tensor<2x4xf32>)", "outs(%first, %made : tensor<2x4xf32>, tensor<3x4xf32>)", "1 tensor results and 2 tensors in outs"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(program: str, old: str, new: str, message: str) -> None:
+    assert old in program
+    with pytest.raises(CompileError) as caught:
+        compile_to("dispatches", program.replace(old, new))
+    assert message in caught.value.message and caught.value.location is not None
