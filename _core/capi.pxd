@@ -43,6 +43,12 @@ cdef extern from "pydispatch/api.h" nogil:
     ctypedef int32_t (*pyd_api_range_fn_t)(
         void* context, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) noexcept nogil
 
+    ctypedef int (*pyd_plugin_fn_t)(void* params, void* context, void* reserved) noexcept nogil
+    ctypedef struct pyd_plugin_header_t:
+        pass
+    ctypedef const pyd_plugin_header_t* const* (*pyd_plugin_query_fn_t)(
+        uint32_t max_version, void* reserved) noexcept nogil
+
     ctypedef struct pyd_api_t:
         uint32_t version
         uint32_t size
@@ -89,6 +95,13 @@ cdef extern from "pydispatch/api.h" nogil:
             pyd_api_call_t*, const uint64_t* scalars, uint32_t scalar_count) noexcept nogil
         pyd_status_t (*call_run)(pyd_api_call_t*) noexcept nogil
         pyd_status_t (*call_scalar_result)(const pyd_api_call_t*, uint32_t index, uint64_t* out_word) noexcept nogil
+        pyd_status_t (*device_add_import)(
+            pyd_api_device_t*, const char* name, pyd_plugin_fn_t function, void* context, int32_t priority,
+            void (*release)(void*) noexcept, void* owner, uint64_t* out_id) noexcept nogil
+        pyd_status_t (*device_add_plugin)(
+            pyd_api_device_t*, const char* name, pyd_plugin_query_fn_t query, int32_t priority,
+            uint64_t* out_id) noexcept nogil
+        pyd_status_t (*device_remove_provider)(pyd_api_device_t*, uint64_t id) noexcept nogil
 
     uint64_t pyd_api_from_f32(float value)
     uint64_t pyd_api_from_f64(double value)

@@ -8,6 +8,8 @@ from cpython.exc cimport PyErr_Fetch, PyErr_Restore, PyErr_SetInterrupt
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport uintptr_t
+from libc.string cimport memset
 
 from pydispatch._core.c_pool cimport pyd_pool_t
 from pydispatch._core.c_program cimport pyd_program_t
@@ -90,8 +92,8 @@ cdef void drop_with_gil(void* owner, bint is_device) noexcept with gil:
     Py_DECREF(<object>owner)
 
 
-cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device):
-    """owner: (Scheduler, Pool, object...)."""
+cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device) except? NULL:
+    """owner: (Scheduler, Pool), or those with the device object and what was registered through the handle."""
     global live_devices
     cdef pyd_api_owner_t kept
     kept.self, kept.drop = <void*>owner, drop_device
@@ -103,7 +105,7 @@ cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device):
 
 
 cdef pyd_status_t make_program(
-        pyd_api_device_t* device, Module module, object program, pyd_api_program_t** out_program):
+        pyd_api_device_t* device, Module module, object program, pyd_api_program_t** out_program) except? NULL:
     global live_programs
     cdef pyd_api_owner_t kept
     owner = (module, program)
@@ -130,7 +132,7 @@ cdef int code_of(error) except -1:
     return PYD_CODE_INTERNAL
 
 
-cdef pyd_status_t status_of(error):
+cdef pyd_status_t status_of(error) except? NULL:
     code = code_of(error)
     text = str(error) if code != PYD_CODE_INTERNAL else f"{type(error).__name__}: {error}"
     encoded = text.encode("utf-8", "replace").replace(b"\0", b"?")
@@ -139,26 +141,67 @@ cdef pyd_status_t status_of(error):
     return pyd_status_make(code, "%s", <const char*>encoded)
 
 
-cdef pyd_status_t no_python(const char* function) noexcept nogil:
-    return pyd_status_make(PYD_CODE_UNAVAILABLE, "%s: the Python interpreter has ended or was never started", function)
-
-
 cdef pyd_status_t null(const char* function, const char* what) noexcept nogil:
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s is NULL", function, what)
 
 
-# ---- the Python side of a slot: (what was asked for, ...) -> handle. An exception of the caller's is kept through it.
+# ---- what a slot asks of Python
 
-cdef pyd_status_t wrap_device(object device, pyd_api_device_t** out_device):
+cdef struct Request:
+    const char* slot        # for messages
+    const char* text        # a name or a path
+    const void* data        # bytes, or a borrowed PyObject
+    size_t size
+    pyd_api_device_t* device
+    pyd_plugin_fn_t function
+    pyd_plugin_query_fn_t query
+    void* context
+    int32_t priority
+    void (*release)(void*) noexcept
+    void* owner
+    uint64_t id
+    pyd_api_device_t** out_device
+    pyd_api_program_t** out_program
+
+ctypedef pyd_status_t (*operation_t)(Request* request) except? NULL
+
+
+cdef pyd_status_t perform(operation_t operation, Request* request) noexcept nogil:
+    if not pyd_has_python():
+        return pyd_status_make(
+            PYD_CODE_UNAVAILABLE, "%s: the Python interpreter has ended or was never started", request.slot)
+    return perform_with_gil(operation, request)
+
+
+cdef pyd_status_t perform_with_gil(operation_t operation, Request* request) noexcept with gil:
+    """An exception that the caller has set already is kept through it."""
+    cdef PyObject *kind = NULL
+    cdef PyObject *value = NULL
+    cdef PyObject *trace = NULL
+    cdef pyd_status_t status = NULL
+    PyErr_Fetch(&kind, &value, &trace)
+    try:
+        status = operation(request)
+    except BaseException as error:
+        try:
+            status = status_of(error)
+        except BaseException:  # memory is short, or the error cannot say what it is
+            status = pyd_status_make(PYD_CODE_INTERNAL, "%s: an error without a text", request.slot)
+    PyErr_Restore(kind, value, trace)
+    return status
+
+
+cdef pyd_status_t wrap_device(object device, pyd_api_device_t** out_device) except? NULL:
     sched, pool = getattr(device, "_sched", None), getattr(device, "_pool", None)
     if not isinstance(sched, Scheduler) or not isinstance(pool, Pool):
         text = f"expected a CPU device of pydispatch, got {type(device).__name__}".encode()
         return pyd_status_make(
             PYD_CODE_UNSUPPORTED if hasattr(device, "load") else PYD_CODE_INVALID_ARGUMENT, "%s", <const char*>text)
-    return make_device((sched, pool, device), out_device)
+    return make_device((sched, pool, device, {}), out_device)
 
 
-cdef pyd_status_t wrap_program(object program, pyd_api_device_t* device, pyd_api_program_t** out_program):
+cdef pyd_status_t wrap_program(
+        object program, pyd_api_device_t* device, pyd_api_program_t** out_program) except? NULL:
     cdef Module module
     cdef pyd_status_t status
     cdef pyd_api_device_t* own = NULL
@@ -177,129 +220,179 @@ cdef pyd_status_t wrap_program(object program, pyd_api_device_t* device, pyd_api
     return status
 
 
-cdef pyd_status_t device_open_with_gil(const char* name, pyd_api_device_t** out_device) noexcept with gil:
-    cdef PyObject *kind = NULL
-    cdef PyObject *value = NULL
-    cdef PyObject *trace = NULL
-    cdef pyd_status_t status = NULL
-    PyErr_Fetch(&kind, &value, &trace)
-    try:
-        # The table is entered from outside, so the package on top of the core is asked for by name, when it is needed.
-        status = wrap_device(import_module("pydispatch").device(name.decode("utf-8")), out_device)
-    except BaseException as error:
-        status = status_of(error)
-    PyErr_Restore(kind, value, trace)
-    return status
+cdef tuple python_device(const pyd_api_device_t* device):
+    owner = <object>pyd_api_device_owner(device)
+    if len(owner) < 4:
+        raise InvalidArgumentError("this device came with a program; open one to load and to register on it")
+    return owner
 
 
-cdef pyd_status_t device_from_python_with_gil(void* device, pyd_api_device_t** out_device) noexcept with gil:
-    cdef PyObject *kind = NULL
-    cdef PyObject *value = NULL
-    cdef PyObject *trace = NULL
-    cdef pyd_status_t status = NULL
-    PyErr_Fetch(&kind, &value, &trace)
-    try:
-        status = wrap_device(<object>device, out_device)
-    except BaseException as error:
-        status = status_of(error)
-    PyErr_Restore(kind, value, trace)
-    return status
+# What Python holds of a C function: the address, and whom to tell when nobody needs it any more.
+cdef class HostFunction:
+    cdef readonly object address
+    cdef void (*release)(void*) noexcept
+    cdef void* owner
+
+    def __dealloc__(self):
+        if self.release != NULL:
+            self.release(self.owner)
 
 
-cdef pyd_status_t load_with_gil(
-        pyd_api_device_t* device, const char* path, const char* data, size_t size,
-        pyd_api_program_t** out_program) noexcept with gil:
-    cdef PyObject *kind = NULL
-    cdef PyObject *value = NULL
-    cdef PyObject *trace = NULL
-    cdef pyd_status_t status = NULL
-    PyErr_Fetch(&kind, &value, &trace)
-    try:
-        owner = <object>pyd_api_device_owner(device)
-        if len(owner) < 3:
-            raise InvalidArgumentError("this device came with a program; open one to load others on it")
-        if size > <size_t>(1 << 62):
-            raise ArtifactError(f"an artifact cannot have {size} bytes")
-        source = os.fsdecode(path) if path != NULL else data[:size]
-        status = wrap_program(owner[2].load(source), device, out_program)
-    except BaseException as error:
-        status = status_of(error)
-    PyErr_Restore(kind, value, trace)
-    return status
+cdef pyd_status_t open_device(Request* request) except? NULL:
+    # The table is entered from outside, so the package on top of the core is asked for by name, when it is needed.
+    return wrap_device(import_module("pydispatch").device(request.text.decode("utf-8")), request.out_device)
 
 
-cdef pyd_status_t program_from_python_with_gil(void* program, pyd_api_program_t** out_program) noexcept with gil:
-    cdef PyObject *kind = NULL
-    cdef PyObject *value = NULL
-    cdef PyObject *trace = NULL
-    cdef pyd_status_t status = NULL
-    PyErr_Fetch(&kind, &value, &trace)
-    try:
-        status = wrap_program(<object>program, NULL, out_program)
-    except BaseException as error:
-        status = status_of(error)
-    PyErr_Restore(kind, value, trace)
-    return status
+cdef pyd_status_t adopt_device(Request* request) except? NULL:
+    return wrap_device(<object>request.data, request.out_device)
+
+
+cdef pyd_status_t load_program(Request* request) except? NULL:
+    if request.size > <size_t>(1 << 62):
+        raise ArtifactError(f"an artifact cannot have {request.size} bytes")
+    source = os.fsdecode(request.text) if request.text != NULL else (<const char*>request.data)[:request.size]
+    return wrap_program(python_device(request.device)[2].load(source), request.device, request.out_program)
+
+
+cdef pyd_status_t adopt_program(Request* request) except? NULL:
+    return wrap_program(<object>request.data, NULL, request.out_program)
+
+
+cdef pyd_status_t add_import(Request* request) except? NULL:
+    cdef HostFunction held = HostFunction()
+    held.address = <uintptr_t>request.function
+    device, registered = python_device(request.device)[2:]
+    provider = device.add_import(
+        request.text.decode("utf-8"), held, <uintptr_t>request.context or None, priority=request.priority)
+    registered[provider.id] = provider
+    request.id = provider.id
+    held.release, held.owner = request.release, request.owner
+    return NULL
+
+
+cdef pyd_status_t add_plugin(Request* request) except? NULL:
+    from pydispatch._core.plugin import Plugin
+    device, registered = python_device(request.device)[2:]
+    plugin = Plugin.from_query(<uintptr_t><void*>request.query, request.text.decode("utf-8"))
+    provider = device.add_plugin(plugin, priority=request.priority)
+    registered[provider.id] = provider
+    request.id = provider.id
+    return NULL
+
+
+cdef pyd_status_t remove_provider(Request* request) except? NULL:
+    device, registered = python_device(request.device)[2:]
+    if request.id not in registered:
+        raise InvalidArgumentError(f"{request.slot.decode()}: {request.id} was not registered through this handle")
+    device.remove_plugin(registered[request.id])
+    del registered[request.id]
+    return NULL
 
 
 # ---- the slots
 
+cdef Request request_of(const char* slot) noexcept nogil:
+    cdef Request request
+    memset(&request, 0, sizeof(request))
+    request.slot = slot
+    return request
+
+
 cdef pyd_status_t device_open(const char* name, pyd_api_device_t** out_device) noexcept nogil:
+    cdef Request request = request_of("device_open")
     if out_device == NULL:
-        return null("device_open", "out_device")
+        return null(request.slot, "out_device")
     out_device[0] = NULL
     if name == NULL:
-        return null("device_open", "name")
-    if not pyd_has_python():
-        return no_python("device_open")
-    return device_open_with_gil(name, out_device)
+        return null(request.slot, "name")
+    request.text, request.out_device = name, out_device
+    return perform(open_device, &request)
 
 
 cdef pyd_status_t device_from_python(void* device, pyd_api_device_t** out_device) noexcept nogil:
+    cdef Request request = request_of("device_from_python")
     if out_device == NULL:
-        return null("device_from_python", "out_device")
+        return null(request.slot, "out_device")
     out_device[0] = NULL
     if device == NULL:
-        return null("device_from_python", "object")
-    if not pyd_has_python():
-        return no_python("device_from_python")
-    return device_from_python_with_gil(device, out_device)
+        return null(request.slot, "object")
+    request.data, request.out_device = device, out_device
+    return perform(adopt_device, &request)
 
 
-cdef pyd_status_t load(
-        const char* function, pyd_api_device_t* device, const char* path, const char* data, size_t size,
-        pyd_api_program_t** out_program) noexcept nogil:
-    if out_program == NULL:
-        return null(function, "out_program")
-    out_program[0] = NULL
-    if device == NULL:
-        return null(function, "device")
-    if path == NULL and data == NULL:
-        return null(function, "path or data")
-    if not pyd_has_python():
-        return no_python(function)
-    return load_with_gil(device, path, data, size, out_program)
+cdef pyd_status_t load(Request* request, bint has_source) noexcept nogil:
+    if request.out_program == NULL:
+        return null(request.slot, "out_program")
+    request.out_program[0] = NULL
+    if request.device == NULL:
+        return null(request.slot, "device")
+    if not has_source:
+        return null(request.slot, "path or data")
+    return perform(load_program, request)
 
 
 cdef pyd_status_t program_load_file(
         pyd_api_device_t* device, const char* path, pyd_api_program_t** out_program) noexcept nogil:
-    return load("program_load_file", device, path, NULL, 0, out_program)
+    cdef Request request = request_of("program_load_file")
+    request.device, request.text, request.out_program = device, path, out_program
+    return load(&request, path != NULL)
 
 
 cdef pyd_status_t program_load_bytes(
         pyd_api_device_t* device, const void* data, size_t size, pyd_api_program_t** out_program) noexcept nogil:
-    return load("program_load_bytes", device, NULL, <const char*>data, size, out_program)
+    cdef Request request = request_of("program_load_bytes")
+    request.device, request.data, request.size, request.out_program = device, data, size, out_program
+    return load(&request, data != NULL)
 
 
 cdef pyd_status_t program_from_python(void* program, pyd_api_program_t** out_program) noexcept nogil:
+    cdef Request request = request_of("program_from_python")
     if out_program == NULL:
-        return null("program_from_python", "out_program")
+        return null(request.slot, "out_program")
     out_program[0] = NULL
     if program == NULL:
-        return null("program_from_python", "object")
-    if not pyd_has_python():
-        return no_python("program_from_python")
-    return program_from_python_with_gil(program, out_program)
+        return null(request.slot, "object")
+    request.data, request.out_program = program, out_program
+    return perform(adopt_program, &request)
+
+
+cdef pyd_status_t register(
+        operation_t operation, Request* request, pyd_api_device_t* device, const char* name, bint has_function,
+        int32_t priority, uint64_t* out_id) noexcept nogil:
+    cdef pyd_status_t status
+    if out_id != NULL:
+        out_id[0] = 0
+    if device == NULL or name == NULL or not has_function:
+        return null(request.slot, "device, name or function")
+    request.device, request.text, request.priority = device, name, priority
+    status = perform(operation, request)
+    if status == NULL and out_id != NULL:
+        out_id[0] = request.id
+    return status
+
+
+cdef pyd_status_t device_add_import(
+        pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context, int32_t priority,
+        void (*release)(void*) noexcept, void* owner, uint64_t* out_id) noexcept nogil:
+    cdef Request request = request_of("device_add_import")
+    request.function, request.context, request.release, request.owner = function, context, release, owner
+    return register(add_import, &request, device, name, <void*>function != NULL, priority, out_id)
+
+
+cdef pyd_status_t device_add_plugin(
+        pyd_api_device_t* device, const char* name, pyd_plugin_query_fn_t query, int32_t priority,
+        uint64_t* out_id) noexcept nogil:
+    cdef Request request = request_of("device_add_plugin")
+    request.query = query
+    return register(add_plugin, &request, device, name, <void*>query != NULL, priority, out_id)
+
+
+cdef pyd_status_t device_remove_provider(pyd_api_device_t* device, uint64_t id) noexcept nogil:
+    cdef Request request = request_of("device_remove_provider")
+    if device == NULL:
+        return null(request.slot, "device")
+    request.device, request.id = device, id
+    return perform(remove_provider, &request)
 
 
 pyd_api_fill(&TABLE)
@@ -308,5 +401,8 @@ TABLE.device_from_python = device_from_python
 TABLE.program_load_file = program_load_file
 TABLE.program_load_bytes = program_load_bytes
 TABLE.program_from_python = program_from_python
+TABLE.device_add_import = device_add_import
+TABLE.device_add_plugin = device_add_plugin
+TABLE.device_remove_provider = device_remove_provider
 
 table = PyCapsule_New(&TABLE, PYD_API_CAPSULE, NULL)

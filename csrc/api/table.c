@@ -14,7 +14,9 @@ PYD_API_AT(program_find, 19);
 PYD_API_AT(call_prepare, 20);
 PYD_API_AT(call_run, 30);
 PYD_API_AT(call_scalar_result, 31);
-_Static_assert(sizeof(pyd_api_t) == 8 + 32 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
+PYD_API_AT(device_add_import, 32);
+PYD_API_AT(device_remove_provider, 34);
+_Static_assert(sizeof(pyd_api_t) == 8 + 35 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
 _Static_assert(offsetof(pyd_api_t, version) == 0 && offsetof(pyd_api_t, size) == 4, "the head never changes");
 
 // Handed out by pointer; these members stay where they are.

@@ -204,7 +204,116 @@ static PyObject* detach(PyObject* module, PyObject* capsule) {
   Py_RETURN_NONE;
 }
 
+// ---- functions for the imports of programs
+
+typedef struct mul_params_s {
+  const float* lhs;
+  size_t lhs_offset;
+  const float* rhs;
+  size_t rhs_offset;
+  float* out;
+  size_t out_offset, size, first;
+} mul_params_t;
+
+static int simple_mul(void* params, void* context, void* reserved) {
+  const mul_params_t* p = params;
+  const float scale = *(const float*)context;
+  (void)reserved;
+  for (size_t i = p->first; i < p->size && i < p->first + 64; ++i) {
+    p->out[p->out_offset + i] = p->lhs[p->lhs_offset + i] * p->rhs[p->rhs_offset + i] * scale;
+  }
+  return 0;
+}
+
+static float scale = 1;  // of the plugin
+static pyd_plugin_status_t plugin_load(const pyd_plugin_environment_t* environment, size_t count,
+                                       const pyd_plugin_param_t* params, void** out_self) {
+  (void)environment, (void)count, (void)params;
+  *out_self = NULL;
+  return 0;
+}
+static pyd_plugin_status_t plugin_resolve(void* self, const pyd_plugin_resolve_params_t* params,
+                                          pyd_plugin_resolution_t* out_resolution) {
+  const pyd_plugin_entry_t entry = {"simple_mul_workgroup", simple_mul, &scale};
+  (void)self;
+  return pyd_plugin_resolve_from(&entry, 1, params, out_resolution);
+}
+static const pyd_plugin_header_t* const* plugin_query(uint32_t version, void* reserved) {
+  static const pyd_plugin_header_t header = {.version = PYD_PLUGIN_VERSION, .name = "probe", .description = "a test"};
+  static const pyd_plugin_table_t table = {&header, plugin_load, NULL, plugin_resolve};
+  (void)reserved;
+  return version >= PYD_PLUGIN_VERSION ? (const pyd_plugin_header_t* const*)&table : NULL;
+}
+
+static void count_release(void* owner) { *(int*)owner += PyGILState_Check() ? 1 : 100; }
+
+static pyd_status_t multiply(pyd_api_program_t* program, float a, float b, float* out) {
+  const pyd_api_function_t* function = NULL;
+  pyd_api_call_t* call = NULL;
+  pyd_status_t status = pd->program_find(program, "multiply", &function);
+  if (pyd_ok(status)) status = pd->call_prepare(function, (int64_t[]){1, 1}, 2, NULL, 0, &call);
+  if (pyd_ok(status)) status = pd->call_bind_argument(call, 0, &a, 4);
+  if (pyd_ok(status)) status = pd->call_bind_argument(call, 1, &b, 4);
+  if (pyd_ok(status)) status = pd->call_bind_result(call, 0, out, 4);
+  if (pyd_ok(status)) status = pd->call_run(call);
+  pd->call_release(call);
+  return status;
+}
+
+// provide(path) -> what happened, in order
+static PyObject* provide(PyObject* module, PyObject* args) {
+  static float twice = 2, thrice = 3;
+  const char* path;
+  int released = 0;
+  float out = 0;
+  pyd_status_t status;
+  uint64_t ids[3] = {7, 7, 7};
+  pyd_api_device_t* device = NULL;
+  pyd_api_program_t *program = NULL, *second = NULL;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "s:provide", &path)) return NULL;
+  PyObject* list = PyList_New(0);
+#define NOTE(format, ...)                                     \
+  do {                                                        \
+    PyObject* item_ = Py_BuildValue(format, __VA_ARGS__);     \
+    if (item_) PyList_Append(list, item_);                    \
+    Py_XDECREF(item_);                                        \
+  } while (0)
+  NOTE("N", told(pd->device_open("local-sync", &device)));
+  NOTE("N", told(pd->program_load_file(device, path, &program)));  // nobody provides it yet
+  NOTE("N", told(pd->device_add_plugin(device, "mine", plugin_query, 0, &ids[0])));
+  NOTE("N", told(pd->program_load_file(device, path, &program)));
+  status = multiply(program, 5, 6, &out);
+  NOTE("Nf", told(status), out);  // 30
+  NOTE("N", told(pd->device_add_import(device, "simple_mul_workgroup", simple_mul, &twice, 0, count_release, &released, &ids[1])));
+  NOTE("N", told(pd->device_add_import(device, "simple_mul_workgroup", simple_mul, &thrice, -1, NULL, NULL, NULL)));
+  NOTE("N", told(pd->program_load_file(device, path, &second)));
+  status = multiply(second, 5, 6, &out);
+  NOTE("Nf", told(status), out);   // 60: the last one of the highest priority
+  status = multiply(program, 5, 6, &out);
+  NOTE("Nf", told(status), out);  // 30: as it was loaded
+  NOTE("i", released);
+  NOTE("N", told(pd->device_remove_provider(device, ids[1])));
+  NOTE("N", told(pd->device_remove_provider(device, ids[1])));
+  status = multiply(second, 5, 6, &out);
+  NOTE("Nf", told(status), out);  // 60: still
+  NOTE("i", released);
+  pd->program_release(second);
+  NOTE("i", released);
+  status = pd->device_add_import(device, "?", simple_mul, NULL, 0, count_release, &released, &ids[2]);
+  NOTE("NK", told(status), ids[2]);
+  NOTE("N", told(pd->device_add_import(device, NULL, simple_mul, NULL, 0, NULL, NULL, NULL)));
+  NOTE("N", told(pd->device_add_import(device, "f", NULL, NULL, 0, NULL, NULL, NULL)));
+  NOTE("N", told(pd->device_add_plugin(NULL, "f", plugin_query, 0, NULL)));
+  NOTE("N", told(pd->device_remove_provider(NULL, 1)));
+  NOTE("i", released);
+  pd->program_release(program);
+  pd->device_release(device);
+  return list;
+}
+
 static PyMethodDef methods[] = {
+    {"provide", provide, METH_VARARGS, NULL},
     {"crew", crew, METH_VARARGS, NULL},       {"open", open_device, METH_VARARGS, NULL}, {"load", load, METH_VARARGS, NULL},
     {"wrap", wrap, METH_VARARGS, NULL},       {"nulls", nulls, METH_NOARGS, NULL},       {"pending", pending, METH_VARARGS, NULL},
     {"keep", keep, METH_O, NULL},             {"run", run, METH_O, NULL},                {"detach", detach, METH_O, NULL},

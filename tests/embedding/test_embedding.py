@@ -16,7 +16,7 @@ from pydispatch._core import capi
 
 import pydispatch as pd
 
-INVALID_ARGUMENT, CORRUPT, UNAVAILABLE, SYSTEM = 1, 2, 5, 8
+INVALID_ARGUMENT, CORRUPT, MISSING_IMPORT, UNAVAILABLE, SYSTEM = 1, 2, 4, 5, 8
 
 
 @pytest.fixture(autouse=True)
@@ -167,3 +167,20 @@ def test_the_c_example(pdx: Path, tmp_path: Path) -> None:
         embedded.repeat(str(pdx), "chian", a, b, 1)
     with pytest.raises(RuntimeError, match="No such file"):
         embedded.repeat("/nonsense", "chain", a, b, 1)
+
+
+def test_functions_for_imports(probe: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "imports.pdx"
+    pd.compile(ROOT / "examples/plugin/program.mlir", targets=["cpu"]).save(path)
+    (opened, lacking, plugin, loaded, first, added, lower, again, second, still, kept, removed, twice, after, held,
+     gone, bad_name, no_name, no_function, no_device, no_handle, released) = probe.provide(str(path))  # fmt: skip
+    ok = (0, "")
+    assert [opened, plugin, loaded, added, lower, again, removed] == [ok] * 7
+    assert lacking[0] == MISSING_IMPORT and "'simple_mul_workgroup'" in lacking[1]
+    assert [first, second, still, after] == [(ok, 30.0), (ok, 60.0), (ok, 30.0), (ok, 60.0)]
+    assert [kept, held, gone, released] == [0, 0, 1, 1]
+    assert twice[0] == INVALID_ARGUMENT and "was not registered through this handle" in twice[1]
+    assert bad_name[0][0] == INVALID_ARGUMENT and "expected the name of a symbol, got '?'" in bad_name[0][1]
+    assert bad_name[1] == 0
+    for code, text in (no_name, no_function, no_device, no_handle):
+        assert code == INVALID_ARGUMENT and text.endswith("is NULL")

@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pydispatch/plugin.h"
 #include "pydispatch/status.h"
 
 #ifdef __cplusplus
@@ -188,6 +189,20 @@ typedef struct pyd_api_s {
   pyd_status_t (*call_run)(pyd_api_call_t* call);
   // A scalar result of the last run that succeeded, as a 64-bit word.
   pyd_status_t (*call_scalar_result)(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word);
+
+  // [GIL] Provides a function for the imports of programs that this device loads from now on, under the name of a symbol
+  // (plugin.h has the type; `program.imports` prints what is behind its params). The highest |priority| is asked first;
+  // among equals, who came last. When neither the device nor a program needs it any more, |release|(|owner|) is called
+  // once, on any thread, with the GIL; it may be NULL, and is not called after a failure. |out_id|, which may be NULL, gets a
+  // number for device_remove_provider, never 0. The device is one of device_open or device_from_python.
+  pyd_status_t (*device_add_import)(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context,
+                                    int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id);
+  // [GIL] Registers a plugin that is in the process already: its query function, which stays valid. INVALID_ARGUMENT,
+  // UNSUPPORTED, CORRUPT name the rule that it breaks.
+  pyd_status_t (*device_add_plugin)(pyd_api_device_t* device, const char* name, pyd_plugin_query_fn_t query,
+                                    int32_t priority, uint64_t* out_id);
+  // [GIL] Takes back what this handle registered. Programs that are loaded keep what they have.
+  pyd_status_t (*device_remove_provider)(pyd_api_device_t* device, uint64_t id);
 } pyd_api_t;
 
 // ---- on the extension's side
