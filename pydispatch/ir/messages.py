@@ -29,7 +29,7 @@ def explain(message: str, token: str) -> tuple[str, str | None]:
         message, note = _type(token, "a type")
     elif message == "attribute expected":
         message, note = _type(token, "an attribute or a type")
-    elif message.startswith("SSA value "):
+    elif message.startswith("SSA value ") and message.endswith("is already defined"):
         message = f"value {token} is defined twice"
         note = "each name is given once in a function; choose another"
     elif message.startswith("Expected 'x' in shape"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Block, Operation
+from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
 from pydispatch.errors import CompileError
@@ -47,6 +48,8 @@ def _raise_foreign_value(op: Operation) -> None:
         return
     for inner in op.walk():
         for value in inner.operands:
+            if isinstance(value, ForwardDeclaredValue):  # Such as a loop variable in the bounds of its loop.
+                raise CompileError(f"'{inner.name}' uses a value that is not defined", location_of(inner))
             if inner is not op and (value.owner is op or not op.is_ancestor(value.owner)):
                 name = f"%{value.name_hint}" if value.name_hint else "a value"
                 raise CompileError(

@@ -114,6 +114,10 @@ CASES = {
         "func.func @f(%a: tensor<4xf32>, %i: tensor<3x2xindex>) {\n  %0 = tensor.gather %a[%i] gather_dims([0]) : "
         "(tensor<4xf32>, tensor<3x2xindex>) -> tensor<3x1xf32>\n  return\n}", 2, 8, "must be 1, one for each"),
     "parallel": (fn("affine.parallel (%j, %k) = (0) to (4) { }"), 2, 19, "2 loop variable(s) have 1 start(s)"),
+    "loop variable in its own bound": (fn("affine.parallel (%j) = (%j) to (4) { }"), 2, 3, "value that is not defined"),
+    "result out of range": (
+        "func.func @f(%d: index) {\n  util.optimization_barrier %0#1 : index\n  %0 = arith.addi %d, %d : index\n"
+        "  return\n}", 3, 3, "SSA value %0 is referenced with an index larger than its size"),
     "character": (fn("%0 = arith.addi %d; %d : index"), 2, 21, "unexpected character"),
 }  # fmt: skip
 
