@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from pydispatch._core.status import ArtifactError
-from pydispatch.formats.program import HIGH_WORD, MAGIC, NONE, VERSION, BufferKind, Op, dtype_name
+from pydispatch.formats.opcodes import HIGH_WORD, MAGIC, NONE, VERSION, BufferKind, Op, dtype_name
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
