@@ -239,6 +239,10 @@ class Pipeline:
         return binary
 
 
+MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic"}
+"""Optional keys of a variant in the manifest -> the note of a target that fills them."""
+
+
 def _pack(variant: Variant, binary: Binary) -> PackedVariant:
     from pydispatch.formats import artifact as formats
 
@@ -250,7 +254,7 @@ def _pack(variant: Variant, binary: Binary) -> PackedVariant:
         requires=binary.requires,
         alignment=binary.alignment,
         imports=binary.imports,
-        extra={"calls": binary.notes["imports"]} if binary.notes.get("imports") else {},
+        extra={key: binary.notes[note] for key, note in MANIFEST_NOTES.items() if binary.notes.get(note)},
     )
 
 

@@ -23,6 +23,7 @@ from pydispatch.compiler.kernel import Binary, ObjectFile, Variant
 from pydispatch.compiler.targets.cpu_levels import Machine, machine_of
 from pydispatch.compiler.targets.cpu_llvm import LOCK, Module, bitcode_symbols
 from pydispatch.errors import CompileError
+from pydispatch.formats.library import read_tables
 
 BACKEND = "llvm-cpu"
 FOREIGN_ALIGNMENT = 64
@@ -53,6 +54,8 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
     machine = machine_of(variant.target)
     _check_exports(variant)
+    if variant.module is None and not variant.objects:
+        return _supplied_at_run_time(machine)
     if variant.module is None and len(variant.objects) == 1 and variant.objects[0].suffix in LIBRARIES:
         return _whole_library(variant, machine)
     clock = Clock()
@@ -74,6 +77,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
             dump(suffix, content)
     objects.check_library(elf, machine.arch, QUERY_SYMBOL)
     foreign = variant.module is None
+    if foreign:
+        _check_tables(variant, elf)
     notes: dict[str, object] = {"seconds": clock.seconds, "cpu": machine.cpu, "features": machine.llvm_features}
     notes["imports"] = [signature.to_json() for signature in platform.import_calls.signatures]
     return Binary(
@@ -119,11 +124,13 @@ def _bitcode(file: ObjectFile, machine: Machine) -> bytes:
     if file.suffix in BITCODE:
         objects.check_bitcode(file)
         return file.data
+    import pydispatch
+
     folder = Path(file.name).parent
     try:
         return toolchain.find().compile_c(
             file.data, arch=machine.arch, cpu=machine.cpu, features=machine.features, emit="bc",
-            include_dirs=[folder] if folder.is_dir() else [],
+            include_dirs=[*([folder] if folder.is_dir() else []), pydispatch.get_include()],
         )  # fmt: skip
     except toolchain.ToolchainError as error:
         shown = error.stderr.replace("<stdin>", file.name).strip()
@@ -199,7 +206,47 @@ def _whole_library(variant: Variant, machine: Machine) -> Binary:
     """A library that someone else linked passes through as it is."""
     (file,) = variant.objects
     objects.check_library(file.data, machine.arch, QUERY_SYMBOL, file)
+    _check_tables(variant, file.data)
     return Binary(file.data, ".so", machine.requires, FOREIGN_ALIGNMENT)
+
+
+def _supplied_at_run_time(machine: Machine) -> Binary:
+    """An executable that the program only declares: layouts and grids are known, its code is given to the device."""
+    return Binary(b"", ".so", machine.requires, FOREIGN_ALIGNMENT, notes={"dynamic": True})
+
+
+def _check_tables(variant: Variant, elf: bytes) -> None:
+    """The tables of a library that others wrote must agree with the declared exports; unreadable ones wait for load."""
+    facts = read_tables(elf)
+    if facts is None:
+        return
+    names = [export.name for export in facts.exports]
+    for export in variant.exports:
+        declared = f"export '{export.name}' (ordinal {export.ordinal})"
+        actual = names.index(export.name) if export.name in names else export.ordinal
+        if actual >= len(names):
+            raise CompileError(
+                f"{declared} is not in the library '{facts.name}', which has {len(names)}: {', '.join(names)}",
+                export.location,
+            )
+        if actual != export.ordinal:
+            there = names[export.ordinal] if export.ordinal < len(names) else "nothing"
+            raise CompileError(
+                f"{declared} has ordinal {actual} in the library '{facts.name}', where {export.ordinal} is '{there}'",
+                export.location,
+                f"declare it with ordinal({actual})",
+            )
+    for export, have in zip(variant.exports, facts.exports, strict=False):
+        layout = export.layout
+        counts = ("constants", layout.constants, have.constants), ("bindings", len(layout.bindings), have.bindings)
+        for what, declares, takes in counts:
+            if declares != takes:
+                raise CompileError(
+                    f"export '{export.name}' (ordinal {export.ordinal}) has {declares} {what} in its layout, "
+                    f"the library '{facts.name}' takes {takes}",
+                    export.location,
+                    "the layout counts 32-bit constants; a 64-bit one is two",
+                )
 
 
 def _check_exports(variant: Variant) -> None:
@@ -216,8 +263,6 @@ def _check_exports(variant: Variant) -> None:
                 file.location,
                 "give the objects it was linked from (.o, .a, .bc or .c), or make it the only object of its variant",
             )
-    if variant.module is None and not variant.objects:
-        raise CompileError(f"variant '{variant.name}' has neither code nor objects")
     for number, export in enumerate(variant.exports):
         layout = export.layout
         if export.ordinal != number:
