@@ -57,7 +57,7 @@ test: setup lint test-c test-python test-wheel
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/python tests/typecheck.py
-	$(BIN)/cython-lint --max-line-length 120 _core
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint --max-line-length 120 _core
 
 test-c:
 	$(PYTHON) tests/c/run.py

@@ -95,10 +95,11 @@ cdef bytes name_bytes(object name, str what):
 cdef class Plugin:
     """One loaded plugin. It stays loaded until the last manager and program that use it let it go.
 
-    source: a path, or any buffer of bytes. A path may begin "embedded:" or "system:". params: texts for the plugin's load
-    function. kind: "auto", "system" (the operating system's loader) or "embedded" (ours; a FatELF file's record for this
-    machine). name: what messages call it. Raises ArtifactError when the file or what it says of itself does not fit,
-    InvalidArgumentError when its load function refuses, SystemError when it cannot be opened.
+    source: a path, or any buffer of bytes. A path may begin "embedded:" or "system:". params: texts for the
+    plugin's load function. kind: "auto", "system" (the operating system's loader) or "embedded" (ours; a FatELF
+    file's record for this machine). name: what messages call it. Raises ArtifactError when the file or what it says
+    of itself does not fit, InvalidArgumentError when its load function refuses, SystemError when it cannot be
+    opened.
 
     The code is trusted: load only what you would also run.
     """
