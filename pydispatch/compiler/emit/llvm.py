@@ -20,6 +20,7 @@ from pydispatch.compiler.emit import (
     llvm_hal,
     llvm_math,
     llvm_memref,
+    llvm_parallel,
     llvm_scf,
     llvm_views,
 )
@@ -29,7 +30,7 @@ from pydispatch.compiler.emit.platform import Platform
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
 
-SUBJECTS = (llvm_arith, llvm_math, llvm_memref, llvm_views, llvm_scf, llvm_affine, llvm_calls, llvm_hal)
+SUBJECTS = (llvm_arith, llvm_math, llvm_memref, llvm_views, llvm_scf, llvm_parallel, llvm_affine, llvm_calls, llvm_hal)
 
 
 @functools.cache

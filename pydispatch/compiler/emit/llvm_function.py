@@ -26,6 +26,8 @@ LEAVES = frozenset(f"{dialect}.return" for dialect in ("func", "util", "flow", "
     "affine.yield",
     "scf.condition",
     "scf.reduce",
+    "scf.reduce.return",
+    "scf.forall.in_parallel",
     "memref.alloca_scope.return",
 }
 """Terminators whose meaning is given by the op around them."""

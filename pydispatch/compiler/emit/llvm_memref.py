@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import (
@@ -34,6 +34,8 @@ ATOMIC_INSTRUCTIONS = {"addi": "add", "assign": "xchg", "maxs": "max", "maxu": "
                        "ori": "or", "andi": "and", "xori": "xor"}  # fmt: skip
 
 READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a result of the dispatch to the operand"
+
+ATOMIC_EXTREMES = {"maximumf": "maximum", "minimumf": "minimum", "maxnumf": "maxnum", "minnumf": "minnum"}
 
 
 def address(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
@@ -78,14 +80,43 @@ def _store(f: FunctionEmitter, op: Operation) -> None:
 def _atomic(f: FunctionEmitter, op: Operation) -> None:
     kind = ATOMIC_KINDS[integer(op, "kind")]
     target = f.memref(op.operands[1])
-    if kind not in ATOMIC_INSTRUCTIONS or is_float(target.element) or bit_width(target.element) < 8:
+    known: Mapping[str, str] = ATOMIC_EXTREMES if is_float(target.element) else ATOMIC_INSTRUCTIONS
+    if kind not in known or bit_width(target.element) < (32 if is_float(target.element) else 8):
         raise f.error(
             f"atomic '{kind}' on {target.element} cannot be compiled into a kernel",
-            "float atomics would make results depend on the order of workgroups; give each workgroup its own element",
+            "sums and products of floats would depend on the order of workgroups; give each workgroup its own element",
         )
+    if target.read_only:
+        raise f.error("an atomic operation on a binding that is declared ReadOnly", "take the flag off its subspan")
     pointer = address(f, target, [f.index(o) for o in op.operands[2:]])
+    if is_float(target.element):
+        f.define(
+            op.results[0], _atomic_extreme(f, ATOMIC_EXTREMES[kind], pointer, target.element, f.get(op.operands[0]))
+        )
+        return
     spelled = f"{ATOMIC_INSTRUCTIONS[kind]} ptr {pointer}, {scalar(target.element)} {f.get(op.operands[0])}"
     f.define(op.results[0], f.body.let(f"atomicrmw {spelled} monotonic"))
+
+
+def _atomic_extreme(f: FunctionEmitter, intrinsic: str, pointer: str, element: Attribute, value: str) -> str:
+    """Exchanges until nobody came between; the order of workgroups does not show. Returns the old value."""
+    type_, bits, align = scalar(element), f"i{bit_width(element)}", alignment(element)
+    again, done = f.body.new_label("again"), f.body.new_label("exchanged")
+    first, before = f.body.let(f"load atomic {bits}, ptr {pointer} monotonic, align {align}"), f.body.label
+    f.body.br(again)
+    f.body.start(again)
+    seen = f.body.phi(bits)
+    old = f.body.let(f"bitcast {bits} {seen.name} to {type_}")
+    new = f.intrinsic(f"llvm.{intrinsic}.f{bit_width(element)}", type_, (type_, old), (type_, value))
+    new_bits = f.body.let(f"bitcast {type_} {new} to {bits}")
+    pair = f.body.let(
+        f"cmpxchg ptr {pointer}, {bits} {seen.name}, {bits} {new_bits} monotonic monotonic, align {align}"
+    )
+    found = f.body.let(f"extractvalue {{ {bits}, i1 }} {pair}, 0")
+    seen.incoming += [(first, before), (found, f.body.label)]
+    f.body.cond_br(f.body.let(f"extractvalue {{ {bits}, i1 }} {pair}, 1"), done, again)
+    f.body.start(done)
+    return old
 
 
 def _static(f: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:

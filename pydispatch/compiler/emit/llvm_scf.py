@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects import cf, scf
+from xdsl.dialects import cf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -132,27 +132,6 @@ def _while(f: FunctionEmitter, op: Operation) -> None:
     f.body.start(done)
 
 
-def _parallel(f: FunctionEmitter, op: Operation) -> None:
-    loop = cast(scf.ParallelOp, op)
-    if loop.initVals:
-        raise f.error(
-            "scf.parallel with reductions cannot be compiled into a kernel",
-            "points of a tile are independent; write the reduction as scf.for with iter_args",
-        )
-    bounds = [
-        (f.index(lower), f.index(upper), f.index(step))
-        for lower, upper, step in zip(loop.lowerBound, loop.upperBound, loop.step, strict=True)
-    ]
-    block = op.regions[0].blocks[0]
-
-    def body(point: list[str]) -> None:
-        for argument, value in zip(block.args, point, strict=True):
-            f.define(argument, value)
-        f.region(op.regions[0], lambda terminator: None)
-
-    f.platform.parallel(f, bounds, body)
-
-
 def _br(f: FunctionEmitter, op: Operation) -> None:
     f.body.br(f.target(op.successors[0], list(op.operands)))
 
@@ -237,7 +216,6 @@ ROWS: dict[str, Lowering] = {
     "memref.alloca_scope": _execute_region,
     "scf.for": _for,
     "scf.while": _while,
-    "scf.parallel": _parallel,
     "cf.br": _br,
     "cf.cond_br": _cond_br,
     "cf.switch": _switch,
