@@ -35,7 +35,7 @@ void fill(float* c, size_t co, size_t s0, size_t rows, size_t columns, float x) 
   for (size_t r = 0; r < rows; ++r) for (size_t k = 0; k < columns; ++k) c[co + r * s0 + k] = x + r;
 }
 """
-LINKED = 'fn_def_attrs {hal.import.static}'
+LINKED = "fn_def_attrs {hal.import.static}"
 OBJECTS = 'hal.executable.objects = [#hal.executable.object<{path = "kernels.c"}>]'
 
 REGION = """
@@ -215,7 +215,10 @@ def test_strides_of_a_call_are_those_of_the_peer() -> None:
     assert "func.func private @sum(memref<f32>, index, index, index, index, index) -> f32" in text
     assert "func.func private @fill(memref<f32>, index, index, index, index, f32)" in text
     text = compile_to("dispatches", region())
-    assert "@mul(memref<f32>, index, memref<f32>, index, memref<f32>, index, index, index) attributes {llvm.bareptr = true" in text
+    assert (
+        "@mul(memref<f32>, index, memref<f32>, index, memref<f32>, index, index, index) attributes {llvm.bareptr = true"
+        in text
+    )
 
 
 @pytest.mark.parametrize(
