@@ -26,6 +26,9 @@ cdef extern from "pydispatch/executable.h" nogil:
         uint32_t constant_count
         const uint64_t* processor_data
 
+    ctypedef void* pyd_library_query_fn_t
+    pyd_status_t pyd_executable_from_query(
+        pyd_library_query_fn_t query, const pyd_executable_options_t* options, pyd_executable_t** out_executable)
     pyd_status_t pyd_executable_load_elf(
         pyd_span_t file, const pyd_executable_options_t* options, pyd_executable_t** out_executable)
     void pyd_executable_free(pyd_executable_t* executable)

@@ -18,13 +18,15 @@ class Module:
     def load_executable(
         self,
         index: int,
-        elf: memoryview | bytes,
+        elf: memoryview | bytes | None,
         name: str,
         constants: list[int],
         processor_data: tuple[int, ...],
         variant: int,
         alignment: int,
         resolution: Resolution | None = None,
+        query: int = 0,
+        owner: object = None,
     ) -> None: ...
     flushes: bool
     def functions(self) -> list[tuple[int, str]]: ...

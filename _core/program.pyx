@@ -9,11 +9,13 @@ from libc.string cimport memcpy
 from pydispatch._core.c_elf cimport pyd_elf_machine_host, pyd_span_t
 from pydispatch._core.c_executable cimport (
     pyd_executable_free,
+    pyd_executable_from_query,
     pyd_executable_image,
     pyd_executable_library,
     pyd_executable_load_elf,
     pyd_executable_options_t,
     pyd_executable_t,
+    pyd_library_query_fn_t,
     pyd_library_t,
 )
 from pydispatch._core.c_pool cimport pyd_pool_acquire, pyd_pool_release
@@ -146,10 +148,11 @@ cdef class Module:
 
     def load_executable(
             self, uint32_t index, const unsigned char[::1] elf, str name, list constants, tuple processor_data,
-            uint32_t variant, uint32_t alignment, Resolution resolution=None):
+            uint32_t variant, uint32_t alignment, Resolution resolution=None, uintptr_t query=0, object owner=None):
         """Loads the ELF of the chosen variant and links it to executable `index` of the program.
 
-        resolution: who supplies its imports, the same for all executables of a program.
+        query: instead of an ELF, the address of the query function of a library that is in memory and stays there as
+        long as `owner`. resolution: who supplies its imports, the same for all executables of a program.
 
         constants: words of the executable constants. processor_data: eight 64-bit words. alignment: bytes, a power of
         two, that the variant needs its bindings aligned to.
@@ -164,7 +167,6 @@ cdef class Module:
                 f"executable '{name}' has {len(constants)} constants; at most {<int>MAX_CONSTANTS} are supported")
         if index >= self.executable_count or self.executables[index] != NULL:
             raise ArtifactError(f"executable {index} '{name}' does not exist or is loaded already")
-        file.data, file.size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
         for i in range(PROCESSOR_WORDS):
             processor[i] = processor_data[i]
         for i, value in enumerate(constants):
@@ -175,7 +177,12 @@ cdef class Module:
             options.resolver = resolution.resolver()
         options.constants, options.constant_count = words, <uint32_t>len(constants)
         options.processor_data = processor
-        check(pyd_executable_load_elf(file, &options, &self.executables[index]))
+        if query:
+            self.backing = (self.backing, owner)
+            check(pyd_executable_from_query(<pyd_library_query_fn_t>query, &options, &self.executables[index]))
+        else:
+            file.data, file.size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
+            check(pyd_executable_load_elf(file, &options, &self.executables[index]))
         check(pyd_program_set_executable(self.program, index, self.executables[index], variant, alignment))
         self.announce(index, encoded)
 

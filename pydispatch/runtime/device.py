@@ -38,6 +38,9 @@ class Device(Protocol):
     def add_import(self, name: str, function: object, context: object = None, *, priority: int = 0) -> Provider:
         """Registers a C function under the name of a symbol."""
 
+    def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
+        """Gives the code of an executable that programs only declare."""
+
     def remove_plugin(self, provider: Provider) -> None:
         """Takes a registration back."""
 

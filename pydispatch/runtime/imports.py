@@ -7,9 +7,10 @@ import difflib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydispatch.errors import InvalidArgumentError, MissingImportError
+from pydispatch.errors import ArtifactError, InvalidArgumentError, MissingImportError
 
 if TYPE_CHECKING:
     import os
@@ -53,6 +54,58 @@ class Import:
         return f"{self.symbol} of @{self.executable} ({', '.join(self.exports) or 'no dispatch'}): {who}{order}"
 
 
+@dataclass(frozen=True)
+class Code:
+    """The code of an executable that a program only declares: an embedded ELF, or a library in memory by its query."""
+
+    source: str
+    elf: bytes | memoryview | None
+    query: int = 0
+    owner: object = None
+
+    ALIGNMENT = 64
+    """Bytes that bindings are aligned to: whoever wrote the code may count on as much."""
+
+
+QUERY_SYMBOL = "iree_hal_executable_library_query"
+
+
+def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
+    """Opens the code of an executable: a path or bytes of an embedded ELF or .sos, or the path of a system library."""
+    from pydispatch._core import elf
+    from pydispatch.formats import fatelf
+
+    what = f"add_executable '{name}'"
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        data, label = bytes(source), f"{len(source)} bytes"
+    else:
+        label = str(source)
+        data = Path(source).read_bytes()
+    file = fatelf.select(data) if fatelf.is_fatelf(data) else data
+    try:
+        machine = elf.validate(file)
+    except ArtifactError as error:
+        if isinstance(source, (bytes, bytearray, memoryview)) or fatelf.is_fatelf(data) or data[:4] != b"\x7fELF":
+            raise ArtifactError(f"{what}: {label}: {error}") from None
+        return _system_library(what, str(source), error)
+    if machine != elf.host_machine():
+        raise ArtifactError(f"{what}: {label} is for {machine}, this machine is {elf.host_machine()}")
+    return Code(label, file)
+
+
+def _system_library(what: str, path: str, embedded: ArtifactError) -> Code:
+    """What is no embedded ELF may be a library that needs the system's loader."""
+    try:
+        library = ctypes.CDLL(path if "/" in path else f"./{path}")
+        query = getattr(library, QUERY_SYMBOL)
+    except (OSError, AttributeError) as error:
+        raise ArtifactError(
+            f"{what}: {path} is no embedded ELF ({embedded}), and the system's loader says: {error}; "
+            f"an executable library defines {QUERY_SYMBOL}, see pydispatch/library.h"
+        ) from None
+    return Code(path, None, ctypes.cast(query, ctypes.c_void_p).value or 0, library)
+
+
 class Registry:
     """The providers of one device."""
 
@@ -60,6 +113,7 @@ class Registry:
         from pydispatch._core.plugin import Manager
 
         self.manager: Manager = Manager()
+        self.executables: dict[str, Code] = {}  # the last one that was added under a name
         self.names: dict[int, str] = {}  # of the functions that were registered one by one, for "did you mean"
         self.system = False  # a plugin that may print through C stdio has been registered
 

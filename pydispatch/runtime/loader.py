@@ -12,11 +12,11 @@ from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.memory import Pool
 from pydispatch._core.program import Module
 from pydispatch._core.sched import Scheduler
-from pydispatch.errors import ArtifactError, DeviceUnavailableError, MissingImportError
+from pydispatch.errors import ArtifactError, DeviceUnavailableError, Error, MissingImportError
 
 if TYPE_CHECKING:
     from pydispatch._core.plugin import Resolution
-    from pydispatch.runtime.imports import Import, Registry
+    from pydispatch.runtime.imports import Code, Import, Registry
 
 MANIFEST = "manifest.json"
 PROGRAM = "program.bin"
@@ -87,43 +87,96 @@ def _load(
         raise ArtifactError(
             f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"
         )
-    importing: list[tuple[str, dict[str, Any]]] = []
-    resolution: Resolution | None = None
+    linker = _Linker(module, file, host, registry)
     for i, executable in enumerate(executables):
-        name, variant, constants, chosen = _prepare(module, file, host, i, executable)
-        elf = file.find(variant["member"], True)
-        words = (constants, host.processor_data, chosen, variant["alignment"])
+        linker.link(i, executable)
+    return module, linker.imports()
+
+
+class _Linker:
+    """Loads the executables of one program, and keeps what is known of their imports."""
+
+    def __init__(self, module: Module, file: ArtifactFile, host: Host, registry: Registry | None) -> None:
+        self.module, self.file, self.host, self.registry = module, file, host, registry
+        self.resolution: Resolution | None = None
+        self.importing: list[tuple[str, dict[str, Any]]] = []  # who asked for imports, in the order of asking
+
+    def link(self, index: int, executable: dict[str, Any]) -> None:
+        """Loads the best variant of an executable; see `load` for what may be raised."""
+        name, variant, constants, chosen = _prepare(self.module, self.file, self.host, index, executable)
+        words = (constants, self.host.processor_data, chosen)
+        if variant.get("dynamic"):
+            self._link_given(index, executable, name, variant, words)
+            return
+        elf = self.file.find(variant["member"], True)
+        alignment = variant["alignment"]
         if not variant.get("imports"):
-            module.load_executable(i, elf, name, *words)
-            continue
-        importing.append((name, variant))
-        if registry is not None and resolution is None:
-            resolution = registry.manager.resolution()
-            module.flushes = registry.system
+            self.module.load_executable(index, elf, name, *words, alignment)
+            return
+        self.importing.append((name, variant))
         try:
-            module.load_executable(i, elf, name, *words, resolution)
+            self.module.load_executable(index, elf, name, *words, alignment, self._resolution())
         except MissingImportError:
-            raise _missing_import(registry, resolution, importing) from None
-    if not importing:
-        return module, []
-    from pydispatch.runtime.imports import report
+            raise self._missing() from None
 
-    if resolution is not None:
-        resolution.settle()
-    return module, report(resolution, importing)
+    def _link_given(
+        self, index: int, executable: dict[str, Any], name: str, variant: dict[str, Any], words: tuple[Any, ...]
+    ) -> None:
+        """The same for an executable that the program only declares: its code comes from the device."""
+        code = _given(self.registry, name, executable)
+        alignment = max(code.ALIGNMENT, variant["alignment"])
+        self.importing.append((name, variant))
+        resolution = self._resolution()
+        try:
+            self.module.load_executable(
+                index, code.elf, name, *words, alignment, resolution=resolution, query=code.query, owner=code.owner
+            )
+        except Error as error:
+            raise type(error)(f"{error} (the code was given by device.add_executable from {code.source})") from None
+        if resolution is None or not any(s.group == len(self.importing) - 1 for s in resolution.report()):
+            self.importing.pop()  # it asked for nothing
+
+    def _resolution(self) -> Resolution | None:
+        if self.registry is not None and self.resolution is None:
+            self.resolution = self.registry.manager.resolution()
+            self.module.flushes = self.registry.system
+        return self.resolution
+
+    def imports(self) -> list[Import]:
+        """Who provides what, when all executables are loaded."""
+        if self.resolution is not None:
+            self.resolution.settle()
+        if not self.importing:
+            return []
+        from pydispatch.runtime.imports import report
+
+        return report(self.resolution, self.importing)
+
+    def _missing(self) -> MissingImportError:
+        """Names everything that the last executable lacks, who was asked, and what would help."""
+        from pydispatch.runtime.imports import missing
+
+        name, variant = self.importing[-1]
+        symbols = self.resolution.report() if self.resolution is not None else []
+        provided = [s.name for s in symbols if s.group == len(self.importing) - 1 and s.provider is not None]
+        asked = [p.label for p in self.resolution.providers()] if self.resolution is not None else []
+        known = self.registry.names.values() if self.registry is not None else ()
+        return missing(name, variant, provided, asked, known)
 
 
-def _missing_import(
-    registry: Registry | None, resolution: Resolution | None, importing: list[tuple[str, dict[str, Any]]]
-) -> MissingImportError:
-    """Names everything that the last executable lacks, who was asked, and what would help."""
-    from pydispatch.runtime.imports import missing
-
-    name, variant = importing[-1]
-    symbols = resolution.report() if resolution is not None else []
-    provided = [s.name for s in symbols if s.group == len(importing) - 1 and s.provider is not None]
-    asked = [p.label for p in resolution.providers()] if resolution is not None else []
-    return missing(name, variant, provided, asked, registry.names.values() if registry is not None else ())
+def _given(registry: Registry | None, name: str, executable: dict[str, Any]) -> Code:
+    """The code of an executable that the program only declares."""
+    code = registry.executables.get(name) if registry is not None else None
+    if code is not None:
+        return code
+    given = ", ".join(f"'{other}'" for other in registry.executables) if registry is not None else ""
+    exports = ", ".join(f"@{export}" for export in executable.get("exports", ()))
+    raise MissingImportError(
+        f"the program only declares executable '@{name}' ({exports}) and the device was not given its code"
+        f"{f'; it was given {given}' if given else ''}\n"
+        f"supply it with device.add_executable('{name}', 'library.so') before loading",
+        (name,),
+    )
 
 
 def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:

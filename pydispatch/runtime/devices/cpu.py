@@ -101,6 +101,19 @@ class CpuDevice:
         """
         return self._providers().add_import(name, function, context, priority)
 
+    def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
+        """Gives the code of an executable that programs only declare, for programs that are loaded from now on.
+
+        name: of the executable in the program. code: the path or bytes of an executable library (pydispatch/library.h):
+        an embedded ELF, a .sos, or a system library. The last one under a name is taken. Its bindings and constants are
+        checked against the declared layouts at load. Raises ArtifactError when it cannot be opened here.
+        """
+        if not isinstance(name, str) or not name:
+            raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
+        from pydispatch.runtime.imports import code_of
+
+        self._providers().executables[name] = code_of(name, code)
+
     def remove_plugin(self, provider: Provider) -> None:
         """Takes back what `add_plugin` or `add_import` returned. Programs that are loaded keep theirs."""
         self._providers().remove(provider)
