@@ -93,6 +93,10 @@ def _load(
     return module, linker.imports()
 
 
+_Words = tuple[list[int], tuple[int, ...], int]
+"""Executable constants, processor data, and the number of the variant."""
+
+
 class _Linker:
     """Loads the executables of one program, and keeps what is known of their imports."""
 
@@ -104,7 +108,7 @@ class _Linker:
     def link(self, index: int, executable: dict[str, Any]) -> None:
         """Loads the best variant of an executable; see `load` for what may be raised."""
         name, variant, constants, chosen = _prepare(self.module, self.file, self.host, index, executable)
-        words = (constants, self.host.processor_data, chosen)
+        words: _Words = (constants, self.host.processor_data, chosen)
         if variant.get("dynamic"):
             self._link_given(index, executable, name, variant, words)
             return
@@ -120,7 +124,7 @@ class _Linker:
             raise self._missing() from None
 
     def _link_given(
-        self, index: int, executable: dict[str, Any], name: str, variant: dict[str, Any], words: tuple[Any, ...]
+        self, index: int, executable: dict[str, Any], name: str, variant: dict[str, Any], words: _Words
     ) -> None:
         """The same for an executable that the program only declares: its code comes from the device."""
         code = _given(self.registry, name, executable)
