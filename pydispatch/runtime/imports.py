@@ -151,7 +151,7 @@ class Registry:
 
 
 def address_of(value: object, what: str) -> int:
-    """The address behind an integer, a ctypes function, pointer or array, a cffi pointer, or a numba cfunc."""
+    """The address behind an integer, a ctypes object, a cffi pointer, a numba cfunc, or a capsule."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < 1 << 64:
             raise InvalidArgumentError(f"{what}: {value} is no address")
@@ -165,11 +165,17 @@ def address_of(value: object, what: str) -> int:
     address = getattr(value, "address", None)  # numba's cfunc
     if isinstance(address, int):
         return address
+    if type(value).__name__ == "PyCapsule":  # how Cython and other extensions hand out C functions
+        name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+        name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        return int(pointer(value, name(value)) or 0)
     if type(value).__module__ == "_cffi_backend":
         backend: Any = sys.modules["_cffi_backend"]  # whoever has a cdata has imported it
         return int(backend.FFI().cast("uintptr_t", value))
     raise InvalidArgumentError(
-        f"{what}: expected an address as an integer, or a ctypes, cffi or numba function, got {type(value).__name__}"
+        f"{what}: expected an address as an integer, a ctypes, cffi or numba function, or a capsule, "
+        f"got {type(value).__name__}"
     )
 
 

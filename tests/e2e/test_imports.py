@@ -6,7 +6,9 @@ import ctypes
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import cffi
 import numpy as np
 import pytest
 
@@ -110,6 +112,25 @@ def test_an_address_and_a_context(artifact: pd.Artifact, library: ctypes.CDLL) -
     address = ctypes.cast(library.my_mul, ctypes.c_void_p).value
     device.add_import("my_mul", address, ctypes.c_float(10))
     np.testing.assert_array_equal(device.load(artifact).run(A, B), 10 * A * B)
+
+
+def test_what_else_may_stand_for_a_function(artifact: pd.Artifact, library: ctypes.CDLL) -> None:
+    """cffi, a capsule as Cython makes them, and whatever has an `address` as numba's cfuncs do."""
+    address = ctypes.cast(library.my_mul, ctypes.c_void_p).value
+    ffi = cffi.FFI()
+    ffi.cdef("int my_mul(void*, void*, void*);")
+    new_capsule = ctypes.pythonapi.PyCapsule_New
+    new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    forms = [
+        ffi.cast("int (*)(void*, void*, void*)", address),
+        ffi.cast("void*", address),
+        new_capsule(address, b"int (void *, void *, void *)", None),
+        SimpleNamespace(address=address),
+    ]
+    for form in forms:
+        device = pd.device("cpu")
+        device.add_import("my_mul", form)
+        np.testing.assert_array_equal(device.load(artifact).run(A, B), A * B)
 
 
 def test_a_python_function(artifact: pd.Artifact) -> None:
