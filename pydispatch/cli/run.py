@@ -67,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
             raise InvalidArgumentError(
                 f"--output: @{function.name} has {len(function.results)} results, got {len(args.output)}"
             )
+        print(f"EXEC @{function.name}")  # in front of whatever kernels print
         results = function(*inputs)
         returned = [results] if len(function.results) == 1 else list(results or ())
-        print(f"EXEC @{function.name}")
         if args.expected_output:
             return _compare(function, returned, args, reader)
     finally:
