@@ -6,7 +6,6 @@ PYDISPATCH_SANITIZE=address|thread|undefined builds the extensions with that san
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import sys
 from pathlib import Path
@@ -15,6 +14,9 @@ from setuptools import Extension, find_packages, setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT / "csrc"))  # a build backend does not look here
+from sources import host, sources  # noqa: E402
+
 INCLUDE = "csrc/include"
 
 # module of _core -> the folders of csrc that are linked into it. A folder holds no mutable state, so linking one into
@@ -43,11 +45,8 @@ QUIET = ("unused-function", "unused-parameter", "missing-field-initializers", "c
 
 
 def c_sources(folder: str) -> list[str]:
-    """The .c files of one folder of csrc; name_<os>.c belongs to that system only."""
-    system = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}.get(platform.system(), "generic")
-    others = {"linux", "macos", "windows", "generic"} - {system}
-    found = sorted((ROOT / "csrc" / folder).glob("*.c"))
-    return [str(p.relative_to(ROOT)) for p in found if p.stem.rsplit("_", 1)[-1] not in others]
+    """The .c files of one folder of csrc that belong to this system."""
+    return [str(p.relative_to(ROOT)) for p in sources(ROOT / "csrc" / folder, host())]
 
 
 def cython_view() -> str:

@@ -1,7 +1,5 @@
 #include "platform/cpu.h"
 
-#if !defined(__linux__)
-
 #include <unistd.h>
 
 #include "pydispatch/cpu.h"
@@ -17,7 +15,3 @@ uint32_t pyd_cpu_quota(const char* root) {
 }
 
 void pyd_cpu_cache_sizes(uint64_t* out_l1_data, uint64_t* out_l2) { *out_l1_data = *out_l2 = 0; }
-
-#else
-typedef int pyd_cpu_generic_is_empty_t;
-#endif

@@ -1,7 +1,5 @@
 #include "platform/cpu.h"
 
-#if defined(__linux__)
-
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -174,7 +172,3 @@ void pyd_cpu_cache_sizes(uint64_t* out_l1_data, uint64_t* out_l2) {
   if (!*out_l2 && (value = sysconf(_SC_LEVEL2_CACHE_SIZE)) > 0) *out_l2 = (uint64_t)value;
 #endif
 }
-
-#else
-typedef int pyd_cpu_linux_is_empty_t;
-#endif

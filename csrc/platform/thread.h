@@ -1,5 +1,5 @@
 // Threads and one-shot events. One implementation per system: thread_linux.c (futex), thread_generic.c (pthread
-// condition variables).
+// condition variables). Building the generic one on Linux takes PYD_PLATFORM_GENERIC in every file.
 #ifndef PYD_PLATFORM_THREAD_H_
 #define PYD_PLATFORM_THREAD_H_
 
@@ -20,7 +20,7 @@ void pyd_thread_join(pyd_thread_t* thread);
 // One thread waits, any thread sets. An event may be set before, while and after it is waited for.
 typedef struct pyd_event_s {
   _Atomic uint32_t is_set;
-#if !defined(__linux__) || defined(PYD_THREAD_GENERIC)
+#if !defined(__linux__) || defined(PYD_PLATFORM_GENERIC)
   pthread_mutex_t mutex;
   pthread_cond_t condition;
 #endif

@@ -1,7 +1,5 @@
 #include "platform/thread.h"
 
-#if !defined(__linux__) || defined(PYD_THREAD_GENERIC)
-
 #include "platform/thread_start.h"
 
 static void set_name(const char* name) { (void)name; }
@@ -32,7 +30,3 @@ void pyd_event_wait(pyd_event_t* event) {
   }
   pthread_mutex_unlock(&event->mutex);
 }
-
-#else
-typedef int pyd_thread_generic_is_empty_t;
-#endif

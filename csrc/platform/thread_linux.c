@@ -1,7 +1,5 @@
 #include "platform/thread.h"
 
-#if defined(__linux__) && !defined(PYD_THREAD_GENERIC)
-
 #include <linux/futex.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -26,7 +24,3 @@ void pyd_event_wait(pyd_event_t* event) {
     syscall(SYS_futex, &event->is_set, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
   }
 }
-
-#else
-typedef int pyd_thread_linux_is_empty_t;
-#endif

@@ -5,8 +5,9 @@ A test is tests/c/<subject>/test_*.c with a main that returns 0. Comment lines a
     // links: base platform elf        folders of csrc
     // tsan: 20                        also under TSAN, this many times
     // with: helper.c                  further files of its folder
+    // skip-generic: why               not on the files for unknown systems
 
-    python tests/c/run.py [SUBJECT...] [--plain]
+    python tests/c/run.py [SUBJECT...] [--plain | --generic]
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "csrc"))
+from sources import host, sources  # noqa: E402
+
 BUILD = ROOT / "build" / "ctest"
 CC = os.environ.get("CC", "gcc")
 BASE = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", f"-I{ROOT}/csrc/include", f"-I{ROOT}/csrc",
@@ -29,7 +33,10 @@ MODES = {
     "plain": ["-O2"],
     "asan": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"],
     "tsan": ["-O1", "-fsanitize=thread"],
+    "generic": ["-O2", "-DPYD_PLATFORM_GENERIC"],
 }
+# What touches the system. These also run on the files for unknown systems, whose C library is all they need.
+GENERIC = ("artifact", "elf", "executable", "plugin", "program", "sched")
 ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_leaks=1",
     "TSAN_OPTIONS": "halt_on_error=1",
@@ -40,13 +47,26 @@ ENVIRONMENT = {
 def notes(source: Path) -> dict[str, str]:
     """The `// key: value` lines of a test's first 20 lines."""
     head = source.read_text().splitlines()[:20]
-    return {m[1]: m[2].strip() for line in head if (m := re.match(r"// (links|tsan|with|skip-asan): ?(.*)", line))}
+    return {m[1]: m[2].strip() for line in head if (m := re.match(r"// (links|tsan|with|skip-generic): ?(.*)", line))}
 
 
-def library(folders: list[str]) -> list[str]:
-    """The sources of folders of csrc for this system."""
-    others = ("_macos", "_windows", "_generic")
-    return [str(p) for f in folders for p in sorted((ROOT / "csrc" / f).glob("*.c")) if not p.stem.endswith(others)]
+def library(folders: list[str], system: str = "") -> list[str]:
+    """The sources of folders of csrc for a system, this one by default."""
+    return [str(p) for f in folders for p in sources(ROOT / "csrc" / f, system or host())]
+
+
+def linked(source: Path, mode: str) -> list[Path]:
+    """The files of csrc that a test is linked with."""
+    system = "generic" if mode == "generic" else host()
+    return [Path(p) for p in library(notes(source).get("links", "base").split(), system)]
+
+
+def is_wanted(source: Path, mode: str) -> bool:
+    """Whether a test runs in a mode."""
+    note = notes(source)
+    if mode == "generic":
+        return source.parent.name in GENERIC and "skip-generic" not in note
+    return mode != "tsan" or "tsan" in note
 
 
 def newest_header() -> float:
@@ -76,7 +96,9 @@ def run_one(source: Path, mode: str) -> tuple[str, bool, str, float]:
     binary = BUILD / mode / source.parent.name / source.stem
     binary.parent.mkdir(parents=True, exist_ok=True)
     extra = [str(source.parent / name) for name in note.get("with", "").split()]
-    objects = [str(object_of(Path(p), mode)) for p in library(note.get("links", "base").split())]
+    if mode == "generic":
+        extra.append(str(ROOT / "tests" / "c" / "executable_heap.c"))
+    objects = [str(object_of(p, mode)) for p in linked(source, mode)]
     command = [CC, *BASE, *MODES[mode], str(source), *extra, *objects, "-o", str(binary), "-pthread", "-ldl", "-lm"]
     built = subprocess.run(command, capture_output=True, text=True)
     if built.returncode:
@@ -96,14 +118,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("subjects", nargs="*")
     parser.add_argument("--plain", action="store_true", help="without sanitizers")
+    parser.add_argument("--generic", action="store_true", help="only with the files for unknown systems")
     args = parser.parse_args()
     tests = sorted((ROOT / "tests" / "c").glob("*/test_*.c"))
+    modes = ["plain"] if args.plain else ["generic"] if args.generic else list(MODES)
     jobs = [
         (source, mode)
         for source in tests
         if not args.subjects or source.parent.name in args.subjects
-        for mode in MODES
-        if not (args.plain and mode != "plain") and (mode != "tsan" or "tsan" in notes(source))
+        for mode in modes
+        if is_wanted(source, mode)
     ]
     if not jobs:
         print("no C test found", file=sys.stderr)
@@ -111,9 +135,7 @@ def main() -> int:
     failed = 0
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as workers:
         headers = newest_header()
-        needed = {
-            (Path(p), mode) for source, mode in jobs for p in library(notes(source).get("links", "base").split())
-        }  # fmt: skip
+        needed = {(path, mode) for source, mode in jobs for path in linked(source, mode)}
         for errors in workers.map(lambda item: compile_object(*item, headers), sorted(needed)):
             if errors:
                 print(errors, file=sys.stderr)

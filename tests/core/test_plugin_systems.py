@@ -44,5 +44,5 @@ def test_other_systems_compile(tmp_path: Path, target: str, system: str) -> None
 def test_the_generic_layer_runs(tmp_path: Path, test: str) -> None:
     """Everything but the system's libraries, whose refusal says what to do."""
     source = ROOT / "tests" / "c" / "plugin" / f"{test}.c"
-    check(["gcc", *FLAGS, "-DGENERIC", source, *SHARED, *layer("generic"), "-o", "run", "-pthread"], tmp_path)
+    check(["gcc", *FLAGS, "-DPYD_PLATFORM_GENERIC", source, *SHARED, *layer("generic"), "-o", "run", "-pthread"], tmp_path)
     check([tmp_path / "run"], tmp_path)

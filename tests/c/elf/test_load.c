@@ -108,7 +108,11 @@ static int check_failures(const builder_t* good) {
   failed |= !expect("count", pyd_elf_module_load(built(good), &module), PYD_CODE_OK, NULL);
   int calls = protect_calls;
   pyd_elf_module_unload(&module);
+#if defined(PYD_PLATFORM_GENERIC)
+  if (calls != 0) failed = fprintf(stderr, "%d protections of the heap\n", calls);
+#else
   if (calls < 2 || calls > 3) failed = fprintf(stderr, "%d protections, expected 2 or 3\n", calls);
+#endif
   for (fail_at = 1; fail_at <= calls; ++fail_at) {
     protect_calls = 0;
     failed |= !expect("protection", pyd_elf_module_load(built(good), &module), PYD_CODE_SYSTEM, "Permission denied");

@@ -201,7 +201,7 @@ static void test_files(void) {
   EXPECT(pyd_plugin_load_file("embedded:/nowhere/my.so", &plain, &plugin), SYSTEM,
          "plugin '/nowhere/my.so': cannot open '/nowhere/my.so': No such file or directory");
   pyd_span_t text = {(const uint8_t*)"#!/bin/sh", 9};
-#if defined(GENERIC)
+#if defined(PYD_PLATFORM_GENERIC)
   EXPECT(pyd_plugin_load_bytes(text, &plain, &plugin), UNSUPPORTED,
          "plugin 'plugin' is a system library, and this system opens none: build it as an embedded plugin (.sos)");
 #else
@@ -215,7 +215,7 @@ static void test_files(void) {
   for (int kind = PYD_PLUGIN_KIND_AUTO; kind <= PYD_PLUGIN_KIND_SYSTEM; ++kind) {
     pyd_plugin_options_t as = {.kind = (pyd_plugin_kind_t)kind};
     pyd_status_t status = pyd_plugin_load_bytes((pyd_span_t){foreign, sizeof(foreign)}, &as, &plugin);
-#if !defined(GENERIC)
+#if !defined(PYD_PLATFORM_GENERIC)
     CHECK(strstr(pyd_status_text(status), "machine 21"));
 #endif
     CHECK(plugin == NULL && pyd_status_code(status) == PYD_CODE_UNSUPPORTED);

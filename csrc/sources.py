@@ -1,0 +1,31 @@
+"""Which C files belong to a system, for everything that builds csrc/.
+
+name_<system>.c holds one system's part of the subject `name`; name_generic.c serves the systems without a file of their own.
+"""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+SYSTEMS = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}
+SUFFIXES = {*SYSTEMS.values(), "generic"}
+
+
+def host() -> str:
+    """The suffix of the running system; "generic" for one that no file is named after."""
+    return SYSTEMS.get(platform.system(), "generic")
+
+
+def sources(folder: Path, system: str) -> list[Path]:
+    """The .c files of one folder for a system, sorted: every file without a system's suffix, and one file per subject."""
+    plain: list[Path] = []
+    subjects: dict[str, dict[str, Path]] = {}
+    for path in folder.glob("*.c"):
+        subject, _, suffix = path.stem.rpartition("_")
+        if suffix in SUFFIXES:
+            subjects.setdefault(subject, {})[suffix] = path
+        else:
+            plain.append(path)
+    chosen = [files.get(system) or files.get("generic") for files in subjects.values()]
+    return sorted([*plain, *(path for path in chosen if path)])
