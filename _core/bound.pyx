@@ -77,7 +77,7 @@ cdef class Binding:
         return 0
 
     cdef int rebind(self, object args) except -1:
-        """Takes other arguments of the same shapes."""
+        """Takes other arguments of the same shapes. Changes nothing when it fails."""
         cdef Binding fresh = Binding.__new__(Binding)
         fresh.function = self.function
         fresh.words = <uint64_t*>calloc(self.function.frame_words + 1, sizeof(uint64_t))
@@ -91,9 +91,11 @@ cdef class Binding:
             raise InvalidArgumentError(
                 f"@{self.function.name}: prepared for arguments of shapes {expected}, got {shapes} (or another value "
                 "of a scalar that decides a size); prepare another call for them")
+        fresh.plan, fresh.outputs, fresh.detours = self.plan, self.outputs, list(self.detours)
+        fresh.route()  # may run out of memory; from here on nothing fails
         memcpy(self.words, fresh.words, self.function.frame_words * sizeof(uint64_t))
-        self.inputs = fresh.inputs
-        return self.route()
+        self.inputs, self.detours, self.has_detours = fresh.inputs, fresh.detours, fresh.has_detours
+        return 0
 
     cdef int bind_outputs(self, object out) except -1:
         """Takes or makes the result arrays."""

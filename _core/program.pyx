@@ -155,7 +155,7 @@ cdef class Module:
         long as `owner`. resolution: who supplies its imports, the same for all executables of a program.
 
         constants: words of the executable constants. processor_data: eight 64-bit words. alignment: bytes, a power of
-        two, that the variant needs its bindings aligned to.
+        two, that the variant needs its bindings aligned to. Returns how many exports the library has.
         """
         cdef pyd_executable_options_t options
         cdef uint32_t words[MAX_CONSTANTS]
@@ -185,6 +185,7 @@ cdef class Module:
             check(pyd_executable_load_elf(file, &options, &self.executables[index]))
         check(pyd_program_set_executable(self.program, index, self.executables[index], variant, alignment))
         self.announce(index, encoded)
+        return pyd_executable_library(self.executables[index]).exports.count
 
     cdef int announce(self, uint32_t index, bytes name) except -1:
         """Tells debuggers, and perf when PYDISPATCH_PERF_MAP is set, where the exports of an executable are."""

@@ -129,15 +129,24 @@ static int32_t run_range(void* self, uint32_t worker, uint64_t begin, uint64_t e
   return code;
 }
 
+// What a code of generated kernels means, behind the number.
+static const char* code_text(int32_t code) {
+  switch (code) {
+    case PYD_LIBRARY_CODE_MISSING_IMPORT: return ": it called an optional import that nobody provides";
+    case PYD_LIBRARY_CODE_FAILED_ASSERTION: return ": a cf.assert does not hold";
+    default: return "";
+  }
+}
+
 static pyd_status_t kernel_failure(const pyd_call_t* call, const pyd_plan_step_t* step, uint64_t index, int32_t code) {
   const pyd_plan_command_t* command = find_command(call, step, index)->plan;
   const pyd_export_t* export = &call->plan->program->exports[command->export];
   pyd_string_t executable = call->plan->program->executables[export->executable].name;
   id_t id = workgroup_at(command, index - command->start);
   const int64_t values[5] = {command->number, id.x, id.y, id.z, code};
-  return pyd_status_make_values(PYD_CODE_KERNEL, values, "@%.*s::@%.*s: workgroup (%u, %u, %u) returned %d",
+  return pyd_status_make_values(PYD_CODE_KERNEL, values, "@%.*s::@%.*s: workgroup (%u, %u, %u) returned %d%s",
                                 (int)executable.length, executable.data, (int)export->name.length, export->name.data, id.x,
-                                id.y, id.z, code);
+                                id.y, id.z, code, code_text(code));
 }
 
 static pyd_status_t run_step(const pyd_call_t* call, uint32_t number) {

@@ -44,11 +44,23 @@ def _parser(only: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
+    """A hint when the shell has split a value: what is left over follows an option of the form --name=value."""
+    at = next(i for i, word in enumerate(words) if word == unknown[0])
+    before = next((word for word in reversed(words[:at]) if word.startswith("-")), "")
+    if unknown[0].startswith("-") or "=" not in before:
+        return ""
+    name, _, value = before.partition("=")
+    return f" (a value with blanks needs quotes: {name}=\"{value} {' '.join(unknown)}\")"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand. Returns 0, 1 after an error that was reported on stderr, 2 for wrong usage."""
     words = sys.argv[1:] if argv is None else argv
     parser = _parser(words[0] if words else None)
-    args = parser.parse_args(words)
+    args, unknown = parser.parse_known_args(words)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_quoting(words, unknown)}")
     if args.version:
         import pydispatch
 

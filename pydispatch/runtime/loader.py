@@ -73,7 +73,8 @@ def _load(
 ) -> tuple[Module, list[Import]]:
     text = bytes(file.find(MANIFEST, True))
     try:
-        executables = _executables(json.loads(text.decode()))
+        manifest = json.loads(text.decode())
+        executables, functions = _executables(manifest), [entry["name"] for entry in manifest["functions"]]
     except (KeyError, TypeError, ValueError, RecursionError):
         executables = None
     if executables is None:
@@ -87,6 +88,8 @@ def _load(
         raise ArtifactError(
             f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"
         )
+    if functions != (actual := [name for _, name in module.functions()]):
+        raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {functions}, {PROGRAM} {actual}")
     linker = _Linker(module, file, host, registry)
     for i, executable in enumerate(executables):
         linker.link(i, executable)
@@ -115,13 +118,18 @@ class _Linker:
         elf = self.file.find(variant["member"], True)
         alignment = variant["alignment"]
         if not variant.get("imports"):
-            self.module.load_executable(index, elf, name, *words, alignment)
-            return
-        self.importing.append((name, variant))
-        try:
-            self.module.load_executable(index, elf, name, *words, alignment, self._resolution())
-        except MissingImportError:
-            raise self._missing() from None
+            count = self.module.load_executable(index, elf, name, *words, alignment)
+        else:
+            self.importing.append((name, variant))
+            try:
+                count = self.module.load_executable(index, elf, name, *words, alignment, self._resolution())
+            except MissingImportError:
+                raise self._missing() from None
+        if len(executable["exports"]) > count:  # a library that others wrote may have more than the program uses
+            raise ArtifactError(
+                f"{self.file.name}: {MANIFEST} lists {len(executable['exports'])} exports of executable '{name}', "
+                f"'{variant['member']}' has {count}"
+            )
 
     def _link_given(
         self, index: int, executable: dict[str, Any], name: str, variant: dict[str, Any], words: _Words
@@ -189,7 +197,7 @@ def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
         return None
     executables: list[dict[str, Any]] = manifest["executables"]
     for executable in executables:
-        if type(executable["name"]) is not str:
+        if type(executable["name"]) is not str or type(executable["exports"]) is not list:
             return None
         for variant in executable["variants"]:
             alignment = variant["alignment"]

@@ -188,6 +188,19 @@ def test_refused(run: Run, function: str, options: list[str], message: str) -> N
     assert code == 1 and err.startswith("pydispatch: error: ") and message in err
 
 
+def test_a_value_without_quotes(pdx: str, capsys: pytest.CaptureFixture[str]) -> None:
+    hint = '(a value with blanks needs quotes: --input="3xf32=1 2 3")'
+    for rest, hinted in (["2", "3"], True), (["--nope"], False):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(["run", pdx, "--input=3xf32=1", *rest])
+        err = capsys.readouterr().err
+        assert caught.value.code == 2 and f"unrecognized arguments: {' '.join(rest)}" in err
+        assert (hint in err) is hinted
+    with pytest.raises(SystemExit):
+        cli.main(["run", "--input=3xf32=1", "2", "3"])  # the first word left over is taken for the file
+    assert hint not in capsys.readouterr().err
+
+
 def test_which_file(pdx: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", f"--module={pdx}", "--function=f32_0", "--input=f32=1"]) == 0
     for argv, message in [

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,6 +92,35 @@ def test_refused(program: Program) -> None:
     for _ in range(2):
         with pytest.raises(pd.KernelError):
             failing()
+
+
+def test_a_rebind_without_memory_changes_nothing(pdx: Path) -> None:
+    script = """
+import mmap, resource, sys
+import numpy as np
+import pydispatch as pd
+
+n = 1 << 24
+fixed = pd.device("local-sync").load(sys.argv[1])
+a, b, out = (np.full(n, value, np.float32) for value in (2, 3, 0))
+call = fixed.mul.prepare(a, b, out=out)
+assert call() is out and (out == 6).all()
+used = int(open("/proc/self/statm").read().split()[0]) * mmap.PAGESIZE
+resource.setrlimit(resource.RLIMIT_AS, (used + (n << 1), resource.RLIM_INFINITY))
+try:
+    call(out, b)  # overlaps its result, which must be computed elsewhere
+except pd.OutOfMemoryError:
+    pass
+else:
+    raise AssertionError("there was memory enough")
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+out[:] = 0
+assert call() is out and (out == 6).all(), out
+call(out, b)
+assert (out == 18).all(), out
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(pdx)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_one_run_at_a_time(program: Program) -> None:

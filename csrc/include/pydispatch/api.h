@@ -186,6 +186,8 @@ typedef struct pyd_api_s {
   // Runs on this thread and the device's others and returns when everything is done. May be repeated, also after a
   // failure. KERNEL names executable, export, workgroup and code; results are unspecified then. INVALID_ARGUMENT when
   // something was never bound, or when the call is running in another thread already. OUT_OF_MEMORY.
+  // What kernels and plugins print through C stays in the buffers of stdio: unlike a call from Python, a run flushes
+  // neither these nor sys.stdout. Call fflush(NULL) yourself where the order of the output matters.
   pyd_status_t (*call_run)(pyd_api_call_t* call);
   // A scalar result of the last run that succeeded, as a 64-bit word.
   pyd_status_t (*call_scalar_result)(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word);
