@@ -123,8 +123,20 @@ def test_missing_imports() -> None:
     with pytest.raises(pd.MissingImportError, match="fast"):
         device.load(pd.compile(CALLS.replace("ATTRS", "")))
     optional = device.load(pd.compile(CALLS.replace("ATTRS", "hal.import.optional")))
-    with pytest.raises(pd.KernelError, match=f"returned {0x50594405}: it called an optional import that nobody provides"):
+    words = "it called an optional import that nobody provides"
+    with pytest.raises(pd.KernelError, match=f"returned {0x50594405}: {words}"):
         optional.f(np.array([0.1]))
+
+
+def test_failed_assertion_in_words() -> None:
+    text = CALLS.replace("ATTRS", "hal.import.optional").replace(
+        "%y, %t = func.call @fast(%x, %k)",
+        """%positive = arith.cmpf ogt, %x, %x : f64
+      cf.assert %positive, "never"
+      %y, %t = func.call @slow(%x, %k)""",
+    )
+    with pytest.raises(pd.KernelError, match=f"returned {0x50594409}: a cf.assert does not hold"):
+        pd.device("cpu").load(pd.compile(text)).f(np.array([0.1]))
 
 
 @pytest.mark.parametrize("there", [True, False])
