@@ -1,0 +1,97 @@
+"""The README and docs/plugins.md are run as a reader types them: every command, every line, every promised output."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EIGHT = "EXEC @{name}\nresult[0]: hal.buffer_view\n8xf32={values}\n"
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """The code blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / document).read_text(), re.DOTALL | re.MULTILINE)
+
+
+def commands(document: str) -> list[list[str]]:
+    """The lines of the sh blocks that begin with `pydispatch`, as words."""
+    lines = [line for block in blocks(document, "sh") for line in block.splitlines()]
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("pydispatch ")]
+
+
+def execute(words: list[str], folder: Path) -> str:
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def execute_command(words: list[str], folder: Path) -> str:
+    assert words[0] == "pydispatch"
+    return execute([sys.executable, "-m", "pydispatch.cli", *words[1:]], folder)
+
+
+def printed(block: str) -> list[str]:
+    """What the comments behind `print` promise."""
+    return [line.partition("# ")[2].strip() for line in block.splitlines() if line.startswith("print(")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder to work in that has the examples and nothing else."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+    return tmp_path
+
+
+def test_readme_python(folder: Path) -> None:
+    (block,) = blocks("README.md", "python")
+    first, second = execute([sys.executable, "-c", block], folder).splitlines()
+    assert first == second == printed(block)[0] == "[96. 96. 96. 96. 96. 96. 96. 96.]"
+    assert printed(block)[1].startswith("the same")
+    assert (folder / "mixed.pdx").is_file()
+
+
+def test_readme_commands(folder: Path) -> None:
+    lines = commands("README.md")
+    assert [words[1] for words in lines] == ["compile", "inspect", "run", "devices"]
+    compiled, inspected, ran, devices = [execute_command(words, folder) for words in lines]
+    assert "mixed.pdx" in compiled or compiled == ""
+    manifest = json.loads(execute_command([*lines[1], "--json"], folder))
+    assert "@mixed_invocation  (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>" in inspected
+    for arch in ("x86_64", "arm_64", "riscv_64"):
+        assert f"embedded-elf-{arch}" in inspected
+    assert "avx2" in inspected, "--cpu=x86-64-v3 was asked for"
+    assert "mixed_invocation" in json.dumps(manifest)
+    assert ran == EIGHT.format(name="mixed_invocation", values="96 96 96 96 96 96 96 96")
+    assert ran.splitlines()[-1] in (ROOT / "README.md").read_text()
+    assert devices.startswith("cpu\n") and "workers: " in devices
+
+
+def test_readme_links() -> None:
+    for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:\s]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} points at {target}"
+
+
+def test_plugins(folder: Path) -> None:
+    (source,) = blocks("docs/plugins.md", "c")
+    name = re.match(r"// (\S+\.c)\n", source)
+    assert name is not None
+    (folder / name[1]).write_text(source)
+    lines = commands("docs/plugins.md")
+    assert [words[1] for words in lines] == ["compile", "plugin", "run"]
+    *_, built, ran = [execute_command(words, folder) for words in lines]
+    assert "standalone plugin for x86_64, aarch64, riscv64" in built
+    assert ran == EIGHT.format(name="multiply", values="8 8 8 8 8 8 8 8")
+    assert f"prints `{ran.splitlines()[-1]}`" in (ROOT / "docs/plugins.md").read_text()
+    (block,) = blocks("docs/plugins.md", "python")
+    assert execute([sys.executable, "-c", block], folder).splitlines() == printed(block) == ["[6. 6. 6. 6.]"]
+    (declared,) = blocks("docs/plugins.md", "mlir")
+    program = (ROOT / "examples/plugin/program.mlir").read_text()
+    assert " ".join(declared.split()) in " ".join(program.split())
