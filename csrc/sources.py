@@ -1,6 +1,6 @@
 """Which C files belong to a system, for everything that builds csrc/.
 
-name_<system>.c holds one system's part of the subject `name`; name_generic.c serves the systems without a file of their own.
+name_<system>.c is one system's file for the subject `name`; name_generic.c serves the systems that have none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def host() -> str:
 
 
 def sources(folder: Path, system: str) -> list[Path]:
-    """The .c files of one folder for a system, sorted: every file without a system's suffix, and one file per subject."""
+    """The .c files of one folder for a system, sorted: those without a system's suffix, and one per subject."""
     plain: list[Path] = []
     subjects: dict[str, dict[str, Path]] = {}
     for path in folder.glob("*.c"):

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/aligned.h"
+#include "executable/call.h"
 #include "executable/library.h"
 #include "pydispatch/elf.h"
 
@@ -17,16 +19,29 @@ struct pyd_executable_s {
   uint32_t* constants;
 };
 
-// A plain tail call: embedded libraries and the host share one calling convention on the systems that are supported.
+// What kernels call imports through, which are functions of the host. A plain tail call where kernels are, too.
 static int32_t call_import(pyd_import_fn_t import, void* params, void* context, void* reserved) {
   return import(params, context, reserved);
+}
+
+#if PYD_HAS_BRIDGES
+static int32_t PYD_EMBEDDED_CALL call_import_across(pyd_import_fn_t import, void* params, void* context, void* reserved) {
+  return import(params, context, reserved);
+}
+#endif
+
+static pyd_import_thunk_fn_t import_thunk(bool is_embedded) {
+#if PYD_HAS_BRIDGES
+  if (is_embedded) return (pyd_import_thunk_fn_t)(void (*)(void))call_import_across;
+#endif
+  (void)is_embedded;
+  return call_import;
 }
 
 static const char* name_of(const pyd_executable_options_t* options) { return options->name ? options->name : ""; }
 
 static pyd_status_t create(const pyd_executable_options_t* options, pyd_executable_t** out_executable) {
-  // The size of the type is a multiple of its alignment of 16, which malloc guarantees where max_align_t is that large.
-  pyd_executable_t* executable = aligned_alloc(_Alignof(pyd_executable_t), sizeof(*executable));
+  pyd_executable_t* executable = pyd_aligned_alloc(_Alignof(pyd_executable_t), sizeof(*executable));
   if (!executable) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "executable '%s': no memory for its state", name_of(options));
   }
@@ -49,7 +64,8 @@ static pyd_status_t create(const pyd_executable_options_t* options, pyd_executab
   return PYD_STATUS_OK;
 }
 
-static pyd_status_t resolve_imports(pyd_executable_t* executable, const pyd_executable_options_t* options) {
+static pyd_status_t resolve_imports(pyd_executable_t* executable, bool is_embedded,
+                                    const pyd_executable_options_t* options) {
   const pyd_library_imports_t* imports = &executable->view.library->imports;
   if (imports->count == 0) return PYD_STATUS_OK;
   executable->functions = calloc(imports->count, sizeof(pyd_import_fn_t) + sizeof(void*));
@@ -60,20 +76,21 @@ static pyd_status_t resolve_imports(pyd_executable_t* executable, const pyd_exec
   executable->contexts = (void**)(executable->functions + imports->count);
   pyd_status_t status = pyd_imports_resolve(name_of(options), imports->count, imports->symbols, options->resolver,
                                             executable->functions, executable->contexts);
-  executable->environment.import_thunk = call_import;
+  executable->environment.import_thunk = import_thunk(is_embedded);
   executable->environment.import_funcs = executable->functions;
   executable->environment.import_contexts = executable->contexts;
   return status;
 }
 
 // Everything after the code is in memory; |executable| is freed by the caller when this fails.
-static pyd_status_t attach(pyd_executable_t* executable, pyd_library_query_fn_t query,
+static pyd_status_t attach(pyd_executable_t* executable, pyd_library_query_fn_t query, bool is_embedded,
                            const pyd_executable_options_t* options) {
-  pyd_status_t status = pyd_library_view_query(query, &executable->environment, name_of(options), &executable->view);
+  pyd_status_t status =
+      pyd_library_view_query(query, is_embedded, &executable->environment, name_of(options), &executable->view);
   if (pyd_ok(status)) {
     status = pyd_library_check(executable->view.library, options->constant_count, name_of(options));
   }
-  if (pyd_ok(status)) status = resolve_imports(executable, options);
+  if (pyd_ok(status)) status = resolve_imports(executable, is_embedded, options);
   return status;
 }
 
@@ -90,7 +107,7 @@ pyd_status_t pyd_executable_load_elf(pyd_span_t file, const pyd_executable_optio
     void* symbol = pyd_elf_module_symbol(&executable->module, PYD_LIBRARY_QUERY_SYMBOL);
     pyd_library_query_fn_t query = NULL;
     memcpy(&query, &symbol, sizeof(query));  // ISO C has no conversion from object to function pointers
-    status = query ? attach(executable, query, options)
+    status = query ? attach(executable, query, true, options)
                    : pyd_status_make(PYD_CODE_CORRUPT, "executable '%s' does not define '%s': it is not a kernel library",
                                      name_of(options), PYD_LIBRARY_QUERY_SYMBOL);
   }
@@ -110,7 +127,7 @@ pyd_status_t pyd_executable_from_query(pyd_library_query_fn_t query, const pyd_e
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "executable '%s': no query function given", name_of(options));
   }
   pyd_status_t status = create(options, &executable);
-  if (pyd_ok(status)) status = attach(executable, query, options);
+  if (pyd_ok(status)) status = attach(executable, query, false, options);
   if (pyd_ok(status)) {
     *out_executable = executable;
   } else {
@@ -125,7 +142,7 @@ void pyd_executable_free(pyd_executable_t* executable) {
   pyd_elf_module_unload(&executable->module);
   free(executable->functions);
   free(executable->constants);
-  free(executable);
+  pyd_aligned_free(executable);
 }
 
 const pyd_library_t* pyd_executable_library(const pyd_executable_t* executable) { return executable->view.library; }

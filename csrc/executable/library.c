@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "executable/call.h"
+
 static const char* sanitizer_name(uint32_t sanitizer) {
   switch (sanitizer) {
     case PYD_LIBRARY_SANITIZER_ADDRESS:
@@ -97,12 +99,14 @@ static pyd_status_t check_header(const pyd_library_header_t* header, const char*
   return PYD_STATUS_OK;
 }
 
-pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, const pyd_environment_t* environment,
+pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, bool is_embedded, const pyd_environment_t* environment,
                                     const char* name, pyd_library_view_t* out_view) {
   *out_view = (pyd_library_view_t){0};
   // Compiled libraries answer to exactly one number, so every number is tried.
   const pyd_library_header_t* const* answer = NULL;
-  for (uint32_t version = PYD_LIBRARY_VERSION; version >= 1 && !answer; --version) answer = query(version, environment);
+  for (uint32_t version = PYD_LIBRARY_VERSION; version >= 1 && !answer; --version) {
+    answer = pyd_library_query_call(query, is_embedded, version, environment);
+  }
   if (!answer) {
     return pyd_status_make(PYD_CODE_UNSUPPORTED,
                            "executable '%s': its library answers to no version from 0.%u down to 0.1: it was made for a "

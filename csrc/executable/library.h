@@ -11,8 +11,8 @@ typedef struct pyd_library_view_s {
 } pyd_library_view_t;
 
 // Asks |query| for the current version and downwards until it answers, checks the header, and lays an older library out
-// as a current one. |name| is for messages. On failure |out_view| is zero.
-pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, const pyd_environment_t* environment,
+// as a current one. |is_embedded|: it came from an embedded ELF (call.h). |name| is for messages. On failure |out_view| is zero.
+pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, bool is_embedded, const pyd_environment_t* environment,
                                     const char* name, pyd_library_view_t* out_view);
 void pyd_library_view_free(pyd_library_view_t* view);
 

@@ -32,12 +32,16 @@ int pyd_thread_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argum
   start->argument = argument;
   strncpy(start->name, name, sizeof(start->name) - 1);
   start->name[sizeof(start->name) - 1] = 0;
+#if defined(_WIN32)  // has no signals that a thread could block
+  int error = pthread_create(&out_thread->handle, NULL, trampoline, start);
+#else
   // A thread inherits the mask of its creator: block around the creation, so that there is no moment without it.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = pthread_create(&out_thread->handle, NULL, trampoline, start);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+#endif
   if (error) free(start);
   return error;
 }

@@ -20,6 +20,12 @@ static int install_error;
 static entry_t* first;
 static entry_t* last;
 
+#if defined(_WIN32)  // has no fork
+
+static void install(void) {}
+
+#else
+
 static void on_prepare(void) {
   pthread_mutex_lock(&lock);
   for (entry_t* entry = last; entry; entry = entry->previous) {
@@ -42,6 +48,8 @@ static void on_child(void) {
 }
 
 static void install(void) { install_error = pthread_atfork(on_prepare, on_parent, on_child); }
+
+#endif
 
 pyd_status_t pyd_process_lock(void) {
   pthread_once(&once, install);

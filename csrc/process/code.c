@@ -2,18 +2,28 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(__linux__)
+#include <fcntl.h>
 #include <unistd.h>
+#endif
 
 #include "process/debug_image.h"
 #include "process/lock.h"
 
 // These two names and layouts are the interface: the debugger finds them by name and puts a breakpoint on the function.
-// Other JIT compilers in the process have their own copies, which must not be mixed with these: hence protected.
+// Other JIT compilers in the process have their own copies, which must not be mixed with these: hence protected where the
+// system's loader would mix them.
+#if defined(__ELF__)
+#define OWN __attribute__((visibility("protected"), used))
+#else
+#define OWN __attribute__((used))
+#endif
+
 struct jit_code_entry {
   struct jit_code_entry* next_entry;
   struct jit_code_entry* prev_entry;
@@ -31,8 +41,8 @@ struct jit_descriptor {
 };
 
 void __jit_debug_register_code(void);
-__attribute__((visibility("protected"), used)) struct jit_descriptor __jit_debug_descriptor = {1, JIT_NOACTION, NULL, NULL};
-__attribute__((visibility("protected"), used, noinline)) void __jit_debug_register_code(void) {
+OWN struct jit_descriptor __jit_debug_descriptor = {1, JIT_NOACTION, NULL, NULL};
+OWN __attribute__((noinline)) void __jit_debug_register_code(void) {
   __asm__ volatile("" ::: "memory");  // keeps the calls
 }
 
@@ -48,6 +58,8 @@ static void announce(uint32_t action, struct jit_code_entry* entry) {
   __jit_debug_descriptor.action_flag = JIT_NOACTION;
   __jit_debug_descriptor.relevant_entry = NULL;
 }
+
+#if defined(__linux__)
 
 // perf splits a line at spaces and line ends; a name from a file could hold either.
 static void write_name(FILE* map, const char* name) {
@@ -73,6 +85,12 @@ static void append_to_perf_map(const pyd_process_code_info_t* info) {
   }
   fclose(map);
 }
+
+#else  // perf is Linux's
+
+static void append_to_perf_map(const pyd_process_code_info_t* info) { (void)info; }
+
+#endif
 
 pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t** out_code) {
   *out_code = NULL;

@@ -38,6 +38,7 @@ static void fill_dispatch(pyd_call_t* call, pyd_call_command_t* out, const pyd_p
   const pyd_library_export_attrs_t* attrs = export->attrs;
   out->function = export->function;
   out->environment = program->links[export->executable].environment;
+  out->is_embedded = program->links[export->executable].is_embedded;
   // A size left open by the library is one: what a kernel that asks for it can work with.
   out->state = (pyd_dispatch_state_t){
       .workgroup_size_x = attrs->workgroup_size_x ? attrs->workgroup_size_x : 1,

@@ -2,6 +2,7 @@
 #ifndef PYD_PROGRAM_CALL_H_
 #define PYD_PROGRAM_CALL_H_
 
+#include "executable/call.h"
 #include "program/plan.h"
 
 // What running one command touches, in two cache lines.
@@ -12,7 +13,8 @@ typedef struct pyd_call_command_s {
   const pyd_environment_t* environment;
   const pyd_plan_command_t* plan;
   uint64_t pattern;
-  uint64_t padding[2];
+  bool is_embedded;  // see executable/call.h
+  uint64_t padding;
 } pyd_call_command_t;
 
 struct pyd_call_s {

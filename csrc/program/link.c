@@ -109,7 +109,12 @@ pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, 
     export->function = exports->ptrs[ordinal];
     export->attrs = &exports->attrs[ordinal];
   }
-  program->links[index] =
-      (pyd_executable_link_t){executable, pyd_executable_environment(executable), variant, alignment};
+  program->links[index] = (pyd_executable_link_t){
+      .executable = executable,
+      .environment = pyd_executable_environment(executable),
+      .variant = variant,
+      .alignment = alignment,
+      .is_embedded = pyd_executable_image(executable).size != 0,
+  };
   return PYD_STATUS_OK;
 }

@@ -27,14 +27,15 @@ static const pyd_call_command_t* find_command(const pyd_call_t* call, const pyd_
   return &call->commands[step->first_command + low];
 }
 
-typedef struct id_s {
+typedef struct group_s {
   uint32_t x, y, z;
-} id_t;
+} group_t;
 
-static id_t workgroup_at(const pyd_plan_command_t* command, uint64_t index) {
-  if (index < command->grid[0]) return (id_t){(uint32_t)index, 0, 0};
+static group_t workgroup_at(const pyd_plan_command_t* command, uint64_t index) {
+  if (index < command->grid[0]) return (group_t){(uint32_t)index, 0, 0};
   uint64_t row = index / command->grid[0];
-  return (id_t){(uint32_t)(index % command->grid[0]), (uint32_t)(row % command->grid[1]), (uint32_t)(row / command->grid[1])};
+  return (group_t){(uint32_t)(index % command->grid[0]), (uint32_t)(row % command->grid[1]),
+                   (uint32_t)(row / command->grid[1])};
 }
 
 // Workgroups [begin, end) of one dispatch.
@@ -44,8 +45,9 @@ static int32_t run_workgroups(const pyd_call_t* call, const pyd_call_command_t* 
   const pyd_dispatch_fn_t function = command->function;
   const pyd_environment_t* environment = command->environment;
   const pyd_dispatch_state_t* state = &command->state;
+  const bool is_embedded = command->is_embedded;
   const uint32_t count_x = plan->grid[0], count_y = plan->grid[1];
-  id_t id = workgroup_at(plan, begin);
+  group_t id = workgroup_at(plan, begin);
   _Alignas(16) pyd_workgroup_state_t workgroup = {
       .workgroup_id_x = id.x,
       .workgroup_id_y = id.y,
@@ -61,7 +63,7 @@ static int32_t run_workgroups(const pyd_call_t* call, const pyd_call_command_t* 
     left -= x_end - id.x;
     for (; id.x < x_end; ++id.x) {
       workgroup.workgroup_id_x = id.x;
-      int32_t code = function(environment, state, &workgroup);
+      int32_t code = pyd_dispatch_call(function, is_embedded, environment, state, &workgroup);
       if (LIKELY(code == 0)) continue;
       *out_failed = plan->start + ((uint64_t)id.z * count_y + id.y) * count_x + id.x;
       return code;
@@ -142,7 +144,7 @@ static pyd_status_t kernel_failure(const pyd_call_t* call, const pyd_plan_step_t
   const pyd_plan_command_t* command = find_command(call, step, index)->plan;
   const pyd_export_t* export = &call->plan->program->exports[command->export];
   pyd_string_t executable = call->plan->program->executables[export->executable].name;
-  id_t id = workgroup_at(command, index - command->start);
+  group_t id = workgroup_at(command, index - command->start);
   const int64_t values[5] = {command->number, id.x, id.y, id.z, code};
   return pyd_status_make_values(PYD_CODE_KERNEL, values, "@%.*s::@%.*s: workgroup (%u, %u, %u) returned %d%s",
                                 (int)executable.length, executable.data, (int)export->name.length, export->name.data, id.x,
@@ -169,7 +171,8 @@ static pyd_status_t run_steps(const pyd_call_t* call) {
     const pyd_plan_step_t* step = &plan->steps[i];
     const pyd_call_command_t* command = &call->commands[step->first_command];
     if (step->total == 1 && command->function) {
-      int32_t code = command->function(command->environment, &command->state, &command->workgroup);
+      int32_t code = pyd_dispatch_call(command->function, command->is_embedded, command->environment, &command->state,
+                                       &command->workgroup);
       if (LIKELY(code == 0)) continue;
       return kernel_failure(call, step, 0, code);
     }

@@ -1,15 +1,15 @@
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/aligned.h"
 #include "platform/cpu.h"
 #include "sched/internal.h"
 
 static void* allocate(size_t count, size_t size) {
   size_t bytes = (count ? count : 1) * size;  // both are bounded by PYD_SCHED_MAX_WORKERS, nothing can wrap
   bytes = (bytes + PYD_CPU_CACHE_LINE - 1) / PYD_CPU_CACHE_LINE * PYD_CPU_CACHE_LINE;
-  void* memory = aligned_alloc(PYD_CPU_CACHE_LINE, bytes);
+  void* memory = pyd_aligned_alloc(PYD_CPU_CACHE_LINE, bytes);
   if (memory) memset(memory, 0, bytes);
   return memory;
 }
@@ -95,12 +95,12 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
     cells = allocate((size_t)PYD_SCHED_SLOTS * workers, sizeof(*cells));
   }
   if (!sched || !sched->slots || !sched->threads || !cells) {
-    free(cells);
+    pyd_aligned_free(cells);
     if (sched) {
-      free(sched->slots);
-      free(sched->threads);
+      pyd_aligned_free(sched->slots);
+      pyd_aligned_free(sched->threads);
     }
-    free(sched);
+    pyd_aligned_free(sched);
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "scheduler: no memory for the bookkeeping of %u workers",
                            (unsigned)workers);
   }
@@ -140,10 +140,10 @@ void pyd_sched_destroy(pyd_sched_t* sched) {
   for (uint32_t i = 0; i + 1 < sched->workers; ++i) pyd_event_deinit(&sched->threads[i].wake);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) pyd_event_deinit(&sched->slots[i].done);
   pthread_mutex_destroy(&sched->lifecycle);
-  free(sched->slots[0].cells);
-  free(sched->slots);
-  free(sched->threads);
-  free(sched);
+  pyd_aligned_free(sched->slots[0].cells);
+  pyd_aligned_free(sched->slots);
+  pyd_aligned_free(sched->threads);
+  pyd_aligned_free(sched);
 }
 
 uint32_t pyd_sched_workers(const pyd_sched_t* sched) { return sched->workers; }

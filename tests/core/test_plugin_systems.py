@@ -1,4 +1,4 @@
-"""The loader's layer for other operating systems: Windows and macOS compiled, the generic one compiled and run."""
+"""The C core for other operating systems: everything compiled; the loader with the generic layer also run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "csrc"))
+from sources import sources  # noqa: E402
+
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/csrc", f"-I{ROOT}/csrc/include", f"-I{ROOT}/tests/c"]
-ROOMS = ("base", "elf", "fatelf", "imports", "plugin")
-SHARED = [p for room in ROOMS for p in sorted((ROOT / "csrc" / room).glob("*.c"))]
-
-
-def layer(system: str) -> list[Path]:
-    return [ROOT / "csrc" / "platform" / f"{name}_{system}.c" for name in ("mem", "file", "dl")]
+FOLDERS = sorted(p for p in (ROOT / "csrc").iterdir() if any(p.glob("*.c")))
 
 
 def check(command: list[object], tmp_path: Path) -> None:
@@ -28,21 +26,13 @@ def check(command: list[object], tmp_path: Path) -> None:
     ("target", "system"), [("x86_64-windows-gnu", "windows"), ("aarch64-macos", "macos"), ("x86_64-macos", "macos")]
 )
 def test_other_systems_compile(tmp_path: Path, target: str, system: str) -> None:
-    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target, *FLAGS]
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target, *FLAGS, "-D_GNU_SOURCE"]
 
     def compile_one(source: Path) -> None:
         check([*compiler, "-c", source, "-o", tmp_path / f"{source.parent.name}-{source.stem}.o"], tmp_path)
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(compile_one, [*SHARED, *layer(system)]))
+        list(pool.map(compile_one, [path for folder in FOLDERS for path in sources(folder, system)]))
     # Bridges exist exactly where embedded code is called by another convention than the host's.
-    bridge = (tmp_path / "plugin-bridge.o").read_bytes()
-    assert (b"cross" in bridge) == (target == "x86_64-windows-gnu")
-
-
-@pytest.mark.parametrize("test", ["test_static", "test_manager"])
-def test_the_generic_layer_runs(tmp_path: Path, test: str) -> None:
-    """Everything but the system's libraries, whose refusal says what to do."""
-    source = ROOT / "tests" / "c" / "plugin" / f"{test}.c"
-    check(["gcc", *FLAGS, "-DPYD_PLATFORM_GENERIC", source, *SHARED, *layer("generic"), "-o", "run", "-pthread"], tmp_path)
-    check([tmp_path / "run"], tmp_path)
+    for name, bridge in (("plugin-bridge.o", b"cross"), ("executable-executable.o", b"call_import_across")):
+        assert (bridge in (tmp_path / name).read_bytes()) == (target == "x86_64-windows-gnu"), name

@@ -244,6 +244,7 @@ static inline pyd_program_t* decode(builder_t* b) {
 struct pyd_executable_s {
   pyd_library_t library;
   _Alignas(16) pyd_environment_t environment;
+  pyd_span_t image;
 };
 
 #endif  // PYD_TESTS_PROGRAM_BUILDER_H_
