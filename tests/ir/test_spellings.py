@@ -160,3 +160,33 @@ def test_unknown_attributes_are_kept() -> None:
     assert "#iree_codegen.translation_info<pipeline = CPUDefault workgroup_size = [1], {x = [1, 2]}>" in printed
     assert '#some.thing<"a > b", f(x) -> y>' in printed
     assert "!other.type" in printed
+
+
+LOWERING = "#iree_codegen.lowering_config<tile_sizes = [[64], [8, 0], []]>"
+TRANSLATION = "#iree_codegen.translation_info<{}CPUDoubleTilingExpert{}>"
+
+
+@pytest.mark.parametrize(
+    "translation",
+    [
+        TRANSLATION.format("", ""),
+        TRANSLATION.format("", ", tile_size = [[]]"),
+        TRANSLATION.format("pipeline = ", " workgroup_size = [64, 1, 1] subgroup_size = 32, {x = 1}"),
+    ],
+)
+def test_how_others_would_compile_it_is_read_and_kept(translation: str) -> None:
+    """On exports, functions and operations, through aliases or in place."""
+    info = f"#iree_codegen.compilation_info<lowering_config = {LOWERING}, translation_info = {translation}>"
+    short = info.replace("= #iree_codegen.lowering_config", "= ").replace("= #iree_codegen.translation_info", "= ")
+    text = (
+        f"#lowering = {LOWERING}\n#translation = {translation}\n#info = #iree_codegen.compilation_info<"
+        "lowering_config = #lowering, translation_info = #translation>\n"
+        + export("attributes {translation_info = #translation}")
+        + f"\nfunc.func @f(%a: tensor<4xf32>) -> tensor<4xf32> attributes {{compilation_info = {short}}} {{\n"
+        "  %0 = arith.addf %a, %a {compilation_info = #info} : tensor<4xf32>\n"
+        f"  %1 = arith.addf %0, %a {{compilation_info = {info}, lowering_config = #lowering}} : tensor<4xf32>\n"
+        "  return %1 : tensor<4xf32>\n}"
+    )
+    module = ir.parse(text)
+    assert module.is_structurally_equivalent(ir.parse(ir.print_module(module)))
+    assert ir.print_module(module).count("compilation_info<") == 3
