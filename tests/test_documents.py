@@ -90,6 +90,10 @@ def test_plugins(folder: Path) -> None:
     assert "standalone plugin for x86_64, aarch64, riscv64" in built
     assert ran == EIGHT.format(name="multiply", values="8 8 8 8 8 8 8 8")
     assert f"prints `{ran.splitlines()[-1]}`" in (ROOT / "docs/plugins.md").read_text()
+    prefixed = [word.replace("--plugin=", "--plugin=embedded:") for word in lines[2]]
+    assert execute_command(prefixed, folder) == ran
+    with pytest.raises(AssertionError, match="is not an ELF file"):
+        execute_command([word.replace("embedded:", "system:") for word in prefixed], folder)
     (block,) = blocks("docs/plugins.md", "python")
     assert execute([sys.executable, "-c", block], folder).splitlines() == printed(block) == ["[6. 6. 6. 6.]"]
     (declared,) = blocks("docs/plugins.md", "mlir")

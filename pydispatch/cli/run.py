@@ -101,8 +101,8 @@ def _artifact(path: Path, search_path: list[str]) -> Any:
 
 
 def _add_plugin(target: Device, spec: str) -> None:
-    """`path?key=value&key=value`; the peer's prefix `embedded:` is read too."""
-    path, _, query = spec.removeprefix("embedded:").partition("?")
+    """`path?key=value&key=value`; a path may begin `embedded:` or `system:`."""
+    path, _, query = spec.partition("?")
     params: dict[str, Any] = dict(part.partition("=")[::2] for part in query.split("&") if part)
     target.add_plugin(path, **params)
 
