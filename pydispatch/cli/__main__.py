@@ -46,12 +46,12 @@ def _parser(only: str | None) -> argparse.ArgumentParser:
 
 def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
     """A hint when the shell has split a value: what is left over follows an option of the form --name=value."""
-    at = next(i for i, word in enumerate(words) if word == unknown[0])
-    before = next((word for word in reversed(words[:at]) if word.startswith("-")), "")
-    if unknown[0].startswith("-") or "=" not in before:
+    at = words.index(unknown[0])
+    before = next((i for i in reversed(range(at)) if words[i].startswith("-")), None)
+    if unknown[0].startswith("-") or before is None or "=" not in words[before]:
         return ""
-    name, _, value = before.partition("=")
-    return f" (a value with blanks needs quotes: {name}=\"{value} {' '.join(unknown)}\")"
+    name, _, value = words[before].partition("=")
+    return f' (a value with blanks needs quotes: {name}="{value} {words[before + 1]} ...")'
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -84,7 +84,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _path(args: argparse.Namespace) -> Path:
     if (args.file is None) == (args.module is None):
-        raise InvalidArgumentError("run: expected one file, as FILE or as --module=FILE")
+        both = f", got '{args.file}' and --module={args.module}; a value with blanks needs quotes" if args.file else ""
+        raise InvalidArgumentError(f"run: expected one file, as FILE or as --module=FILE{both}")
     return Path(args.file or args.module)
 
 

@@ -189,7 +189,7 @@ def test_refused(run: Run, function: str, options: list[str], message: str) -> N
 
 
 def test_a_value_without_quotes(pdx: str, capsys: pytest.CaptureFixture[str]) -> None:
-    hint = '(a value with blanks needs quotes: --input="3xf32=1 2 3")'
+    hint = '(a value with blanks needs quotes: --input="3xf32=1 2 ...")'
     for rest, hinted in (["2", "3"], True), (["--nope"], False):
         with pytest.raises(SystemExit) as caught:
             cli.main(["run", pdx, "--input=3xf32=1", *rest])
@@ -197,8 +197,10 @@ def test_a_value_without_quotes(pdx: str, capsys: pytest.CaptureFixture[str]) ->
         assert caught.value.code == 2 and f"unrecognized arguments: {' '.join(rest)}" in err
         assert (hint in err) is hinted
     with pytest.raises(SystemExit):
-        cli.main(["run", "--input=3xf32=1", "2", "3"])  # the first word left over is taken for the file
-    assert hint not in capsys.readouterr().err
+        cli.main(["run", "--input=3xf32=1", "2", "3"])  # the first word is taken for the file
+    assert hint in capsys.readouterr().err
+    assert cli.main(["run", "--input=2xf32=1", "2", f"--module={pdx}"]) == 1
+    assert f"got '2' and --module={pdx}; a value with blanks needs quotes" in capsys.readouterr().err
 
 
 def test_which_file(pdx: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
