@@ -17,6 +17,7 @@ from elftools.elf.elffile import ELFFile
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "emit"))
 from kernels import FORMAT, HOST_FORMAT, Loaded, buffer, elementwise, load, variant
+from pydispatch._core.sched import known_cpu_features
 
 from pydispatch.compiler import toolchain
 from pydispatch.compiler.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
@@ -87,6 +88,29 @@ def test_levels() -> None:
     assert machine_of(Target("llvm-cpu", "embedded-elf-riscv_64")).llvm_features == "+m,+a,+f,+d,+c"
     native = machine_of(Target("llvm-cpu", HOST_FORMAT, "native"))
     assert set(native.requires) <= native.has
+
+
+# What compilers write that list all of a CPU's features.
+LISTED = {
+    "x86_64": "+prfchw,-cldemote,+avx2,+aes,+sahf,+pclmul,-xop,+crc32,-amx-fp8,+xsaves,+sse4.2,+invpcid,+64bit,+xsavec,"
+    "+popcnt,+clwb,+clzero,+rdrnd,+rdseed,+fsgsbase,+mwaitx,+pku,+shstk,+wbnoinvd,+rdpid,+rdpru,+cmov,+evex512,+x87",
+    "aarch64": "+v8.2a,+aes,+dotprod,+fp-armv8,+neon,+perfmon,+ras,+sha2,+spe,+ssbs,+outline-atomics,+reserve-x18",
+    "riscv64": "+m,+a,+f,+d,+c,+relax,+v,+zicsr,+zmmul,+zaamo,+zalrsc,+zca,+zcd,+zve64d,+zvl128b,+zvl256b",
+}
+REQUIRED = {
+    "x86_64": {"aes", "avx", "avx2", "pclmul", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"},
+    "aarch64": {"aes", "crc", "dotprod", "lse", "rdm", "sha2"},
+    "riscv64": {"v", "zvl256b"},
+}
+
+
+@pytest.mark.parametrize("arch", sorted(LISTED))
+def test_a_variant_requires_only_what_its_code_may_use(arch: str) -> None:
+    format = {"aarch64": "embedded-elf-arm_64", "riscv64": "embedded-elf-riscv_64"}.get(arch, f"embedded-elf-{arch}")
+    machine = machine_of(Target("llvm-cpu", format, "generic", tuple(LISTED[arch].split(","))))
+    assert set(machine.requires) == REQUIRED[arch]
+    if format == HOST_FORMAT:
+        assert set(machine.requires) <= set(known_cpu_features())  # the loader can tell whether they are there
 
 
 @pytest.mark.parametrize(

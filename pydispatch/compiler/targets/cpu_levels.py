@@ -67,8 +67,23 @@ _IMPLIED = {
     "avx512vbmi": "avx512bw", "avx512vbmi2": "avx512bw", "avx512bitalg": "avx512bw", "avx512ifma": "avx512f",
     "avx512vpopcntdq": "avx512f", "avxvnni": "avx2", "sse4a": "sse3", "vaes": "aes avx2", "vpclmulqdq": "pclmul avx",
     "sve": "fullfp16", "sve2": "sve", "sve2-bitperm": "sve2", "sve2p1": "sve2", "fp16fml": "fullfp16", "f64mm": "sve",
-    "f32mm": "sve", "v": "d", "zvfh": "v zfhmin", "zfh": "zfhmin",
+    "f32mm": "sve", "v8.1a": "crc lse rdm", "v8.2a": "v8.1a", "v": "d", "zvfh": "v zfhmin", "zfh": "zfhmin",
 }  # fmt: skip
+# Features that a kernel runs without: instructions that compilers never choose by themselves (system, cache control,
+# entropy, scheduling hints), and parts of what is there anyway. Targets that list all of a CPU's features name them.
+_NOT_REQUIRED = {
+    "x86_64": (
+        "cldemote clflushopt clwb clzero crc32 enqcmd evex512 fsgsbase hreset invpcid lwp monitor movdir64b movdiri "
+        "branch-hint mwaitx pconfig pku prefetchi prfchw ptwrite rdpid rdpru rdrnd rdseed rtm serialize sgx shstk "
+        "tsxldtrk uintr usermsr waitpkg wbnoinvd xsavec xsaveopt xsaves"
+    ),
+    "aarch64": (
+        "bti ccdp ccidx ccpp contextidr-el2 el2vmsa el3 lor mte nv outline-atomics pan pan-rwv perfmon predres ras "
+        "reserve-x18 sb spe specrestrict ssbs tlb-rmi tracev8.4 uaops v8.1a v8.2a vh"
+    ),
+    "riscv64": "relax zaamo zalrsc zca zcd zicntr zihpm zmmul",
+}
+_PARTS_OF_V = "zve32x zve32f zve64x zve64f zve64d zvl32b zvl64b zvl128b"
 _DETECTED_X86 = frozenset(f"{_V4} {_ICELAKE} sse4a avx512bf16 avx512fp16 avxvnni".split())
 
 
@@ -126,7 +141,8 @@ def machine_of(target: Target) -> Machine:
     level = LEVELS.get(cpu, frozenset())
     has = _closed(level | own | added) - removed
     features = (*(f"+{feature}" for feature in sorted(own - level - removed)), *stated)
-    requires = tuple(sorted(has - BASELINE[arch] - {"crc32", "relax", "reserve-x18", "outline-atomics"}))
+    free = {*_NOT_REQUIRED[arch].split(), *(_PARTS_OF_V.split() if "v" in has else ())}
+    requires = tuple(sorted(has - BASELINE[arch] - free))
     return Machine(arch, cpu, features, has | BASELINE[arch], requires, tune)
 
 
