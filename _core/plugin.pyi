@@ -16,6 +16,8 @@ class ResolvedSymbol(NamedTuple):
     provider: Provider | None
     asked: tuple[Provider, ...]
 
+def check_library(data: Buffer) -> None: ...
+
 class Plugin:
     def __init__(
         self,

@@ -52,6 +52,7 @@ from pydispatch._core.c_plugin cimport (
     pyd_resolution_symbol_count,
     pyd_resolution_symbol_t,
 )
+from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.process cimport atfork_add, atfork_remove
 from pydispatch._core.status cimport check
 
@@ -80,6 +81,23 @@ class ResolvedSymbol(NamedTuple):
     group: int
     provider: Provider | None
     asked: tuple
+
+
+cdef extern from "platform/dl.h":
+    pyd_status_t pyd_dl_check(pyd_span_t file) noexcept nogil
+
+
+def check_library(data):
+    """Looks at a shared library's bytes before the system's loader may run its constructors.
+
+    Raises an Error for another machine, another kind of file, or a sanitizer that this process lacks.
+    """
+    cdef const unsigned char[::1] view = memoryview(data).cast("B")
+    cdef pyd_span_t span
+    span.data = &view[0] if view.shape[0] else <const unsigned char*>b""
+    span.size = view.shape[0]
+    with nogil:
+        check(pyd_dl_check(span))
 
 
 cdef str text_of(const char* text):

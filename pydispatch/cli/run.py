@@ -7,6 +7,7 @@ FILE is a .pdx, or an .mlir that is compiled first. Values are written as for IR
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -102,10 +103,13 @@ def _artifact(path: Path, search_path: list[str]) -> Any:
 
 
 def _add_plugin(target: Device, spec: str) -> None:
-    """`path?key=value&key=value`; a path may begin `embedded:` or `system:`."""
+    """`path?key=value&key=value`; a path may begin `embedded:` or `system:`. priority is the device's."""
     path, _, query = spec.partition("?")
     params: dict[str, Any] = dict(part.partition("=")[::2] for part in query.split("&") if part)
-    target.add_plugin(path, **params)
+    priority = params.pop("priority", "0")
+    if not re.fullmatch(r"-?\d{1,9}", priority, re.ASCII):
+        raise InvalidArgumentError(f"--plugin={spec}: priority: expected a whole number, got '{priority}'")
+    target.add_plugin(path, priority=int(priority), **params)
 
 
 def _function(program: Program, name: str | None) -> Function:

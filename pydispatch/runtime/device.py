@@ -31,7 +31,7 @@ class Device(Protocol):
         """Loads a path, an Artifact, or the bytes of a .pdx file."""
 
     def add_plugin(
-        self, plugin: str | os.PathLike[str] | bytes | Plugin, *, priority: int = 0, **params: object
+        self, plugin: str | os.PathLike[str] | bytes | Plugin, /, *, priority: int = 0, **params: object
     ) -> Provider:
         """Registers a plugin for programs that are loaded from now on."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydispatch.errors import ArtifactError, InvalidArgumentError, MissingImportError
+from pydispatch.errors import ArtifactError, Error, InvalidArgumentError, MissingImportError
 
 if TYPE_CHECKING:
     import os
@@ -87,14 +87,20 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
     except ArtifactError as error:
         if isinstance(source, (bytes, bytearray, memoryview)) or fatelf.is_fatelf(data) or data[:4] != b"\x7fELF":
             raise ArtifactError(f"{what}: {label}: {error}") from None
-        return _system_library(what, str(source), error)
+        return _system_library(what, str(source), data, error)
     if machine != elf.host_machine():
         raise ArtifactError(f"{what}: {label} is for {machine}, this machine is {elf.host_machine()}")
     return Code(label, file)
 
 
-def _system_library(what: str, path: str, embedded: ArtifactError) -> Code:
+def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) -> Code:
     """What is no embedded ELF may be a library that needs the system's loader."""
+    from pydispatch._core.plugin import check_library
+
+    try:
+        check_library(data)  # opening it would run its constructors
+    except Error as error:
+        raise ArtifactError(f"{what}: {path}: {error}") from None
     try:
         library = ctypes.CDLL(path if "/" in path else f"./{path}")
         query = getattr(library, QUERY_SYMBOL)
@@ -124,6 +130,9 @@ class Registry:
         from pydispatch._core.plugin import Plugin
 
         texts = {key: str(value) for key, value in params.items()}
+        for stream in (sys.stdout, sys.stderr):  # what its load prints comes after this; calls flush C's side
+            if stream is not None:
+                stream.flush()
         plugin = source if isinstance(source, Plugin) else Plugin(source, texts)
         self.system = self.system or plugin.kind != "embedded"
         return Provider(self.manager.add(plugin, priority), plugin.label, plugin.kind)

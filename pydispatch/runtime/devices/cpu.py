@@ -82,7 +82,7 @@ class CpuDevice:
         return Program(module, file.name, imports)
 
     def add_plugin(
-        self, plugin: str | os.PathLike[str] | bytes | Plugin, *, priority: int = 0, **params: object
+        self, plugin: str | os.PathLike[str] | bytes | Plugin, /, *, priority: int = 0, **params: object
     ) -> Provider:
         """Registers a plugin for programs that are loaded from now on; `remove_plugin` takes it back.
 
@@ -112,18 +112,21 @@ class CpuDevice:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
         from pydispatch.runtime.imports import code_of
 
-        self._providers().executables[name] = code_of(name, code)
+        registry = self._providers()
+        registry.executables[name] = given = code_of(name, code)
+        registry.system = registry.system or given.elf is None
 
     def remove_plugin(self, provider: Provider) -> None:
         """Takes back what `add_plugin` or `add_import` returned. Programs that are loaded keep theirs."""
         self._providers().remove(provider)
 
     def _providers(self) -> Registry:
-        if self._registry is None:
-            from pydispatch.runtime.imports import Registry
+        from pydispatch.runtime.imports import Registry
 
-            self._registry = Registry()
-        return self._registry
+        with _opening:  # threads that register at once on a new device share one
+            if self._registry is None:
+                self._registry = Registry()
+            return self._registry
 
     def memory(self) -> dict[str, int]:
         """live_bytes, free_bytes, peak_bytes and live_blocks of the memory that results and transients come from."""
