@@ -70,7 +70,7 @@ def extensions() -> list[Extension]:
     compile_args += ["-Werror"]
     # what the C that Cython writes would trip over
     compile_args += [f"-Wno-{name}" for name in QUIET]
-    link_args = ["-pthread", "-ldl", "-lm"]
+    link_args = ["-pthread", "-lm", *(["-ldl"] if host() == "linux" else [])]
     sanitizer = os.environ.get("PYDISPATCH_SANITIZE")
     if sanitizer:
         compile_args += [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"]
