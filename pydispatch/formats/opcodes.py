@@ -92,7 +92,7 @@ class Numerical(IntEnum):
     F8E4M3B11FNUZ = 0x2B
 
 
-INTEGER_NAMES = {
+_PREFIXES = {
     Numerical.INTEGER: "i",
     Numerical.SIGNED: "si",
     Numerical.UNSIGNED: "ui",
@@ -116,7 +116,7 @@ def dtype_name(word: int) -> str:
         numerical = Numerical(kind)
     except ValueError:
         return f"dtype 0x{word:08x}"
-    return f"{INTEGER_NAMES[numerical]}{bits}" if numerical in INTEGER_NAMES else numerical.name.replace("F8", "f8", 1)
+    return f"{_PREFIXES[numerical]}{bits}" if numerical in _PREFIXES else numerical.name.replace("F8", "f8", 1)
 
 
 def element_bytes(word: int) -> int:

@@ -23,6 +23,7 @@ from pydispatch.formats.opcodes import (
     dtype_word,
     element_bytes,
 )
+from pydispatch.formats.program_text import ProgramText
 
 __all__ = [
     "HIGH_WORD",
@@ -362,6 +363,4 @@ def _split(value: int) -> tuple[int, int]:
 
 def disassemble(data: bytes | memoryview) -> str:
     """The text that `pydispatch inspect --program` prints. ArtifactError when the bytes are not a program."""
-    from pydispatch.formats.program_text import ProgramText
-
     return ProgramText(bytes(data)).render()

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import struct
 
-from pydispatch._core.status import ArtifactError
+from pydispatch.errors import ArtifactError
 from pydispatch.formats.opcodes import HIGH_WORD, MAGIC, NONE, VERSION, BufferKind, Op, dtype_name
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+
+
+def taken(pool: list[int], at: int, count: int) -> list[int]:
+    """`count` words of a function's pool. Raises ArtifactError where they end behind it."""
+    if at + count > len(pool):
+        raise ArtifactError(f"program.bin: {count} words at {at} of a pool end behind its {len(pool)} words")
+    return pool[at : at + count]
 
 
 class ProgramText:
@@ -65,10 +72,10 @@ class ProgramText:
     def function(self, r: tuple[int, ...]) -> list[str]:
         visibility = "public" if r[4] & 1 else "private"
         lines = [f"function {visibility} @{self.string(r[0], r[1])} {self.string(r[2], r[3])}".rstrip()]
-        pool = self.table(r[13], r[14], 1)
-        flat = [word for (word,) in pool]
+        flat = [word for (word,) in self.table(r[13], r[14], 1)]
         for i, a in enumerate(self.table(r[5], r[6], 8)):
-            dims = [flat[a[3] + 2 * k] | flat[a[3] + 2 * k + 1] << 32 for k in range(a[2])]
+            halves = taken(flat, a[3], 2 * a[2])
+            dims = [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
             shape = "".join(f"{'?' if d >> 63 else d}x" for d in dims)
             lines.append(f"  argument {i} {self.string(a[4], a[5])}: {'scalar ' if a[0] else shape}{dtype_name(a[1])}")
         for i, b in enumerate(self.table(r[9], r[10], 6)):
@@ -81,7 +88,7 @@ class ProgramText:
             if x[0]:
                 lines.append(f"  result {i}: {dtype_name(x[1])} = r{x[6]}")
             else:
-                shape = "".join(f"[r{flat[x[3] + k]}]x" for k in range(x[2]))
+                shape = "".join(f"[r{register}]x" for register in taken(flat, x[3], x[2]))
                 lines.append(f"  result {i}: {shape}{dtype_name(x[1])} in buffer {x[6]}")
         return lines
 
@@ -102,7 +109,7 @@ class ProgramText:
             return f"r{dst} = {name} {a}" + (" exists" if modifier else "")
         if op in (Op.CHECK_EQ, Op.CHECK):
             condition = f"r{a} == r{b}" if op is Op.CHECK_EQ else f"r{a}"
-            return f"check {condition}, {self.string(pool[c], pool[c + 1])!r}"
+            return f"check {condition}, {self.string(*taken(pool, c, 2))!r}"
         if op in (Op.DISPATCH, Op.FILL, Op.COPY):
             return f"region {c}: {self.command(op, a, pool)}"
         if op in (Op.CMP, Op.FCMP):
@@ -119,14 +126,14 @@ class ProgramText:
             return text if length == NONE else f"{text} for r{length}"
 
         if op is Op.FILL:
-            buffer, offset, length, pattern, size = pool[at : at + 5]
+            buffer, offset, length, pattern, size = taken(pool, at, 5)
             return f"fill {span(buffer, offset, length)} with {size} bytes of r{pattern}"
         if op is Op.COPY:
-            source, source_offset, target, target_offset, length = pool[at : at + 5]
+            source, source_offset, target, target_offset, length = taken(pool, at, 5)
             return f"copy {span(source, source_offset, NONE)} to {span(target, target_offset, length)}"
-        export, x, y, z, n = pool[at : at + 5]
-        constants = [f"r{k & ~HIGH_WORD}{'.high' if k & HIGH_WORD else ''}" for k in pool[at + 5 : at + 5 + n]]
-        m = pool[at + 5 + n]
-        first = at + 6 + n
-        bindings = [span(*pool[first + 3 * k : first + 3 * k + 3]) for k in range(m)]
+        export, x, y, z, n = taken(pool, at, 5)
+        constants = [f"r{k & ~HIGH_WORD}{'.high' if k & HIGH_WORD else ''}" for k in taken(pool, at + 5, n)]
+        (m,) = taken(pool, at + 5 + n, 1)
+        ranges = taken(pool, at + 6 + n, 3 * m)
+        bindings = [span(*ranges[3 * k : 3 * k + 3]) for k in range(m)]
         return f"dispatch export r{export} [r{x}, r{y}, r{z}]({', '.join(constants)}) over ({', '.join(bindings)})"
