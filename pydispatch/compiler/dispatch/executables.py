@@ -10,7 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IndexType,
+    IntAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.codegen.elementwise import lower_elementwise
@@ -119,8 +128,6 @@ def written_bindings(module: ModuleOp) -> dict[tuple[str, str], set[int]]:
 
 
 def is_tensor(value: SSAValue) -> bool:
-    from xdsl.dialects.builtin import TensorType
-
     return isinstance(value.type, TensorType)
 
 

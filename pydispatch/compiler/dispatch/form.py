@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from pydispatch.compiler.dispatch.fusion import form_groups
+from pydispatch.compiler.dispatch.fusion import form_groups, inputs_of
 from pydispatch.compiler.dispatch.regions import outline_regions
 from pydispatch.ir import flow
 from pydispatch.ir.location import set_location
@@ -181,9 +181,8 @@ def sort_topologically(block: Block) -> None:
             if top in placed:
                 stack.pop()
                 continue
-            values = [*top.operands, *(v for r in top.regions for inner in r.walk() for v in inner.operands)]
             missing = [
-                v.op for v in values if isinstance(v, OpResult) and v.op.parent is block and v.op not in placed
+                v.op for v in inputs_of(top) if isinstance(v, OpResult) and v.op.parent is block and v.op not in placed
             ]  # fmt: skip
             if missing:
                 stack += reversed(missing)

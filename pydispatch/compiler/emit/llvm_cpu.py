@@ -14,14 +14,13 @@ from xdsl.ir import Attribute
 from pydispatch.compiler.emit.llvm import Emitter
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter
 from pydispatch.compiler.emit.llvm_imports import ImportCalls
+from pydispatch.compiler.emit.llvm_library import library
 from pydispatch.compiler.emit.llvm_loops import nest
 from pydispatch.compiler.emit.llvm_types import bit_width, is_float, scalar
 from pydispatch.compiler.emit.llvm_values import Index, Value
 from pydispatch.compiler.emit.platform import Platform
 from pydispatch.compiler.kernel import Export
 
-QUERY_SYMBOL = "iree_hal_executable_library_query"
-VERSION = 6
 PAGE = 4096
 MAX_CONSTANTS = MAX_BINDINGS = 64
 MAX_PAGES = 0xFFFF
@@ -156,8 +155,6 @@ class CpuPlatform(Platform):
 
     def finish(self, module: Emitter) -> None:
         """The library's tables and the query function."""
-        from pydispatch.compiler.emit.llvm_library import library
-
         pages = -(-self.local_memory // PAGE)
         for name, text in library(self._executable, self._exports, self.imports, len(self._constants), pages):
             module.globals[name] = text

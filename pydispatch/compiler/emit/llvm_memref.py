@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm_loops import nest
 from pydispatch.compiler.emit.llvm_ops import attribute, integer, symbol, unsupported
 from pydispatch.compiler.emit.llvm_types import (
     alignment,
@@ -199,8 +200,6 @@ def _int_in_memory(value: int, type_: Attribute) -> str:
 
 def _copy(f: FunctionEmitter, op: Operation) -> None:
     """Elementwise; LLVM turns the innermost loop into vectors."""
-    from pydispatch.compiler.emit.llvm_loops import nest
-
     source, target = f.memref(op.operands[0]), f.memref(op.operands[1])
     if target.read_only:
         raise f.error("a copy into a binding that is only read", READ_ONLY_NOTE)

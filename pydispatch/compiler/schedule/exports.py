@@ -11,7 +11,18 @@ from pydispatch.compiler.kernel import Layout
 from pydispatch.compiler.schedule.scalars import Registers, ScalarLowering
 from pydispatch.compiler.variants import constant_blocks, exports_of, layout_of, ordinals_of, variants_of
 from pydispatch.errors import CompileError
-from pydispatch.formats.program import NONE, Executable, ExportEntry, Function, Op, Program
+from pydispatch.formats.program import (
+    NONE,
+    Argument,
+    Executable,
+    ExportEntry,
+    Function,
+    Numerical,
+    Op,
+    Program,
+    Result,
+    dtype_word,
+)
 from pydispatch.ir import hal
 from pydispatch.ir.location import location_of
 
@@ -55,8 +66,6 @@ class Executables:
                 "give every variant a hal.executable.constant.block with as many keys",
             )
         function = self.program.add_function(f"{op.sym_name.data}.constants", public=False)
-        from pydispatch.formats.program import Argument, Numerical, dtype_word
-
         function.add_argument(Argument(dtype_word(Numerical.INTEGER, 64), None, "variant"))
         chosen = function.emit(Op.SCALAR, 0)
         values: list[int] = []
@@ -214,6 +223,4 @@ def inline(function: Function, region: Region, arguments: Sequence[int]) -> list
 
 
 def add_scalar_result(function: Function, register: int) -> None:
-    from pydispatch.formats.program import Numerical, Result, dtype_word
-
     function.results.append(Result(dtype_word(Numerical.INTEGER, 64), None, register=register))

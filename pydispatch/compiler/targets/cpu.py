@@ -17,15 +17,14 @@ from xdsl.dialects.func import FuncOp
 from pydispatch.compiler import devlib, objects, toolchain
 from pydispatch.compiler.emit.fallbacks import resolve_fallbacks
 from pydispatch.compiler.emit.llvm import emit_module
-from pydispatch.compiler.emit.llvm_cpu import MAX_BINDINGS, MAX_CONSTANTS, QUERY_SYMBOL, CpuPlatform
-from pydispatch.compiler.emit.llvm_library import library
+from pydispatch.compiler.emit.llvm_cpu import MAX_BINDINGS, MAX_CONSTANTS, CpuPlatform
+from pydispatch.compiler.emit.llvm_library import QUERY_SYMBOL, library
 from pydispatch.compiler.kernel import Binary, ObjectFile, Variant
 from pydispatch.compiler.targets.cpu_levels import Machine, machine_of
 from pydispatch.compiler.targets.cpu_llvm import LOCK, Module, bitcode_symbols
 from pydispatch.errors import CompileError
 from pydispatch.formats.library import read_tables
 
-BACKEND = "llvm-cpu"
 FOREIGN_ALIGNMENT = 64
 """Bytes to which bindings of kernels that others compiled are aligned: such code may assume it."""
 
