@@ -189,7 +189,7 @@ class RegionKernel(Kernel):
         self.dims: list[SSAValue] = []
         self.reads: dict[SSAValue, SSAValue] = {}
         self.results: dict[SSAValue, SSAValue] = {}  # where a result began → its memref
-        self.inside = {op.body.block for op in [self.region]} | {
+        self.inside = {self.region.body.block} | {
             block for inner in self.region.body.walk() for r in inner.regions for block in r.blocks
         }
 

@@ -23,7 +23,8 @@ from pydispatch.compiler.emit.llvm_arith import rounded_division
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm_memref import READ_ONLY_NOTE, load, store
 from pydispatch.compiler.emit.llvm_ops import attribute, integer, integers
-from pydispatch.compiler.emit.llvm_scf import branches, counted
+from pydispatch.compiler.emit.llvm_parallel import points
+from pydispatch.compiler.emit.llvm_scf import choose, counted
 from pydispatch.compiler.emit.llvm_values import Index
 
 
@@ -136,11 +137,7 @@ def _if(f: FunctionEmitter, op: Operation) -> None:
         predicate = {AffineConstraintKind.eq: "eq", AffineConstraintKind.ge: "sge", AffineConstraintKind.le: "sle"}
         test = f.body.let(f"icmp {predicate[constraint.kind]} i64 {left}, {right}")
         holds = test if holds == "true" else f.body.let(f"and i1 {holds}, {test}")
-    has_else = bool(op.regions[1].blocks)
-    then, other, after = (f.body.new_label(hint) for hint in ("then", "else", "endif"))
-    f.body.cond_br(holds, then, other if has_else else after)
-    regions = [(then, op.regions[0])] + ([(other, op.regions[1])] if has_else else [])
-    branches(f, op, regions, after)
+    choose(f, op, holds)
 
 
 def _parallel(f: FunctionEmitter, op: Operation) -> None:
@@ -154,14 +151,7 @@ def _parallel(f: FunctionEmitter, op: Operation) -> None:
     steps = attribute(op, "steps")
     assert isinstance(steps, ArrayAttr)
     widths = [int(step.value.data) for step in steps.data if isinstance(step, IntegerAttr)]
-    block = op.regions[0].blocks[0]
-
-    def body(point: list[str]) -> None:
-        for argument, value in zip(block.args, point, strict=True):
-            f.define(argument, value)
-        f.region(op.regions[0], lambda terminator: None)
-
-    f.platform.parallel(f, list(zip(lower, upper, widths, strict=True)), body)
+    points(f, op, list(zip(lower, upper, widths, strict=True)))
 
 
 def _sizes(op: Operation, name: str) -> list[int]:

@@ -14,7 +14,7 @@ from pydispatch.compiler.emit.llvm_values import Index
 from pydispatch.ir.scf import ForallOp
 
 
-def _points(f: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
+def points(f: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
     """Independent points: the platform spreads them."""
     block = op.regions[0].blocks[0]
 
@@ -35,7 +35,7 @@ def _parallel(f: FunctionEmitter, op: Operation) -> None:
     if loop.initVals:
         _reduce(f, loop, bounds)
     else:
-        _points(f, op, bounds)
+        points(f, op, bounds)
 
 
 def _reduce(f: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> None:
@@ -91,7 +91,7 @@ def _forall(f: FunctionEmitter, op: Operation) -> None:
         return bound if isinstance(bound, int) else f.index(bound)
 
     sides = [[known(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
-    _points(f, op, list(zip(*sides, strict=True)))
+    points(f, op, list(zip(*sides, strict=True)))
 
 
 ROWS: dict[str, Lowering] = {"scf.parallel": _parallel, "scf.forall": _forall}

@@ -52,9 +52,14 @@ def branches(f: FunctionEmitter, op: Operation, regions: list[tuple[str, Region]
 
 
 def _if(f: FunctionEmitter, op: Operation) -> None:
+    choose(f, op, f.get(op.operands[0]))
+
+
+def choose(f: FunctionEmitter, op: Operation, condition: str) -> None:
+    """scf.if and affine.if: one of two regions by an i1; the second may be absent."""
     has_else = bool(op.regions[1].blocks)
     then, other, after = (f.body.new_label(hint) for hint in ("then", "else", "endif"))
-    f.body.cond_br(f.get(op.operands[0]), then, other if has_else else after)
+    f.body.cond_br(condition, then, other if has_else else after)
     regions = [(then, op.regions[0])] + ([(other, op.regions[1])] if has_else else [])
     branches(f, op, regions, after)
 

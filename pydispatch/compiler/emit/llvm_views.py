@@ -195,13 +195,13 @@ def _pointer_as_index(f: FunctionEmitter, op: Operation) -> None:
 
 def _view(f: FunctionEmitter, op: Operation) -> None:
     """A typed memref over bytes."""
-    source, (_, sizes) = f.memref(op.operands[0]), (None, op.operands[2:])
+    source = f.memref(op.operands[0])
     type_ = checked_memref(op.results[0].type)
     shift = f.body.add(source.offset, f.index(op.operands[1]))
     pointer = (
         source.aligned if shift == 0 else f.body.let(f"getelementptr inbounds i8, ptr {source.aligned}, i64 {shift}")
     )
-    given = iter(sizes)
+    given = iter(op.operands[2:])
     extents: list[Index] = [f.index(next(given)) if size is None else size for size in layout_of(type_)[1]]
     strides: list[Index] = []
     stride: Index = 1
@@ -211,7 +211,7 @@ def _view(f: FunctionEmitter, op: Operation) -> None:
     byte_size(type_.element_type)
     f.define(
         op.results[0],
-        replace(source, base=source.base, aligned=pointer, offset=0, sizes=tuple(extents), strides=tuple(strides),
+        replace(source, aligned=pointer, offset=0, sizes=tuple(extents), strides=tuple(strides),
                 element=type_.element_type),
     )  # fmt: skip
 

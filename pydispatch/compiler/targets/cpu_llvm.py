@@ -14,7 +14,7 @@ import threading
 from collections.abc import Collection
 from typing import Any
 
-from pydispatch.compiler.targets.cpu_levels import Machine
+from pydispatch.compiler.targets.cpu_levels import LEVELS, Machine
 from pydispatch.errors import CompileError
 
 LOCK = threading.RLock()
@@ -204,8 +204,6 @@ class Module:
         return re.sub(r"^target datalayout = .*$", f'target datalayout = "{layout(self.machine)}"', text, flags=re.M)
 
     def _extra_features(self, text: str) -> frozenset[str]:
-        from pydispatch.compiler.targets.cpu_levels import LEVELS
-
         known = frozenset().union(*LEVELS.values()) if self.machine.arch == "x86_64" else frozenset[str]()
         used = {f[1:] for found in _FEATURES.findall(text) for f in found.split(",") if f.startswith("+")}
         interesting = {f for f in used if f in known or f.startswith(("avx", "amx", "sve", "sme"))}
