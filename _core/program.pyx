@@ -58,7 +58,7 @@ cdef str text_of(pyd_string_t string):
 cdef int flush_python() except -1:
     """What Python has written so far goes out before a kernel prints through C."""
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
+        if stream is not None and not getattr(stream, "closed", False):
             stream.flush()
     return 0
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/aligned.h"
-#include "executable/call.h"
+#include "base/embedded_library.h"
 #include "executable/library.h"
 #include "pydispatch/elf.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "executable/call.h"
+#include "base/embedded_library.h"
 
 static const char* sanitizer_name(uint32_t sanitizer) {
   switch (sanitizer) {

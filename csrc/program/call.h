@@ -2,7 +2,7 @@
 #ifndef PYD_PROGRAM_CALL_H_
 #define PYD_PROGRAM_CALL_H_
 
-#include "executable/call.h"
+#include "base/embedded_library.h"
 #include "program/plan.h"
 
 // What running one command touches, in two cache lines.
@@ -13,7 +13,7 @@ typedef struct pyd_call_command_s {
   const pyd_environment_t* environment;
   const pyd_plan_command_t* plan;
   uint64_t pattern;
-  bool is_embedded;  // see executable/call.h
+  bool is_embedded;  // see base/embedded_library.h
   uint64_t padding;
 } pyd_call_command_t;
 

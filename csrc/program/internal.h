@@ -131,7 +131,7 @@ typedef struct pyd_executable_link_s {
   const pyd_environment_t* environment;
   uint32_t variant;
   uint32_t alignment;
-  bool is_embedded;  // see executable/call.h
+  bool is_embedded;  // see base/embedded_library.h
 } pyd_executable_link_t;
 
 typedef struct pyd_query_link_s {

@@ -1,8 +1,8 @@
 // Calling between the host and an embedded executable, by the convention of base/embedded_call.h. The types of library.h are
 // what a library and its host agree on where both follow one convention; where they do not, functions of an embedded
 // executable are called through the types below. There imports need no bridge: the thunk that they are called through is one.
-#ifndef PYD_EXECUTABLE_CALL_H_
-#define PYD_EXECUTABLE_CALL_H_
+#ifndef PYD_BASE_EMBEDDED_LIBRARY_H_
+#define PYD_BASE_EMBEDDED_LIBRARY_H_
 
 #include <stdbool.h>
 
@@ -50,4 +50,4 @@ static inline int32_t pyd_dispatch_call(pyd_dispatch_fn_t function, bool is_embe
   return function(environment, dispatch, workgroup);
 }
 
-#endif  // PYD_EXECUTABLE_CALL_H_
+#endif  // PYD_BASE_EMBEDDED_LIBRARY_H_
