@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test fuzz bench setup test-c test-python test-wheel lint clean
+.PHONY: demo test fuzz bench setup tools test-c test-python test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -51,7 +51,7 @@ demo: $(VENV)/.demo
 
 # ---- tests
 
-test: setup lint test-c test-python test-wheel
+test: tools setup lint test-c test-python test-wheel
 	@echo "all tests passed"
 
 lint: $(VENV)/.test
@@ -62,8 +62,10 @@ lint: $(VENV)/.test
 test-c:
 	$(PYTHON) tests/c/run.py
 
-test-python: $(VENV)/.test
+tools:
 	$(call need,$(APT_TEST))
+
+test-python: tools $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 tests
 
 test-wheel: $(VENV)/.test

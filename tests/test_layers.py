@@ -24,7 +24,7 @@ C_ROOMS = {
     "fatelf": {"base"},
     "plugin": {"base", "platform"},
     "sched": {"base", "platform"},
-    "program": {"base", "executable"},  # the convention that kernels are called by
+    "program": {"base"},
     "process": {"base", "platform"},
     "api": {"base"},
 }
