@@ -282,8 +282,8 @@ before = mappings()
 cycle(1000)
 print(before, mappings())
 """, good, bad)  # fmt: skip
-    before, after = out.split()
-    assert before == after
+    before, after = map(int, out.split())
+    assert after <= before + 8  # the allocator splits and grows its own; 2,000 loads that leak would show
 
 
 def test_out_of_memory(build: Builder) -> None:
