@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
+from pydispatch.compiler import toolchain
 from pydispatch.compiler.dispatch.executables import Selection, expand_executables
 from pydispatch.compiler.dispatch.form import form_dispatches
 from pydispatch.compiler.dispatch.inline import inline_calls
@@ -265,4 +266,5 @@ def producers() -> dict[str, str]:
     from llvmlite import binding
 
     llvm = ".".join(str(n) for n in binding.llvm_version_info)
-    return {"llvm": llvm, "llvmlite": version("llvmlite"), "xdsl": version("xdsl")}
+    tools = toolchain.find().fingerprint()
+    return {"llvm": llvm, "llvmlite": version("llvmlite"), "xdsl": version("xdsl"), "toolchain": tools}

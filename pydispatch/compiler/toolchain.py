@@ -107,7 +107,7 @@ class Toolchain:
         }
 
     def fingerprint(self) -> str:
-        """A text that changes whenever the tools' output may; part of an artifact's key."""
+        """Versions, without paths: changes whenever the tools' output may. Artifacts state it as a producer."""
         versions = [self._clang(emit).version for emit in ("obj", "bc")] + [self._lld.version]
         return "clang {} bitcode {} lld {}".format(*(".".join(map(str, v)) for v in versions))
 
