@@ -17,6 +17,7 @@ from pydispatch.compiler.dispatch.executables import Selection, expand_executabl
 from pydispatch.compiler.dispatch.form import form_dispatches
 from pydispatch.compiler.dispatch.inline import inline_calls
 from pydispatch.compiler.kernel import Binary, Variant
+from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.schedule.host import schedule
 from pydispatch.compiler.select import BACKENDS, select_targets
 from pydispatch.compiler.variants import build_variant, variants_of
@@ -169,7 +170,9 @@ class Pipeline:
     def run_to(self, phase: str) -> None:
         """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
         for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
-            if name == "dispatches":
+            if name == "input":
+                normalize(self.module)
+            elif name == "dispatches":
                 inline_calls(self.module)
                 form_dispatches(self.module)
             elif name == "executables":

@@ -1,0 +1,80 @@
+"""What the rows build with: operations in front of the one that goes, at its place in the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+
+from pydispatch.ir.location import set_location
+from pydispatch.ir.syntax import DYNAMIC
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+class Build:
+    """Puts operations in front of `op` and then replaces it. `made`: what was put, in order."""
+
+    def __init__(self, op: Operation) -> None:
+        self.op = op
+        self.made: list[Operation] = []
+        self._indices: dict[int, SSAValue] = {}
+
+    def add(self, new: OpT) -> OpT:
+        """Puts `new` in front of the operation."""
+        block = self.op.parent
+        assert block is not None
+        for inner in new.walk():
+            set_location(inner, self.op)
+        block.insert_op_before(new, self.op)
+        self.made.append(new)
+        return new
+
+    def index(self, value: int) -> SSAValue:
+        """A constant of type index."""
+        if value not in self._indices:
+            self._indices[value] = self.add(arith.ConstantOp(IntegerAttr(value, IndexType()))).result
+        return self._indices[value]
+
+    def dim(self, value: SSAValue, number: int) -> SSAValue:
+        """One size of a tensor, as a value."""
+        assert isinstance(value.type, TensorType)
+        size = value.type.get_shape()[number]
+        if size != DYNAMIC:
+            return self.index(size)
+        if isinstance(value, OpResult) and isinstance(value.op, tensor.EmptyOp | tensor.SplatOp):
+            shape = value.type.get_shape()
+            dynamic = [d for d, s in enumerate(shape) if s == DYNAMIC]
+            sizes = value.op.dynamic_sizes if isinstance(value.op, tensor.EmptyOp) else value.op.dynamicSizes
+            return sizes[dynamic.index(number)]
+        return self.add(tensor.DimOp(value, self.index(number))).result
+
+    def dynamic_dims(self, value: SSAValue) -> list[SSAValue]:
+        """The sizes of a tensor that its type does not state."""
+        assert isinstance(value.type, TensorType)
+        return [self.dim(value, d) for d, size in enumerate(value.type.get_shape()) if size == DYNAMIC]
+
+    def empty(self, type: TensorType[Attribute], dynamic: Sequence[SSAValue]) -> SSAValue:
+        """A tensor whose elements are not set."""
+        return self.add(tensor.EmptyOp(list(dynamic), type)).tensor
+
+    def scalar(self, value: float, type: Attribute) -> SSAValue:
+        """A constant number."""
+        attribute = FloatAttr(value, type) if isinstance(type, AnyFloat) else IntegerAttr(int(value), type)  # type: ignore[arg-type,call-overload]
+        return self.add(arith.ConstantOp(attribute)).result
+
+    def replace(self, *values: SSAValue) -> None:
+        """Takes the operation away; `values` stand for its results."""
+        for old, new in zip(self.op.results, values, strict=True):
+            new.name_hint = new.name_hint or old.name_hint
+            old.replace_all_uses_with(new)
+        block = self.op.parent
+        assert block is not None
+        self.op.detach()
+        self.op.erase()
+
+
+Row = Callable[[Operation, Build], None]
