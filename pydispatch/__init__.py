@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import (
     ArtifactError,
+    CheckError,
     CompileError,
     DeviceUnavailableError,
     Error,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Artifact",
     "ArtifactError",
+    "CheckError",
     "CompileError",
     "DeviceUnavailableError",
     "Error",

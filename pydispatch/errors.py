@@ -18,6 +18,7 @@ from pydispatch._core.status import (
 
 __all__ = [
     "ArtifactError",
+    "CheckError",
     "CompileError",
     "DeviceUnavailableError",
     "Error",
@@ -57,6 +58,10 @@ class Location:
         pad = "".join("\t" if c == "\t" else " " for c in text[: column - 1])
         width = max(1, min(self.length, len(text) - column + 1))
         return f"  {text}\n  {pad}{'^' * width}"
+
+
+class CheckError(Error):
+    """Checks of a program (`check.expect_…`) do not hold: where each stands, and the first element that differs."""
 
 
 class CompileError(Error):

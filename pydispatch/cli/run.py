@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file")
     parser.add_argument("--module", metavar="FILE", help="the same")
-    parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu, cpu?workers=8, local-sync, local-task")
-    parser.add_argument(
-        "--plugin", "--executable_plugin", dest="plugins", action="append", default=[], metavar="FILE[?KEY=VALUE&...]",
-        help="a plugin that provides imports: .so, embedded ELF or .sos; repeatable, the last is asked first",
-    )  # fmt: skip
+    add_loading_arguments(parser)
     parser.add_argument("--function", metavar="NAME", help="needed when the program has several")
     parser.add_argument("--input", action="append", default=[], metavar="VALUE", help="one per argument, in order")
     parser.add_argument(
@@ -43,22 +39,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output_max_element_count", "--output-max-element-count", type=int, default=1024, metavar="N",
         help="elements that are printed of one result, default 1024",
     )  # fmt: skip
+
+
+def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every subcommand takes that loads programs."""
+    parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu, cpu?workers=8, local-sync, local-task")
+    parser.add_argument(
+        "--plugin", "--executable_plugin", dest="plugins", action="append", default=[], metavar="FILE[?KEY=VALUE&...]",
+        help="a plugin that provides imports: .so, embedded ELF or .sos; repeatable, the last is asked first",
+    )  # fmt: skip
     parser.add_argument(
         "-L", "--object-search-path", "--iree-hal-executable-object-search-path", dest="search_path", action="append",
         default=[], metavar="FOLDER", help="for an .mlir: where object files are looked for; repeatable",
     )  # fmt: skip
 
 
-def run(args: argparse.Namespace) -> int:
-    """Prints as IREE's runner does. Returns 1 when a result is not what was expected. Raises Error, OSError."""
-    from pydispatch.cli import values
+def load_program(path: Path, args: argparse.Namespace) -> Program:
+    """The program of a .pdx or .mlir file on the device that `args` name. Raises Error, OSError."""
     from pydispatch.runtime.device import device
 
-    path = _path(args)
     target = device(args.device)
     for spec in args.plugins:
         _add_plugin(target, spec)
-    program = target.load(_artifact(path, args.search_path))
+    return target.load(_artifact(path, args.search_path))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints as IREE's runner does. Returns 1 when a result is not what was expected. Raises Error, OSError."""
+    from pydispatch.cli import values
+
+    program = load_program(_path(args), args)
     function = _function(program, args.function)
     reader = values.Reader()
     try:

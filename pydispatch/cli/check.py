@@ -1,0 +1,199 @@
+"""Runs the functions of programs that take no arguments, as tests.
+
+A test passes when it runs to its end and every check.expect_… in it holds. FILE is a .pdx, or an .mlir that is
+compiled first; a file that does not compile is one failed test. The last line is `N passed, M failed`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydispatch.errors import Error, InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One test: the file and function it is, what went wrong ("" when nothing did), and its time."""
+
+    file: str
+    function: str
+    failure: str
+    seconds: float
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from pydispatch.cli.run import add_loading_arguments
+
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a .pdx or .mlir file, or a folder of them")
+    add_loading_arguments(parser)
+    parser.add_argument("--filter", default="", metavar="TEXT", help="only functions with TEXT in their names")
+    parser.add_argument("--junit", metavar="FILE", help="also write the results as JUnit XML")
+    parser.add_argument(
+        "--jobs", "-j", type=int, default=0, metavar="N", help="files at a time, each in a process; default: all CPUs"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 1 when a test failed or there was none."""
+    if args.jobs < 0:
+        raise InvalidArgumentError(f"--jobs={args.jobs}: expected 1 or more")
+    files = list(_files(args.files))
+    outcomes: list[Outcome] = []
+    for number, found in enumerate(_all(files, args), 1):
+        outcomes += found
+        for outcome in found:
+            _report(outcome)
+        if sys.stderr.isatty() and number < len(files):
+            print(f"{number} of {len(files)} files", end="\r", file=sys.stderr, flush=True)
+    failed = sum(1 for outcome in outcomes if outcome.failure)
+    if args.junit:
+        _write_junit(Path(args.junit), outcomes)
+    if not outcomes:
+        print("no public function without arguments", file=sys.stderr)
+    print(f"{len(outcomes) - failed} passed, {failed} failed")
+    return 1 if failed or not outcomes else 0
+
+
+def _files(paths: Sequence[str]) -> Iterator[Path]:
+    """The files, those of folders in order."""
+    for text in paths:
+        path = Path(text)
+        if path.is_dir():
+            found = sorted(p for p in path.rglob("*") if p.suffix in (".mlir", ".pdx"))
+            if not found:
+                raise InvalidArgumentError(f"{path}: no .mlir or .pdx file in this folder")
+            yield from found
+        else:
+            yield path
+
+
+def _all(files: Sequence[Path], args: argparse.Namespace) -> Iterator[list[Outcome]]:
+    """The outcomes of each file, in order. A process per file keeps a kernel that crashes from ending the run."""
+    import multiprocessing
+
+    if "fork" not in multiprocessing.get_all_start_methods():
+        for file in files:
+            yield _run_file(file, args)
+        return
+    jobs = args.jobs or os.cpu_count() or 1
+    if len(files) > 1 and any(file.suffix == ".mlir" for file in files):
+        _warm_up()
+    waiting = list(reversed(files))
+    running: list[_Child] = []
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            running.append(_Child(waiting.pop(), args))
+        yield running.pop(0).result()
+
+
+def _warm_up() -> None:
+    """Loads the compiler once, in front of the forks. Where it is missing, each file says so."""
+    import pydispatch
+
+    with contextlib.suppress(ImportError, Error):
+        pydispatch.compile("func.func @f(%a: tensor<1xf32>) -> tensor<1xf32> {\n"
+                           "  %b = arith.addf %a, %a : tensor<1xf32>\n  return %b : tensor<1xf32>\n}")  # fmt: skip
+
+
+class _Child:
+    """A process that runs the tests of one file."""
+
+    def __init__(self, file: Path, args: argparse.Namespace) -> None:
+        import multiprocessing
+        import tempfile
+        import threading
+
+        context = multiprocessing.get_context("fork")
+        self.file, self.began, self.found = file, time.monotonic(), None
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115  (result() closes it)
+        self.pipe, child = context.Pipe(duplex=False)
+        self.process = context.Process(target=self._main, args=(child, args))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.process.start()
+        child.close()
+        # What a child says is taken at once: it must not wait for one that is in front of it.
+        self.reader = threading.Thread(target=self._receive, daemon=True)
+        self.reader.start()
+
+    def _main(self, pipe, args: argparse.Namespace) -> None:  # type: ignore[no-untyped-def]
+        os.dup2(self.errors.fileno(), 2)
+        pipe.send(_run_file(self.file, args))
+
+    def _receive(self) -> None:
+        try:
+            self.found = self.pipe.recv()
+        except EOFError:
+            self.found = None
+
+    def result(self) -> list[Outcome]:
+        self.reader.join()
+        self.process.join()
+        self.pipe.close()
+        self.errors.seek(0)
+        said = self.errors.read().decode(errors="replace").strip()
+        self.errors.close()
+        if self.found is not None:
+            if said:
+                print(said, file=sys.stderr)
+            return self.found
+        code = self.process.exitcode or 0
+        how = f"was ended by signal {-code}" if code < 0 else f"exited with {code}"
+        last = "\n".join(said.splitlines()[-8:])
+        why = f"its process {how}" + (f":\n{last}" if last else "")
+        return [Outcome(str(self.file), "", why, time.monotonic() - self.began)]
+
+
+def _run_file(file: Path, args: argparse.Namespace) -> list[Outcome]:
+    from pydispatch.cli.run import load_program
+
+    began = time.monotonic()
+    try:
+        program = load_program(file, args)
+    except (Error, OSError) as error:
+        return [Outcome(str(file), "", str(error), time.monotonic() - began)]
+    outcomes = []
+    for name, function in program.functions.items():
+        if function.arguments or args.filter not in name:
+            continue
+        began, failure = time.monotonic(), ""
+        try:
+            function()
+        except (Error, OSError, MemoryError) as error:
+            failure = str(error).removeprefix(f"@{name}: ") or type(error).__name__
+        outcomes.append(Outcome(str(file), name, failure, time.monotonic() - began))
+    return outcomes
+
+
+def _report(outcome: Outcome) -> None:
+    name = f"{outcome.file} @{outcome.function}" if outcome.function else outcome.file
+    print(f"{'FAIL' if outcome.failure else 'ok  '} {name}")
+    for line in outcome.failure.splitlines():
+        print(f"     {line}")
+
+
+def _write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
+    import re
+    from xml.etree import ElementTree
+
+    failed = sum(1 for outcome in outcomes if outcome.failure)
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    suite = ElementTree.Element(
+        "testsuite", name="pydispatch check", tests=str(len(outcomes)), failures=str(failed), errors="0",
+        time=f"{seconds:.3f}",
+    )  # fmt: skip
+    for outcome in outcomes:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=outcome.file, name=outcome.function or "compile", time=f"{outcome.seconds:.3f}"
+        )
+        if outcome.failure:
+            text = re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", outcome.failure)
+            ElementTree.SubElement(case, "failure", message=text.partition("\n")[0]).text = text
+    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)

@@ -1,0 +1,92 @@
+"""`pydispatch check`: which functions run, what is printed, and that a crash is one failed test."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+PASSES = """
+func.func @adds() -> tensor<4xf32> {
+  %c = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %d = arith.addf %c, %c : tensor<4xf32>
+  return %d : tensor<4xf32>
+}
+func.func @takes(%a: tensor<4xf32>) -> tensor<4xf32> {
+  return %a : tensor<4xf32>
+}
+"""
+TRAPS = """
+stream.executable private @e {
+  stream.executable.export public @f workgroups() -> (index, index, index) {
+    %c1 = arith.constant 1 : index
+    stream.return %c1, %c1, %c1 : index, index, index
+  }
+  builtin.module {
+    func.func @f(%out: !stream.binding) {
+      %c0 = arith.constant 0 : index
+      %far = arith.constant 70368744177664 : index
+      %one = arith.constant 1.0 : f32
+      %m = stream.binding.subspan %out[%c0] : !stream.binding -> memref<1xf32>
+      memref.store %one, %m[%far] : memref<1xf32>
+      return
+    }
+  }
+}
+func.func @crashes() -> tensor<1xf32> {
+  %r = flow.dispatch @e::@f() : () -> tensor<1xf32>
+  return %r : tensor<1xf32>
+}
+"""
+
+
+def check(*words):
+    return subprocess.run(
+        [sys.executable, "-m", "pydispatch.cli", "check", *map(str, words)], capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "a.mlir").write_text(PASSES)
+    return tmp_path
+
+
+def test_functions_without_arguments_are_tests(folder):
+    done = check(folder / "a.mlir")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"ok   {folder}/a.mlir @adds", "1 passed, 0 failed"]
+
+
+def test_a_file_that_does_not_compile_is_a_failed_test(folder):
+    (folder / "b.mlir").write_text("func.func @f() { no.such }")
+    done = check(folder, f"--junit={folder}/out.xml")
+    assert done.returncode == 1
+    assert "b.mlir:1:18: error: operation 'no.such' is not known" in done.stdout
+    assert done.stdout.splitlines()[-1] == "1 passed, 1 failed"
+    suite = ElementTree.parse(folder / "out.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert "no.such" in suite.find("testcase/failure").get("message")
+
+
+def test_a_crash_is_a_failed_test(folder):
+    (folder / "b.mlir").write_text(TRAPS)
+    done = check(folder)
+    assert done.returncode == 1
+    assert "its process was ended by signal 11" in done.stdout
+    assert done.stdout.splitlines()[-1] == "1 passed, 1 failed"
+
+
+def test_nothing_to_run(folder):
+    done = check(folder / "a.mlir", "--filter=nothing")
+    assert done.returncode == 1
+    assert "no public function without arguments" in done.stderr
+    assert done.stdout == "0 passed, 0 failed\n"
+    empty = folder / "empty"
+    empty.mkdir()
+    done = check(empty)
+    assert done.returncode == 1 and "no .mlir or .pdx file in this folder" in done.stderr
+    done = check(folder / "missing.mlir")
+    assert done.returncode == 1 and "missing.mlir" in done.stdout

@@ -1,0 +1,80 @@
+"""What checks accept and what they say, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from pydispatch._core.arrays import type_of
+
+import pydispatch as pd
+from pydispatch.formats.opcodes import Numerical, dtype_word
+from pydispatch.runtime.checks import Check, compare, verify
+
+F32 = type_of(dtype_word(Numerical.FLOAT, 32))
+I32 = type_of(dtype_word(Numerical.INTEGER, 32))
+
+
+def check(kind, types, atol=0.0, rtol=0.0):
+    return Check(kind, "f.mlir:3:5", types, atol, rtol)
+
+
+def test_equal_values_pass_and_the_first_difference_is_named():
+    a = np.arange(12, dtype=np.int32).reshape(3, 4)
+    b = a.copy()
+    assert compare(check("expect_eq", (I32, I32)), [a, b]) is None
+    b[1, 2] = 99
+    b[2, 0] = 98
+    wrong = compare(check("expect_eq", (I32, I32)), [a, b])
+    assert wrong == "element [1, 2] is 6, expected 99; 2 of 12 elements differ"
+
+
+def test_shapes_that_differ():
+    a, b = np.zeros((2, 3), np.float32), np.zeros((3, 2), np.float32)
+    for kind in ("expect_eq", "expect_almost_eq"):
+        assert compare(check(kind, (F32, F32)), [a, b]) == "expected 3x2xf32, got 2x3xf32"
+
+
+@given(hnp.arrays(np.float32, hnp.array_shapes(min_side=0, max_side=4), elements=st.floats(width=32)))
+def test_every_value_equals_itself(array):
+    for kind in ("expect_eq", "expect_almost_eq"):
+        assert compare(check(kind, (F32, F32)), [array, array.copy()]) is None
+
+
+@given(
+    hnp.arrays(np.float32, (7,), elements=st.floats(-1e6, 1e6, width=32)),
+    hnp.arrays(np.float32, (7,), elements=st.floats(-1e6, 1e6, width=32)),
+    st.floats(0, 10), st.floats(0, 1),
+)  # fmt: skip
+def test_tolerances_are_those_of_numpy(a, b, atol, rtol):
+    wrong = compare(check("expect_almost_eq", (F32, F32), atol, rtol), [a, b])
+    agrees = np.isclose(a.astype(np.float64), b.astype(np.float64), rtol=rtol, atol=atol).all()
+    assert (wrong is None) == bool(agrees)
+
+
+def test_infinities_and_nan():
+    one, inf, nan = np.float32(1), np.float32(np.inf), np.float32(np.nan)
+    almost = check("expect_almost_eq", (F32, F32), 1e30, 1.0)
+    assert compare(almost, [np.array([inf]), np.array([inf])]) is None
+    assert compare(almost, [np.array([nan]), np.array([-nan])]) is None
+    assert compare(almost, [np.array([inf]), np.array([-inf])]) is not None
+    assert compare(almost, [np.array([nan]), np.array([one])]) is not None
+
+
+def test_truth():
+    assert compare(check("expect_true", (I32,)), [1]) is None
+    assert compare(check("expect_false", (I32,)), [0]) is None
+    assert compare(check("expect_true", (I32,)), [0]) == "expected a true value, got 0"
+    wrong = compare(check("expect_all_true", (I32,)), [np.array([[1, 1], [1, 0]], np.int32)])
+    assert wrong == "expected all elements to be true; 1 of 4 elements false, the first at [1, 1]"
+
+
+def test_all_failures_of_a_call_are_told():
+    a, b = np.zeros(2, np.int32), np.ones(2, np.int32)
+    equal = check("expect_eq", (I32, I32))
+    verify("f", [(equal, [a, a])])
+    first = r"@f: f\.mlir:3:5: check\.expect_eq: element \[0\] is 0"
+    with pytest.raises(pd.CheckError, match=rf"{first}.*\n.*element \[0\] is 1"):
+        verify("f", [(equal, [a, b]), (equal, [a, a]), (equal, [b, a])])
