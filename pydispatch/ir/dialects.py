@@ -16,6 +16,7 @@ _OURS = {
     "memref": "memref:MemRef",
     "affine": "affine:Affine",
     "arith": "arith:Arith",
+    "check": "check:Check",
     "flow": "flow:Flow",
     "func": "func:Func",
     "hal": "hal:Hal",

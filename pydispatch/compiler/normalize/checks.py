@@ -1,0 +1,25 @@
+"""Checks against a constant attribute become checks against a constant value."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation
+
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.ir import check
+
+
+def _against_value(op: Operation, build: Build) -> None:
+    assert isinstance(op, check.ExpectEqConstOp | check.ExpectAlmostEqConstOp)
+    constant = build.add(arith.ConstantOp(op.value)).result
+    device = [] if op.device is None else [op.device]
+    properties = {name: value for name, value in op.properties.items() if name in ("atol", "rtol")}
+    kind = check.ExpectEqOp if isinstance(op, check.ExpectEqConstOp) else check.ExpectAlmostEqOp
+    build.add(kind(operands=[device, op.lhs, constant], properties=properties, attributes=dict(op.attributes)))
+    build.replace()
+
+
+ROWS: dict[str, Row] = {
+    "check.expect_eq_const": _against_value,
+    "check.expect_almost_eq_const": _against_value,
+}
