@@ -28,16 +28,15 @@ DEFAULT_ATOL = 1e-4
 class CheckOp(IRDLOperation):
     """`(%a, %b, atol x, rtol y) : type`, behind `<%device>` where a device is named, which nothing looks at."""
 
-    device = opt_operand_def(DeviceType)
-
     OPERANDS: ClassVar[tuple[str, ...]] = ("operand",)
+    HAS_DEVICE: ClassVar[bool] = True
     HAS_CONSTANT: ClassVar[bool] = False
     TOLERANCES: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def parse(cls, p: Parser) -> Operation:
         device = []
-        if p.parse_optional_punctuation("<") is not None:
+        if cls.HAS_DEVICE and p.parse_optional_punctuation("<") is not None:
             device.append(p.parse_operand(DeviceType()))
             p.parse_punctuation(">")
         names: list[UnresolvedOperand] = []
@@ -62,11 +61,12 @@ class CheckOp(IRDLOperation):
         p.parse_punctuation(":")
         type = p.parse_type()
         operands = [p.resolve_operand(name, type) for name in names]
-        return cls(operands=[device, *operands], properties=properties, attributes=attributes)
+        return cls(operands=[device, *operands] if cls.HAS_DEVICE else operands, properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        if self.device is not None:
-            syntax.print_operands(printer, [self.device], "<", ">")
+        device = getattr(self, "device", None)
+        if device is not None:
+            syntax.print_operands(printer, [device], "<", ">")
         values: list[SSAValue] = [getattr(self, name) for name in self.OPERANDS]
         syntax.print_operands(printer, values, "(", "")
         if self.HAS_CONSTANT:
@@ -104,6 +104,7 @@ class CheckOp(IRDLOperation):
 
 
 class _TruthOp(CheckOp):
+    HAS_DEVICE: ClassVar[bool] = False
     operand = operand_def()
 
     def verify_(self) -> None:
@@ -130,6 +131,7 @@ class ExpectAllTrueOp(CheckOp):
     """No element is 0."""
 
     name = "check.expect_all_true"
+    device = opt_operand_def(DeviceType)
     operand = operand_def()
 
     def verify_(self) -> None:
@@ -140,6 +142,7 @@ class ExpectAllTrueOp(CheckOp):
 
 class _PairOp(CheckOp):
     OPERANDS: ClassVar[tuple[str, ...]] = ("lhs", "rhs")
+    device = opt_operand_def(DeviceType)
     lhs = operand_def()
     rhs = operand_def()
 
@@ -147,6 +150,7 @@ class _PairOp(CheckOp):
 class _ConstantPairOp(CheckOp):
     OPERANDS: ClassVar[tuple[str, ...]] = ("lhs",)
     HAS_CONSTANT: ClassVar[bool] = True
+    device = opt_operand_def(DeviceType)
     lhs = operand_def(TensorType)
     value = prop_def(DenseIntOrFPElementsAttr)
 

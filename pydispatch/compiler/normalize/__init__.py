@@ -1,7 +1,7 @@
-"""Named operations and sugar become the core that everything behind knows: `linalg.generic`, `arith`, `math`, `tensor`.
+"""Named operations and sugar become the core: `linalg.generic`, `arith`, `math` and `tensor`.
 
-Each file of this folder holds a table `ROWS`: name of an operation -> the function that replaces it. A new pattern is one
-row in one of them. What a row builds is looked at again, so that a row may use operations of another.
+Each file of this folder holds a table `ROWS`: name of an operation -> the function that replaces it. A new pattern is
+one row in one of them. What a row builds is looked at again, so that a row may use operations of another.
 """
 
 from __future__ import annotations
