@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydispatch._core.arrays import ElementType
 from pydispatch.errors import CheckError
 from pydispatch.formats.opcodes import Numerical
+from pydispatch.formats.small_floats import decode
 
 Array = NDArray[Any]
 Value = Array | int | float | bool
@@ -74,8 +75,6 @@ def _almost_equal(check: Check, values: list[Array]) -> str | None:
     same = _same_bits(*values)
     if not same.all():
         a, b = (_wide(value, check.types[0]) for value in values)
-        if a is None or b is None:
-            return f"comparing {check.types[0].name} with a tolerance needs the package ml_dtypes"
         with np.errstate(invalid="ignore", over="ignore"):
             near = np.abs(a - b) <= check.atol + check.rtol * np.abs(b)
         same = same | (near & np.isfinite(a) & np.isfinite(b)) | (np.isnan(a) & np.isnan(b))
@@ -110,12 +109,12 @@ def _same_bits(a: Array, b: Array) -> NDArray[np.bool_]:
     return equal | (bits[0] == bits[1]).all(axis=-1)
 
 
-def _wide(array: Array, kind: ElementType) -> Array | None:
-    """The elements with room for their differences, None when their bits cannot be read here."""
+def _wide(array: Array, kind: ElementType) -> Array:
+    """The elements with room for their differences."""
     if array.dtype.kind in "iub" and _is_float(kind) and kind.dtype.kind in "iu":
-        if kind.name != "bf16":
-            return None
-        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        if kind.name == "bf16":
+            return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return decode(array, kind.name)
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
@@ -130,7 +129,7 @@ def _differences(check: Check, values: list[Array], same: NDArray[np.bool_] | No
     a, b = actual.reshape(-1)[first], expected.reshape(-1)[first]
     text = f"element {_at(first, actual)} is {_show(a, check)}, expected {_show(b, check)}"
     wide = [_wide(v, check.types[0]) for v in values]
-    if _is_float(check.types[0]) and wide[0] is not None and wide[1] is not None:
+    if _is_float(check.types[0]):
         difference = np.abs(wide[0].reshape(-1)[wrong] - wide[1].reshape(-1)[wrong])
         largest = float(np.nanmax(difference)) if not np.isnan(difference).all() else float("nan")
         text += f"; {_count(len(wrong), actual)} differ, by {largest:.3g} at most"
@@ -142,9 +141,9 @@ def _differences(check: Check, values: list[Array], same: NDArray[np.bool_] | No
 
 def _show(value: Any, check: Check) -> str:
     kind = check.types[0]
-    if _is_float(kind) and kind.dtype.kind in "iu":
-        return f"bits 0x{int(value):0{2 * kind.itemsize}X}"
-    return f"{float(value):.9g}" if _is_float(kind) and kind.dtype.kind != "c" else str(value)
+    if not _is_float(kind) or kind.dtype.kind == "c":
+        return str(value)
+    return f"{float(_wide(np.asarray([value]), kind)[0]):.9g}"
 
 
 def _at(flat: int, array: Array) -> str:
