@@ -61,7 +61,8 @@ class CheckOp(IRDLOperation):
         p.parse_punctuation(":")
         type = p.parse_type()
         operands = [p.resolve_operand(name, type) for name in names]
-        return cls(operands=[device, *operands] if cls.HAS_DEVICE else operands, properties=properties, attributes=attributes)
+        fields = [device, *operands] if cls.HAS_DEVICE else operands
+        return cls(operands=fields, properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         device = getattr(self, "device", None)
