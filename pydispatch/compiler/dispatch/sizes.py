@@ -1,0 +1,425 @@
+"""Sizes of tensors as terms over values of the host function, and these terms as operations.
+
+A term is an integer, an index value, `Dim` (a size that only the tensor itself knows) or `Sum`/`Product` of terms, so
+that two equal terms are the same size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.compiler.dispatch.destinations import slice_of
+from pydispatch.ir.location import set_location
+
+
+@dataclass(frozen=True)
+class Dim:
+    """The size of a tensor that nothing else tells: of an argument, or of the result of an opaque operation."""
+
+    tensor: SSAValue
+    axis: int
+
+
+@dataclass(frozen=True)
+class Sum:
+    parts: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Product:
+    parts: tuple[Term, ...]
+
+
+Term = int | SSAValue | Dim | Sum | Product
+
+
+@dataclass(frozen=True)
+class Like:
+    """The answer of a rule that the size is that of another tensor."""
+
+    tensor: SSAValue
+    axis: int
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The shape, -1 for a dynamic size; () for a scalar."""
+    return tuple(-1 if n < 0 else n for n in value.type.get_shape()) if isinstance(value.type, TensorType) else ()
+
+
+def constant_index(value: SSAValue) -> int | None:
+    """The integer that a value is."""
+    op = value.owner
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+        return op.value.value.data
+    return None
+
+
+def term_of(value: SSAValue) -> Term:
+    """The term of an index value."""
+    known = constant_index(value)
+    if known is not None:
+        return known
+    op = value.owner
+    if isinstance(op, Operation) and op.name == "tensor.dim":
+        axis = constant_index(op.operands[1])
+        if axis is not None and 0 <= axis < len(shape_of(op.operands[0])):
+            return size_of(op.operands[0], axis)
+    if isinstance(op, Operation) and op.name == "tensor.rank" and isinstance(op.operands[0].type, TensorType):
+        return len(shape_of(op.operands[0]))
+    return value
+
+
+def sizes_of(value: SSAValue) -> tuple[Term, ...]:
+    """All sizes of a tensor."""
+    return tuple(size_of(value, axis) for axis in range(len(shape_of(value))))
+
+
+def size_of(value: SSAValue, axis: int) -> Term:
+    """One size of a tensor."""
+    while True:
+        known = shape_of(value)[axis]
+        if known >= 0:
+            return known
+        op = value.owner
+        found: Answer = None
+        if isinstance(op, Operation):
+            rule = RULES.get(op.name)
+            if rule is None and op.name.startswith(("arith.", "math.")):
+                rule = _elementwise
+            found = rule(op, value, axis) if rule is not None else None
+        if not isinstance(found, Like):
+            return Dim(value, axis) if found is None else found
+        value, axis = found.tensor, found.axis
+
+
+def add(parts: Sequence[Term]) -> Term:
+    """The sum, with its constants folded."""
+    constant, rest = 0, list[Term]()
+    for part in parts:
+        for p in part.parts if isinstance(part, Sum) else (part,):
+            if isinstance(p, int):
+                constant += p
+            else:
+                rest.append(p)
+    if not rest:
+        return constant
+    return rest[0] if len(rest) == 1 and constant == 0 else Sum((*rest, constant) if constant else tuple(rest))
+
+
+def multiply(parts: Sequence[Term]) -> Term:
+    """The product, with its constants folded."""
+    constant, rest = 1, list[Term]()
+    for part in parts:
+        for p in part.parts if isinstance(part, Product) else (part,):
+            if isinstance(p, int):
+                constant *= p
+            else:
+                rest.append(p)
+    if not rest or constant == 0:
+        return constant if not rest else 0
+    return rest[0] if len(rest) == 1 and constant == 1 else Product((*rest, constant) if constant != 1 else tuple(rest))
+
+
+Answer = Term | Like | None
+Rule = Callable[[Operation, SSAValue, int], Answer]
+
+# -- one rule for each operation: the size of `value`, a result of `op`, along a dynamic axis
+
+
+def _elementwise(op: Operation, value: SSAValue, axis: int) -> Answer:
+    rank = len(shape_of(value))
+    return _best([Like(v, axis) for v in op.operands if rank and len(shape_of(v)) == rank])
+
+
+def _best(places: Sequence[Like]) -> Answer:
+    """Of sizes that must be equal: an integer when a type has it, else the first."""
+    for place in places:
+        known = shape_of(place.tensor)[place.axis]
+        if known >= 0:
+            return known
+    return places[0] if places else None
+
+
+def _listed(place: Callable[[Operation], Sequence[SSAValue]]) -> Rule:
+    """The dynamic sizes are operands, in order."""
+
+    def rule(op: Operation, value: SSAValue, axis: int) -> Answer:
+        number = sum(1 for n in shape_of(value)[:axis] if n < 0)
+        values = place(op)
+        return term_of(values[number]) if number < len(values) else None
+
+    return rule
+
+
+def _like(operand: int) -> Rule:
+    return lambda op, value, axis: Like(op.operands[operand], axis)
+
+
+def _generic(op: Operation, value: SSAValue, axis: int) -> Answer:
+    number = list(op.results).index(value)  # type: ignore[arg-type]
+    expr = output_maps(op)[number].results[axis]
+    out = Like(cast(linalg.GenericOp, op).outputs[number], axis)
+    return _best([*(loop_places(op)[expr.position] if isinstance(expr, AffineDimExpr) else []), out])
+
+
+def _slice(op: Operation, value: SSAValue, axis: int) -> Answer:
+    sizes = [n if isinstance(n, int) else term_of(n) for n in slice_of(op).sizes]
+    kept = kept_dims(op, shape_of(value))
+    return sizes[kept[axis]] if kept is not None else None
+
+
+def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
+    """For each dimension of the smaller tensor of a slice operation its dimension in the larger one.
+
+    shape: of the smaller tensor. None when the types do not tell.
+    """
+    sizes = [n if isinstance(n, int) else -1 for n in slice_of(op).sizes]
+    kept: list[int] = []
+    spare = len(sizes) - len(shape)
+    for dim, size in enumerate(sizes):
+        place = len(kept)
+        matches = place < len(shape) and (shape[place] == size or (size < 0) != (shape[place] < 0))
+        if size == 1 and spare and not (matches and _rest_fits(sizes[dim + 1 :], shape[place + 1 :], spare)):
+            spare -= 1
+            continue
+        if not matches:
+            return None
+        kept.append(dim)
+    return kept if len(kept) == len(shape) else None
+
+
+def _rest_fits(sizes: Sequence[int], shape: Sequence[int], spare: int) -> bool:
+    """Whether `sizes` without `spare` ones may be `shape`."""
+    return sum(1 for n in sizes if n == 1) - sum(1 for n in shape if n == 1) >= spare and len(sizes) - spare == len(
+        shape
+    )
+
+
+def _expand(op: Operation, value: SSAValue, axis: int) -> Answer:
+    dynamic = iter(cast(tensor.ExpandShapeOp, op).dynamic_output_shape)
+    static = [int(n) for n in cast(tensor.ExpandShapeOp, op).static_output_shape.get_values()]
+    terms = [term_of(next(dynamic)) if n < 0 else n for n in static]
+    return terms[axis]
+
+
+def reassociation(op: Operation) -> list[list[int]]:
+    """The groups of dimensions of an expand_shape or collapse_shape."""
+    rows = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
+    return [[int(n.value.data) for n in row.data] for row in rows.data]
+
+
+def _collapse(op: Operation, value: SSAValue, axis: int) -> Answer:
+    return multiply([size_of(op.operands[0], d) for d in reassociation(op)[axis]])
+
+
+def _reshape(op: Operation, value: SSAValue, axis: int) -> Answer:
+    shape = op.operands[1]
+    if isinstance(shape.owner, Operation) and shape.owner.name == "tensor.from_elements":
+        element = shape.owner.operands[axis]
+        while isinstance(element.owner, Operation) and element.owner.name in ("arith.index_cast", "arith.index_castui"):
+            element = element.owner.operands[0]
+        return term_of(element) if isinstance(element.type, IndexType) or constant_index(element) is not None else None
+    return None
+
+
+def _pad(op: Operation, value: SSAValue, axis: int) -> Answer:
+    pad = cast(tensor.PadOp, op)
+    parts: list[Term] = [size_of(pad.source, axis)]
+    for static, dynamic in ((pad.static_low, pad.low), (pad.static_high, pad.high)):
+        values: Iterator[SSAValue] = iter(dynamic)
+        row = [next(values) if n < 0 and n < -(2**62) else int(n) for n in static.get_values()]
+        n = row[axis]
+        parts.append(n if isinstance(n, int) else term_of(n))
+    return add(parts)
+
+
+def _concat(op: Operation, value: SSAValue, axis: int) -> Answer:
+    along = cast(tensor.ConcatOp, op).dim.value.data
+    if axis == along:
+        return add([size_of(v, axis) for v in op.operands])
+    return _best([Like(v, axis) for v in op.operands])
+
+
+def _gather(op: Operation, value: SSAValue, axis: int) -> Answer:
+    source, indices = op.operands[0], op.operands[1]
+    batch = len(shape_of(indices)) - 1
+    if axis < batch:
+        return Like(indices, axis)
+    dims = [int(n) for n in op.properties["gather_dims"].get_values()]  # type: ignore[attr-defined]
+    rest = list(range(len(shape_of(source))))
+    if len(shape_of(value)) - batch != len(rest):  # the picked dimensions are left out
+        rest = [d for d in rest if d not in dims]
+    return Like(source, rest[axis - batch])
+
+
+RULES: dict[str, Rule] = {
+    "linalg.generic": _generic,
+    "tensor.empty": _listed(lambda op: op.operands),
+    "flow.tensor.empty": _listed(lambda op: op.operands),
+    "tensor.generate": _listed(lambda op: op.operands),
+    "tensor.splat": _listed(lambda op: op.operands[1:]),
+    "flow.tensor.splat": _listed(lambda op: op.operands[1:]),
+    "flow.tensor.tie_shape": _listed(lambda op: op.operands[1:]),
+    "flow.dispatch.tie_shape": _listed(lambda op: op.operands[1:]),
+    "flow.tensor.reshape": _listed(lambda op: op.result_dims),  # type: ignore[attr-defined]
+    "flow.tensor.bitcast": _listed(lambda op: op.result_dims),  # type: ignore[attr-defined]
+    "tensor.cast": _like(0),
+    "tensor.bitcast": _like(0),
+    "tensor.insert": _like(1),
+    "tensor.insert_slice": _like(1),
+    "tensor.scatter": _like(1),
+    "tensor.extract_slice": _slice,
+    "tensor.expand_shape": _expand,
+    "tensor.collapse_shape": _collapse,
+    "tensor.reshape": _reshape,
+    "tensor.pad": _pad,
+    "tensor.concat": _concat,
+    "tensor.gather": _gather,
+}
+
+
+def _dispatch(op: Operation, value: SSAValue, axis: int) -> Answer:
+    dims = iter(op.result_dims)  # type: ignore[attr-defined]
+    for result in op.results:
+        for place, n in enumerate(shape_of(result)):
+            if n < 0:
+                dim = next(dims)
+                if result is value and place == axis:
+                    return term_of(dim)
+    return None
+
+
+RULES["flow.dispatch"] = _dispatch
+
+# -- loops of linalg.generic
+
+
+def maps_of(op: Operation) -> list[AffineMap]:
+    """The indexing maps of a linalg.generic: inputs, then outputs."""
+    found = cast("ArrayAttr[AffineMapAttr]", op.properties["indexing_maps"])
+    return [m.data for m in found.data]
+
+
+def output_maps(op: Operation) -> list[AffineMap]:
+    maps = maps_of(op)
+    return maps[len(maps) - len(op.results) :] if op.results else []
+
+
+def iterators(op: Operation) -> list[str]:
+    """The iterator types of a linalg.generic: "parallel", "reduction", "window"."""
+    names: list[str] = []
+    for item in cast("ArrayAttr[StringAttr]", op.properties["iterator_types"]).data:
+        data = item.data
+        names.append(data if isinstance(data, str) else str(data.value))
+    return names
+
+
+def loop_places(op: Operation) -> list[list[Like]]:
+    """For each loop of a linalg.generic the dimensions of its operands that must have its trip count."""
+    maps = maps_of(op)
+    places: list[list[Like]] = [[] for _ in range(maps[0].num_dims)] if maps else []
+    generic = cast(linalg.GenericOp, op)
+    for value, map_ in zip((*generic.inputs, *generic.outputs), maps, strict=True):
+        for axis, expr in enumerate(map_.results if isinstance(value.type, TensorType) else ()):
+            if isinstance(expr, AffineDimExpr):
+                places[expr.position].append(Like(value, axis))
+    return places
+
+
+def equal_sizes(op: Operation) -> list[list[Like]]:
+    """Rows of dimensions that are equal if the program is right."""
+    if op.name == "linalg.generic":
+        return loop_places(op)
+    if op.name.startswith(("arith.", "math.")) and op.results and isinstance(op.results[0].type, TensorType):
+        rank = len(shape_of(op.results[0]))
+        values = [v for v in (*op.results, *op.operands) if len(shape_of(v)) == rank]
+        return [[Like(v, axis) for v in values] for axis in range(rank)]
+    return []
+
+
+# -- terms as operations
+
+
+class Sizes:
+    """What is known about the sizes in one block, and the values made of them.
+
+    Operations are put in front of the place where they are wanted first; the block is sorted afterwards.
+    """
+
+    def __init__(self, outer: Sizes | None = None) -> None:
+        self._made: dict[tuple[Block, Term], SSAValue] = {}
+        self._same: dict[Term, Term] = dict(outer._same) if outer is not None else {}
+        self._order: dict[SSAValue, int] = outer._order if outer is not None else {}
+
+    def meet(self, value: SSAValue) -> None:
+        """Notes that `value` is defined behind all values met so far."""
+        self._order.setdefault(value, len(self._order))
+
+    def learn(self, op: Operation) -> None:
+        """Takes in which sizes `op` states to be equal."""
+        for row in equal_sizes(op):
+            terms = {self.resolve(size_of(place.tensor, place.axis)) for place in row}
+            best = min(terms, key=self._rank, default=None)
+            for term in terms:
+                if term != best and best is not None and not isinstance(term, int):
+                    self._same[term] = best
+
+    def _rank(self, term: Term) -> tuple[int, int]:
+        """Integers first, then what was defined earliest."""
+        if isinstance(term, int):
+            return (-1, term)
+        if isinstance(term, Dim):
+            return (self._order.get(term.tensor, -1), term.axis)
+        if isinstance(term, (Sum, Product)):
+            return (max(self._rank(p)[0] for p in term.parts), 2**30)
+        return (self._order.get(term, -1), 2**29)
+
+    def resolve(self, term: Term) -> Term:
+        """The representative of all terms known to be equal to `term`."""
+        while term in self._same:
+            term = self._same[term]
+        if isinstance(term, (Sum, Product)):
+            parts = [self.resolve(p) for p in term.parts]
+            again = (add if isinstance(term, Sum) else multiply)(parts)
+            return again if again == term else self.resolve(again)
+        return term
+
+    def of(self, value: SSAValue) -> list[Term]:
+        """The sizes of a tensor."""
+        return [self.resolve(t) for t in sizes_of(value)]
+
+    def value(self, term: Term, before: Operation) -> SSAValue:
+        """An index value equal to `term`, in the block of `before` or around it."""
+        if isinstance(term, SSAValue):
+            return term
+        assert before.parent is not None
+        key = (before.parent, term)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self._make(term, before)
+        return found
+
+    def _make(self, term: int | Dim | Sum | Product, before: Operation) -> SSAValue:
+        if isinstance(term, int):
+            return _put(arith.ConstantOp.from_int_and_width(term, IndexType()), before)
+        if isinstance(term, Dim):
+            return _put(tensor.DimOp(term.tensor, self.value(term.axis, before)), before)
+        kind = arith.AddiOp if isinstance(term, Sum) else arith.MuliOp
+        total = self.value(term.parts[0], before)
+        for part in term.parts[1:]:
+            total = _put(kind(total, self.value(part, before)), before)
+        return total
+
+
+def _put(op: Operation, before: Operation) -> SSAValue:
+    assert before.parent is not None
+    set_location(op, before)
+    before.parent.insert_op_before(op, before)
+    return op.results[0]
