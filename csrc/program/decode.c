@@ -5,7 +5,7 @@
 
 #include "program/internal.h"
 
-enum { kHeaderWords = 16, kExecutableWords = 6, kExportWords = 6, kQueryWords = 8, kConstantWords = 6,
+enum { kHeaderWords = 32, kExecutableWords = 6, kExportWords = 6, kQueryWords = 8, kConstantWords = 8,
        kFunctionWords = 20, kArgWords = 8, kResultWords = 8, kBufferWords = 6, kInsnWords = 5 };
 
 // Keeps every count that is derived from the tables (at most 64 per instruction) within 32 bits.

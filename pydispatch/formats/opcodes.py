@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 MAGIC = 0x50584450
-VERSION = 1
+VERSION = 2
 NONE = 0xFFFFFFFF
 HIGH_WORD = 1 << 31
 """Added to a register in a dispatch's constants: its high 32 bits are meant."""
@@ -60,6 +60,18 @@ class Op(IntEnum):
     FPTOSI = 60
     FPTOUI = 61
     FMATH = 62
+    FPOW = 63
+    FATAN2 = 64
+    FCOPYSIGN = 65
+    FMINNUM = 66
+    FMAXNUM = 67
+    FMA = 68
+    ABS = 69
+    CTPOP = 70
+    CTLZ = 71
+    CTTZ = 72
+    MULHS = 73
+    MULHU = 74
     DISPATCH = 80
     FILL = 81
     COPY = 82

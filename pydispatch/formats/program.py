@@ -1,13 +1,13 @@
 """Writes the host program of an artifact (`program.bin`); docs/program.md is the format.
 
-A `Program` owns the tables that functions share (executables, exports, queries, constants) and its `Function`s. A
-`Function` is built by calling methods that return register numbers; equal pure instructions share one register.
-`disassemble` prints the bytes again.
+A `Program` owns the tables that functions share (executables, exports, queries, constants, globals, checks), its
+`Function`s and its `Procedure`s. A `Function` is built by calling methods that return register numbers; equal pure
+instructions share one register. `disassemble` prints the bytes again.
 """
 
 from __future__ import annotations
 
-import struct
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -23,10 +23,14 @@ from pydispatch.formats.opcodes import (
     dtype_word,
     element_bytes,
 )
+from pydispatch.formats.procedure import Check, Global, Label, Parameter, Port, Procedure, Slot
+from pydispatch.formats.program_encode import Encoder
 from pydispatch.formats.program_text import ProgramText
+from pydispatch.formats.steps import LAST_USE, CheckKind, Step
 
 __all__ = [
     "HIGH_WORD",
+    "LAST_USE",
     "MAGIC",
     "NONE",
     "VERSION",
@@ -34,13 +38,22 @@ __all__ = [
     "BindingRange",
     "Buffer",
     "BufferKind",
+    "Check",
+    "CheckKind",
     "Executable",
     "ExportEntry",
     "Function",
+    "Global",
+    "Label",
     "Numerical",
     "Op",
+    "Parameter",
+    "Port",
+    "Procedure",
     "Program",
     "Result",
+    "Slot",
+    "Step",
     "disassemble",
     "dtype_name",
     "dtype_word",
@@ -60,13 +73,17 @@ class Argument:
 
 @dataclass
 class Result:
-    """A function result: a tensor in `buffer` whose sizes are in registers, or a scalar in `register`."""
+    """A function result: a tensor in `buffer` whose sizes are in registers, or a scalar in `register`.
+
+    tied: the argument whose memory it may take over when a procedure runs the function (docs/program.md).
+    """
 
     dtype: int
     dims: tuple[int, ...] | None  # registers
     buffer: int = NONE
     register: int = NONE
     name: str = ""
+    tied: int = NONE
 
 
 @dataclass
@@ -247,6 +264,11 @@ class Program:
         self.queries: list[tuple[str, str, int]] = []
         self.constants: list[tuple[str, int, int]] = []  # member, offset, length in bytes
         self.functions: list[Function] = []
+        self.procedures: list[Procedure] = []
+        self.globals: list[Global] = []
+        self.initializers: list[Procedure] = []
+        self.checks: list[Check] = []
+        self.parameters: dict[int, Parameter] = {}  # by the number of their constant
         self._strings = bytearray()
         self._string_offsets: dict[bytes, int] = {}
 
@@ -264,6 +286,39 @@ class Program:
     def function_index(self, function: Function) -> int:
         return self.functions.index(function)
 
+    def add_procedure(self, name: str, signature: str = "", public: bool = True) -> Procedure:
+        self.procedures.append(Procedure(self, name, signature, public))
+        return self.procedures[-1]
+
+    def add_initializer(self, name: str = "") -> Procedure:
+        """A procedure without arguments and results that runs when the program is loaded."""
+        procedure = self.add_procedure(name or f"initializer {len(self.initializers)}", "()", public=False)
+        self.initializers.append(procedure)
+        return procedure
+
+    def add_global(
+        self, name: str, dtype: int, dims: tuple[int, ...] | None, constant: int = NONE, value: int = 0,
+        is_mutable: bool = True,
+    ) -> int:  # fmt: skip
+        """State of a loaded program; returns its number. See `Global`."""
+        self.globals.append(Global(name, dtype, dims, constant, value & ((1 << 64) - 1), is_mutable))
+        return len(self.globals) - 1
+
+    def add_check(self, kind: CheckKind, location: str, name: str = "", atol: float = 0.0, rtol: float = 0.0) -> int:
+        """Something that `Procedure.observe` hands values to; returns its number."""
+        self.checks.append(Check(kind, location, name, atol, rtol))
+        return len(self.checks) - 1
+
+    def add_parameter(self, scope: str, key: str, dtype: int, shape: Sequence[int]) -> int:
+        """A constant whose bytes are given at load; returns its number among the constants."""
+        parameter = Parameter(scope, key, dtype, tuple(shape))
+        for constant, known in self.parameters.items():
+            if known == parameter:
+                return constant
+        self.parameters[len(self.constants)] = parameter
+        self.constants.append(("", 0, math.prod(shape) * element_bytes(dtype)))
+        return len(self.constants) - 1
+
     def add_query(self, category: str, key: str, default: int) -> int:
         query = (category, key, default & ((1 << 64) - 1))
         if query not in self.queries:
@@ -272,93 +327,7 @@ class Program:
 
     def encode(self) -> bytes:
         """The bytes of `program.bin`."""
-        return _Encoder(self).encode()
-
-
-class _Encoder:
-    """Lays tables out one after another, collecting words."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.words: list[int] = [0] * 16
-
-    def place(self, words: Iterable[int]) -> int:
-        at = len(self.words)
-        self.words += words
-        return at
-
-    def encode(self) -> bytes:
-        program, string = self.program, self.program.string
-        header = self.words
-        executables = []
-        for e in program.executables:
-            at = self.place(e.variant_conditions)
-            executables += [*string(e.name), e.constants_function, at, len(e.variant_conditions), 0]
-        header[5:7] = self.place(executables), len(program.executables)
-        header[7:9] = (
-            self.place(
-                word
-                for e in program.exports
-                for word in (e.executable, e.ordinal, *string(e.name), e.constant_count, e.binding_count)
-            ),
-            len(program.exports),
-        )
-        header[9:11] = (
-            self.place(
-                word
-                for category, key, default in program.queries
-                for word in (*string(category), *string(key), *_split(default), 0, 0)
-            ),
-            len(program.queries),
-        )
-        header[11:13] = (
-            self.place(
-                word
-                for member, offset, length in program.constants
-                for word in (*string(member), *_split(offset), *_split(length))
-            ),
-            len(program.constants),
-        )
-        records = [word for f in program.functions for word in self.function(f)]
-        header[13:15] = self.place(records), len(program.functions)
-        strings = bytes(program._strings) + bytes(-len(program._strings) % 4)
-        header[3:5] = 4 * len(self.words), len(program._strings)
-        header[0:3] = MAGIC, VERSION, len(self.words) + len(strings) // 4
-        return struct.pack(f"<{len(self.words)}I", *self.words) + strings
-
-    def function(self, f: Function) -> list[int]:
-        string = self.program.string
-        pool = list(f.pool)
-
-        def push(words: Iterable[int]) -> int:
-            start = len(pool)
-            pool.extend(words)
-            return start
-
-        arguments: list[int] = []
-        for a in f.arguments:
-            dims = push(word for size in a.dims or () for word in _split(size & ((1 << 64) - 1)))
-            arguments += [int(a.dims is None), a.dtype, len(a.dims or ()), dims, *string(a.name), a.buffer, 0]
-        results: list[int] = []
-        for r in f.results:
-            place = r.register if r.dims is None else r.buffer
-            results += [int(r.dims is None), r.dtype, len(r.dims or ()), push(r.dims or ()), *string(r.name), place, 0]
-        buffers = [word for b in f.buffers for word in (b.kind, b.index, b.size, b.first, b.last, 0)]
-        instructions = [word for instruction in f.instructions for word in instruction]
-        tables = []
-        for words, count in (
-            (arguments, len(f.arguments)),
-            (results, len(f.results)),
-            (buffers, len(f.buffers)),
-            (instructions, len(f.instructions)),
-            (pool, len(pool)),
-        ):
-            tables += [self.place(words), count]
-        return [*string(f.name), *string(f.signature), int(f.public), *tables, f.registers, f.region + 1, 0, 0, 0]
-
-
-def _split(value: int) -> tuple[int, int]:
-    return value & 0xFFFFFFFF, value >> 32
+        return Encoder(self).encode()
 
 
 def disassemble(data: bytes | memoryview) -> str:

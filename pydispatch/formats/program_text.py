@@ -6,7 +6,10 @@ import struct
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.opcodes import HIGH_WORD, MAGIC, NONE, VERSION, BufferKind, Op, dtype_name
+from pydispatch.formats.procedure_text import ProcedureText
+from pydispatch.formats.steps import CheckKind
 
+HEADER = 32
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
@@ -21,8 +24,8 @@ class ProgramText:
     """Reads the tables of a program and renders them. Trusts nothing: a bad offset is an ArtifactError."""
 
     def __init__(self, data: bytes) -> None:
-        if len(data) < 64 or len(data) % 4:
-            raise ArtifactError(f"program.bin has {len(data)} bytes; expected a multiple of 4, at least 64")
+        if len(data) < 4 * HEADER or len(data) % 4:
+            raise ArtifactError(f"program.bin has {len(data)} bytes; expected a multiple of 4, at least {4 * HEADER}")
         self.data = data
         self.words = struct.unpack(f"<{len(data) // 4}I", data)
         if self.words[0] != MAGIC or self.words[1] != VERSION:
@@ -63,11 +66,41 @@ class ProgramText:
         for i, q in enumerate(self.table(w[9], w[10], 8)):
             key = f'"{self.string(q[0], q[1])}" :: "{self.string(q[2], q[3])}"'
             lines.append(f"query {i} {key}, default {q[4] | q[5] << 32}")
-        for i, c in enumerate(self.table(w[11], w[12], 6)):
-            lines.append(f"constant {i} {self.string(c[0], c[1])} at {c[2] | c[3] << 32}, {c[4] | c[5] << 32} bytes")
+        parameters = self.table(w[23], w[24], 8)
+        for i, c in enumerate(self.table(w[11], w[12], 8)):
+            where = f"{self.string(c[0], c[1])} at {c[2] | c[3] << 32}"
+            if c[6] != NONE:
+                where = self.parameter(parameters[c[6]]) if c[6] < len(parameters) else f"parameter {c[6]}"
+            lines.append(f"constant {i} {where}, {c[4] | c[5] << 32} bytes")
+        for i, g in enumerate(self.table(w[17], w[18], 12)):
+            lines.append(f"global {i} " + self.state(g))
+        for i, k in enumerate(self.table(w[21], w[22], 12)):
+            kind = CheckKind(k[0]).name.lower() if k[0] < len(CheckKind) else f"kind {k[0]}"
+            lines.append(f"check {i} {kind} {self.string(k[1], k[2])} at {self.string(k[3], k[4])}")
         for record in self.table(w[13], w[14], 20):
             lines += self.function(record)
+        names = [self.string(r[0], r[1]) for r in self.table(w[13], w[14], 20)]
+        for record in self.table(w[15], w[16], 16):
+            lines += ProcedureText(self, names).render(record)
+        for (i,) in self.table(w[19], w[20], 1):
+            lines.append(f"initializer: procedure {i}")
         return "\n".join(lines) + "\n"
+
+    def shape(self, offset: int, rank: int) -> str:
+        """`2x?x` from two words for each size."""
+        dims = [low | high << 32 for low, high in self.table(offset, rank, 2)]
+        return "".join(f"{'?' if d >> 63 else d}x" for d in dims)
+
+    def parameter(self, p: tuple[int, ...]) -> str:
+        name = f'"{self.string(p[0], p[1])}" :: "{self.string(p[2], p[3])}"'
+        return f"parameter {name} {self.shape(p[6], p[5])}{dtype_name(p[4])}"
+
+    def state(self, g: tuple[int, ...]) -> str:
+        shape = "scalar " if g[2] else self.shape(g[5], g[4])
+        value = g[7] | g[8] << 32
+        start = f" = {value - (1 << 64) if value >> 63 else value}" if g[2] else ""
+        start = f" = constant {g[6]}" if not g[2] and g[6] != NONE else start
+        return f"{'mutable ' if g[9] & 1 else ''}@{self.string(g[0], g[1])}: {shape}{dtype_name(g[3])}{start}"
 
     def function(self, r: tuple[int, ...]) -> list[str]:
         visibility = "public" if r[4] & 1 else "private"
@@ -89,7 +122,8 @@ class ProgramText:
                 lines.append(f"  result {i}: {dtype_name(x[1])} = r{x[6]}")
             else:
                 shape = "".join(f"[r{register}]x" for register in taken(flat, x[3], x[2]))
-                lines.append(f"  result {i}: {shape}{dtype_name(x[1])} in buffer {x[6]}")
+                tied = f", may take over argument {x[7] - 1}" if x[7] else ""
+                lines.append(f"  result {i}: {shape}{dtype_name(x[1])} in buffer {x[6]}{tied}")
         return lines
 
     def instruction(self, words: tuple[int, ...], pool: list[int]) -> str:
@@ -115,7 +149,7 @@ class ProgramText:
         if op in (Op.CMP, Op.FCMP):
             predicate = PREDICATES[modifier >> 8] if op is Op.CMP and modifier >> 8 < 10 else str(modifier >> 8)
             return f"r{dst} = {name}.{modifier & 0xFF} {predicate} r{a}, r{b}"
-        operands = f"r{a}, r{b}, r{c}" if op is Op.SELECT else f"r{a}, r{b}"
+        operands = f"r{a}, r{b}, r{c}" if op in (Op.SELECT, Op.FMA) else f"r{a}, r{b}"
         return f"r{dst} = {name}{f'.{modifier}' if modifier else ''} {operands}"
 
     def command(self, op: Op, at: int, pool: list[int]) -> str:

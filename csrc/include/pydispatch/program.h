@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 #define PYD_PROGRAM_MAGIC 0x50584450u  // "PDXP"
-#define PYD_PROGRAM_VERSION 1u
+#define PYD_PROGRAM_VERSION 2u
 #define PYD_PROGRAM_NONE 0xFFFFFFFFu
 #define PYD_PROGRAM_MAX_RANK 32u
 

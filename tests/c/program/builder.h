@@ -107,8 +107,8 @@ static inline uint32_t add_query(builder_t* b, const char* category, const char*
 static inline uint32_t add_constant(builder_t* b, const char* member, uint32_t offset, uint32_t length) {
   uint32_t s[2];
   add_string(b, member, s);
-  push_all(&b->constants, 6, s[0], s[1], offset, 0, length, 0);
-  return b->constants.count / 6 - 1;
+  push_all(&b->constants, 8, s[0], s[1], offset, 0, length, 0, NONE, 0);
+  return b->constants.count / 8 - 1;
 }
 static inline fn_t* add_function(builder_t* b, const char* name) {
   CHECK(b->function_count < 8);
@@ -204,12 +204,12 @@ static inline uint32_t place(words_t* out, const words_t* table) {
 // The bytes of the program, to be freed. The builder is emptied.
 static inline pyd_span_t encode(builder_t* b) {
   words_t out = {0}, functions = {0};
-  for (uint32_t i = 0; i < 16; ++i) push(&out, 0);
+  for (uint32_t i = 0; i < 32; ++i) push(&out, 0);
   uint32_t conditions = place(&out, &b->conditions);
   for (uint32_t i = 0; i < b->executables.count; i += 6) b->executables.data[i + 3] += conditions;
   uint32_t tables[10] = {place(&out, &b->executables), b->executables.count / 6, place(&out, &b->exports),
                          b->exports.count / 6, place(&out, &b->queries), b->queries.count / 8,
-                         place(&out, &b->constants), b->constants.count / 6};
+                         place(&out, &b->constants), b->constants.count / 8};
   for (uint32_t i = 0; i < b->function_count; ++i) {
     fn_t* f = &b->functions[i];
     push_all(&functions, 5, f->name[0], f->name[1], 0, 0, 1);

@@ -81,29 +81,29 @@ static pyd_span_t words_of(uint32_t count, uint32_t* words) { return (pyd_span_t
 
 static void test_headers(void) {
   pyd_program_t* program;
-  uint32_t h[16] = {PYD_PROGRAM_MAGIC, 1, 16};
-  CHECK_OK(pyd_program_decode(words_of(16, h), &program));
+  uint32_t h[32] = {PYD_PROGRAM_MAGIC, PYD_PROGRAM_VERSION, 32};
+  CHECK_OK(pyd_program_decode(words_of(32, h), &program));
   pyd_program_free(program);
-  CHECK_REFUSED(pyd_program_decode(words_of(15, h), &program), CORRUPT, "a host program of 60 bytes");
-  CHECK_REFUSED(pyd_program_decode((pyd_span_t){(const uint8_t*)h, 63}, &program), CORRUPT, "a host program of 63 bytes");
+  CHECK_REFUSED(pyd_program_decode(words_of(31, h), &program), CORRUPT, "a host program of 124 bytes");
+  CHECK_REFUSED(pyd_program_decode((pyd_span_t){(const uint8_t*)h, 127}, &program), CORRUPT, "a host program of 127 bytes");
   CHECK_REFUSED(pyd_program_decode((pyd_span_t){NULL, 0}, &program), CORRUPT, "a host program of 0 bytes");
   h[0] = 1;
-  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), CORRUPT, "starts with 0x50584450, this one with 0x00000001");
-  h[0] = PYD_PROGRAM_MAGIC, h[1] = 2;
-  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), UNSUPPORTED, "version 2; this build reads version 1");
-  h[1] = 1, h[2] = 17;
-  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), CORRUPT, "of 16 words, but its header says 17");
-  h[2] = 16, h[3] = 60, h[4] = 5;
-  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), CORRUPT, "strings: 5 bytes at 60 lie outside the 64 bytes");
-  h[4] = 4, h[13] = 16, h[14] = 1;
-  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), CORRUPT, "functions: 1 records at word 16 do not fit");
+  CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), CORRUPT, "starts with 0x50584450, this one with 0x00000001");
+  h[0] = PYD_PROGRAM_MAGIC, h[1] = 1;
+  CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), UNSUPPORTED, "version 1; this build reads version 2");
+  h[1] = 2, h[2] = 33;
+  CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), CORRUPT, "of 32 words, but its header says 33");
+  h[2] = 32, h[3] = 124, h[4] = 5;
+  CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), CORRUPT, "strings: 5 bytes at 124 lie outside the 128 bytes");
+  h[4] = 4, h[13] = 32, h[14] = 1;
+  CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), CORRUPT, "functions: 1 records at word 32 do not fit");
   h[13] = 0;
-  CHECK_REFUSED(pyd_program_decode(words_of(16, h), &program), CORRUPT, "functions: 1 records at word 0 do not fit");
+  CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), CORRUPT, "functions: 1 records at word 0 do not fit");
   // Two functions that claim the same instructions.
-  uint32_t big[16 + 40 + 5 * 10] = {PYD_PROGRAM_MAGIC, 1, 106, [13] = 16, 2};
-  for (uint32_t i = 0; i < 2; ++i) big[16 + 20 * i + 11] = 56, big[16 + 20 * i + 12] = 10, big[16 + 20 * i + 15] = 10;
-  for (uint32_t i = 0; i < 10; ++i) big[56 + 5 * i] = PYD_OP_CONST, big[57 + 5 * i] = i;
-  CHECK_REFUSED(pyd_program_decode(words_of(106, big), &program), CORRUPT, "10 records at word 56 overlap other tables");
+  uint32_t big[32 + 40 + 5 * 10] = {PYD_PROGRAM_MAGIC, PYD_PROGRAM_VERSION, 122, [13] = 32, 2};
+  for (uint32_t i = 0; i < 2; ++i) big[32 + 20 * i + 11] = 72, big[32 + 20 * i + 12] = 10, big[32 + 20 * i + 15] = 10;
+  for (uint32_t i = 0; i < 10; ++i) big[72 + 5 * i] = PYD_OP_CONST, big[73 + 5 * i] = i;
+  CHECK_REFUSED(pyd_program_decode(words_of(122, big), &program), CORRUPT, "10 records at word 72 overlap other tables");
 }
 
 static void test_spoilt(void) {
