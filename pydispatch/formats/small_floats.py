@@ -22,6 +22,8 @@ FORMATS: dict[str, tuple[int, int, int, str]] = {
     "f8E5M2FNUZ": (5, 2, 16, "fnuz"),
     "f8E4M3FNUZ": (4, 3, 8, "fnuz"),
     "f8E4M3B11FNUZ": (4, 3, 11, "fnuz"),
+    "f6E2M3FN": (2, 3, 1, "finite"),
+    "f6E3M2FN": (3, 2, 3, "finite"),
     "f4E2M1FN": (2, 1, 1, "finite"),
 }
 
@@ -48,6 +50,44 @@ def values(name: str) -> NDArray[np.float64]:
     if special == "fnuz":
         table[half] = np.nan
     return table
+
+
+@functools.cache
+def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
+    """(the least magnitudes above which the next code is nearer, the code of what lies beyond the largest number)."""
+    exponent_bits, fraction_bits, _, special = FORMATS[name]
+    half = 1 << (exponent_bits + fraction_bits)
+    positive = values(name)[:half]
+    finite = positive[np.isfinite(positive)]
+    beyond = {"ieee": len(finite), "fn": half - 1, "fnuz": half, "finite": len(finite) - 1}[special]
+    step = 2 * finite[-1] - finite[-2]
+    return (np.append(finite[1:], step) + finite) / 2, beyond
+
+
+def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
+    """The codes of numbers, one per element, rounded to nearest even.
+
+    Beyond the largest number: infinity, NaN where there is none, the largest number where there is neither. A NaN that
+    a format lacks is -0. f8E8M0FNU takes the exponent as it is (0 gives the least, the sign is ignored), as MLIR does.
+    """
+    given = numbers.astype(np.float64)
+    size = np.abs(given)
+    if name == "f8E8M0FNU":
+        exponent = np.frexp(np.where((size > 0) & np.isfinite(size), size, 1.0))[1] - 1
+        code = np.where(size > 0, np.clip(exponent + 127, 0, 255), 0)
+        return np.where(np.isfinite(given), code, 255).astype(np.uint8)
+    exponent_bits, fraction_bits, _, special = FORMATS[name]
+    half = 1 << (exponent_bits + fraction_bits)
+    middles, beyond = _boundaries(name)
+    code = np.searchsorted(middles, size)
+    tie = (code < len(middles)) & (middles[np.minimum(code, len(middles) - 1)] == size)
+    code = np.where(tie & (code % 2 == 1), code + 1, code)
+    code = np.where(code >= len(middles), beyond, code)
+    nan = {"ieee": half - (1 << max(fraction_bits - 1, 0)), "fn": half - 1, "fnuz": half, "finite": half}[special]
+    sign = np.where(np.signbit(given), half, 0)
+    if special == "fnuz":
+        sign = np.where(code == 0, 0, sign)
+    return np.where(np.isnan(given), nan | np.where(np.signbit(given), half, 0), code | sign).astype(np.uint8)
 
 
 def decode(codes: NDArray[Any], name: str) -> NDArray[np.float64]:
