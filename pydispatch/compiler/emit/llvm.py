@@ -17,6 +17,7 @@ from pydispatch.compiler.emit import (
     llvm_affine,
     llvm_arith,
     llvm_calls,
+    llvm_contract,
     llvm_hal,
     llvm_math,
     llvm_memref,
@@ -30,7 +31,8 @@ from pydispatch.compiler.emit.platform import Platform
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
 
-SUBJECTS = (llvm_arith, llvm_math, llvm_memref, llvm_views, llvm_scf, llvm_parallel, llvm_affine, llvm_calls, llvm_hal)
+SUBJECTS = (llvm_arith, llvm_math, llvm_memref, llvm_views, llvm_scf, llvm_parallel, llvm_affine, llvm_calls, llvm_hal,
+            llvm_contract)  # fmt: skip
 
 
 @functools.cache
