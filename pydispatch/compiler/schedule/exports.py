@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region
 
 from pydispatch.compiler.kernel import Layout
@@ -25,6 +25,9 @@ from pydispatch.formats.program import (
 )
 from pydispatch.ir import hal
 from pydispatch.ir.location import location_of
+
+FOREIGN_ALIGNMENT = 64
+"""What code that others compiled may expect of its bindings."""
 
 
 class Executables:
@@ -123,6 +126,18 @@ class Executables:
                     location_of(executable),
                 )
         return layouts[0]
+
+    def alignment(self, executable: hal.ExecutableOp) -> int:
+        """Bytes that the bindings of an executable are aligned to, as far as its code says so; 1 for elements alone."""
+        found = 1
+        for variant in variants_of(executable):
+            if not any(isinstance(op, ModuleOp) for op in variant.body.block.ops):
+                found = max(found, FOREIGN_ALIGNMENT)
+            for op in variant.walk():
+                stated = op.properties.get("alignment") if isinstance(op, hal.InterfaceBindingSubspanOp) else None
+                if isinstance(stated, IntegerAttr):
+                    found = max(found, stated.value.data)
+        return found
 
     def binding_order(self, executable: hal.ExecutableOp, export: str) -> Attribute | None:
         """The `hal.interface.bindings` of an export: which binding each tensor operand and result takes."""

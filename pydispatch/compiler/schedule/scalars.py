@@ -5,112 +5,35 @@ One row per operation. Integers live sign-extended in 64-bit registers, floats a
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any, cast
 
-from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    Float32Type,
-    Float64Type,
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-)
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, IntegerType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.ir.affine import AffineSymExpr as AffineSymbolExpr
 
-from pydispatch.errors import CompileError
+from pydispatch.compiler.schedule.scalar_table import (
+    AFFINE,
+    BINARY,
+    EQ,
+    MATH,
+    OEQ,
+    OGE,
+    OLT,
+    SLT,
+    ULT,
+    UNARY,
+    UNO,
+    constant_bits,
+    float_bits,
+    width,
+)
+from pydispatch.compiler.schedule.types import dtype_of, packed_bytes
 from pydispatch.formats.program import Function, Op
 from pydispatch.ir.location import location_of
 
 Registers = dict[SSAValue, int]
-
-BINARY = {
-    "arith.addi": Op.ADD,
-    "arith.subi": Op.SUB,
-    "arith.muli": Op.MUL,
-    "arith.divsi": Op.DIVS,
-    "arith.divui": Op.DIVU,
-    "arith.remsi": Op.REMS,
-    "arith.remui": Op.REMU,
-    "arith.ceildivsi": Op.CEILDIVS,
-    "arith.ceildivui": Op.CEILDIVU,
-    "arith.floordivsi": Op.FLOORDIVS,
-    "arith.minsi": Op.MINS,
-    "arith.maxsi": Op.MAXS,
-    "arith.minui": Op.MINU,
-    "arith.maxui": Op.MAXU,
-    "arith.andi": Op.AND,
-    "arith.ori": Op.OR,
-    "arith.xori": Op.XOR,
-    "arith.shli": Op.SHL,
-    "arith.shrsi": Op.SHRS,
-    "arith.shrui": Op.SHRU,
-    "arith.addf": Op.FADD,
-    "arith.subf": Op.FSUB,
-    "arith.mulf": Op.FMUL,
-    "arith.divf": Op.FDIV,
-    "arith.remf": Op.FREM,
-    "arith.minimumf": Op.FMIN,
-    "arith.maximumf": Op.FMAX,
-}
-
-MATH = {
-    "math.sqrt": 0,
-    "math.exp": 1,
-    "math.log": 2,
-    "math.floor": 3,
-    "math.ceil": 4,
-    "math.absf": 5,
-    "math.tanh": 6,
-    "math.sin": 7,
-    "math.cos": 8,
-}
-
-AFFINE = {
-    AffineBinaryOpKind.Add: Op.ADD,
-    AffineBinaryOpKind.Mul: Op.MUL,
-    AffineBinaryOpKind.Mod: Op.MODS,
-    AffineBinaryOpKind.FloorDiv: Op.FLOORDIVS,
-    AffineBinaryOpKind.CeilDiv: Op.CEILDIVS,
-}
-
-
-def width(type: Attribute, op: Operation) -> int:
-    """The register width of a scalar type; CompileError at `op` for a type that host code cannot compute with."""
-    if isinstance(type, IndexType):
-        return 64
-    if isinstance(type, IntegerType) and type.width.data <= 64:
-        return type.width.data
-    if isinstance(type, Float32Type):
-        return 32
-    if isinstance(type, Float64Type):
-        return 64
-    raise CompileError(
-        f"'{op.name}' on {type} is not supported in host code",
-        location_of(op),
-        "host code computes with index, integers of up to 64 bits, f32 and f64; other types belong into a dispatch",
-    )
-
-
-def float_bits(value: float, bits: int) -> int:
-    """The bits of an f32 or f64."""
-    code = {32: ("<f", "<I"), 64: ("<d", "<Q")}[bits]
-    return cast(int, struct.unpack(code[1], struct.pack(code[0], value))[0])
-
-
-def constant_bits(attribute: Attribute, op: Operation) -> int:
-    """The register value of a scalar constant attribute."""
-    if isinstance(attribute, IntegerAttr):
-        value = attribute.value.data
-        bits = width(attribute.type, op)
-        return value - (1 << bits) if value >> (bits - 1) == 1 and bits > 1 else value
-    if isinstance(attribute, FloatAttr):
-        return float_bits(attribute.value.data, width(attribute.type, op))
-    raise CompileError(f"constant {attribute} is not a scalar", location_of(op))
 
 
 class ScalarLowering:
@@ -127,15 +50,18 @@ class ScalarLowering:
         row = ROWS.get(op.name)
         if row is not None:
             row(self, op, registers)
-        elif op.name in BINARY:
-            a, b = (registers[v] for v in op.operands)
-            registers[op.results[0]] = self.function.binary(BINARY[op.name], a, b, width(op.results[0].type, op))
-        elif op.name in MATH:
-            bits = width(op.results[0].type, op)
-            value = self.function.emit(Op.FMATH, registers[op.operands[0]], MATH[op.name], 0, bits)
-            registers[op.results[0]] = value
-        else:
+            return True
+        if op.name not in BINARY and op.name not in UNARY and op.name not in MATH:
             return False
+        bits = width(op.results[0].type, op)
+        operands = [registers[v] for v in op.operands]
+        if op.name in BINARY:
+            register = self.function.binary(BINARY[op.name], operands[0], operands[1], bits)
+        elif op.name in UNARY:
+            register = self.function.emit(UNARY[op.name], operands[0], 0, 0, bits)
+        else:
+            register = self.function.emit(Op.FMATH, operands[0], MATH[op.name], 0, bits)
+        registers[op.results[0]] = register
         return True
 
     def affine(self, expression: AffineExpr, dims: list[int], symbols: list[int]) -> int:
@@ -162,8 +88,11 @@ class ScalarLowering:
         a, b = (registers[v] for v in op.operands)
         predicate = cast("IntegerAttr[Any]", op.properties["predicate"]).value.data
         opcode = Op.FCMP if op.name == "arith.cmpf" else Op.CMP
-        modifier = width(op.operands[0].type, op) + predicate * 256
-        registers[op.results[0]] = self.function.emit(opcode, a, b, 0, modifier)
+        bits = width(op.operands[0].type, op)
+        registers[op.results[0]] = self._compare(opcode, predicate, a, b, bits)
+
+    def _compare(self, opcode: Op, predicate: int, a: int, b: int, bits: int) -> int:
+        return self.function.emit(opcode, a, b, 0, bits + predicate * 256)
 
     def select(self, op: Operation, registers: Registers) -> None:
         condition, a, b = (registers[v] for v in op.operands)
@@ -192,14 +121,11 @@ class ScalarLowering:
         registers[op.results[0]] = self.function.emit(opcode, registers[op.operands[0]], source, 0, target)
 
     def bitcast(self, op: Operation, registers: Registers) -> None:
-        bits = width(op.results[0].type, op)
-        opcode = Op.SEXT if isinstance(op.results[0].type, IntegerType) else Op.ZEXT
+        type = op.results[0].type
         register = registers[op.operands[0]]
+        bits = type.width.data if isinstance(type, IntegerType) else cast(Any, type).bitwidth
+        opcode = Op.SEXT if isinstance(type, IntegerType) else Op.ZEXT
         registers[op.results[0]] = register if bits == 64 else self.function.emit(opcode, register, 0, 0, bits)
-
-    def negate(self, op: Operation, registers: Registers) -> None:
-        bits = width(op.results[0].type, op)
-        registers[op.results[0]] = self.function.emit(Op.FNEG, registers[op.operands[0]], 0, 0, bits)
 
     def apply(self, op: Operation, registers: Registers) -> None:
         """affine.apply, affine.min and affine.max."""
@@ -224,18 +150,134 @@ class ScalarLowering:
         registers[op.results[0]] = self.function.emit(Op.QUERY, index, 0, 0, 1)
         registers[op.results[1]] = self.function.emit(Op.QUERY, index)
 
+    def add_extended(self, op: Operation, registers: Registers) -> None:
+        """The sum and whether it wrapped as unsigned numbers."""
+        a, b = (registers[v] for v in op.operands)
+        bits = width(op.results[0].type, op)
+        total = self.function.binary(Op.ADD, a, b, bits)
+        registers[op.results[0]] = total
+        registers[op.results[1]] = self._compare(Op.CMP, ULT, total, a, bits)
+
+    def multiply_extended(self, op: Operation, registers: Registers) -> None:
+        """Both halves of the product."""
+        a, b = (registers[v] for v in op.operands)
+        bits = width(op.results[0].type, op)
+        upper = Op.MULHU if op.name == "arith.mului_extended" else Op.MULHS
+        registers[op.results[0]] = self.function.binary(Op.MUL, a, b, bits)
+        registers[op.results[1]] = self.function.binary(upper, a, b, bits)
+
+    def fused(self, op: Operation, registers: Registers) -> None:
+        a, b, c = (registers[v] for v in op.operands)
+        registers[op.results[0]] = self.function.emit(Op.FMA, a, b, c, width(op.results[0].type, op))
+
+    def sincos(self, op: Operation, registers: Registers) -> None:
+        bits = width(op.results[0].type, op)
+        for result, name in zip(op.results, ("math.sin", "math.cos"), strict=True):
+            registers[result] = self.function.emit(Op.FMATH, registers[op.operands[0]], MATH[name], 0, bits)
+
+    def clamp(self, op: Operation, registers: Registers) -> None:
+        """min(max(value, lower), upper)."""
+        value, low, high = (registers[v] for v in op.operands)
+        bits = width(op.results[0].type, op)
+        raised = self.function.binary(Op.FMAX, value, low, bits)
+        registers[op.results[0]] = self.function.binary(Op.FMIN, raised, high, bits)
+
+    def classify(self, op: Operation, registers: Registers) -> None:
+        """math.isnan, isinf, isfinite, isnormal."""
+        format = width(op.operands[0].type, op)
+        value = registers[op.operands[0]]
+        size = self.function.emit(Op.FMATH, value, MATH["math.absf"], 0, format)
+        infinite = self.function.constant(float_bits(float("inf"), format))
+        smallest = {16: 2.0**-14, 17: 2.0**-126, 32: 2.0**-126, 64: 2.0**-1022}[format]
+        if op.name == "math.isnan":
+            result = self._compare(Op.FCMP, UNO, value, value, format)
+        elif op.name == "math.isinf":
+            result = self._compare(Op.FCMP, OEQ, size, infinite, format)
+        else:
+            result = self._compare(Op.FCMP, OLT, size, infinite, format)
+        if op.name == "math.isnormal":
+            least = self.function.constant(float_bits(smallest, format))
+            result = self.function.binary(Op.AND, result, self._compare(Op.FCMP, OGE, size, least, format), 1)
+        registers[op.results[0]] = result
+
+    def power_of_integers(self, op: Operation, registers: Registers) -> None:
+        """math.ipowi: a negative exponent gives what is left of 1 / base^n after the division."""
+        base, exponent = (registers[v] for v in op.operands)
+        bits = width(op.results[0].type, op)
+        function = self.function
+        one, zero = function.constant(1), function.constant(0)
+        result, factor = one, base
+        for place in range(bits):
+            shifted = function.binary(Op.SHRU, exponent, function.constant(place), bits)
+            taken = function.binary(Op.AND, shifted, one, bits)
+            result = function.emit(Op.SELECT, taken, function.binary(Op.MUL, result, factor, bits), result)
+            factor = function.binary(Op.MUL, factor, factor, bits)
+        minus = function.constant(-1)
+        odd = function.binary(Op.AND, exponent, one, bits)
+        inverse = function.emit(Op.SELECT, self._compare(Op.CMP, EQ, base, one, bits), one, zero)
+        sign = function.emit(Op.SELECT, odd, minus, one)
+        inverse = function.emit(Op.SELECT, self._compare(Op.CMP, EQ, base, minus, bits), sign, inverse)
+        negative = self._compare(Op.CMP, SLT, exponent, zero, bits)
+        registers[op.results[0]] = function.emit(Op.SELECT, negative, inverse, result)
+
+    def power_of_float(self, op: Operation, registers: Registers) -> None:
+        """math.fpowi: the exponent as a float."""
+        base, exponent = (registers[v] for v in op.operands)
+        format = width(op.results[0].type, op)
+        wide = self.function.emit(Op.FCVT, base, format, 0, 64)
+        count = self.function.emit(Op.SITOFP, exponent, width(op.operands[1].type, op), 0, 64)
+        power = self.function.binary(Op.FPOW, wide, count, 64)
+        registers[op.results[0]] = power if format == 64 else self.function.emit(Op.FCVT, power, 64, 0, format)
+
+    def align(self, op: Operation, registers: Registers) -> None:
+        """util.align."""
+        value, alignment = (registers[v] for v in op.operands)
+        bits = width(op.results[0].type, op)
+        count = self.function.binary(Op.CEILDIVU, value, alignment, bits)
+        registers[op.results[0]] = self.function.binary(Op.MUL, count, alignment, bits)
+
+    def sizeof(self, op: Operation, registers: Registers) -> None:
+        """util.sizeof."""
+        dtype = dtype_of(op.properties["sized_type"], location_of(op))
+        registers[op.results[0]] = self.function.constant(packed_bytes(1, dtype))
+
+    def forward(self, op: Operation, registers: Registers) -> None:
+        """Operations that pass their operands on."""
+        for operand, result in zip(op.operands, op.results, strict=False):
+            registers[result] = registers[operand]
+
+    def check(self, op: Operation, registers: Registers) -> None:
+        """cf.assert: the call is refused where it does not hold."""
+        message = cast(Any, op.properties["msg"]).data.replace("{", "(").replace("}", ")")
+        place = location_of(op)
+        self.function.check(registers[op.operands[0]], f"{message} ({place})" if place else message)
+
 
 ROWS: dict[str, Callable[[ScalarLowering, Operation, Registers], None]] = {
     "arith.constant": ScalarLowering.constant,
+    "util.unfoldable_constant": ScalarLowering.constant,
     "arith.cmpi": ScalarLowering.compare,
     "arith.cmpf": ScalarLowering.compare,
     "arith.select": ScalarLowering.select,
-    "arith.negf": ScalarLowering.negate,
     "arith.bitcast": ScalarLowering.bitcast,
+    "arith.addui_extended": ScalarLowering.add_extended,
+    "arith.mului_extended": ScalarLowering.multiply_extended,
+    "arith.mulsi_extended": ScalarLowering.multiply_extended,
     "affine.apply": ScalarLowering.apply,
     "affine.min": ScalarLowering.apply,
     "affine.max": ScalarLowering.apply,
+    "math.fma": ScalarLowering.fused,
+    "math.sincos": ScalarLowering.sincos,
+    "math.clampf": ScalarLowering.clamp,
+    "math.ipowi": ScalarLowering.power_of_integers,
+    "math.fpowi": ScalarLowering.power_of_float,
     "hal.device.query": ScalarLowering.query,
+    "util.align": ScalarLowering.align,
+    "util.sizeof": ScalarLowering.sizeof,
+    "util.assume.int": ScalarLowering.forward,
+    "util.optimization_barrier": ScalarLowering.forward,
+    "cf.assert": ScalarLowering.check,
+    **dict.fromkeys(("math.isnan", "math.isinf", "math.isfinite", "math.isnormal"), ScalarLowering.classify),
     **dict.fromkeys(
         ("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui"), ScalarLowering.extend
     ),
