@@ -21,10 +21,12 @@ _OURS = {
     "func": "func:Func",
     "hal": "hal:Hal",
     "iree_codegen": "codegen:Codegen",
+    "linalg": "linalg:Linalg",
     "iree_tensor_ext": "tensor_ext:TensorExt",
     "math": "math:Math",
     "pyd": "hal_import:Pyd",
     "stream": "stream:Stream",
+    "transform": "transform:Transform",
     "util": "util:Util",
 }
 _LIBRARY = {
@@ -32,10 +34,8 @@ _LIBRARY = {
     "bufferization": "bufferization:Bufferization",
     "cf": "cf:Cf",
     "complex": "complex:Complex",
-    "linalg": "linalg:Linalg",
     "pdl": "pdl:PDL",
     "pdl_interp": "pdl_interp:PDLInterp",
-    "transform": "transform:Transform",
     "vector": "vector:Vector",
 }
 

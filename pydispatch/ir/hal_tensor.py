@@ -232,7 +232,7 @@ class DispatchExternOp(DispatchLikeOp):
         properties.update(dispatch_properties(signature))
         attributes: dict[str, Attribute] = {}
         count = Region()
-        while (clause := p.parse_optional_keyword_in(("count", "layout", "objects", "attributes"))) is not None:
+        while (clause := p.parse_optional_keyword_in(_CLAUSES)) is not None:
             if clause == "count":
                 count = parse_host_region(p, [IndexType()] * 3)
             elif clause == "layout":
@@ -240,6 +240,9 @@ class DispatchExternOp(DispatchLikeOp):
                     properties["layout"] = parse_layout(p)
             elif clause == "attributes":
                 attributes.update(p.parse_optional_attr_dict())
+            elif clause == "bindings":  # Of older releases: the bindings are those of the layout, in order.
+                with p.in_parens():
+                    p.parse_attribute()
             else:
                 with p.in_parens():
                     properties.update(_parse_extern_objects(p))
@@ -291,6 +294,7 @@ class DispatchExternOp(DispatchLikeOp):
             )
 
 
+_CLAUSES = ("count", "layout", "bindings", "objects", "attributes")
 _SIZES = ("workgroup_size", "subgroup_size", "workgroup_local_memory")
 
 

@@ -19,7 +19,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir import syntax, tensor_gather
+from pydispatch.ir import linalg_shape, syntax, tensor_gather
+from pydispatch.ir import tensor_empty as _tensor_empty  # noqa: F401  (gives tensor.empty its attributes)
 from pydispatch.ir.widen import same_shape, widen
 
 
@@ -95,4 +96,8 @@ def _verify_empty(op: tensor.EmptyOp) -> None:
 widen(tensor.EmptyOp, verify=_verify_empty)
 
 _EXTRA: list[type[Operation]] = [GenerateOp, RankOp, BitcastOp]
-Tensor = Dialect("tensor", [*tensor.Tensor.operations, *_EXTRA, *tensor_gather.OPERATIONS], [*tensor.Tensor.attributes])
+Tensor = Dialect(
+    "tensor",
+    [*tensor.Tensor.operations, *_EXTRA, *tensor_gather.OPERATIONS, *linalg_shape.TENSOR_OPERATIONS],
+    [*tensor.Tensor.attributes],
+)

@@ -71,10 +71,14 @@ class Build:
         for old, new in zip(self.op.results, values, strict=True):
             new.name_hint = new.name_hint or old.name_hint
             old.replace_all_uses_with(new)
-        block = self.op.parent
-        assert block is not None
+        operands = list(self.op.operands)
         self.op.detach()
         self.op.erase()
+        for value in operands:  # What only gave a shape.
+            owner = value.owner
+            if isinstance(owner, tensor.EmptyOp) and owner.parent is not None and not list(owner.tensor.uses):
+                owner.detach()
+                owner.erase()
 
 
 Row = Callable[[Operation, Build], None]

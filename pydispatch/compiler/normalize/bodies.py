@@ -1,0 +1,156 @@
+"""Bodies of structured operations: casts to the accumulator, products and sums, and the named functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerType
+from xdsl.dialects.linalg import ops
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+Binary = Callable[[SSAValue, SSAValue], Operation]
+
+# Function -> for floats, integers, and i1 where it differs. A pair of integers is a choice by sign.
+_BINARY: dict[str, tuple[Binary | None, Binary | None]] = {
+    "add": (arith.AddfOp, arith.AddiOp),
+    "sub": (arith.SubfOp, arith.SubiOp),
+    "mul": (arith.MulfOp, arith.MuliOp),
+    "div": (arith.DivfOp, arith.DivSIOp),
+    "div_unsigned": (None, arith.DivUIOp),
+    "max": (arith.MaximumfOp, arith.MaxSIOp),
+    "min": (arith.MinimumfOp, arith.MinSIOp),
+    "max_signed": (arith.MaximumfOp, arith.MaxSIOp),
+    "min_signed": (arith.MinimumfOp, arith.MinSIOp),
+    "max_unsigned": (arith.MaximumfOp, arith.MaxUIOp),
+    "min_unsigned": (arith.MinimumfOp, arith.MinUIOp),
+    "powf": (math.PowFOp, None),
+}
+_BOOLEAN: dict[str, Binary] = {"add": arith.OrIOp, "mul": arith.AndIOp}
+_UNARY: dict[str, Callable[[SSAValue], Operation]] = {
+    "abs": math.AbsFOp,
+    "ceil": math.CeilOp,
+    "floor": math.FloorOp,
+    "negf": arith.NegfOp,
+    "exp": math.ExpOp,
+    "log": math.LogOp,
+    "sqrt": math.SqrtOp,
+    "rsqrt": math.RsqrtOp,
+    "round": math.RoundOp,
+    "tanh": math.TanhOp,
+    "erf": math.ErfOp,
+}
+
+
+class Body:
+    """A block that takes one element of each operand and yields one."""
+
+    def __init__(self, types: Sequence[Attribute]) -> None:
+        self.block = Block(arg_types=types)
+
+    def add(self, op: Operation) -> SSAValue:
+        """Appends an operation of one result."""
+        self.block.add_op(op)
+        return op.results[0]
+
+    def finish(self, *values: SSAValue) -> Block:
+        """The block, with its end."""
+        self.block.add_op(ops.YieldOp(*values))
+        return self.block
+
+    def cast(self, value: SSAValue, to: Attribute, unsigned: bool) -> SSAValue:
+        """`value` as the type `to`; see `cast_operation`."""
+        made = cast_operation(value, to, unsigned)
+        return value if made is None else self.add(made)
+
+    def binary(self, function: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """A function of two values of one type."""
+        of_floats, of_integers = _BINARY[function]
+        if a.type != b.type:
+            raise VerifyException(f"{function} of {a.type} and {b.type}: the elements differ in type")
+        if isinstance(a.type, AnyFloat):
+            made = of_floats
+        elif isinstance(a.type, IntegerType | IndexType):
+            made = _BOOLEAN.get(function, of_integers) if a.type == IntegerType(1) else of_integers
+        else:
+            made = None
+        if made is None:
+            raise VerifyException(f"{function} of {a.type} is not supported")
+        return self.add(made(a, b))
+
+    def unary(self, function: str, a: SSAValue) -> SSAValue:
+        """A function of one float."""
+        if not isinstance(a.type, AnyFloat):
+            if function == "square" and isinstance(a.type, IntegerType):
+                return self.binary("mul", a, a)
+            raise VerifyException(f"{function} of {a.type} is not supported, only floats are")
+        if function == "square":
+            return self.binary("mul", a, a)
+        if function == "reciprocal":
+            one = self.add(arith.ConstantOp(FloatAttr(1.0, a.type)))
+            return self.binary("div", one, a)
+        return self.add(_UNARY[function](a))
+
+
+def cast_operation(value: SSAValue, to: Attribute, unsigned: bool) -> Operation | None:
+    """What makes `value` a `to`; None when it is one. Integers widen by their sign, or with zeros when `unsigned`."""
+    source = value.type
+    if source == to:
+        return None
+    if isinstance(source, IndexType) or isinstance(to, IndexType):
+        return arith.IndexCastOp(value, to)
+    if isinstance(source, IntegerType) and isinstance(to, IntegerType):
+        if source.width.data > to.width.data:
+            return arith.TruncIOp(value, to)
+        return arith.ExtUIOp(value, to) if unsigned else arith.ExtSIOp(value, to)
+    if isinstance(source, AnyFloat) and isinstance(to, AnyFloat):
+        if source.bitwidth == to.bitwidth:
+            raise VerifyException(f"{source} does not become {to}: they have the same width")
+        return arith.TruncFOp(value, to) if source.bitwidth > to.bitwidth else arith.ExtFOp(value, to)
+    if isinstance(source, IntegerType) and isinstance(to, AnyFloat):
+        return arith.UIToFPOp(value, to) if unsigned else arith.SIToFPOp(value, to)
+    if isinstance(source, AnyFloat) and isinstance(to, IntegerType):
+        return arith.FPToUIOp(value, to) if unsigned else arith.FPToSIOp(value, to)
+    raise VerifyException(f"elements of {source} do not become {to}")
+
+
+def product_sum(types: Sequence[Attribute], unsigned: bool) -> Block:
+    """acc + a * b; with four inputs acc + (a - za) * (b - zb)."""
+    body = Body(types)
+    *inputs, acc = body.block.args
+    factors = [body.cast(value, acc.type, unsigned) for value in inputs]
+    a, b = factors[:2]
+    if len(factors) == 4:
+        a, b = body.binary("sub", a, factors[2]), body.binary("sub", b, factors[3])
+    return body.finish(body.binary("add", acc, body.binary("mul", a, b)))
+
+
+def pooling(types: Sequence[Attribute], function: str, unsigned: bool) -> Block:
+    """The running value and an element of the image; the window only has a shape."""
+    body = Body(types)
+    image, _, acc = body.block.args
+    name = {"sum": "add", "max": "max_unsigned" if unsigned else "max", "min": "min_unsigned" if unsigned else "min"}
+    return body.finish(body.binary(name[function], acc, body.cast(image, acc.type, unsigned)))
+
+
+def elementwise(types: Sequence[Attribute], function: str, cast: bool, unsigned: bool) -> Block:
+    """A named function. cast: whether the inputs may have other types than the output."""
+    body = Body(types)
+    *inputs, out = body.block.args
+    values: list[SSAValue] = [*inputs]
+    if cast:
+        values = [body.cast(value, out.type, unsigned) for value in values]
+    if function == "copy":
+        result = values[0]
+    elif function == "select":
+        if values[0].type != IntegerType(1) or values[1].type != values[2].type:
+            raise VerifyException(f"select takes i1 and two of one type, got {', '.join(str(v.type) for v in values)}")
+        result = body.add(arith.SelectOp(*values))
+    elif len(values) == 1:
+        result = body.unary(function, values[0])
+    else:
+        result = body.binary(function, *values)
+    if result.type != out.type:
+        raise VerifyException(f"{function} gives {result.type}, but the output holds {out.type}")
+    return body.finish(result)

@@ -1,0 +1,232 @@
+"""`linalg.map`, `reduce`, `transpose`, `broadcast`, `softmax`, `pack` and `unpack`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, math, tensor
+from xdsl.dialects.builtin import AnyFloat, IndexType, TensorType
+from xdsl.dialects.linalg import ops
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.compiler.normalize.bodies import Body, elementwise
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.named import generic
+from pydispatch.ir.linalg_regions import MapOp, ReduceOp
+from pydispatch.ir.linalg_shape import BroadcastOp, SoftmaxOp, TransposeOp, PackingOp, numbers
+from pydispatch.ir.linalg_structure import Structure, shape_of
+from pydispatch.ir.syntax import DYNAMIC
+from pydispatch.ir.widen import element_type
+
+
+def _map(op: Operation, build: Build) -> None:
+    assert isinstance(op, MapOp)
+    body = op.detach_region(op.body)
+    if len(body.block.args) == len(op.inputs):
+        body.block.insert_arg(element_type(op.outputs[0].type), len(op.inputs))
+    build.replace(*generic(build, op.structure(), list(op.inputs), list(op.outputs), body, op.attributes))
+
+
+def _reduce(op: Operation, build: Build) -> None:
+    assert isinstance(op, ReduceOp)
+    structure = op.structure()
+    body = op.detach_region(op.body)
+    build.replace(*generic(build, structure, list(op.inputs), list(op.outputs), body, op.attributes))
+
+
+def _move(build: Build, source: SSAValue, target: SSAValue, map: AffineMap) -> list[SSAValue]:
+    """The elements of `source` where `map` finds them for each of `target`."""
+    types = [element_type(source.type), element_type(target.type)]
+    rank = len(shape_of(target.type))
+    structure = Structure((map, AffineMap.identity(rank)), (True,) * rank)
+    return generic(build, structure, [source], [target], elementwise(types, "copy", False, False))
+
+
+def _dims(rank: int, results: Sequence[int]) -> AffineMap:
+    return AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in results))
+
+
+def _transpose(op: Operation, build: Build) -> None:
+    assert isinstance(op, TransposeOp)
+    permutation = op.numbers()
+    map = _dims(len(permutation), [permutation.index(d) for d in range(len(permutation))])
+    build.replace(*_move(build, op.input, op.init, map))
+
+
+def _broadcast(op: Operation, build: Build) -> None:
+    assert isinstance(op, BroadcastOp)
+    rank = len(shape_of(op.init.type))
+    build.replace(*_move(build, op.input, op.init, _dims(rank, [d for d in range(rank) if d not in op.numbers()])))
+
+
+def _softmax(op: Operation, build: Build) -> None:
+    """The largest of each row, exp(x - largest), the sums of these, and the quotients."""
+    assert isinstance(op, SoftmaxOp)
+    type = op.input.type
+    if not isinstance(type, TensorType) or not isinstance(type.element_type, AnyFloat):
+        raise VerifyException(f"softmax works on tensors of floats, got {type}")
+    element = type.element_type
+    shape, along = list(type.get_shape()), op.dimension.value.data
+    rank = len(shape)
+    whole, row = AffineMap.identity(rank), _dims(rank, [d for d in range(rank) if d != along])
+    over = tuple(d != along for d in range(rank))
+    reduced = TensorType(element, shape[:along] + shape[along + 1 :])
+    sizes = [build.dim(op.input, d) for d in range(rank) if d != along and shape[d] == DYNAMIC]
+
+    def splat(value: float) -> SSAValue:
+        return build.add(tensor.SplatOp(build.scalar(value, element), sizes, reduced)).result
+
+    largest_body = Body([element, element])
+    x, acc = largest_body.block.args
+    largest_body.finish(largest_body.add(arith.MaxnumfOp(acc, x)))
+    (largest,) = generic(
+        build, Structure((whole, row), over), [op.input], [splat(float("-inf"))], largest_body.block
+    )
+    raised = Body([element] * 3)
+    x, most, _ = raised.block.args
+    raised.finish(raised.add(math.ExpOp(raised.add(arith.SubfOp(x, most)))))
+    everywhere = (True,) * rank
+    (powers,) = generic(
+        build, Structure((whole, row, whole), everywhere), [op.input, largest], [op.output], raised.block
+    )
+    summed = Body([element, element])
+    x, acc = summed.block.args
+    summed.finish(summed.add(arith.AddfOp(acc, x)))
+    (sums,) = generic(build, Structure((whole, row), over), [powers], [splat(0.0)], summed.block)
+    divided = Body([element] * 3)
+    x, total, _ = divided.block.args
+    divided.finish(divided.add(arith.DivfOp(x, total)))
+    build.replace(
+        *generic(build, Structure((whole, row, whole), everywhere), [powers, sums], [op.output], divided.block)
+    )
+
+
+def _pack(op: Operation, build: Build) -> None:
+    """Padding to whole tiles, and then one generic that reads tile * size + offset."""
+    assert isinstance(op, PackingOp)
+    rank = len(shape_of(op.source.type))
+    outer = op.outer_permutation(rank)
+    positions = numbers(op.inner_dims_pos)
+    tiles = dict(zip(positions, op.tiles(), strict=True))
+    if not all(isinstance(t, int) for t in tiles.values()):
+        _pack_dynamic(op, build, outer, tiles)
+        return
+    source = op.source
+    if op.padding_value is not None:
+        source = _pad(op, build, tiles)
+    expressions = []
+    for d in range(rank):
+        expression: AffineExpr = AffineExpr.dimension(outer.index(d))
+        if d in tiles:
+            expression = expression * int(tiles[d]) + AffineExpr.dimension(rank + positions.index(d))  # type: ignore[arg-type]
+        expressions.append(expression)
+    map = AffineMap(rank + len(positions), 0, tuple(expressions))
+    build.replace(*_move(build, source, op.dest, map))
+
+
+def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAValue:
+    """The source with whole tiles; itself when it has them already."""
+    shape = shape_of(op.source.type)
+    outer = op.outer_permutation(len(shape))
+    packed = shape_of(op.dest.type)
+    low, high = [0] * len(shape), [0] * len(shape)
+    dynamic: list[SSAValue] = []
+    padded = list(shape)
+    for d, tile in tiles.items():
+        assert isinstance(tile, int)
+        count = packed[outer.index(d)]
+        if DYNAMIC not in (count, shape[d]):
+            padded[d], high[d] = count * tile, count * tile - shape[d]
+            continue
+        total = build.add(arith.MuliOp(build.dim(op.dest, outer.index(d)), build.index(tile))).result
+        high[d] = DYNAMIC
+        padded[d] = DYNAMIC if count == DYNAMIC else count * tile
+        dynamic.append(build.add(arith.SubiOp(total, build.dim(op.source, d))).result)
+    if not any(high):
+        return op.source
+    assert op.padding_value is not None and isinstance(op.source.type, TensorType)
+    order = sorted(d for d in tiles if high[d] == DYNAMIC)
+    given = [d for d in tiles if high[d] == DYNAMIC]
+    body = Block(arg_types=[IndexType()] * len(shape))
+    body.add_op(tensor.YieldOp(op.padding_value))
+    type = TensorType(op.source.type.element_type, padded)
+    made = tensor.PadOp(op.source, [], [dynamic[given.index(d)] for d in order], Region(body), low, high, type)
+    return build.add(made).result
+
+
+def _unpack(op: Operation, build: Build) -> None:
+    """One generic that reads at index floordiv tile, index mod tile."""
+    assert isinstance(op, PackingOp)
+    rank = len(shape_of(op.dest.type))
+    outer = op.outer_permutation(rank)
+    positions = numbers(op.inner_dims_pos)
+    tiles = dict(zip(positions, op.tiles(), strict=True))
+    if not all(isinstance(t, int) for t in tiles.values()):
+        _unpack_dynamic(op, build, outer, tiles)
+        return
+    coarse = [
+        AffineExpr.dimension(d) // int(tiles[d]) if d in tiles else AffineExpr.dimension(d)  # type: ignore[arg-type]
+        for d in outer
+    ]
+    fine = [AffineExpr.dimension(d) % int(tiles[d]) for d in positions]  # type: ignore[arg-type]
+    build.replace(*_move(build, op.source, op.dest, AffineMap(rank, 0, tuple(coarse + fine))))
+
+
+def _computed(build: Build, op: PackingOp, body: Body) -> None:
+    """A generic without inputs whose body finds its element itself."""
+    rank = len(shape_of(op.dest.type))
+    structure = Structure((AffineMap.identity(rank),), (True,) * rank)
+    build.replace(*generic(build, structure, [], [op.dest], body.block))
+
+
+def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int, int | SSAValue]) -> None:
+    """Tiles of a size that only the run knows: the body computes where its element is, or that it is padding."""
+    rank = len(outer)
+    element = element_type(op.dest.type)
+    sizes = {d: build.dim(op.source, d) for d in tiles}
+    last = {d: build.add(arith.SubiOp(size, build.index(1))).result for d, size in sizes.items()}
+    values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
+    body = Body([element])
+    indices: list[SSAValue] = []
+    inside: SSAValue | None = None
+    for d in range(rank):
+        index = body.add(ops.IndexOp(outer.index(d)))
+        if d in tiles:
+            offset = body.add(ops.IndexOp(rank + list(tiles).index(d)))
+            index = body.add(arith.AddiOp(body.add(arith.MuliOp(index, values[d])), offset))
+            if op.padding_value is not None:
+                within = body.add(arith.CmpiOp(index, sizes[d], "slt"))
+                inside = within if inside is None else body.add(arith.AndIOp(inside, within))
+                index = body.add(arith.MinSIOp(index, last[d]))
+        indices.append(index)
+    value = body.add(tensor.ExtractOp(op.source, indices, element))
+    if inside is not None and op.padding_value is not None:
+        value = body.add(arith.SelectOp(inside, value, op.padding_value))
+    body.finish(value)
+    _computed(build, op, body)
+
+
+def _unpack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int, int | SSAValue]) -> None:
+    element = element_type(op.dest.type)
+    values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
+    body = Body([element])
+    at = [body.add(ops.IndexOp(d)) for d in range(len(outer))]
+    coarse = [body.add(arith.DivUIOp(at[d], values[d])) if d in tiles else at[d] for d in outer]
+    fine = [body.add(arith.RemUIOp(at[d], values[d])) for d in tiles]
+    body.finish(body.add(tensor.ExtractOp(op.source, [*coarse, *fine], element)))
+    _computed(build, op, body)
+
+
+ROWS: dict[str, Row] = {
+    "linalg.map": _map,
+    "linalg.reduce": _reduce,
+    "linalg.transpose": _transpose,
+    "linalg.broadcast": _broadcast,
+    "linalg.softmax": _softmax,
+    "linalg.pack": _pack,
+    "linalg.unpack": _unpack,
+    "tensor.pack": _pack,
+    "tensor.unpack": _unpack,
+}

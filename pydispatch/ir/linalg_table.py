@@ -1,0 +1,122 @@
+"""What each named `linalg` operation means: the subscripts of its operands and the kind of its body.
+
+Subscripts are written as in an einsum, one word for each dimension: `m k, k n -> m n`. `oh+kh` is the dimension of a
+window: oh * stride + kh * dilation, where the n-th such dimension takes the n-th stride and dilation. A word that is
+absent behind the arrow is reduced. An empty operand is a scalar. Iterations run over the words behind the arrow and
+then over the others in the order of their first use.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+UNARY = (
+    "abs", "ceil", "floor", "negf", "exp", "log", "sqrt", "rsqrt", "square", "reciprocal", "round", "tanh", "erf",
+)  # fmt: skip
+BINARY = ("add", "sub", "mul", "div", "div_unsigned", "max", "min", "powf")
+TERNARY = ("select",)
+ELEMENTWISE = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2), **dict.fromkeys(TERNARY, 3), "copy": 1}
+"""Operations with one subscript for all operands -> number of inputs."""
+
+ELEMENTWISE_KINDS = {
+    **dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2), **dict.fromkeys(TERNARY, 3),
+    **dict.fromkeys(("max_signed", "min_signed", "max_unsigned", "min_unsigned"), 2),
+}  # fmt: skip
+"""What `linalg.elementwise` and the functions of older releases may name -> number of inputs."""
+
+CONTRACTIONS = {
+    "matmul": "m k, k n -> m n",
+    "matmul_unsigned": "m k, k n -> m n",
+    "matmul_transpose_a": "k m, k n -> m n",
+    "matmul_transpose_b": "m k, n k -> m n",
+    "batch_matmul": "b m k, b k n -> b m n",
+    "batch_matmul_transpose_a": "b k m, b k n -> b m n",
+    "batch_matmul_transpose_b": "b m k, b n k -> b m n",
+    "batch_reduce_matmul": "b m k, b k n -> m n",
+    "quantized_matmul": "m k, k n, , -> m n",
+    "quantized_batch_matmul": "b m k, b k n, , -> b m n",
+    "matvec": "m k, k -> m",
+    "vecmat": "k, k n -> n",
+    "batch_matvec": "b m k, b k -> b m",
+    "batch_vecmat": "b k, b k n -> b n",
+    "dot": "k, k -> ",
+    "mmt4d": "m k i l, n k j l -> m n i j",
+    "batch_mmt4d": "b m k i l, b n k j l -> b m n i j",
+}
+
+CONVOLUTIONS = (
+    "conv_1d", "conv_2d", "conv_3d",
+    "conv_1d_nwc_wcf", "conv_1d_ncw_fcw",
+    "conv_2d_nhwc_hwcf", "conv_2d_nhwc_fhwc", "conv_2d_nchw_fchw",
+    "conv_2d_nhwc_hwcf_q", "conv_2d_nhwc_fhwc_q", "conv_2d_nchw_fchw_q",
+    "conv_2d_ngchw_fgchw", "conv_2d_ngchw_gfchw", "conv_2d_ngchw_gfchw_q",
+    "conv_2d_nhwgc_gfhwc", "conv_2d_nhwgc_gfhwc_q",
+    "conv_3d_ndhwc_dhwcf", "conv_3d_ndhwc_dhwcf_q", "conv_3d_ncdhw_fcdhw",
+    "depthwise_conv_1d_nwc_wc", "depthwise_conv_1d_nwc_wcm", "depthwise_conv_1d_ncw_cw",
+    "depthwise_conv_2d_nhwc_hwc", "depthwise_conv_2d_nhwc_hwcm", "depthwise_conv_2d_nchw_chw",
+    "depthwise_conv_2d_nhwc_hwc_q", "depthwise_conv_2d_nhwc_hwcm_q",
+    "depthwise_conv_3d_ndhwc_dhwc", "depthwise_conv_3d_ndhwc_dhwcm", "depthwise_conv_3d_ncdhw_cdhw",
+)  # fmt: skip
+
+POOLINGS = tuple(
+    f"pooling_{layout}_{kind}"
+    for layout in ("nwc", "ncw", "nhwc", "nchw", "ndhwc", "ncdhw")
+    for kind in ("sum", "max", "min", "max_unsigned", "min_unsigned")
+)
+
+
+class Meaning(NamedTuple):
+    """inputs, output: the subscripts. body: `mac`, `mac_q` (zero points are subtracted), `sum`, `max`, ..."""
+
+    inputs: tuple[tuple[str, ...], ...]
+    output: tuple[str, ...]
+    body: str
+    unsigned: bool = False
+
+    @property
+    def dims(self) -> list[str]:
+        """The iterations: what the output has, then what is reduced, in the order of first use."""
+        words = [part for subscript in self.inputs for word in subscript for part in word.split("+")]
+        return list(dict.fromkeys([*self.output, *words]))
+
+
+def _subscripts(text: str, body: str, unsigned: bool = False) -> Meaning:
+    inputs, output = text.split("->")
+    return Meaning(tuple(tuple(i.split()) for i in inputs.split(",")), tuple(output.split()), body, unsigned)
+
+
+def _convolution(name: str) -> Meaning:
+    """The names say it: letters of the input, letters of the kernel. Group g, channel c, filter f, multiplier m."""
+    match = re.fullmatch(r"(depthwise_)?conv_(\d)d(?:_([a-z]+)_([a-z]{2,}))?(_q)?", name)
+    assert match is not None
+    spatial = "dhw"[3 - int(match[2]) :]
+    layout, kernel = match[3] or spatial, match[4] or spatial
+    image = tuple(f"o{c}+k{c}" if c in spatial else c for c in layout)
+    weights = tuple(f"k{c}" if c in spatial else c for c in kernel)
+    output = [f"o{c}" if c in spatial else "f" if c == "c" and not match[1] else c for c in layout]
+    if "m" in kernel:
+        output.append("m")
+    zero_points: tuple[tuple[str, ...], ...] = ((), ()) if match[5] else ()
+    return Meaning((image, weights, *zero_points), tuple(output), "mac_q" if match[5] else "mac")
+
+
+def _pooling(name: str) -> Meaning:
+    _, layout, kind = name.split("_", 2)
+    spatial = [c for c in layout if c in "dhw"]
+    image = tuple(f"o{c}+k{c}" if c in spatial else c for c in layout)
+    output = tuple(f"o{c}" if c in spatial else c for c in layout)
+    window = tuple(f"k{c}" for c in spatial)
+    return Meaning((image, window), output, f"pool_{kind.removesuffix('_unsigned')}", kind.endswith("unsigned"))
+
+
+@cache
+def meaning(name: str) -> Meaning:
+    """The meaning of a contraction, convolution or pooling, by its name without the dialect. KeyError for others."""
+    if name in CONVOLUTIONS:
+        return _convolution(name)
+    if name in POOLINGS:
+        return _pooling(name)
+    body = "mac_q" if name.startswith("quantized") else "mac"
+    return _subscripts(CONTRACTIONS[name], body, name.endswith("unsigned"))
