@@ -28,10 +28,24 @@ FORMATS: dict[str, tuple[int, int, int, str]] = {
 }
 
 
+EXPONENT_ONLY = "f8E8M0FNU"
+"""Powers of two, without sign and zero."""
+
+
+def width(name: str) -> int:
+    """Bits of a format."""
+    return 8 if name == EXPONENT_ONLY else 1 + sum(FORMATS[name][:2])
+
+
+def least_normal(name: str) -> float:
+    """The least positive number with all digits of its format."""
+    return 2.0**-127 if name == EXPONENT_ONLY else 2.0 ** (1 - FORMATS[name][2])
+
+
 @functools.cache
 def values(name: str) -> NDArray[np.float64]:
     """The value of every code of a format, in order. KeyError for a name that is not in FORMATS or f8E8M0FNU."""
-    if name == "f8E8M0FNU":  # powers of two, without sign and zero
+    if name == EXPONENT_ONLY:
         table = np.ldexp(1.0, np.arange(256) - 127)
         table[255] = np.nan
         return table
@@ -72,7 +86,7 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
     """
     given = numbers.astype(np.float64)
     size = np.abs(given)
-    if name == "f8E8M0FNU":
+    if name == EXPONENT_ONLY:
         exponent = np.frexp(np.where((size > 0) & np.isfinite(size), size, 1.0))[1] - 1
         code = np.where(size > 0, np.clip(exponent + 127, 0, 255), 0)
         return np.where(np.isfinite(given), code, 255).astype(np.uint8)

@@ -73,6 +73,18 @@ class ScalingExtFOp(IRDLOperation):
     assembly_format = "$input `,` $scale attr-dict `:` type($input) `,` type($scale) `to` type($result)"
 
 
+@irdl_op_definition
+class ScalingTruncFOp(IRDLOperation):
+    """Divides a float by a scale of type f8E8M0FNU and narrows it."""
+
+    name = "arith.scaling_truncf"
+    input = operand_def(_FLOAT)
+    scale = operand_def(_FLOAT)
+    result = result_def(_FLOAT)
+    traits = traits_def(Pure())
+    assembly_format = "$input `,` $scale attr-dict `:` type($input) `,` type($scale) `to` type($result)"
+
+
 def _verify_index_cast(op: Any) -> None:
     same_shape(op, op.input.type, op.result.type)
     source, target = element_type(op.input.type), element_type(op.result.type)
@@ -240,5 +252,5 @@ def _widen_all() -> None:
 
 _widen_all()
 
-_EXTRA: list[type[Operation]] = [RemfOp, IndexCastUIOp, ScalingExtFOp]
+_EXTRA: list[type[Operation]] = [RemfOp, IndexCastUIOp, ScalingExtFOp, ScalingTruncFOp]
 Arith = Dialect("arith", [*arith.Arith.operations, *_EXTRA], [*arith.Arith.attributes])

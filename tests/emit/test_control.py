@@ -361,7 +361,7 @@ def test_alignment_is_what_is_declared() -> None:
             "atomic 'addf' on f32",
             "order of workgroups",
         ),
-        ("%i4 = memref.alloca() : memref<8xi4>", "elements of type i4 cannot lie in memory", "i8, i16, i32 or i64"),
+        ("%i4 = memref.alloca() : memref<8xi48>", "elements of type i48 cannot lie in memory", "16, 32 or 64 bits"),
     ],
 )
 def test_what_is_refused(body: str, message: str, note: str) -> None:

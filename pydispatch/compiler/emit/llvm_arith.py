@@ -1,22 +1,29 @@
 """arith: one row per operation.
 
-Integers are two's complement; nothing here adds undefined behaviour: what MLIR leaves undefined (division by zero,
-shifts past the width) stays the program's. Floats follow IEEE 754 without contraction, unless the op has fast-math
-flags.
+Integers are two's complement, and nothing is undefined (docs/kernel-ir.md, Numbers); guards that constants make
+superfluous are left out. Floats follow IEEE 754 without contraction, unless the op has fast-math flags.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import Float8E8M0FNUType, Float32Type, Float64Type, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit import llvm_half
 from pydispatch.compiler.emit.llvm_body import as_index
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm_ops import attribute, integer, op_name
-from pydispatch.compiler.emit.llvm_types import bit_width, float_constant, int_constant, is_float, is_integer, scalar
+from pydispatch.compiler.emit.llvm_types import (
+    bit_width,
+    float_constant,
+    int_constant,
+    is_float,
+    is_integer,
+    scalar,
+    small_float,
+)
 from pydispatch.compiler.emit.llvm_values import MemRef, components, flatten, unflatten
 
 INT_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -85,6 +92,62 @@ def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) ->
     return lower
 
 
+def _zero(type_: str) -> str:
+    return "false" if type_ == "i1" else "0"
+
+
+def divided(f: FunctionEmitter, instruction: str, type_: str, a: str, b: str) -> str:
+    """sdiv, udiv, srem, urem that never trap: by zero 0 and the dividend, the smallest number by -1 itself and 0."""
+    let, zero, one = f.body.let, _zero(type_), "true" if type_ == "i1" else "1"
+    known, signed, quotient = as_index(b), instruction[0] == "s", instruction.endswith("div")
+    if isinstance(known, int) and known != 0 and not (signed and known == -1):
+        return let(f"{instruction} {type_} {a}, {b}")
+    is_zero = let(f"icmp eq {type_} {b}, {zero}")
+    unsafe = is_zero
+    if signed:
+        is_minus = let(f"icmp eq {type_} {b}, {'true' if type_ == 'i1' else -1}")
+        unsafe = let(f"or i1 {is_zero}, {is_minus}")
+    # i1 has no divisor that is safe for signed numbers: its only one is -1.
+    if type_ == "i1" and signed:
+        return let(f"and i1 {a}, {b}") if quotient else let(f"select i1 {is_zero}, i1 {a}, i1 false")
+    safe = let(f"select i1 {unsafe}, {type_} {one}, {type_} {b}")
+    result = let(f"{instruction} {type_} {a}, {safe}")
+    if signed and quotient:
+        result = let(f"select i1 {is_minus}, {type_} {let(f'sub {type_} {zero}, {a}')}, {type_} {result}")
+    return let(f"select i1 {is_zero}, {type_} {zero if quotient else a}, {type_} {result}")
+
+
+def _division(instruction: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        type_ = int_type(f, op.results[0].type)
+        f.define(op.results[0], divided(f, instruction, type_, f.get(op.operands[0]), f.get(op.operands[1])))
+
+    return lower
+
+
+def _shift(instruction: str) -> Lowering:
+    """By the width or more: 0, or the sign."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        result = op.results[0]
+        type_, width = int_type(f, result.type), bit_width(result.type)
+        a, b = f.get(op.operands[0]), f.get(op.operands[1])
+        known, let = as_index(b), f.body.let
+        if type_ == "i1":
+            kept = f.body.let(f"xor i1 {b}, true")
+            f.define(result, a if instruction == "ashr" else let(f"and i1 {a}, {kept}"))
+        elif isinstance(known, int) and 0 <= known < width:
+            f.define(result, let(f"{instruction} {flags(op, 'overflowFlags')}{type_} {a}, {b}"))
+        elif instruction == "ashr":
+            count = f.intrinsic(f"llvm.umin.{type_}", type_, (type_, b), (type_, int_constant(width - 1, result.type)))
+            f.define(result, let(f"ashr {type_} {a}, {count}"))
+        else:
+            fits = let(f"icmp ult {type_} {b}, {int_constant(width, result.type)}")
+            f.define(result, let(f"select i1 {fits}, {type_} {let(f'{instruction} {type_} {a}, {b}')}, {type_} 0"))
+
+    return lower
+
+
 def _float(instruction: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         float_type(f, op.results[0].type)
@@ -101,7 +164,10 @@ def _negf(f: FunctionEmitter, op: Operation) -> None:
     type_ = op.results[0].type
     float_type(f, type_)
     # Only the sign changes, so half types need no wider one; on integers, since not every target has a 16-bit fneg.
-    if bit_width(type_) == 16:
+    if small_float(type_):
+        operands = [f.get(op.operands[0])]
+        f.define(op.results[0], llvm_half.computed(f, type_, operands, lambda t, x: f.body.let(f"fneg {t} {x[0]}")))
+    elif bit_width(type_) == 16:
         bits = f.body.let(f"bitcast {scalar(type_)} {f.get(op.operands[0])} to i16")
         flipped = f.body.let(f"xor i16 {bits}, -32768")
         f.define(op.results[0], f.body.let(f"bitcast i16 {flipped} to {scalar(type_)}"))
@@ -144,11 +210,12 @@ def _rounded_division(adjust_when: str, sign: str) -> Lowering:
 
 def rounded_division(f: FunctionEmitter, type_: str, a: str, b: str, adjust_when: str, sign: str) -> str:
     """Signed a / b, rounded down (`slt`, `sub`) or up (`sge`, `add`): moved where the remainder's sign asks."""
-    quotient = f.body.let(f"sdiv {type_} {a}, {b}")
-    remainder = f.body.let(f"srem {type_} {a}, {b}")
-    inexact = f.body.let(f"icmp ne {type_} {remainder}, {'false' if type_ == 'i1' else 0}")
+    quotient, remainder = divided(f, "sdiv", type_, a, b), divided(f, "srem", type_, a, b)
+    inexact = f.body.let(f"icmp ne {type_} {remainder}, {_zero(type_)}")
+    if not isinstance(as_index(b), int):  # by zero the remainder is the dividend, and the quotient stays 0
+        inexact = f.body.let(f"and i1 {inexact}, {f.body.let(f'icmp ne {type_} {b}, {_zero(type_)}')}")
     signs = f.body.let(f"xor {type_} {remainder}, {b}")
-    toward = f.body.let(f"icmp {adjust_when} {type_} {signs}, {'false' if type_ == 'i1' else 0}")
+    toward = f.body.let(f"icmp {adjust_when} {type_} {signs}, {_zero(type_)}")
     move = f.body.let(f"and i1 {inexact}, {toward}")
     step = move if type_ == "i1" else f.body.let(f"zext i1 {move} to {type_}")
     return f.body.let(f"{sign} {type_} {quotient}, {step}")
@@ -157,9 +224,10 @@ def rounded_division(f: FunctionEmitter, type_: str, a: str, b: str, adjust_when
 def _ceildivui(f: FunctionEmitter, op: Operation) -> None:
     type_ = int_type(f, op.results[0].type)
     a, b = f.get(op.operands[0]), f.get(op.operands[1])
-    quotient = f.body.let(f"udiv {type_} {a}, {b}")
-    remainder = f.body.let(f"urem {type_} {a}, {b}")
-    inexact = f.body.let(f"icmp ne {type_} {remainder}, {'false' if type_ == 'i1' else 0}")
+    quotient, remainder = divided(f, "udiv", type_, a, b), divided(f, "urem", type_, a, b)
+    inexact = f.body.let(f"icmp ne {type_} {remainder}, {_zero(type_)}")
+    if not isinstance(as_index(b), int):
+        inexact = f.body.let(f"and i1 {inexact}, {f.body.let(f'icmp ne {type_} {b}, {_zero(type_)}')}")
     step = inexact if type_ == "i1" else f.body.let(f"zext i1 {inexact} to {type_}")
     f.define(op.results[0], f.body.let(f"add {type_} {quotient}, {step}"))
 
@@ -246,7 +314,9 @@ def _float_to_int(instruction: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         float_type(f, op.operands[0].type)
         type_, (operand,) = llvm_half.widened(f, op.operands[0].type, [f.get(op.operands[0])])
-        f.define(op.results[0], f.body.let(f"{instruction} {type_} {operand} to {int_type(f, op.results[0].type)}"))
+        target, source = int_type(f, op.results[0].type), {"half": "f16", "float": "f32", "double": "f64"}[type_]
+        saturating = f"llvm.{instruction}.sat.{target}.{source}"
+        f.define(op.results[0], f.intrinsic(saturating, target, (type_, operand)))
 
     return lower
 
@@ -265,6 +335,30 @@ def _convert_float(f: FunctionEmitter, op: Operation) -> None:
     f.define(op.results[0], llvm_half.convert(f, f.get(op.operands[0]), op.operands[0].type, op.results[0].type))
 
 
+def _scaling(inverse: bool) -> Lowering:
+    """scaling_extf: input * scale. scaling_truncf: input / scale. Rounded once; NaN where either is.
+
+    A scale of another type than f8E8M0FNU counts with its exponent, as truncf takes it.
+    """
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        source, target, power = op.operands[0].type, op.results[0].type, Float8E8M0FNUType()
+        for type_ in (source, target, op.operands[1].type):
+            float_type(f, type_)
+        # f32 holds the product of a small float and a power exactly; to bf16 it would round what f32 cut off.
+        wide = max(bit_width(source), bit_width(target)) > 32 or (bit_width(source) == 32 and bit_width(target) == 16)
+        compute = Float64Type() if wide else Float32Type()
+        scale = llvm_half.convert(f, f.get(op.operands[1]), op.operands[1].type, power)
+        if inverse:  # 2^(c - 127) becomes 2^(127 - c); the NaN, 255, stays itself
+            scale = f.body.let(f"sub i8 -2, {scale}")
+        factors = [llvm_half.convert(f, f.get(op.operands[0]), source, compute),
+                   llvm_half.convert(f, scale, power, compute)]  # fmt: skip
+        product = f.body.let(f"fmul {scalar(compute)} {factors[0]}, {factors[1]}")
+        f.define(op.results[0], llvm_half.convert(f, product, compute, target))
+
+    return lower
+
+
 def _bitcast(f: FunctionEmitter, op: Operation) -> None:
     source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
     operand = f.get(op.operands[0])
@@ -276,16 +370,16 @@ ROWS: dict[str, Lowering] = {
     "arith.addi": _int("add", lambda a, b: a + b),
     "arith.subi": _int("sub", lambda a, b: a - b),
     "arith.muli": _int("mul", lambda a, b: a * b),
-    "arith.divsi": _int("sdiv"),
-    "arith.divui": _int("udiv"),
-    "arith.remsi": _int("srem"),
-    "arith.remui": _int("urem"),
+    "arith.divsi": _division("sdiv"),
+    "arith.divui": _division("udiv"),
+    "arith.remsi": _division("srem"),
+    "arith.remui": _division("urem"),
     "arith.andi": _int("and"),
     "arith.ori": _int("or"),
     "arith.xori": _int("xor"),
-    "arith.shli": _int("shl"),
-    "arith.shrsi": _int("ashr"),
-    "arith.shrui": _int("lshr"),
+    "arith.shli": _shift("shl"),
+    "arith.shrsi": _shift("ashr"),
+    "arith.shrui": _shift("lshr"),
     "arith.floordivsi": _rounded_division("slt", "sub"),
     "arith.ceildivsi": _rounded_division("sge", "add"),
     "arith.ceildivui": _ceildivui,
@@ -320,5 +414,7 @@ ROWS: dict[str, Lowering] = {
     "arith.uitofp": _int_to_float("uitofp"),
     "arith.extf": _convert_float,
     "arith.truncf": _convert_float,
+    "arith.scaling_extf": _scaling(inverse=False),
+    "arith.scaling_truncf": _scaling(inverse=True),
     "arith.bitcast": _bitcast,
 }

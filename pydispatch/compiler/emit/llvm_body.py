@@ -124,3 +124,14 @@ class Body:
         if b == 1:
             return a
         return self.let(f"mul nsw i64 {a}, {b}")
+
+    def shift_right(self, a: Index, count: int) -> Index:
+        """An offset over 2^count, rounded down."""
+        a = as_index(a)
+        if count == 0:
+            return a
+        return a >> count if isinstance(a, int) else self.let(f"lshr i64 {a}, {count}")
+
+    def low_bits(self, a: Index, mask: int) -> Index:
+        a = as_index(a)
+        return a & mask if isinstance(a, int) else self.let(f"and i64 {a}, {mask}")

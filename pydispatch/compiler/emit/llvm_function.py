@@ -110,8 +110,8 @@ class FunctionEmitter:
             )
         return self.body.let_entry(f"alloca {type_}, align {align}", "a")
 
-    def access(self, memref: MemRef) -> str:
-        """Metadata of a load or store.
+    def access(self, memref: MemRef, shared: bool = False) -> str:
+        """Metadata of a load or store. shared: other points may touch the same byte.
 
         Distinct bindings do not overlap. The points of a parallel loop are independent, except in memory that each
         point has for itself; a memref of unknown origin may be such memory.
@@ -124,6 +124,8 @@ class FunctionEmitter:
         text = f", !alias.scope !{own}, !noalias !{others}"
         if memref.read_only:
             text += f", !invariant.load !{self.once('empty', lambda: str(self.module.metadata('!{}')))}"
+        if shared:
+            return text
         if len(self.groups) == 1:
             text += f", !llvm.access.group !{self.groups[0]}"
         elif self.groups:

@@ -1,8 +1,8 @@
-"""16-bit floats on machines that lack them.
+"""16-bit floats on machines that lack them, and floats of 8 bits and less.
 
 bf16 computes in f32; the conversions are a few integer instructions, which vectorise everywhere, where LLVM's own would
 be a library call per element. f16 computes in f32 too, unless the target has f16 arithmetic: f32 holds more than twice
-the digits of f16, so add, sub, mul, div and sqrt round as if computed in f16.
+the digits of f16, so add, sub, mul, div and sqrt round as if computed in f16. Smaller floats compute in f32 likewise.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter
-from pydispatch.compiler.emit.llvm_types import bit_width, scalar
+from pydispatch.compiler.emit.llvm_small import from_f32, to_f32
+from pydispatch.compiler.emit.llvm_types import bit_width, scalar, small_float
 
 NATIVE_F16 = frozenset({"fullfp16", "avx512fp16", "zfh"})
 """Features with f16 arithmetic."""
@@ -24,7 +25,7 @@ F16_CONVERSIONS = NATIVE_F16 | {"f16c", "zfhmin"}
 
 def compute_type(f: FunctionEmitter, type_: Attribute) -> Attribute:
     """The type that values of `type_` compute in."""
-    if isinstance(type_, BFloat16Type):
+    if isinstance(type_, BFloat16Type) or small_float(type_):
         return Float32Type()
     if isinstance(type_, Float16Type) and not NATIVE_F16 & f.platform.features:
         return Float32Type()
@@ -49,6 +50,12 @@ def convert(f: FunctionEmitter, operand: str, source: Attribute, target: Attribu
     """A float in another float type, rounded to nearest even once."""
     if source == target:
         return operand
+    if (small := small_float(source)) is not None:
+        return convert(f, to_f32(f.body, operand, small), Float32Type(), target)
+    if (small := small_float(target)) is not None:
+        wide = isinstance(source, Float64Type)
+        single = _round_to_odd(f, operand) if wide else convert(f, operand, source, Float32Type())
+        return from_f32(f.body, single, small)
     if isinstance(source, BFloat16Type):
         bits = f.body.let(f"bitcast bfloat {operand} to i16")
         shifted = f.body.let(f"shl i32 {f.body.let(f'zext i16 {bits} to i32')}, 16")
@@ -68,9 +75,11 @@ def convert(f: FunctionEmitter, operand: str, source: Attribute, target: Attribu
 
 
 def from_int(f: FunctionEmitter, instruction: str, source: str, operand: str, target: Attribute) -> str:
-    """sitofp, uitofp. Through f64 to 16-bit types: exact up to 53 bits, so only one rounding shows."""
+    """sitofp, uitofp. To 16 bits and less through f32 where it is exact, else f64, so that only one rounding shows."""
     if bit_width(target) > 16 or compute_type(f, target) == target:
         return f.body.let(f"{instruction} {source} {operand} to {scalar(target)}")
+    if int(source[1:]) <= 24:
+        return convert(f, f.body.let(f"{instruction} {source} {operand} to float"), Float32Type(), target)
     return convert(f, f.body.let(f"{instruction} {source} {operand} to double"), Float64Type(), target)
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit import llvm_half
 from pydispatch.compiler.emit.llvm_arith import fast, float_type, int_type
 from pydispatch.compiler.emit.llvm_body import as_index
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm_types import bit_width
+from pydispatch.compiler.emit.llvm_types import bit_width, float_constant, small_float
+from pydispatch.formats.small_floats import least_normal
 
 SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 MAX_INLINE_POWER = 64
@@ -102,6 +104,10 @@ def _sign_bits(absolute: bool) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
         spelled, bits = float_type(f, type_), f"i{bit_width(type_)}"
+        if small_float(type_):
+            name = "fabs" if absolute else "copysign"
+            _computed(f, op, lambda t, operands: intrinsic(f, op, name, t, operands))
+            return
         low, sign = (1 << (bit_width(type_) - 1)) - 1, -(1 << (bit_width(type_) - 1))
         if bits != "i16":
             name, operands = ("fabs", op.operands) if absolute else ("copysign", op.operands)
@@ -132,6 +138,10 @@ def _classify(test: str) -> Lowering:
 
 def _isnormal(f: FunctionEmitter, op: Operation) -> None:
     spelled, bits = float_type(f, op.operands[0].type), f"i{bit_width(op.operands[0].type)}"
+    small = small_float(op.operands[0].type)
+    if small is not None:
+        _isnormal_small(f, op, least_normal(small))
+        return
     # The exponent is neither all zeros nor all ones: less one, it lies below the all-ones exponent less one.
     digits = {"half": 10, "bfloat": 7, "float": 23, "double": 52}[spelled]
     raw = f.body.let(f"bitcast {spelled} {f.get(op.operands[0])} to {bits}")
@@ -139,6 +149,14 @@ def _isnormal(f: FunctionEmitter, op: Operation) -> None:
     moved = f.body.let(f"sub {bits} {magnitude}, {1 << digits}")
     limit = ((1 << (int(bits[1:]) - 1 - digits)) - 2) << digits
     f.define(op.results[0], f.body.let(f"icmp ult {bits} {moved}, {limit}"))
+
+
+def _isnormal_small(f: FunctionEmitter, op: Operation, least: float) -> None:
+    type_, (x,) = llvm_half.widened(f, op.operands[0].type, [f.get(op.operands[0])])
+    magnitude = f.intrinsic("llvm.fabs.f32", type_, (type_, x))
+    large = f.body.let(f"fcmp oge float {magnitude}, {float_constant(least, Float32Type())}")
+    finite = f.body.let(f"fcmp one float {magnitude}, 0x7FF0000000000000")
+    f.define(op.results[0], f.body.let(f"and i1 {large}, {finite}"))
 
 
 def _bits(name: str, *extra: tuple[str, str]) -> Lowering:

@@ -19,13 +19,16 @@ from pydispatch.compiler.emit.llvm_ops import attribute, integer, symbol, unsupp
 from pydispatch.compiler.emit.llvm_types import (
     alignment,
     bit_width,
-    byte_size,
     checked_memref,
+    float_bits,
     float_constant,
     int_constant,
     is_float,
     memory,
+    packed,
     scalar,
+    storage_bits,
+    storage_bytes,
 )
 from pydispatch.compiler.emit.llvm_values import Index, MemRef, layout_of
 
@@ -39,32 +42,74 @@ READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a r
 ATOMIC_EXTREMES = {"maximumf": "maximum", "minimumf": "minimum", "maxnumf": "maxnum", "minnumf": "minnum"}
 
 
-def address(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
-    """A pointer to an element."""
+def _offset(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
+    """The place of an element, in elements."""
     if len(indices) != len(memref.strides):
         raise f.error(f"a memref of rank {len(memref.strides)} is indexed with {len(indices)} values")
     offset: Index = memref.offset
     for index, stride in zip(indices, memref.strides, strict=True):
         offset = f.body.add(offset, f.body.mul(index, stride))
+    return offset
+
+
+def address(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
+    """A pointer to an element that has bytes of its own."""
+    return _pointer(f, memref, _offset(f, memref, indices))
+
+
+def _pointer(f: FunctionEmitter, memref: MemRef, offset: Index) -> str:
     if offset == 0:
         return memref.aligned
     return f.body.let(f"getelementptr inbounds {memory(memref.element)}, ptr {memref.aligned}, i64 {offset}")
 
 
+def _packed_place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> tuple[str, Index]:
+    """(pointer to the byte, i8 shift) of an element that shares a byte; the first element has the low bits."""
+    width, offset = bit_width(memref.element), _offset(f, memref, indices)
+    byte = f.body.shift_right(offset, 3 - width.bit_length() + 1)
+    within = f.body.low_bits(offset, 8 // width - 1)
+    if isinstance(within, int):
+        return _pointer(f, memref, byte), within * width
+    return _pointer(f, memref, byte), f.body.let(f"mul i8 {f.body.let(f'trunc i64 {within} to i8')}, {width}")
+
+
 def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
     """The element at `indices`."""
-    stored, align = memory(memref.element), alignment(memref.element)
+    element = memref.element
+    if packed(element):
+        pointer, shift = _packed_place(f, memref, indices)
+        byte = f.body.let(f"load i8, ptr {pointer}, align 1{f.access(memref)}")
+        return f.body.let(f"trunc i8 {f.body.let(f'lshr i8 {byte}, {shift}')} to {scalar(element)}")
+    stored, align = memory(element), alignment(element)
     value = f.body.let(f"load {stored}, ptr {address(f, memref, indices)}, align {align}{f.access(memref)}")
-    return f.body.let(f"icmp ne i8 {value}, 0") if bit_width(memref.element) == 1 else value
+    if bit_width(element) == 1:
+        return f.body.let(f"icmp ne i8 {value}, 0")
+    return f.body.let(f"trunc i8 {value} to {scalar(element)}") if bit_width(element) < 8 else value
 
 
 def store(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index]) -> None:
-    """Writes the element at `indices`."""
-    if bit_width(memref.element) == 1:
-        value = f.body.let(f"zext i1 {value} to i8")
-    stored, align = memory(memref.element), alignment(memref.element)
+    """Writes the element at `indices`; where elements share a byte, reads it and puts the others back."""
+    element = memref.element
+    if packed(element):
+        _store_packed(f, value, memref, indices)
+        return
+    if bit_width(element) < 8:
+        value = f.body.let(f"zext {scalar(element)} {value} to i8")
+    stored, align = memory(element), alignment(element)
     pointer = address(f, memref, indices)
     f.body.emit(f"store {stored} {value}, ptr {pointer}, align {align}{f.access(memref)}")
+
+
+def _store_packed(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index]) -> None:
+    """Not said to be independent of other points: neighbours meet in one byte unless a point writes all of it."""
+    pointer, shift = _packed_place(f, memref, indices)
+    access, let = f.access(memref, shared=True), f.body.let
+    mask = (1 << bit_width(memref.element)) - 1
+    wide = let(f"zext {scalar(memref.element)} {value} to i8")
+    moved = let(f"shl i8 {wide}, {shift}")
+    others = ~(mask << shift) if isinstance(shift, int) else let(f"xor i8 {let(f'shl i8 {mask}, {shift}')}, -1")
+    kept = let(f"and i8 {let(f'load i8, ptr {pointer}, align 1{access}')}, {others}")
+    f.body.emit(f"store i8 {let(f'or i8 {kept}, {moved}')}, ptr {pointer}, align 1{access}")
 
 
 def _load(f: FunctionEmitter, op: Operation) -> None:
@@ -82,7 +127,7 @@ def _atomic(f: FunctionEmitter, op: Operation) -> None:
     kind = ATOMIC_KINDS[integer(op, "kind")]
     target = f.memref(op.operands[1])
     known: Mapping[str, str] = ATOMIC_EXTREMES if is_float(target.element) else ATOMIC_INSTRUCTIONS
-    if kind not in known or bit_width(target.element) < (32 if is_float(target.element) else 8):
+    if packed(target.element) or kind not in known or bit_width(target.element) < (32 if is_float(target.element) else 8):
         raise f.error(
             f"atomic '{kind}' on {target.element} cannot be compiled into a kernel",
             "sums and products of floats would depend on the order of workgroups; give each workgroup its own element",
@@ -132,7 +177,7 @@ def _static(f: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
     contiguous = [prod(size for size in sizes[i + 1 :] if size is not None) for i in range(len(sizes))]
     if list(strides) != contiguous or layout_of(memref)[0] != 0:
         raise f.error(f"storage of type {memref} must have the identity layout")
-    return memref, prod(size for size in sizes if size is not None) * byte_size(memref.element_type)
+    return memref, storage_bytes(memref.element_type, prod(size for size in sizes if size is not None))
 
 
 def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
@@ -185,17 +230,25 @@ def _initializer(f: FunctionEmitter, op: Operation, memref: MemRefType, size: in
             "workgroups share no state: use a binding for data that kernels write",
         )
     element, stored = memref.element_type, memory(memref.element_type)
-    count = size // byte_size(element)
+    count = prod(memref.get_shape())
     data = list(values.get_values())
     data = data * count if len(data) == 1 else data
-    spell = float_constant if is_float(element) else _int_in_memory
-    given = ", ".join(f"{stored} {spell(value, element)}" for value in data)
+    if bit_width(element) < 8:
+        codes = [float_bits(float(v), element) if is_float(element) else int(v) for v in data]
+        written = _bytes(codes, element)
+    else:
+        written = [(float_constant if is_float(element) else int_constant)(value, element) for value in data]
+    count, given = len(written), ", ".join(f"{stored} {value}" for value in written)
     align = max(integer(op, "alignment", 1), 16)
     return f"private constant [{count} x {stored}] [{given}], align {align}"
 
 
-def _int_in_memory(value: int, type_: Attribute) -> str:
-    return str(int(value) & 1) if bit_width(type_) == 1 else int_constant(int(value), type_)
+def _bytes(codes: list[int], type_: Attribute) -> list[str]:
+    """The bytes of elements of less than 8 bits, as LLVM text."""
+    width, step = bit_width(type_), 8 // storage_bits(type_)
+    groups = (codes[start : start + step] for start in range(0, len(codes), step))
+    data = (sum((code & ((1 << width) - 1)) << (width * i) for i, code in enumerate(group)) for group in groups)
+    return [str(byte - 256 if byte > 127 else byte) for byte in data]
 
 
 def _copy(f: FunctionEmitter, op: Operation) -> None:

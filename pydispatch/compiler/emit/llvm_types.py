@@ -1,6 +1,7 @@
 """LLVM spellings, sizes and constants of kernel IR's scalar types.
 
-A value of type `i1` is one byte in memory; `index` is `i64`. Anything that is not a scalar of this table or a memref of
+A value of type `i1` is one byte in memory, and so is one of another width below 8 that does not divide it; i2, i4 and f4
+are packed, low bits first; `index` is `i64`. Floats of 8 bits and less are integers of their width in registers. Anything that is not a scalar of this table or a memref of
 such scalars is refused here, before any text reaches LLVM: llvmlite's LLVM has assertions on, and a malformed type
 would end the process instead of raising.
 """
@@ -10,8 +11,20 @@ from __future__ import annotations
 import math
 import struct
 
+import numpy as np
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    Float4E2M1FNType,
+    Float6E2M3FNType,
+    Float6E3M2FNType,
+    Float8E3M4Type,
+    Float8E4M3B11FNUZType,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E4M3Type,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -23,19 +36,39 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from pydispatch.errors import CompileError
+from pydispatch.formats.small_floats import encode, width
 
 _FLOATS: dict[type[Attribute], tuple[str, int]] = {
-    Float16Type: ("half", 2),
-    BFloat16Type: ("bfloat", 2),
-    Float32Type: ("float", 4),
-    Float64Type: ("double", 8),
+    Float16Type: ("half", 16),
+    BFloat16Type: ("bfloat", 16),
+    Float32Type: ("float", 32),
+    Float64Type: ("double", 64),
 }
+SMALL_FLOATS: dict[type[Attribute], str] = {
+    Float8E5M2Type: "f8E5M2",
+    Float8E4M3Type: "f8E4M3",
+    Float8E3M4Type: "f8E3M4",
+    Float8E4M3FNType: "f8E4M3FN",
+    Float8E5M2FNUZType: "f8E5M2FNUZ",
+    Float8E4M3FNUZType: "f8E4M3FNUZ",
+    Float8E4M3B11FNUZType: "f8E4M3B11FNUZ",
+    Float8E8M0FNUType: "f8E8M0FNU",
+    Float6E2M3FNType: "f6E2M3FN",
+    Float6E3M2FNType: "f6E3M2FN",
+    Float4E2M1FNType: "f4E2M1FN",
+}
+_FLOATS.update({type_: (f"i{width(name)}", width(name)) for type_, name in SMALL_FLOATS.items()})
 _MEMORY_WIDTHS = (8, 16, 32, 64, 128)
 
 
 def is_float(type_: Attribute) -> bool:
-    """f16, bf16, f32 or f64."""
+    """f64, f32, bf16, f16, or one of the f8, f6 and f4 kinds."""
     return type(type_) in _FLOATS
+
+
+def small_float(type_: Attribute) -> str | None:
+    """The name of a float of 8 bits and less, None for any other type."""
+    return SMALL_FLOATS.get(type(type_))
 
 
 def is_integer(type_: Attribute) -> bool:
@@ -49,7 +82,7 @@ def bit_width(type_: Attribute) -> int:
     """Bits of a scalar type; 64 for index."""
     if isinstance(type_, IntegerType):
         return int(type_.width.data)
-    return 64 if isinstance(type_, IndexType) else 8 * _FLOATS[type(type_)][1]
+    return 64 if isinstance(type_, IndexType) else _FLOATS[type(type_)][1]
 
 
 def scalar(type_: Attribute) -> str:
@@ -60,27 +93,43 @@ def scalar(type_: Attribute) -> str:
         return f"i{bit_width(type_)}"
     raise CompileError(
         f"type {type_} has no machine form here",
-        note="kernel IR computes on i1 to i128 (signless), index, f16, bf16, f32 and f64, and on memrefs of them",
+        note="kernel IR computes on i1 to i128 (signless), index, f64 to f4, and on memrefs of them",
     )
 
 
 def memory(type_: Attribute) -> str:
-    """The LLVM type of an element in memory. Raises CompileError for sub-byte or odd widths."""
-    if is_integer(type_) and bit_width(type_) == 1:
-        return "i8"
+    """The LLVM type of an element in memory, of the byte around it when packed. Raises CompileError for odd widths."""
     spelled = scalar(type_)
+    if bit_width(type_) < 8:
+        return "i8"
     if is_integer(type_) and bit_width(type_) not in _MEMORY_WIDTHS:
         raise CompileError(
             f"elements of type {type_} cannot lie in memory",
-            note="use i1 (one byte each), i8, i16, i32 or i64 elements, and extend or truncate after the load",
+            note="use elements of up to 8, or of 16, 32 or 64 bits, and extend or truncate after the load",
         )
     return spelled
 
 
-def byte_size(type_: Attribute) -> int:
-    """Bytes of an element in memory; its natural alignment too."""
+def storage_bits(type_: Attribute) -> int:
+    """Bits of an element in memory: 2 and 4 when packed, else whole bytes."""
     memory(type_)
-    return max(1, bit_width(type_) // 8)
+    width = bit_width(type_)
+    return width if width in (2, 4) else -(-width // 8) * 8
+
+
+def packed(type_: Attribute) -> bool:
+    """Whether several elements share a byte."""
+    return storage_bits(type_) < 8
+
+
+def storage_bytes(type_: Attribute, count: int) -> int:
+    """Bytes of `count` elements that lie one behind the other."""
+    return -(-count * storage_bits(type_) // 8)
+
+
+def byte_size(type_: Attribute) -> int:
+    """Bytes of an element in memory, or of the byte that it shares; its natural alignment too."""
+    return max(1, storage_bits(type_) // 8)
 
 
 def alignment(type_: Attribute) -> int:
@@ -115,6 +164,8 @@ def float_constant(value: float, type_: Attribute) -> str:
         return f"0x{_bits64(value):016X}"
     if isinstance(type_, Float32Type):
         return f"0x{_widen(float_bits(value, type_)):016X}"
+    if small_float(type_):
+        return int_constant(float_bits(value, type_), IntegerType(bit_width(type_)))
     prefix = "0xH" if isinstance(type_, Float16Type) else "0xR"
     return f"{prefix}{float_bits(value, type_):04X}"
 
@@ -133,7 +184,8 @@ def float_bits(value: float, type_: Attribute) -> int:
             return int.from_bytes(struct.pack("<e", value), "little")
         except OverflowError:
             return 0xFC00 if value < 0 else 0x7C00
-    return _bfloat_bits(value)
+    small = small_float(type_)
+    return int(encode(np.array([value]), small)[0]) if small else _bfloat_bits(value)
 
 
 def _bfloat_bits(value: float) -> int:
