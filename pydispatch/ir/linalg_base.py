@@ -206,6 +206,8 @@ class StructuredOp(IRDLOperation):
                 p.parse_keyword(text)
                 p.parse_punctuation("=")
                 attributes[text] = p.parse_attribute()
+            elif text == "<":
+                attributes["kind"] = ElementwiseKindAttr(ElementwiseKindAttr.parse_parameter(p))
             else:
                 break
         inputs, outputs = parse_operands(p)

@@ -18,10 +18,10 @@ from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     IRDLOperation,
     SameVariadicOperandSize,
     irdl_op_definition,
+    operand_def,
     prop_def,
     region_def,
     traits_def,
@@ -122,11 +122,6 @@ def _types(types: Sequence[Attribute]) -> str:
 class PayloadOp(IRDLOperation):
     """An operation whose body may be written as the name of the one operation in it, `{ arith.addf }`."""
 
-    inputs = var_operand_def()
-    outputs = var_operand_def(ShapedType)
-    body = region_def("single_block")
-    res = var_result_def(TensorType)
-
     @classmethod
     def parse_payload(cls, p: Parser) -> tuple[type[Operation], dict[str, Attribute]] | None:
         """`{ name {…} }`, or nothing."""
@@ -178,20 +173,31 @@ class MapOp(PayloadOp):
     """The body for every element. It takes the elements of the inputs, and may take that of the output behind them."""
 
     name = "linalg.map"
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    inputs = var_operand_def()
+    init = operand_def(ShapedType)
+    body = region_def("single_block")
+    res = var_result_def(TensorType)
+
+    @property
+    def outputs(self) -> Sequence[SSAValue]:
+        """The one output."""
+        return (self.init,)
 
     @classmethod
     def parse(cls, p: Parser) -> MapOp:
         payload = cls.parse_payload(p)
+        start = p.pos
         inputs, outputs = parse_operands(p)
+        if len(outputs) != 1:
+            p.raise_error(f"linalg.map has one output, got {len(outputs)}", start, p.pos)
         attributes = p.parse_optional_attr_dict() if payload is not None or p._current_token.text == "{" else {}
         types = [v.type for v in inputs]
-        if payload is not None and outputs:
+        if payload is not None:
             body = _payload_body(payload, types, range(len(inputs)), outputs[0].type)
         else:
             body = _parse_body(p, types)
         return cls(
-            operands=[inputs, outputs], result_types=[parse_results(p, outputs)], regions=[body], attributes=attributes
+            operands=[inputs, *outputs], result_types=[parse_results(p, outputs)], regions=[body], attributes=attributes
         )
 
     def print(self, printer: Printer) -> None:
@@ -204,8 +210,6 @@ class MapOp(PayloadOp):
 
     def verify_(self) -> None:
         check_results(self.outputs, [r.type for r in self.res])
-        if len(self.outputs) != 1:
-            raise VerifyException(f"linalg.map has one output, got {len(self.outputs)}")
         structure = self.structure()
         names = operand_names(len(self.inputs), 1)
         check_sizes([v.type for v in self.operands], structure.maps, len(structure.parallel), names)
@@ -219,6 +223,10 @@ class ReduceOp(PayloadOp):
     """The body over `dimensions`: it takes one element of every input and then one of every output."""
 
     name = "linalg.reduce"
+    inputs = var_operand_def()
+    outputs = var_operand_def(ShapedType)
+    body = region_def("single_block")
+    res = var_result_def(TensorType)
     dimensions = prop_def(DenseArrayBase)
     irdl_options = (SameVariadicOperandSize(),)
 
