@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from pydispatch.compiler.codegen.elementwise import lower_elementwise
+from pydispatch.compiler.codegen.lower import lower
 from pydispatch.compiler.dispatch.form import symbol_name
 from pydispatch.compiler.dispatch.interface import lower_common, lower_interface
 from pydispatch.compiler.kernel import Layout
@@ -341,9 +341,9 @@ def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[
     body: list[Operation] = []
     kernels: list[Operation] = []
     for ordinal, export in enumerate(exports):
-        kernel = lower_elementwise(functions[symbol_name(export)], target.backend.data)
+        kernel = lower(functions[symbol_name(export)], target)
         body.append(make_export(export, ordinal, kernel.layout, kernel.count))
-        kernels.append(kernel.function)
+        kernels += [*kernel.globals, kernel.function]
     inner = ModuleOp(kernels)
     set_location(inner, op)
     return [*body, inner]

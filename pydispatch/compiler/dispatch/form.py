@@ -1,29 +1,28 @@
-"""Outlines what is left on tensors in host functions into executables (`flow.executable`).
+"""Forms dispatches: outlines the tensor operations of host functions into executables (`flow.executable`).
 
-A group of elementwise operations becomes one function over tensors and one `flow.dispatch`. All tensors of a group
-have the same sizes, so its dispatch is one-dimensional: the workload is the number of elements.
+Every group of operations (see fusion.py) becomes one function over tensors and one `flow.dispatch`. What is left on
+tensors in host code are views, copies of runs of memory, constants and read-backs (see views.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseIntOrFPElementsAttr,
-    IndexType,
-    ModuleOp,
-    StringAttr,
-    SymbolRefAttr,
-    TensorType,
-)
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, OpResult
 
-from pydispatch.compiler.dispatch.fusion import form_groups, inputs_of
+from pydispatch.compiler.dispatch.explain import Report
+from pydispatch.compiler.dispatch.fusion import WhyNot, elementwise_only, form_groups, has_effects, inputs_of
+from pydispatch.compiler.dispatch.outline import Outline
 from pydispatch.compiler.dispatch.regions import outline_regions
+from pydispatch.compiler.dispatch.simplify import simplify
+from pydispatch.compiler.dispatch.sizes import Sizes
 from pydispatch.ir import flow
-from pydispatch.ir.location import set_location
+
+try:
+    from pydispatch.compiler.codegen.legality import why_not
+except ImportError:
+    why_not = elementwise_only
 
 HOST_FUNCTIONS = ("func.func", "util.func")
 
@@ -40,137 +39,91 @@ def symbol_name(op: Operation) -> str:
     return name.data
 
 
-def form_dispatches(module: ModuleOp) -> None:
-    """Rewrites every host function of `module` in place; executables are put in front of its function."""
+def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not) -> list[Report]:
+    """Rewrites every host function and initializer of `module` in place; executables are put in front of it.
+
+    why_not: says why an operation may not join a group, None when it may. Returns what became of each function.
+    """
     outline_regions(module, [(symbol_name(function), function) for function in host_functions(module)])
-    for function in host_functions(module):
-        name = symbol_name(function)
-        for block in function.regions[0].blocks:
-            for number, group in enumerate(form_groups(block)):
-                executable = _outline(group, f"{name}_dispatch_{number}")
-                module.body.block.insert_op_before(executable, function)
-            sort_topologically(block)
+    reports: list[Report] = []
+    initializers = 0
+    for op in list(module.body.block.ops):
+        if op.name == "util.initializer" and op.regions and op.regions[0].blocks:
+            name = f"initializer_{initializers}"
+            initializers += 1
+        elif op.name in HOST_FUNCTIONS and op.regions[0].blocks:
+            name = symbol_name(op)
+        else:
+            continue
+        former = Former(op, name, why_not)
+        former.run()
+        for executable in former.executables:
+            module.body.block.insert_op_before(executable, op)
+        reports.append(former.report)
+    return reports
 
 
-def is_splat(value: SSAValue) -> bool:
-    """True for a constant tensor whose elements are all equal."""
-    if not isinstance(value, OpResult) or value.op.name != "arith.constant":
-        return False
-    attribute = value.op.properties.get("value")
-    return isinstance(attribute, DenseIntOrFPElementsAttr) and attribute.is_splat()
+@dataclass
+class Former:
+    """One host function."""
+
+    function: Operation
+    name: str
+    why_not: WhyNot
+    executables: list[flow.ExecutableOp] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.report = Report(self.name)
+
+    def run(self) -> None:
+        simplify(self.function)
+        entry: Sizes | None = None
+        for block in self.function.regions[0].blocks:
+            sizes = Sizes(entry)
+            entry = entry or sizes
+            self._block(block, sizes)
+
+    def _block(self, block: Block, sizes: Sizes) -> None:
+        for argument in block.args:
+            sizes.meet(argument)
+        for op in list(block.ops):
+            for result in op.results:
+                sizes.meet(result)
+            sizes.learn(op)
+            sizes.settle(op)
+            if op.name.startswith("scf."):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._block(inner, Sizes(sizes))
+        groups, edges = form_groups(block, self.why_not)
+        self.report.begin(groups, edges)
+        for group in groups:
+            number = len(self.executables)
+            executable, dispatch = Outline(group, f"{self.name}_dispatch_{number}", sizes).build()
+            self.executables.append(executable)
+            self.report.outlined(group, executable, dispatch)
+        drop_unused(block)
+        sort_topologically(block)
 
 
-def _outline(group: list[Operation], name: str) -> flow.ExecutableOp:
-    """Moves `group` into a new executable and puts a dispatch of it in its place."""
-    members = set(group)
-    inputs: dict[SSAValue, None] = {}
-    splats: dict[SSAValue, None] = {}
-    for op in group:
-        for value in op.operands:
-            if isinstance(value, OpResult) and value.op in members:
-                continue
-            (splats if is_splat(value) else inputs)[value] = None
-    outputs = [r for op in group for r in op.results if any(use.operation not in members for use in r.uses)]
-    if not outputs:
-        outputs = list(group[-1].results)
-    tensors = [v for v in inputs if isinstance(v.type, TensorType)]
-    scalars = [v for v in inputs if not isinstance(v.type, TensorType)]
-
-    last = group[-1]
-    block = last.parent
-    assert block is not None
-    dims, count = _sizes(block, last, outputs[0].type, tensors)
-    workload = [] if count is None else [count]
-    arguments = [*tensors, *scalars, *workload]
-    function = _function(group, arguments, list(splats), outputs, export_name(name, outputs[0].type))
-    dispatch = flow.DispatchOp(
-        operands=[workload, arguments, [d for _ in tensors for d in dims], [d for _ in outputs for d in dims]],
-        result_types=[[o.type for o in outputs]],
-        properties={"entry_points": ArrayAttr([SymbolRefAttr(name, [function.sym_name.data])])},
-    )
-    set_location(dispatch, group[0])
-    block.insert_op_before(dispatch, last)
-    for output, result in zip(outputs, dispatch.results, strict=True):
-        result.name_hint = output.name_hint
-        output.replace_all_uses_with(result)
-    for op in reversed(group):
-        op.detach()
-        op.erase(safe_erase=False)
-    export = flow.ExecutableExportOp.create(
-        properties={"sym_name": StringAttr(function.sym_name.data), "sym_visibility": StringAttr("public")},
-        regions=[Region()],
-    )
-    inner = ModuleOp([function])
-    executable = flow.ExecutableOp.create(
-        properties={"sym_name": StringAttr(name), "sym_visibility": StringAttr("private")},
-        regions=[Region(Block([export, inner]))],
-    )
-    for op in (executable, export, inner, function):
-        set_location(op, dispatch)
-    return executable
-
-
-def export_name(name: str, type: Attribute) -> str:
-    """`f_dispatch_0` and `tensor<?x4xf32>` → `f_dispatch_0_elementwise_Dx4xf32`."""
-    assert isinstance(type, TensorType)
-    shape = "".join(f"{'D' if d < 0 else d}x" for d in type.get_shape())
-    return f"{name}_elementwise_{shape}{type.element_type}"
-
-
-def _sizes(
-    block: Block, at: Operation, type: Attribute, tensors: Sequence[SSAValue]
-) -> tuple[list[SSAValue], SSAValue | None]:
-    """Values of the dynamic sizes and of the number of elements (None when it is static), made in front of `at`."""
-    assert isinstance(type, TensorType)
-    shape = type.get_shape()
-    if all(d >= 0 for d in shape):
-        return [], None
-
-    def add(op: Operation) -> SSAValue:
-        block.insert_op_before(op, at)
-        set_location(op, at)
-        return op.results[0]
-
-    dims: list[SSAValue] = []
-    factors: list[SSAValue] = []
-    for axis, size in enumerate(shape):
-        if size < 0:
-            index = add(arith.ConstantOp.from_int_and_width(axis, IndexType()))
-            dims.append(add(tensor.DimOp(tensors[0], index)))
-            factors.append(dims[-1])
-        elif size != 1:
-            factors.append(add(arith.ConstantOp.from_int_and_width(size, IndexType())))
-    count = factors[0]
-    for factor in factors[1:]:
-        count = add(arith.MuliOp(count, factor))
-    return dims, count
-
-
-def _function(
-    group: list[Operation],
-    arguments: Sequence[SSAValue],
-    splats: Sequence[SSAValue],
-    outputs: Sequence[SSAValue],
-    name: str,
-) -> func.FuncOp:
-    """The group as a function over its inputs."""
-    body = Block(arg_types=[a.type for a in arguments])
-    mapping: dict[SSAValue, SSAValue] = dict(zip(arguments, body.args, strict=True))
-    for argument, inner in zip(arguments, body.args, strict=True):
-        inner.name_hint = argument.name_hint
-    for op in [*(s.owner for s in splats), *group]:
-        assert isinstance(op, Operation)
-        copy = op.clone(mapping)
-        set_location(copy, op)
-        body.add_op(copy)
-    body.add_op(func.ReturnOp(*(mapping[o] for o in outputs)))
-    types = ([a.type for a in arguments], [o.type for o in outputs])
-    return func.FuncOp(name, types, Region(body))
+def drop_unused(block: Block) -> None:
+    """Erases operations without effects that nothing uses."""
+    for op in reversed(list(block.ops)):
+        if op.results and not has_effects(op) and not op.regions and all(not list(r.uses) for r in op.results):
+            op.detach()
+            op.erase()
 
 
 def sort_topologically(block: Block) -> None:
-    """Reorders a block so that every value stands before its uses; keeps the order otherwise."""
+    """Reorders a block so that every value stands before its uses; keeps the order otherwise, and of effects always."""
     ops = list(block.ops)
+    previous: dict[Operation, Operation] = {}
+    last: Operation | None = None
+    for op in ops:
+        if has_effects(op):
+            if last is not None:
+                previous[op] = last
+            last = op
     placed: set[Operation] = set()
     order: list[Operation] = []
 
@@ -181,9 +134,10 @@ def sort_topologically(block: Block) -> None:
             if top in placed:
                 stack.pop()
                 continue
-            missing = [
-                v.op for v in inputs_of(top) if isinstance(v, OpResult) and v.op.parent is block and v.op not in placed
-            ]  # fmt: skip
+            needed = [v.op for v in inputs_of(top) if isinstance(v, OpResult) and v.op.parent is block]
+            if top in previous:
+                needed.append(previous[top])
+            missing = [n for n in needed if n not in placed]
             if missing:
                 stack += reversed(missing)
             else:

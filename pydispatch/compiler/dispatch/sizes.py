@@ -395,6 +395,30 @@ class Sizes:
         """The sizes of a tensor."""
         return [self.resolve(t) for t in sizes_of(value)]
 
+    def settle(self, op: Operation) -> None:
+        """Replaces `tensor.dim`, here and in regions of tensor operations, by what is known of the size."""
+        if op.name == "tensor.dim":
+            self._settle_dim(op, op)
+        elif op.regions and not op.name.startswith("scf."):
+            inside = {b for inner in op.walk() for region in inner.regions for b in region.blocks}
+            for inner in list(op.walk()):
+                if inner.name == "tensor.dim":
+                    owner = inner.operands[0].owner
+                    if (owner if isinstance(owner, Block) else owner.parent) not in inside:
+                        self._settle_dim(inner, op)
+
+    def _settle_dim(self, op: Operation, before: Operation) -> None:
+        term = self.resolve(term_of(op.results[0]))
+        if term is op.results[0]:
+            return
+        if op is before and isinstance(term, Dim) and term.tensor is op.operands[0] and op.parent is not None:
+            self._made.setdefault((op.parent, term), op.results[0])
+        value = self.value(term, before)
+        if value is not op.results[0]:
+            op.results[0].replace_all_uses_with(value)
+            op.detach()
+            op.erase()
+
     def value(self, term: Term, before: Operation) -> SSAValue:
         """An index value equal to `term`, in the block of `before` or around it."""
         if isinstance(term, SSAValue):
