@@ -1,0 +1,196 @@
+"""One element of any tensor of a dispatch function, as kernel IR.
+
+`Elements.at` pulls an element through the operations that make it: nothing is stored between them unless
+`materialize` said where a value lives. Code is placed at the outermost loop where its indices are known, and the same
+element is computed once per place, so that reductions which depend on a row only stand in front of the row's loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+
+from pydispatch.compiler.codegen.builder import TRAPS, Builder, Index
+from pydispatch.errors import CompileError
+from pydispatch.ir.location import location_of
+
+IndexMap = Callable[[Builder, Sequence[Index]], Sequence[Index]]
+"""Indices of a tensor -> indices of the buffer that holds it."""
+
+
+def unsupported(op: Operation, why: str) -> CompileError:
+    """An error at an operation that cannot be lowered."""
+    return CompileError(f"operation '{op.name}' cannot be compiled into a kernel: {why}", location_of(op))
+
+
+def tensor_type(value: SSAValue) -> TensorType[Attribute]:
+    assert isinstance(value.type, TensorType)
+    return value.type
+
+
+def known_index(value: SSAValue) -> int | None:
+    """The value of an integer constant."""
+    if isinstance(value, OpResult) and value.op.name == "arith.constant":
+        attribute = value.op.properties.get("value")
+        if isinstance(attribute, IntegerAttr):
+            return int(attribute.value.data)
+    return None
+
+
+class Elements:
+    """The elements of one dispatch function's tensors.
+
+    entry: where sizes and scalars are computed. The frame around sets `scalars` for the scalar arguments and
+    materializes the tensor arguments. flat: all tensors but those of rank 0 have the same sizes and are seen as one
+    row of `count` elements.
+    """
+
+    def __init__(self, source: func.FuncOp, entry: Builder, reassociate: bool = True) -> None:
+        self.source, self.entry, self.reassociate = source, entry, reassociate
+        self.scalars: dict[SSAValue, SSAValue] = {}
+        self.flat: Index | None = None
+        self.reduced: list[tuple[Operation, Builder]] = []  # the reductions whose loops were written, and where
+        self.globals: list[Operation] = []  # constants of the module that loads refer to
+        self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
+        self._dims: dict[SSAValue, list[Index]] = {}
+        self._views: dict[Operation, object] = {}
+
+    # Sizes
+
+    def dims(self, value: SSAValue) -> list[Index]:
+        """The sizes of a tensor value."""
+        if self.flat is not None and tensor_type(value).get_num_dims():
+            return [self.flat]
+        if value not in self._dims:
+            from pydispatch.compiler.codegen.shapes import dims_of
+
+            self._dims[value] = dims_of(self, value)
+        return self._dims[value]
+
+    def scalar(self, value: SSAValue) -> SSAValue:
+        """A scalar of the dispatch function in the kernel."""
+        if value in self.scalars:
+            return self.scalars[value]
+        if not isinstance(value, OpResult) or isinstance(value.type, TensorType):
+            raise CompileError(f"a value of type {value.type} stands where a kernel needs a scalar",
+                               location_of(self.source))  # fmt: skip
+        from pydispatch.compiler.codegen.bodies import clone_op
+
+        mapping: dict[SSAValue, SSAValue] = {}
+        clone_op(self, self.entry, value.op, mapping, [])
+        self.scalars.update(mapping)
+        return self.scalars[value]
+
+    def index(self, value: SSAValue) -> Index:
+        """A scalar of type index of the dispatch function."""
+        known = known_index(value)
+        return self.scalar(value) if known is None else known
+
+    # Elements
+
+    def materialize(self, value: SSAValue, buffer: SSAValue, index_map: IndexMap | None = None) -> None:
+        """From now on `value` is loaded from a memref, at what `index_map` makes of its indices."""
+        self._buffers[value] = (buffer, index_map)
+
+    def forget(self, value: SSAValue) -> None:
+        """Takes a `materialize` back."""
+        self._buffers.pop(value, None)
+
+    def is_materialized(self, value: SSAValue) -> bool:
+        return value in self._buffers
+
+    def at(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
+        """The element of a tensor value at `indices` (one per dimension, in bounds)."""
+        key = (value, tuple(indices))
+        known = build.recall(key)
+        if known is not None:
+            return known
+        place = self._place(build, value, indices)
+        source = place.source
+        if isinstance(value, OpResult):
+            place.source = value.op
+        if value in self._buffers:
+            result = self._load(place, value, indices)
+        else:
+            result = self._pull(place, value, indices)
+        place.source = source
+        place.remember(key, result)
+        return result
+
+    def _place(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> Builder:
+        """As far out as the indices are known. An element that may not exist there stays where it is asked for."""
+        if indices and not any(isinstance(i, SSAValue) for i in indices):
+            if any(size < 1 for size in tensor_type(value).get_shape()):
+                return build
+        if isinstance(value, OpResult) and any(op.name in TRAPS for op in value.op.walk()):
+            return build
+        return build.home(indices, guards=True)
+
+    def _load(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
+        buffer, index_map = self._buffers[value]
+        places = indices if index_map is None else index_map(build, indices)
+        if not tensor_type(value).get_num_dims():
+            places = []
+        return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in places]))
+
+    def store(self, build: Builder, element: SSAValue, buffer: SSAValue, places: Sequence[Index]) -> None:
+        """Writes an element of a memref."""
+        build.add(memref.StoreOp.get(element, buffer, [build.value(i) for i in places]))
+
+    def _pull(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
+        from pydispatch.compiler.codegen.pulls import pull
+
+        if isinstance(value, BlockArgument):
+            raise CompileError(f"argument {value.index} of a dispatch has no buffer", location_of(self.source))
+        assert isinstance(value, OpResult)
+        return pull(self, build, value, indices)
+
+    # Constants
+
+    def zero(self, build: Builder, type: Attribute) -> SSAValue:
+        """The element that undefined tensors have."""
+        return build.pure(arith.ConstantOp(zero_attribute(type)))
+
+    def table(self, build: Builder, attribute: DenseIntOrFPElementsAttr, indices: Sequence[Index]) -> SSAValue:
+        """An element of a small constant: a load from a constant of the module."""
+        from pydispatch.compiler.codegen.constants import table_of
+
+        type_ = attribute.get_type()
+        assert isinstance(type_, TensorType)
+        buffer = table_of(self, attribute, MemRefType(type_.element_type, type_.get_shape()))
+        return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in indices]))
+
+    def fresh(self, element: Attribute, size: int) -> SSAValue:
+        """A buffer of workgroup memory, made at the entry."""
+        from pydispatch.compiler.codegen.constants import workgroup_memory
+
+        op = memref.AllocOp.get(element, shape=[size])
+        op.results[0]._type = workgroup_memory(element, size)
+        return self.entry.add(op)
+
+    def view(self, op: Operation, make: Callable[[Operation], object]) -> object:
+        """What `make` found out about an operation, once."""
+        if op not in self._views:
+            self._views[op] = make(op)
+        return self._views[op]
+
+
+def zero_attribute(type: Attribute) -> IntegerAttr | FloatAttr:
+    if isinstance(type, IndexType | IntegerType):
+        return IntegerAttr(0, type)
+    return FloatAttr(0.0, type)  # type: ignore[arg-type]
+
+
+def body_of(function: func.FuncOp) -> Block:
+    return function.body.block

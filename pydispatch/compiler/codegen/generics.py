@@ -1,0 +1,215 @@
+"""`linalg.generic`: an element of a result, with loops where it reduces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.compiler.codegen.affine_maps import dims_in, evaluate, is_projection
+from pydispatch.compiler.codegen.bodies import clone_block
+from pydispatch.compiler.codegen.builder import Builder, Index
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.codegen.elements import Elements
+
+REASSOCIABLE = ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
+
+
+@dataclass
+class Generic:
+    """What a generic states: its maps come in the order of inputs, then outputs."""
+
+    op: Operation
+    inputs: list[SSAValue]
+    outputs: list[SSAValue]
+    maps: list[AffineMap]
+    iterators: list[str]
+    block: Block
+    out_dims: list[int] = field(default_factory=list)
+    loops: list[int] = field(default_factory=list)
+
+    @property
+    def output_maps(self) -> list[AffineMap]:
+        return self.maps[len(self.inputs) :]
+
+    def is_parallel(self) -> bool:
+        return not self.loops
+
+
+def segments(op: Operation) -> list[int]:
+    """operandSegmentSizes."""
+    found = op.properties.get("operandSegmentSizes") or op.attributes.get("operandSegmentSizes")
+    return [int(n) for n in found.get_values()]  # type: ignore[union-attr]
+
+
+def generic_of(op: Operation) -> Generic:
+    """Reads a `linalg.generic`. CompileError for maps that cannot be lowered."""
+    from pydispatch.compiler.codegen.elements import unsupported
+
+    inputs = segments(op)[0]
+    maps_attribute = op.properties["indexing_maps"]
+    iterators = op.properties["iterator_types"]
+    assert isinstance(maps_attribute, ArrayAttr) and isinstance(iterators, ArrayAttr)
+    maps = [m.data for m in maps_attribute.data if isinstance(m, AffineMapAttr)]
+    words = [str(getattr(i.data, "value", i.data)) for i in iterators.data]
+    g = Generic(op, list(op.operands[:inputs]), list(op.operands[inputs:]), maps, words, op.regions[0].block)
+    for number, map in enumerate(g.output_maps):
+        if not is_projection(map):
+            raise unsupported(op, f"the map of result {number}, {map}, is no projected permutation")
+    if any(m.num_symbols for m in maps):
+        raise unsupported(op, "its maps have symbols")
+    sets = [dims_in(m) for m in g.output_maps]
+    first = sets[0] if sets else set()
+    reduces = any(i not in first for i in range(len(words)) if words[i] != "parallel")
+    if any(s != first for s in sets) and reduces:
+        raise unsupported(op, "it reduces into results with different dimensions")
+    g.out_dims = sorted(set().union(*sets))
+    g.loops = [i for i in range(len(words)) if i not in g.out_dims]
+    return g
+
+
+def view_of(e: Elements, op: Operation) -> Generic:
+    found = e.view(op, generic_of)
+    assert isinstance(found, Generic)
+    return found
+
+
+def loop_sizes(e: Elements, g: Generic) -> list[Index]:
+    """The sizes of all loop dimensions, from the operands that have them."""
+    from pydispatch.compiler.codegen.elements import unsupported
+
+    sizes: list[Index | None] = [None] * len(g.iterators)
+    for value, map in zip([*g.inputs, *g.outputs], g.maps, strict=True):
+        if e.flat is not None and map.results:
+            return [e.flat] * len(sizes)
+        for position, result in enumerate(map.results):
+            if isinstance(result, AffineDimExpr) and not isinstance(sizes[result.position], int):
+                sizes[result.position] = e.dims(value)[position]
+    for number, size in enumerate(sizes):
+        if size is None:
+            raise unsupported(g.op, f"no operand has the size of dimension d{number}")
+    return sizes  # type: ignore[return-value]
+
+
+def pull_generic(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
+    """An element of a result. All results of the operation are remembered at their indices."""
+    g = view_of(e, value.op)
+    point: list[Index | None] = [None] * len(g.iterators)
+    if e.flat is not None:
+        elements = body_at(e, build, g, list(indices) * max(1, len(point)))
+        for result, element in zip(value.op.results, elements, strict=True):
+            build.remember((result, tuple(indices)), element)
+        return elements[value.index]
+    for index, result in zip(indices, g.output_maps[value.index].results, strict=True):
+        if isinstance(result, AffineDimExpr):
+            point[result.position] = index
+    if g.is_parallel():
+        elements = _parallel(e, build, g, point)
+    else:
+        elements = reduce_at(e, build, g, point)
+    full = [0 if p is None else p for p in point]
+    for result, map, element in zip(value.op.results, g.output_maps, elements, strict=True):
+        build.remember((result, tuple(evaluate(build, map, full))), element)
+    return elements[value.index]
+
+
+def _parallel(e: Elements, build: Builder, g: Generic, point: list[Index | None]) -> list[SSAValue]:
+    from pydispatch.compiler.codegen.elements import unsupported
+
+    if any(p is None for p in point):  # results of different ranks: a dimension of size 1 is known all the same
+        sizes = loop_sizes(e, g)
+        for number, p in enumerate(point):
+            if p is None and sizes[number] != 1:
+                raise unsupported(g.op, f"dimension d{number} is parallel, and a result does not have it")
+    return body_at(e, build, g, [0 if p is None else p for p in point])
+
+
+def body_at(
+    e: Elements,
+    build: Builder,
+    g: Generic,
+    point: Sequence[Index],
+    carried: Sequence[SSAValue] | None = None,
+) -> list[SSAValue]:
+    """The body for one point of the loops. carried: the values of the outputs so far; else they are pulled."""
+    mapping: dict[SSAValue, SSAValue] = {}
+    for number, argument in enumerate(g.block.args):
+        if not argument.uses:
+            continue
+        if number >= len(g.inputs) and carried is not None:
+            mapping[argument] = carried[number - len(g.inputs)]
+        else:
+            operand = g.inputs[number] if number < len(g.inputs) else g.outputs[number - len(g.inputs)]
+            mapping[argument] = _operand(e, build, operand, g.maps[number], point)
+    free = reassociable(g) if carried is not None and e.reassociate else frozenset[Operation]()
+    return clone_block(e, build, g.block, mapping, point, free)
+
+
+def _operand(e: Elements, build: Builder, operand: SSAValue, map: AffineMap, point: Sequence[Index]) -> SSAValue:
+    from xdsl.dialects.builtin import TensorType
+
+    if not isinstance(operand.type, TensorType):
+        return e.scalar(operand)
+    if e.flat is not None:
+        return e.at(build, operand, list(point[:1]) if map.results else [])
+    return e.at(build, operand, evaluate(build, map, point))
+
+
+def reassociable(g: Generic) -> frozenset[Operation]:
+    """The operations that combine what the loops carry and may do so in any order."""
+    last = g.block.last_op
+    assert last is not None
+    found: list[Operation] = []
+    for number, value in enumerate(last.operands):
+        argument = g.block.args[len(g.inputs) + number]
+        if not isinstance(value, OpResult) or value.op.name not in REASSOCIABLE:
+            continue
+        if len(list(argument.uses)) == 1 and argument in value.op.operands and len(list(value.uses)) == 1:
+            found.append(value.op)
+    return frozenset(found)
+
+
+InLoop = Callable[[Builder, Sequence[Index]], None]
+
+
+def reduce_at(
+    e: Elements, build: Builder, g: Generic, point: Sequence[Index | None], in_loop: InLoop | None = None
+) -> list[SSAValue]:
+    """Loops over the dimensions that the results do not have, in order, around the body.
+
+    in_loop: is called in the innermost loop, before the body.
+    """
+    e.reduced.append((g.op, build))
+    sizes = loop_sizes(e, g)
+    known = [0 if p is None else p for p in point]
+    initial = [
+        e.at(build, output, evaluate(build, map, known))
+        for output, map in zip(g.outputs, g.output_maps, strict=True)
+    ]  # fmt: skip
+    where = list(point)
+
+    def level(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
+        if depth == len(g.loops):
+            full = [0 if p is None else p for p in where]
+            if in_loop is not None:
+                in_loop(inner, full)
+            return body_at(e, inner, g, full, carried)
+
+        def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
+            where[g.loops[depth]] = index
+            return level(deeper, depth + 1, values)
+
+        return inner.loop(0, sizes[g.loops[depth]], carried, body)
+
+    return level(build, 0, initial)
+
+
+def integer_of(op: Operation, name: str) -> int:
+    found = op.properties.get(name, op.attributes.get(name))
+    assert isinstance(found, IntegerAttr)
+    return int(found.value.data)

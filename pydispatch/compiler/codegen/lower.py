@@ -1,0 +1,79 @@
+"""Dispatch functions → kernel IR: the way is chosen by what the function computes.
+
+Contractions have kernels of their own; everything else is a nest over the elements of its results, flat where all
+tensors have the same sizes and every element depends on its own position only.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.codegen.affine_maps import is_identity
+from pydispatch.compiler.codegen.builder import Index
+from pydispatch.compiler.codegen.elements import tensor_type
+from pydispatch.compiler.codegen.frame import Frame, Kernel, sizes_of
+from pydispatch.compiler.codegen.generics import generic_of
+from pydispatch.compiler.codegen.points import lower_points
+from pydispatch.compiler.select import config_string
+from pydispatch.ir import hal
+
+__all__ = ["Kernel", "lower", "sizes_of"]
+
+
+def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
+    """Kernel IR of a dispatch function for one target. CompileError, at the operation, for what it cannot compute."""
+    backend = target.backend.data
+    frame = Frame(source, backend, config_string(target, "reassociate", "true") != "false")
+    frame.bind(_flat_count(frame))
+    return lower_points(frame)
+
+
+def _flat_count(frame: Frame) -> Index | None:
+    """The number of elements when the function is flat: see above."""
+    results = [v for v in frame.returned]
+    if not results or any(t >= 0 for t in frame.ties):
+        return None
+    shapes = {tuple(tensor_type(v).get_shape()) for v in results}
+    if len(shapes) != 1 or not tensor_type(results[0]).get_num_dims():
+        return None
+    (shape,) = shapes
+    if not all(_is_flat(op, shape) for op in frame.source.body.block.ops):
+        return None
+    dims = frame.elements.dims(results[0])
+    if any(_differ(frame, v, dims) for v in (*results, *frame.tensors)):
+        return None
+    frame.elements._dims.clear()
+    return frame.build.product(dims)
+
+
+def _differ(frame: Frame, value: SSAValue, dims: list[Index]) -> bool:
+    """Whether a tensor has other sizes than the results. Equal types with dynamic sizes are equal by the operations."""
+    type_ = tensor_type(value)
+    return bool(type_.get_num_dims()) and len(frame.elements.dims(value)) != len(dims)
+
+
+def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
+    for value in (*op.operands, *op.results):
+        if isinstance(value.type, TensorType) and tuple(value.type.get_shape()) not in (shape, ()):
+            return False
+    if op.name in ("func.return", "flow.dispatch.tie_shape", "tensor.splat", "tensor.empty", "tensor.cast"):
+        return True
+    if op.name == "arith.constant":
+        value = op.properties["value"]
+        return not isinstance(value, DenseIntOrFPElementsAttr) or value.is_splat() or not shape
+    if op.name == "linalg.generic":
+        g = generic_of(op)
+        rank = len(shape)
+        scalar_ops = ("linalg.index", "tensor.extract", "tensor.dim")
+        return (
+            len(g.iterators) == rank
+            and g.is_parallel()
+            and all(is_identity(m) for m in g.output_maps)
+            and all(not m.results or is_identity(m) for m in g.maps)
+            and not any(inner.name in scalar_ops for inner in op.walk())
+        )
+    if not any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
+        return True
+    return op.name.startswith(("arith.", "math.")) and not op.regions

@@ -1,0 +1,248 @@
+"""Kernels that compute every element of their results by itself: elementwise chains, moves, reductions in loops.
+
+Results of the same sizes share a nest; several nests of one kernel share the grid, each taking the workgroups it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.ir import Block, OpResult, SSAValue
+
+from pydispatch.compiler.codegen.bits import bits_of
+from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.elements import Elements, tensor_type
+from pydispatch.compiler.codegen.frame import Frame, Kernel, count_region
+from pydispatch.compiler.codegen.generics import loop_sizes, view_of
+from pydispatch.compiler.codegen.nests import Cut, cut_points, cut_rows, emit_inner, emit_nest
+from pydispatch.compiler.codegen.updates import Update, updates_of
+from pydispatch.errors import CompileError
+
+
+@dataclass
+class Nest:
+    """Results that are stored in one loop nest: (value, buffer). split: dimensions in front of it are outer ones."""
+
+    stores: list[tuple[SSAValue, SSAValue]]
+    space: SSAValue | Update
+    split: int = -1
+    rows: bool = False
+
+    def dims(self, e: Elements) -> list[Index]:
+        if isinstance(self.space, Update):
+            return self.space.dims(e)
+        return e.dims(self.space)
+
+
+def packed(value: SSAValue) -> int:
+    """Elements that share a byte: 1 for whole bytes."""
+    bits = bits_of(tensor_type(value).element_type)
+    return 8 // bits if bits < 8 else 1
+
+
+def lower_points(frame: Frame) -> Kernel:
+    """A kernel of nests, see above."""
+    e, build = frame.elements, frame.build
+    nests = _nests(frame)
+    for nest in nests:
+        _analyse(frame, nest)
+    cuts = [_cut(frame.backend, nest, e, build) for nest in nests]
+    serial = not _can_count(frame, nests)
+    if serial:
+        for nest, cut in zip(nests, cuts, strict=True):
+            _serial(frame, nest, cut)
+        return frame.finish(None)
+    group = frame.workgroup()
+    if len(nests) == 1:
+        build.bounded(group, cuts[0].workgroups)
+        _emit(frame, nests[0], cuts[0], build, group)
+    else:
+        for nest, cut in zip(nests, cuts, strict=True):
+            build.when(build.less(group, cut.workgroups), lambda b, n=nest, c=cut: _emit(frame, n, c, b, group))
+    return frame.finish(lambda elements, b: _grid(frame.backend, nests, elements, b))
+
+
+def _grid(backend: str, nests: Sequence[Nest], e: Elements, build: Builder) -> Index:
+    total: Index = 0
+    for nest in nests:
+        total = build.most(total, _cut(backend, nest, e, build).workgroups)
+    return total
+
+
+def _can_count(frame: Frame, nests: Sequence[Nest]) -> bool:
+    """Whether the grid follows from the sizes; otherwise one workgroup does everything."""
+    try:
+        count_region(frame.source, lambda e, b: _grid(frame.backend, nests, e, b), frame.elements)
+    except CompileError:
+        return False
+    return True
+
+
+def _serial(frame: Frame, nest: Nest, cut: Cut) -> None:
+    def body(inner: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        _emit(frame, nest, cut, inner, group)
+        return []
+
+    frame.build.loop(0, cut.workgroups, [], body)
+
+
+def _nests(frame: Frame) -> list[Nest]:
+    nests: list[Nest] = []
+    spaces: dict[object, Nest] = {}
+    for value, tie, buffer in zip(frame.returned, frame.ties, frame.results, strict=True):
+        if tie >= 0:
+            nests += [Nest([(value, buffer)], update) for update in updates_of(value)]
+            continue
+        key = (tuple(frame.elements.dims(value)), packed(value) > 1)
+        if key in spaces:
+            spaces[key].stores.append((value, buffer))
+        else:
+            spaces[key] = Nest([(value, buffer)], value)
+            nests.append(spaces[key])
+    return nests
+
+
+def _analyse(frame: Frame, nest: Nest) -> None:
+    """Finds reductions that depend on leading dimensions only: rows, whose workgroups take them whole."""
+    e = probe(frame)
+    dims = nest.dims(e)
+    build, indices = e.entry, list[Index]()
+    for size in dims:
+        block = Block(arg_types=[IndexType()])
+        build = build.nested(block)
+        indices.append(build.bounded(block.args[0], size))
+    for value, _ in nest.stores:
+        where = indices if not isinstance(nest.space, Update) else nest.space.position(e, build, indices)
+        e.at(build, value if not isinstance(nest.space, Update) else value, where)
+    depths = [place.depth for _, place in e.reduced if place.depth < len(dims)]
+    nest.rows = bool(depths)
+    nest.split = max(depths) if depths else max(0, len(dims) - 1)
+
+
+def probe(frame: Frame) -> Elements:
+    """Elements whose code goes nowhere, to find out what code there would be."""
+    block = Block()
+    build = Builder(block, frame.source)
+    e = Elements(frame.source, build)
+    e.flat = frame.elements.flat
+    if isinstance(e.flat, SSAValue):
+        e.flat = build.bounded(block.insert_arg(IndexType(), 0), block.args[0])
+    for argument in frame.source.body.block.args:
+        if isinstance(argument.type, TensorType):
+            e.materialize(argument, block.insert_arg(frame.buffers[frame.tensors.index(argument)].type, 0))
+        else:
+            e.scalars[argument] = block.insert_arg(argument.type, 0)
+            build.bounded(e.scalars[argument], e.scalars[argument])
+    return e
+
+
+def _bytes(value: SSAValue) -> int:
+    return max(1, bits_of(tensor_type(value).element_type) // 8)
+
+
+def _cut(backend: str, nest: Nest, e: Elements, build: Builder) -> Cut:
+    """The cut of a nest, by the bytes that its points or rows move."""
+    dims = nest.dims(e)
+    ratio = packed(nest.stores[0][0]) if not isinstance(nest.space, Update) else 1
+    if ratio > 1:
+        dims = [build.ceil_quotient(build.product(dims), ratio)]
+        return cut_points(build, backend, dims, 2 * ratio)
+    inputs, loops = _work(nest, e, build)
+    if nest.rows:
+        inner = build.product(dims[nest.split :])
+        row = build.plus(build.times(inner, sum(_bytes(v) for v, _ in nest.stores) + inputs), loops)
+        return cut_rows(build, backend, build.product(dims[: nest.split]), row)
+    size = build.plus(sum(_bytes(v) for v, _ in nest.stores) + inputs, loops)
+    return cut_points(build, backend, dims, size)
+
+
+def _work(nest: Nest, e: Elements, build: Builder) -> tuple[int, Index]:
+    """(bytes that a point reads, bytes that the reductions in front of it read)."""
+    seen: set[SSAValue] = set()
+    pending = [value for value, _ in nest.stores]
+    plain, loops = 0, 0
+    total: Index = 0
+    while pending:
+        value = pending.pop()
+        if value in seen or not isinstance(value.type, TensorType):
+            continue
+        seen.add(value)
+        if not isinstance(value, OpResult):
+            plain += _bytes(value) if value.type.get_num_dims() else 0
+            continue
+        op: Any = value.op
+        pending += op.operands
+        if op.name == "linalg.generic":
+            g = view_of(e, op)
+            if g.loops:
+                sizes = loop_sizes(e, g)
+                steps = build.product([sizes[i] for i in g.loops])
+                total = build.plus(total, build.times(steps, sum(_bytes(v) for v in g.inputs if _is_tensor(v)) or 1))
+                loops += 1
+    return (plain if not loops else 0), total
+
+
+def _is_tensor(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType)
+
+
+def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> None:
+    e = frame.elements
+    if isinstance(nest.space, Update):
+        update = nest.space
+        value, buffer = nest.stores[0]
+
+        def write(b: Builder, indices: list[Index]) -> None:
+            where = update.position(e, b, indices)
+            element = update.element(e, b, indices) if update.only else e.at(b, value, where)
+            e.store(b, element, buffer, where)
+
+        _loops(build, group, cut, nest, update.dims(e), write)
+        return
+    ratio = packed(nest.stores[0][0])
+    dims = e.dims(nest.space)
+    if ratio > 1:
+        _packed(frame, nest, cut, build, group, dims, ratio)
+        return
+
+    def point(b: Builder, indices: list[Index]) -> None:
+        for value, buffer in nest.stores:
+            e.store(b, e.at(b, value, indices), buffer, indices)
+
+    _loops(build, group, cut, nest, dims, point)
+
+
+def _loops(build: Builder, group: Index, cut: Cut, nest: Nest, dims: list[Index], point: Any) -> None:
+    split = nest.split if nest.rows else max(0, len(dims) - 1)
+
+    def row(b: Builder, indices: list[Index], low: Index, high: Index) -> None:
+        emit_inner(b, indices, dims[split:], low, high, point)
+
+    emit_nest(build, group, cut, dims, split, row)
+
+
+def _packed(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int) -> None:
+    """Points are bytes: each writes the elements that share one."""
+    e = frame.elements
+    total = e.entry.product(dims)
+    count = e.entry.ceil_quotient(total, ratio)
+
+    def byte(b: Builder, number: list[Index]) -> None:
+        for part in range(ratio):
+            flat = b.linear(number[0], ratio, part)
+
+            def element(c: Builder, flat: Index = flat) -> None:
+                indices = c.split(flat, dims)
+                for value, buffer in nest.stores:
+                    e.store(c, e.at(c, value, indices), buffer, indices)
+
+            whole = isinstance(total, int) and total % ratio == 0
+            b.when(True if whole else b.less(flat, total), element)
+
+    emit_nest(
+        build, group, cut, [count], 0,
+        lambda b, indices, low, high: emit_inner(b, indices, [count], low, high, byte),
+    )  # fmt: skip

@@ -1,0 +1,60 @@
+"""Results that are updates of an argument: only what changes is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.elements import Elements, tensor_type, unsupported
+from pydispatch.compiler.codegen.pulls import coordinates, picked_index
+from pydispatch.compiler.codegen.shapes import kept_dimensions, mixed, slice_sizes
+
+
+@dataclass
+class Update:
+    """One link of a chain of updates. only: the chain has no other, so that what is written is the source."""
+
+    op: Any
+    only: bool
+
+    def dims(self, e: Elements) -> list[Index]:
+        """The sizes of what is written."""
+        return [] if self.op.name == "tensor.insert" else e.dims(self.op.source)
+
+    def position(self, e: Elements, build: Builder, indices: Sequence[Index]) -> list[Index]:
+        """Where an element of the source goes."""
+        op = self.op
+        if op.name == "tensor.insert":
+            return [e.index(i) for i in op.indices]
+        if op.name == "tensor.scatter":
+            batch = tensor_type(op.indices).get_num_dims() - 1
+            return picked_index(op, coordinates(e, build, op, indices[:batch]), indices[batch:])
+        offsets, strides = mixed(e, op.static_offsets, op.offsets), mixed(e, op.static_strides, op.strides)
+        where: list[Index] = [0] * len(offsets)
+        for dimension, index in zip(kept_dimensions(slice_sizes(e, op), tensor_type(op.source)), indices, strict=True):
+            where[dimension] = index
+        return [build.plus(o, build.times(i, s)) for o, i, s in zip(offsets, where, strides, strict=True)]
+
+    def element(self, e: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
+        """What is written, when nothing else writes there."""
+        if self.op.name == "tensor.insert":
+            return e.scalar(self.op.scalar)
+        return e.at(build, self.op.source, indices)
+
+
+def updates_of(value: SSAValue) -> list[Update]:
+    """The chain of updates that makes a tied result, first to last."""
+    links: list[Any] = []
+    while isinstance(value, OpResult):
+        if value.op.name in ("tensor.insert", "tensor.insert_slice", "tensor.scatter"):
+            links.insert(0, value.op)
+            value = value.op.operands[1]
+        elif value.op.name in ("flow.dispatch.tie_shape", "tensor.cast"):
+            value = value.op.operands[0]
+        else:
+            raise unsupported(value.op, "it stands between an update and the argument that it changes")
+    return [Update(op, len(links) == 1) for op in links]
