@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats import elf
+from pydispatch.formats import dispatches, elf
 from pydispatch.formats.artifact import PROGRAM, Artifact
 
 DESCRIPTION = """\
@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON for other programs to read")
     parser.add_argument("--verify", action="store_true", help="compare every checksum, also those of large constants")
     parser.add_argument("--program", action="store_true", help="print the host program of each function")
+    parser.add_argument(
+        "--dispatches", action="store_true", help="print what each dispatch holds and why neighbours do not"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,8 +37,8 @@ def run(args: argparse.Namespace) -> int:
     with Path(args.file).open("rb") as stream:
         start = stream.read(4)
     if elf.is_elf(start):
-        if args.verify or args.program:
-            option = "--verify" if args.verify else "--program"
+        if args.verify or args.program or args.dispatches:
+            option = "--verify" if args.verify else "--program" if args.program else "--dispatches"
             raise ArtifactError(f"{args.file}: {option} needs a .pdx artifact; this is an ELF file")
         return _run_elf(args)
     artifact = Artifact.from_file(args.file)
@@ -47,9 +50,14 @@ def run(args: argparse.Namespace) -> int:
             report["verified"] = True
         if args.program:
             report["program"] = _program_text(artifact)
+        if args.dispatches:
+            report["formed"] = {f: [asdict(d) for d in found] for f, found in _listing(artifact)}
         _print(json.dumps(report, indent=1, ensure_ascii=False))
-    elif args.program:
-        _print(_program_text(artifact))
+    elif args.program or args.dispatches:
+        if args.program:
+            _print(_program_text(artifact))
+        if args.dispatches:
+            _print(dispatches.render(_listing(artifact)))
     else:
         _print(render(args.file, artifact))
         if args.verify:
@@ -69,6 +77,13 @@ def _program_text(artifact: Artifact) -> str:
 
     artifact.file().verify(PROGRAM)
     return disassemble(artifact.read(PROGRAM))
+
+
+def _listing(artifact: Artifact) -> dispatches.Listing:
+    if dispatches.MEMBER not in artifact.members:
+        return []
+    artifact.file().verify(dispatches.MEMBER)
+    return dispatches.decode(artifact.read(dispatches.MEMBER))
 
 
 def _run_elf(args: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch import ir
 from pydispatch.compiler import toolchain
 from pydispatch.compiler.dispatch.executables import Selection, expand_executables
+from pydispatch.compiler.dispatch.explain import Report, listing
 from pydispatch.compiler.dispatch.form import form_dispatches
 from pydispatch.compiler.dispatch.inline import inline_calls
 from pydispatch.compiler.kernel import Binary, Variant
@@ -22,6 +24,7 @@ from pydispatch.compiler.schedule.host import schedule
 from pydispatch.compiler.select import BACKENDS, select_targets
 from pydispatch.compiler.variants import build_variant, variants_of
 from pydispatch.errors import CompileError
+from pydispatch.formats import dispatches
 from pydispatch.formats.program import disassemble
 from pydispatch.ir import hal
 
@@ -73,6 +76,7 @@ def compile(
     cpu_features: str = "",
     object_search_path: Sequence[str | os.PathLike[str]] = (),
     dump: str | os.PathLike[str] | None = None,
+    explain: bool = False,
 ) -> Artifact:
     """Compiles a program into an artifact.
 
@@ -80,12 +84,17 @@ def compile(
     "aarch64", "riscv64"; without it the module's `hal.device.targets` hold, else this machine's CPU. cpu: "generic",
     "native", "x86-64-v3", ... or several, each a variant of its own. cpu_features: LLVM features, "+avx2,+fma".
     object_search_path: where object files are looked for, after the working directory and before the folder of the
-    source file. dump: a folder for every intermediate.
+    source file. dump: a folder for every intermediate. explain: print to stderr which operations went into which
+    dispatch and why neighbours did not.
 
     Raises CompileError, with the place in the source, when the program cannot be compiled.
     """
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
-    return Pipeline(module, options).artifact()
+    pipeline = Pipeline(module, options)
+    artifact = pipeline.artifact()
+    if explain:
+        sys.stderr.write(dispatches.render(listing(pipeline.reports)) + "\n")
+    return artifact
 
 
 def compile_to(
@@ -166,6 +175,7 @@ class Pipeline:
     def __init__(self, module: ModuleOp, options: Options) -> None:
         self.module, self.options = module, options
         self.done = ""
+        self.reports: list[Report] = []
 
     def run_to(self, phase: str) -> None:
         """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
@@ -174,7 +184,7 @@ class Pipeline:
                 normalize(self.module)
             elif name == "dispatches":
                 inline_calls(self.module)
-                form_dispatches(self.module)
+                self.reports = form_dispatches(self.module)
             elif name == "executables":
                 self._expand()
             self.done = name
@@ -213,6 +223,7 @@ class Pipeline:
             executables=executables,
             constants=list(constants.arrays.values()),
             producers=producers(),
+            dispatches=dispatches.encode(listing(self.reports)),
         )
 
     def _executables(self) -> list[Executable]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydispatch._core.artifact import ArtifactFile, crc32
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats import manifest as manifests
+from pydispatch.formats.dispatches import MEMBER as DISPATCHES
 from pydispatch.formats.manifest import ConstantEntry, ExecutableEntry, FunctionEntry, Manifest, VariantEntry
 from pydispatch.formats.pack import Entry, layout
 
@@ -117,11 +118,13 @@ class Artifact:
         constants: Iterable[NDArray[Any]] = (),
         producers: Mapping[str, str] | None = None,
         version: str | None = None,
+        dispatches: bytes = b"",
     ) -> Artifact:
         """Packs a program.
 
         functions: (name, signature). program: the bytes of docs/program.md, in the same order of executables, variants,
         functions and constants. constants: arrays, stored as .npy. producers: tools that took part → their versions.
+        dispatches: what formats/dispatches.py makes of the compiler's decisions, for people.
         Raises ArtifactError for names that are given twice.
         """
         data: dict[str, memoryview] = {}
@@ -148,6 +151,8 @@ class Artifact:
         for i, array in enumerate(constants):
             member = add(f"constants/{i}.npy", _npy(array))
             manifest.constants.append(ConstantEntry(member, array.dtype.str, list(array.shape)))
+        if dispatches:
+            manifest.extra["dispatches"] = add(DISPATCHES, dispatches)
         manifest = Manifest.from_json(manifest.to_json())  # what a reader would refuse is not written
         head = {manifests.MEMBER: memoryview(manifest.to_bytes()), PROGRAM: memoryview(program).cast("B")}
         return cls(manifest, {**head, **data})

@@ -5,27 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation
 
 from pydispatch.compiler.dispatch.fusion import Edge
 from pydispatch.compiler.dispatch.names import QUIET, word_of
 from pydispatch.errors import Location
+from pydispatch.formats.dispatches import DispatchEntry, Listing
 from pydispatch.ir import flow
 from pydispatch.ir.location import location_of
-
-
-@dataclass
-class Dispatch:
-    """executable, export: its names. ops: what it holds, "file:line:column word" each. sizes: its workload's length."""
-
-    executable: str
-    export: str
-    ops: list[str]
-    arguments: int
-    results: int
-    apart: list[tuple[str, str]] = field(default_factory=list)
-    """(consumer, why it is in another dispatch)."""
 
 
 @dataclass
@@ -33,41 +20,28 @@ class Report:
     """One host function."""
 
     function: str
-    dispatches: list[Dispatch] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._edges: list[tuple[Operation, str, str]] = []
-        self._apart: dict[Operation, list[tuple[str, str]]] = {}
+    dispatches: list[DispatchEntry] = field(default_factory=list)
+    _pending: list[tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = field(default_factory=list)
 
     def begin(self, groups: Sequence[Sequence[Operation]], edges: Sequence[Edge]) -> None:
         """Takes the groups of a block and the edges between them, before they are outlined."""
-        self._apart = {}
+        apart: dict[Operation, list[tuple[str, str]]] = {}
         for edge in edges:
-            self._apart.setdefault(edge.producer, []).append((place_of(edge.consumer), edge.reason))
-
-    def outlined(self, group: Sequence[Operation], executable: flow.ExecutableOp, dispatch: flow.DispatchOp) -> None:
-        """Takes a group that has become a dispatch."""
-        entry = dispatch.entry_points.data[0]
-        assert isinstance(entry, SymbolRefAttr)
-        apart = [pair for op in group for pair in self._apart.get(op, ())]
-        ops = [place_of(op) for op in group if op.name not in QUIET]
-        self.dispatches.append(
-            Dispatch(
-                entry.root_reference.data, entry.nested_references.data[-1].data, list(dict.fromkeys(ops)),
-                len(dispatch.arguments), len(dispatch.results), list(dict.fromkeys(apart)),
+            apart.setdefault(edge.producer, []).append((place_of(edge.consumer), edge.reason))
+        self._pending = [
+            (
+                tuple(dict.fromkeys(place_of(op) for op in group if op.name not in QUIET)),
+                tuple(dict.fromkeys(pair for op in group for pair in apart.get(op, ()))),
             )
-        )  # fmt: skip
+            for group in groups
+        ]
 
-    def to_json(self) -> dict[str, object]:
-        """For the manifest: only what is not empty."""
-        return {
-            "function": self.function,
-            "dispatches": [
-                {"executable": d.executable, "export": d.export, "ops": d.ops}
-                | ({"apart": [list(pair) for pair in d.apart]} if d.apart else {})
-                for d in self.dispatches
-            ],
-        }
+    def outlined(self, dispatch: flow.DispatchOp) -> None:
+        """Takes what the next group has become."""
+        entry = dispatch.entry_points.data[0]
+        ops, apart = self._pending.pop(0)
+        names = entry.root_reference.data, entry.nested_references.data[-1].data
+        self.dispatches.append(DispatchEntry(*names, ops, apart))
 
 
 def place_of(op: Operation) -> str:
@@ -77,17 +51,6 @@ def place_of(op: Operation) -> str:
     return f"{place.line}:{place.column} {word}" if place is not None else word
 
 
-def render(reports: Sequence[dict[str, object]]) -> str:
-    """The reports of an artifact, as `Report.to_json` made them, for people."""
-    lines: list[str] = []
-    for report in reports:
-        dispatches = report.get("dispatches")
-        assert isinstance(dispatches, list)
-        count = len(dispatches)
-        lines.append(f"@{report['function']}: {count} dispatch{'' if count == 1 else 'es'}")
-        for dispatch in dispatches:
-            lines.append(f"  @{dispatch['export']}")
-            lines.append(f"    {', '.join(dispatch['ops']) or 'a copy'}")
-            for consumer, reason in dispatch.get("apart", ()):
-                lines.append(f"    not with {consumer}: {reason}")
-    return "\n".join(lines) or "no dispatches"
+def listing(reports: Sequence[Report]) -> Listing:
+    """What an artifact keeps of the reports."""
+    return [(r.function, r.dispatches) for r in reports if r.dispatches]

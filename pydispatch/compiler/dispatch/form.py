@@ -11,18 +11,14 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, OpResult
 
+from pydispatch.compiler.codegen.legality import why_not
 from pydispatch.compiler.dispatch.explain import Report
-from pydispatch.compiler.dispatch.fusion import WhyNot, elementwise_only, form_groups, has_effects, inputs_of
+from pydispatch.compiler.dispatch.fusion import WhyNot, form_groups, has_effects, inputs_of
 from pydispatch.compiler.dispatch.outline import Outline
 from pydispatch.compiler.dispatch.regions import outline_regions
 from pydispatch.compiler.dispatch.simplify import simplify
 from pydispatch.compiler.dispatch.sizes import Sizes
 from pydispatch.ir import flow
-
-try:
-    from pydispatch.compiler.codegen.legality import why_not
-except ImportError:
-    why_not = elementwise_only
 
 HOST_FUNCTIONS = ("func.func", "util.func")
 
@@ -99,9 +95,9 @@ class Former:
         self.report.begin(groups, edges)
         for group in groups:
             number = len(self.executables)
-            executable, dispatch = Outline(group, f"{self.name}_dispatch_{number}", sizes).build()
-            self.executables.append(executable)
-            self.report.outlined(group, executable, dispatch)
+            outline = Outline(group, f"{self.name}_dispatch_{number}", sizes)
+            self.executables.append(outline.build())
+            self.report.outlined(outline.dispatch)
         drop_unused(block)
         sort_topologically(block)
 

@@ -87,10 +87,10 @@ class Outline:
             self.scalars.append(value)
         self.wanted = list(wanted)
 
-    def build(self) -> tuple[flow.ExecutableOp, flow.DispatchOp]:
-        """The executable; the dispatch stands in the group's place, and the group is gone."""
+    def build(self) -> flow.ExecutableOp:
+        """The executable; `dispatch` stands in the group's place, and the group is gone."""
         function = self._function()
-        dispatch = self._dispatch(function)
+        dispatch = self.dispatch = self._dispatch(function)
         for op in reversed(self.group):
             op.detach()
             op.erase(safe_erase=False)
@@ -105,7 +105,7 @@ class Outline:
         )
         for op in (executable, export, inner, function):
             set_location(op, dispatch)
-        return executable, dispatch
+        return executable
 
     def _function(self) -> func.FuncOp:
         types = [*(v.type for v in (*self.tensors, *self.scalars)), *(IndexType() for _ in self.wanted)]

@@ -1,0 +1,81 @@
+"""`dispatches.json` of an artifact: what the compiler put into each dispatch, for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydispatch.errors import ArtifactError
+
+MEMBER = "dispatches.json"
+
+
+@dataclass(frozen=True)
+class DispatchEntry:
+    """One dispatch. executable, export: its names. ops: what it holds, each with the place in the source.
+
+    apart: (operation of another dispatch that reads a result, why it is not in this one).
+    """
+
+    executable: str
+    export: str
+    ops: tuple[str, ...]
+    apart: tuple[tuple[str, str], ...] = ()
+
+
+Listing = Sequence[tuple[str, Sequence[DispatchEntry]]]
+"""(function, its dispatches) in the order of the program."""
+
+
+def encode(listing: Listing) -> bytes:
+    """The member's bytes, compact and the same for the same listing; empty for an empty listing."""
+    found: dict[str, Any] = {
+        function: [
+            [d.executable, d.export, list(d.ops), [list(pair) for pair in d.apart]] for d in dispatches
+        ]
+        for function, dispatches in listing
+    }  # fmt: skip
+    return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode() if found else b""
+
+
+def decode(data: bytes | memoryview) -> Listing:
+    """Raises ArtifactError when the bytes are not what `encode` writes."""
+    try:
+        found = json.loads(bytes(data))
+        return [
+            (_text(function), [_entry(*item) for item in _list(dispatches)]) for function, dispatches in found.items()
+        ]
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ArtifactError(f"{MEMBER} is broken: {error}") from None
+
+
+def _entry(executable: object, export: object, ops: object, apart: object) -> DispatchEntry:
+    pairs = [(_text(a), _text(b)) for a, b in _list(apart)]
+    return DispatchEntry(_text(executable), _text(export), tuple(map(_text, _list(ops))), tuple(pairs))
+
+
+def _list(value: object) -> list[Any]:
+    if type(value) is not list:
+        raise ValueError(f"expected a list, got {value!r:.60}")
+    return value
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise ValueError(f"expected a string, got {value!r:.60}")
+    return value
+
+
+def render(listing: Listing) -> str:
+    """The listing for people."""
+    lines: list[str] = []
+    for function, dispatches in listing:
+        count = len(dispatches)
+        lines.append(f"@{function}: {count} dispatch{'' if count == 1 else 'es'}")
+        for dispatch in dispatches:
+            lines.append(f"  @{dispatch.export}")
+            lines.append(f"    holds {', '.join(dispatch.ops) or 'a copy'}")
+            lines += [f"    apart from {consumer}: {reason}" for consumer, reason in dispatch.apart]
+    return "\n".join(lines) or "no dispatches were formed"
