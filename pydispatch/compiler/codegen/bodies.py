@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.codegen.builder import Builder, Index
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pydispatch.compiler.codegen.elements import Elements
 
 _PURE = ("arith.", "math.", "affine.apply", "affine.min", "affine.max")
-_REASSOC = arith.FastMathFlagsAttr([arith.FastMathFlag.REASSOC])
+_REASSOC = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
 
 
 def clone_block(
@@ -32,8 +33,9 @@ def clone_block(
     mapping: kernel values of the block's arguments; grows. point: what `linalg.index` reads. free: operations whose
     order of evaluation is left open.
     """
+    last = block.last_op
     for op in block.ops:
-        if op is block.last_op:
+        if op is last:
             return [resolve(e, mapping, value) for value in op.operands]
         clone_op(e, build, op, mapping, point, free)
     return []

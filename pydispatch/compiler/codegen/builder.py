@@ -57,7 +57,7 @@ class Builder:
 
     def level_of(self, value: SSAValue) -> Builder:
         """The builder of the block that `value` belongs to; this one for values of other blocks."""
-        block = value.block if isinstance(value, BlockArgument) else value.owner.parent_block()  # type: ignore[union-attr]
+        block = value.block if isinstance(value, BlockArgument) else value.owner.parent_block()
         return self._levels.get(block, self) if block is not None else self
 
     def home(self, values: Sequence[Index], guards: bool = False) -> Builder:
@@ -191,7 +191,7 @@ class Builder:
         value = self._divide(arith.RemUIOp, a, b)
         return self.bounded(value, b)
 
-    def _divide(self, kind: type[Operation], a: Index, b: Index) -> SSAValue:
+    def _divide(self, kind: type[arith.DivUIOp] | type[arith.RemUIOp], a: Index, b: Index) -> SSAValue:
         divisor = self.value(b if isinstance(b, int) else self.most(b, 1))
         return self._hoisted(kind(self.value(a), divisor))
 

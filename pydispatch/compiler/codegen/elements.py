@@ -8,6 +8,7 @@ element is computed once per place, so that reductions which depend on a row onl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
@@ -130,9 +131,9 @@ class Elements:
 
     def _place(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> Builder:
         """As far out as the indices are known. An element that may not exist there stays where it is asked for."""
-        if indices and not any(isinstance(i, SSAValue) for i in indices):
-            if any(size < 1 for size in tensor_type(value).get_shape()):
-                return build
+        fixed = bool(indices) and not any(isinstance(i, SSAValue) for i in indices)
+        if fixed and any(size < 1 for size in tensor_type(value).get_shape()):
+            return build
         if isinstance(value, OpResult) and any(op.name in TRAPS for op in value.op.walk()):
             return build
         return build.home(indices, guards=True)
@@ -186,10 +187,11 @@ class Elements:
         return self._views[op]
 
 
-def zero_attribute(type: Attribute) -> IntegerAttr | FloatAttr:
+def zero_attribute(type: Attribute) -> Any:
+    """The attribute of the constant zero of a scalar type."""
     if isinstance(type, IndexType | IntegerType):
         return IntegerAttr(0, type)
-    return FloatAttr(0.0, type)  # type: ignore[arg-type]
+    return FloatAttr(0.0, cast(Any, type))
 
 
 def body_of(function: func.FuncOp) -> Block:

@@ -133,11 +133,12 @@ def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None 
     block = Block(arg_types=[hal.DeviceType(), *(IndexType() for _ in sizes)])
     build = Builder(block, source)
     elements = Elements(source, build)
-    if model is not None and model.flat is not None:
-        elements.flat = 0
     for size, argument in zip(sizes, block.args[1:], strict=True):
         elements.scalars[size] = argument
         build.bounded(argument, argument)
+    if model is not None and model.flat is not None:
+        assert isinstance(source.body.block.last_op, func.ReturnOp)
+        elements.flat = build.product(elements.dims(source.body.block.last_op.operands[0]))
     x = build.value(1 if grid is None else grid(elements, build))
     one = build.index(1)
     build.add(hal.ReturnOp(operands=[[x, one, one]]))

@@ -31,7 +31,7 @@ FREE = ("arith.constant", "tensor.empty", "tensor.splat", "tensor.dim", "tensor.
 EXPENSIVE_BODY = 12
 """Operations of a body above which its elements are not computed twice."""
 
-Judge = Callable[[Sequence[Operation], Operation], "str | None | bool"]
+Judge = Callable[[Sequence[Operation], Operation], "str | bool | None"]
 CONTRACTIONS: list[Judge] = []
 """Asked first when a contraction is in the union: a reason, None for yes, or False for no opinion."""
 

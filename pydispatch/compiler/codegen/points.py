@@ -116,7 +116,7 @@ def _analyse(frame: Frame, nest: Nest) -> None:
         indices.append(build.bounded(block.args[0], size))
     for value, _ in nest.stores:
         where = indices if not isinstance(nest.space, Update) else nest.space.position(e, build, indices)
-        e.at(build, value if not isinstance(nest.space, Update) else value, where)
+        e.at(build, value, where)
     depths = [place.depth for _, place in e.reduced if place.depth < len(dims)]
     nest.rows = bool(depths)
     nest.split = max(depths) if depths else max(0, len(dims) - 1)
