@@ -46,7 +46,7 @@ class Constants:
         """The number of a dense constant."""
         import numpy as np
 
-        key = (array.dtype.str, array.nbytes, hashlib.blake2b(array.reshape(-1).view(np.uint8)).digest())
+        key = (array.dtype.str, array.nbytes, hashlib.blake2b(cast(Any, array.reshape(-1).view(np.uint8))).digest())
         if key not in self._known:
             member = f"constants/{len(self.arrays)}.npy"
             self.arrays[member] = array

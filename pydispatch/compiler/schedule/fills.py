@@ -33,7 +33,9 @@ def constant(straight: Straight, op: Operation) -> None:
         return
     value = op.properties["value"]
     dtype = dtype_of(result.type.element_type, location_of(op))
-    shape = result.type.get_shape()
+    type = getattr(value, "type", None)  # A dynamic constant hides its sizes.
+    static = type if isinstance(type, TensorType) else result.type
+    shape = static.get_shape()
     dims = tuple(straight.function.constant(d) for d in shape)
     count = math.prod(shape)
     word = splat_word(value, dtype)
@@ -41,7 +43,7 @@ def constant(straight: Straight, op: Operation) -> None:
         tensor = straight.new_tensor(dims, dtype)
         straight.commands.fill(tensor, straight.function.constant(word), max(1, element_bits(dtype) // 8))
     else:
-        number = straight.constants.number(value, result.type, op)
+        number = straight.constants.number(value, static, op)
         tensor = Tensor(Storage(BufferKind.CONSTANT, 0, number), dims, dtype)
     straight.put(result, tensor)
 

@@ -8,14 +8,16 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Operation
 
 from pydispatch.compiler.dispatch.form import symbol_name
+from pydispatch.compiler.dispatch.inline import INITIALIZER
 from pydispatch.compiler.schedule.constants import Constants
 from pydispatch.compiler.schedule.exports import Executables
+from pydispatch.compiler.schedule.globals import Globals
+from pydispatch.compiler.schedule.procedures import RETURNS, ProcedureLowering
+from pydispatch.compiler.schedule.segments import is_stop
 from pydispatch.compiler.schedule.straight import Straight
 from pydispatch.errors import CompileError
 from pydispatch.formats.program import Program
 from pydispatch.ir.location import location_of
-
-RETURNS = ("func.return", "util.return")
 
 
 def schedule(module: ModuleOp) -> tuple[Program, Constants]:
@@ -23,14 +25,29 @@ def schedule(module: ModuleOp) -> tuple[Program, Constants]:
     program = Program()
     executables = Executables(module, program)
     constants = Constants(program)
+    globals = Globals(module, constants)
     for op in module.body.block.ops:
         if op.name not in ("func.func", "util.func") or not op.regions[0].blocks:
             continue
+        name = symbol_name(op)
         visibility = op.properties.get("sym_visibility")
-        if visibility is not None and cast(Any, visibility).data == "private":
+        if INITIALIZER in op.attributes:
+            procedure = program.add_initializer(name)
+        elif visibility is not None and cast(Any, visibility).data == "private":
             continue
-        straight_function(op, executables, constants)
+        elif is_straight(op):
+            straight_function(op, executables, constants)
+            continue
+        else:
+            procedure = program.add_procedure(name, str(op.properties["function_type"]))
+        ProcedureLowering(op, executables, constants, globals, procedure).lower()
     return program, constants
+
+
+def is_straight(op: Operation) -> bool:
+    """Whether a function is one list of operations that never looks at the elements of a tensor."""
+    blocks = op.regions[0].blocks
+    return len(blocks) == 1 and not any(is_stop(inner) for inner in op.regions[0].block.ops)
 
 
 def straight_function(op: Operation, executables: Executables, constants: Constants) -> None:

@@ -110,17 +110,17 @@ def width(type: Attribute, op: Operation) -> int:
 def float_bits(value: float, format: int) -> int:
     """The bits of a float in a format of docs/program.md."""
     if format == 17:
-        return int.from_bytes(BFloat16Type().pack([value]), "little")
+        return int.from_bytes(bytes(BFloat16Type().pack([value])), "little")
     if format == 16:
         import numpy as np
 
         with np.errstate(over="ignore"):
-            return int(np.float64(value).astype(np.float16).view(np.uint16))
+            return int(np.array(value, np.float16).view(np.uint16))
     if format == 32:
         import numpy as np
 
         with np.errstate(over="ignore"):
-            return int(np.float64(value).astype(np.float32).view(np.uint32))
+            return int(np.array(value, np.float32).view(np.uint32))
     return cast(int, struct.unpack("<Q", struct.pack("<d", value))[0])
 
 
@@ -132,7 +132,7 @@ def constant_bits(attribute: Attribute, op: Operation) -> int:
         value &= (1 << bits) - 1
         return value - (1 << bits) if value >> (bits - 1) and bits > 1 else value
     if isinstance(attribute, FloatAttr):
-        if (attribute.type.bitwidth) <= 8:
-            return int.from_bytes(cast(Any, attribute.type).pack([attribute.value.data]), "little")
+        if attribute.type.bitwidth <= 8:
+            return int.from_bytes(bytes(cast(Any, attribute.type).pack([attribute.value.data])), "little")
         return float_bits(attribute.value.data, width(attribute.type, op))
     raise CompileError(f"constant {attribute} is not a scalar", location_of(op))
