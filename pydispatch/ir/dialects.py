@@ -24,6 +24,7 @@ _OURS = {
     "linalg": "linalg:Linalg",
     "iree_tensor_ext": "tensor_ext:TensorExt",
     "math": "math:Math",
+    "ml_program": "ml_program:MLProgram",
     "pyd": "hal_import:Pyd",
     "stream": "stream:Stream",
     "transform": "transform:Transform",

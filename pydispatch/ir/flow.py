@@ -22,6 +22,7 @@ from pydispatch.ir import flow_slice, flow_tensor, syntax
 from pydispatch.ir.flow_base import DispatchLikeOp, dispatch_properties
 from pydispatch.ir.hal_interface import WorkgroupOp
 from pydispatch.ir.hal_region import check_region, parse_host_region
+from pydispatch.ir.parameter import FlowParameterAttr
 from pydispatch.ir.stream import ExecutableLikeOp, ExportLikeOp
 
 
@@ -220,4 +221,4 @@ OPERATIONS: list[type[Operation]] = [
     DispatchWorkgroupIDOp, DispatchWorkgroupCountOp, DispatchWorkgroupSizeOp, ReturnOp,
 ]  # fmt: skip
 
-Flow = Dialect("flow", [*OPERATIONS, *flow_tensor.OPERATIONS, *flow_slice.OPERATIONS], [])
+Flow = Dialect("flow", [*OPERATIONS, *flow_tensor.OPERATIONS, *flow_slice.OPERATIONS], [FlowParameterAttr])

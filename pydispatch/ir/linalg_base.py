@@ -222,7 +222,7 @@ class StructuredOp(IRDLOperation):
         )  # fmt: skip
 
     def print(self, printer: Printer) -> None:
-        given = {k: v for k, v in self.properties.items() if k in _WRITTEN}
+        given = {k: self.properties[k] for k in _WRITTEN if k in self.properties}
         for key in ("kind", "indexing_maps"):
             if key in given:
                 printer.print_string(f" {key} = ")

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Operation
+from xdsl.ir.affine import AffineMap
 from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
@@ -58,14 +59,12 @@ class ElementwiseOp(StructuredOp):
         scalars = [not isinstance(i.type, ShapedType) for i in self.inputs]
         structure = identity(len(shape_of(self.outputs[0].type)), len(self.operands))
         if any(scalars):
-            empty = [m if not s else _scalar(m.num_dims) for m, s in zip(structure.maps, [*scalars, False], strict=True)]
-            structure = structure._replace(maps=tuple(empty))
+            pairs = zip(structure.maps, [*scalars, False], strict=True)
+            structure = structure._replace(maps=tuple(_scalar(m.num_dims) if s else m for m, s in pairs))
         return structure
 
 
-def _scalar(dims: int):  # type: ignore[no-untyped-def]
-    from xdsl.ir.affine import AffineMap
-
+def _scalar(dims: int) -> AffineMap:
     return AffineMap(dims, 0, ())
 
 

@@ -91,10 +91,8 @@ def _verify_generic(op: ops.GenericOp) -> None:
     iterators = list(op.iterator_types)
     check_sizes([v.type for v in op.operands], maps, len(iterators), names)
     for map in maps[len(op.inputs) :]:
-        for expression in map.results:
-            if any(iterators[d].data != IteratorType.PARALLEL for d in map.used_dims()) and expression:
-                raise VerifyException(f"an output is reached by a reduction: {map}")
-            break
+        if any(iterators[d].data != IteratorType.PARALLEL for d in map.used_dims()):
+            raise VerifyException(f"an output is reached by a reduction: {map}")
     check_body(op.body, [v.type for v in op.operands], [o.type for o in op.outputs])
 
 
@@ -106,7 +104,7 @@ def check_body(region: Region, arguments: Sequence[Attribute], results: Sequence
     wanted = [element_type(t) for t in arguments]
     got = [a.type for a in block.args]
     if got != wanted:
-        raise VerifyException(f"the body takes ({_types(got)}), expected ({_types(wanted)}), the elements of the operands")
+        raise VerifyException(f"the body takes ({_types(got)}), expected the elements ({_types(wanted)})")
     last = block.last_op
     if not isinstance(last, ops.YieldOp):
         raise VerifyException("the body ends with linalg.yield")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, ShapedType, TensorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, ShapedType, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -15,8 +15,8 @@ from xdsl.irdl import (
     opt_operand_def,
     opt_prop_def,
     prop_def,
-    result_def,
     var_operand_def,
+    var_region_def,
     var_result_def,
 )
 from xdsl.parser import Parser
@@ -36,6 +36,7 @@ class _MoveOp(IRDLOperation):
     input = operand_def(ShapedType)
     init = operand_def(ShapedType)
     res = var_result_def(TensorType)
+    hidden = var_region_def()
 
     @classmethod
     def keyword(cls) -> str:
@@ -58,7 +59,7 @@ class _MoveOp(IRDLOperation):
         attributes = p.parse_optional_attr_dict()
         return cls(
             operands=[*inputs, *outputs], result_types=[parse_results(p, outputs)],
-            properties={cls.keyword(): numbers}, attributes=attributes,
+            properties={cls.keyword(): numbers}, attributes=attributes, regions=[[]],
         )  # fmt: skip
 
     def print(self, printer: Printer) -> None:
@@ -152,11 +153,14 @@ class SoftmaxOp(IRDLOperation):
         if shape_of(self.input.type) != shape_of(self.output.type):
             raise VerifyException(f"the output is {self.output.type}, expected the shape of {self.input.type}")
         if not 0 <= self.dimension.value.data < rank:
-            raise VerifyException(f"dimension {self.dimension.value.data} is not one of the {rank} of {self.input.type}")
+            raise VerifyException(f"{self.input.type} has no dimension {self.dimension.value.data}")
 
 
 class PackingOp(IRDLOperation):
-    """`%source [padding_value(%p : T)] [outer_dims_perm = […]] inner_dims_pos = […] inner_tiles = […] into %dest : T -> U`."""
+    """`%source padding_value(%p : T) outer_dims_perm = […] inner_dims_pos = […] inner_tiles = […] into %dest : T -> U`.
+
+    The padding and the permutation may be absent.
+    """
 
     source = operand_def(ShapedType)
     dest = operand_def(ShapedType)
@@ -284,7 +288,8 @@ class _Pack(PackingOp):
         shape = shape_of(self.source.type)
         if self.padding_value is not None:
             if self.padding_value.type != element_type(self.source.type):
-                raise VerifyException(f"the padding is {self.padding_value.type}, expected an element of {self.source.type}")
+                type = self.padding_value.type
+                raise VerifyException(f"the padding is {type}, expected an element of {self.source.type}")
         elif any(DYNAMIC not in (shape[d], t) and shape[d] % t for d, t in tiles.items()):
             raise VerifyException(f"the tiles do not divide {self.source.type}: a padding_value is needed")
 

@@ -105,6 +105,5 @@ def _check_windows(
             last = [sizes.get(d, 1) - 1 for d in range(map.num_dims)]
             reach = [expression.eval(point, []) for point in (last, [0] * map.num_dims)]
             if max(reach) >= size or min(reach) < 0:
-                raise VerifyException(
-                    f"{name} has size {size}, but {expression} reaches {max(reach) if max(reach) >= size else min(reach)}"
-                )
+                outside = max(reach) if max(reach) >= size else min(reach)
+                raise VerifyException(f"{name} has size {size}, but {expression} reaches {outside}")

@@ -31,6 +31,7 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.ir import syntax
 from pydispatch.ir.hal_interface import WorkgroupOp
 from pydispatch.ir.hal_region import check_children, check_region, parse_body, parse_host_region, print_body
+from pydispatch.ir.parameter import StreamParameterAttr
 
 
 @irdl_attr_definition
@@ -211,5 +212,5 @@ Stream = Dialect(
         ExecutableOp, ExecutableEndOp, ExecutableExportOp, BindingSubspanOp, DispatchWorkgroupIDOp,
         DispatchWorkgroupCountOp, DispatchWorkgroupSizeOp, ReturnOp,
     ],
-    [BindingType],
+    [BindingType, StreamParameterAttr],
 )  # fmt: skip

@@ -19,7 +19,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir import linalg_shape, syntax, tensor_gather
+from pydispatch.ir import linalg_shape, syntax, tensor_gather, tensor_insert
 from pydispatch.ir import tensor_empty as _tensor_empty  # noqa: F401  (gives tensor.empty its attributes)
 from pydispatch.ir.widen import same_shape, widen
 
@@ -98,6 +98,9 @@ widen(tensor.EmptyOp, verify=_verify_empty)
 _EXTRA: list[type[Operation]] = [GenerateOp, RankOp, BitcastOp]
 Tensor = Dialect(
     "tensor",
-    [*tensor.Tensor.operations, *_EXTRA, *tensor_gather.OPERATIONS, *linalg_shape.TENSOR_OPERATIONS],
+    [
+        *tensor.Tensor.operations, *_EXTRA, *tensor_gather.OPERATIONS, *tensor_insert.OPERATIONS,
+        *linalg_shape.TENSOR_OPERATIONS,
+    ],
     [*tensor.Tensor.attributes],
-)
+)  # fmt: skip

@@ -22,6 +22,7 @@ from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure
 
 from pydispatch.ir import syntax
+from pydispatch.ir.flow_base import parse_typed, print_typed
 
 _ACCESS = ("readonly", "readwrite", "writeonly")
 
@@ -280,11 +281,44 @@ class ComputeBarrierEndOp(_BarrierOp):
     name = "iree_tensor_ext.compute_barrier.end"
 
 
+@irdl_op_definition
+class BitCastOp(IRDLOperation):
+    """The same bytes as another type: `%source : T{%d} -> U{%e}`."""
+
+    name = "iree_tensor_ext.bitcast"
+    source = operand_def()
+    source_dims = var_operand_def(IndexType)
+    result_dims = var_operand_def(IndexType)
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, p: Parser) -> BitCastOp:
+        name = p.parse_unresolved_operand()
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        source, source_dims = parse_typed(p, name)
+        p.parse_punctuation("->")
+        type = p.parse_type()
+        result_dims = syntax.parse_dims(p, type)
+        return cls(operands=[source, source_dims, result_dims], result_types=[type], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        print_typed(printer, self.source.type, self.source_dims)
+        printer.print_string(" -> ")
+        print_typed(printer, self.result.type, self.result_dims)
+
+
 TensorExt = Dialect(
     "iree_tensor_ext",
     [
         DispatchTensorLoadOp, DispatchTensorStoreOp, WorkloadOrdinalOp, WorkgroupCountFromSliceOp,
-        WorkgroupCountFromDagRootOp, ComputeBarrierStartOp, ComputeBarrierEndOp,
+        WorkgroupCountFromDagRootOp, ComputeBarrierStartOp, ComputeBarrierEndOp, BitCastOp,
     ],
     [DispatchTensorType],
 )  # fmt: skip

@@ -62,7 +62,7 @@ class GlobalOp(IRDLOperation):
         if p.parse_optional_keyword("mutable") is not None:
             properties["is_mutable"] = UnitAttr()
         properties["sym_name"] = p.parse_symbol_name()
-        attributes = syntax.parse_attributes(p)
+        attributes = syntax.parse_attributes(p) | p.parse_optional_attr_dict()
         if p.parse_optional_punctuation(":") is not None:
             properties["type"] = p.parse_type()
         if p.parse_optional_punctuation("=") is not None:

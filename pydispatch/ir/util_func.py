@@ -239,6 +239,7 @@ class InitializerOp(IRDLOperation):
     """Runs once when a program is loaded."""
 
     name = "util.initializer"
+    function_type = opt_prop_def(FunctionType)
     body = region_def()
     traits = traits_def(IsolatedFromAbove())
 

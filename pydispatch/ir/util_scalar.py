@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import IndexType, StringAttr
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
@@ -16,7 +18,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 
@@ -28,6 +30,23 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     """Bytes in host memory."""
 
     name = "util.buffer"
+
+
+@irdl_attr_definition
+class UninitializedAttr(ParametrizedAttribute):
+    """The initial value of a global that is stored to before it is loaded: `#util.uninitialized : type`."""
+
+    name = "util.uninitialized"
+    type: Attribute
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> Sequence[Attribute]:
+        p.parse_punctuation(":", " and the type of the value")
+        return [p.parse_type()]
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(" : ")
+        printer.print_attribute(self.type)
 
 
 @irdl_op_definition
@@ -169,4 +188,4 @@ class UnreachableOp(IRDLOperation):
 OPERATIONS: list[type[Operation]] = [
     OptimizationBarrierOp, UnfoldableConstantOp, AlignOp, SizeofOp, NullOp, CastOp, UnreachableOp,
 ]  # fmt: skip
-ATTRIBUTES: list[type[Attribute]] = [BufferType]
+ATTRIBUTES: list[type[Attribute]] = [BufferType, UninitializedAttr]

@@ -15,7 +15,7 @@ from pydispatch.compiler.normalize.bodies import Body, elementwise
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.named import generic
 from pydispatch.ir.linalg_regions import MapOp, ReduceOp
-from pydispatch.ir.linalg_shape import BroadcastOp, SoftmaxOp, TransposeOp, PackingOp, numbers
+from pydispatch.ir.linalg_shape import BroadcastOp, PackingOp, SoftmaxOp, TransposeOp, numbers
 from pydispatch.ir.linalg_structure import Structure, shape_of
 from pydispatch.ir.syntax import DYNAMIC
 from pydispatch.ir.widen import element_type

@@ -48,7 +48,8 @@ def _named(op: Operation, build: Build) -> None:
         assert isinstance(op, ElementwiseOp)
         casts = op.name in ("linalg.copy", "linalg.elemwise_unary", "linalg.elemwise_binary")
         body = bodies.elementwise(types, op.function(), casts, unsigned)
-    build.replace(*generic(build, op.structure(), list(op.inputs), list(op.outputs), body, op.attributes))
+    kept = {name: value for name, value in op.attributes.items() if name != "linalg.memoized_indexing_maps"}
+    build.replace(*generic(build, op.structure(), list(op.inputs), list(op.outputs), body, kept))
 
 
 def _fill(op: Operation, build: Build) -> None:

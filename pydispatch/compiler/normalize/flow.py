@@ -1,0 +1,186 @@
+"""`flow.tensor.*` become their twins of `tensor`; constants of every spelling become `arith.constant` and globals."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.ir import flow_slice, flow_tensor, tensor_ext, util, util_scalar
+from pydispatch.ir.parameter import FlowParameterAttr, ParameterAttr, StreamParameterAttr
+from pydispatch.ir.syntax import DYNAMIC
+
+
+def _forward(op: Operation, build: Build) -> None:
+    """The value itself: tensors are values, and there is one place to be."""
+    build.replace(op.operands[0])
+
+
+def _splat(op: Operation, build: Build) -> None:
+    assert isinstance(op, flow_tensor.TensorSplatOp) and isinstance(op.result.type, TensorType)
+    build.replace(build.add(tensor.SplatOp(op.value, list(op.result_dims), op.result.type)).result)
+
+
+def _empty(op: Operation, build: Build) -> None:
+    assert isinstance(op, flow_tensor.TensorEmptyOp | flow_tensor.TensorAllocaOp)
+    build.replace(build.add(tensor.EmptyOp(list(op.result_dims), op.result.type)).tensor)
+
+
+def _sizes(type: Attribute, dims: list[SSAValue]) -> list[SSAValue | int]:
+    assert isinstance(type, TensorType)
+    dynamic = iter(dims)
+    return [next(dynamic) if size == DYNAMIC else size for size in type.get_shape()]
+
+
+def _slice(op: Operation, build: Build) -> None:
+    assert isinstance(op, flow_slice.TensorSliceOp)
+    sizes = [
+        static if isinstance(static, int) else length
+        for static, length in zip(_sizes(op.result.type, list(op.result_dims)), op.lengths, strict=True)
+    ]
+    made = tensor.ExtractSliceOp(op.source, list(op.start_indices), sizes, [1] * len(sizes), op.result.type)
+    build.replace(build.add(made).result)
+
+
+def _update(op: Operation, build: Build) -> None:
+    assert isinstance(op, flow_slice.TensorUpdateOp)
+    sizes = _sizes(op.update.type, list(op.update_dims))
+    statics = {
+        "static_offsets": [DYNAMIC] * len(sizes),
+        "static_sizes": [size if isinstance(size, int) else DYNAMIC for size in sizes],
+        "static_strides": [1] * len(sizes),
+    }
+    dynamic = [size for size in sizes if not isinstance(size, int)]
+    made = tensor.InsertSliceOp.build(
+        operands=[op.update, op.target, list(op.start_indices), dynamic, []], result_types=[op.result.type],
+        properties={key: DenseArrayBase.from_list(i64, values) for key, values in statics.items()},
+    )  # fmt: skip
+    build.replace(build.add(made).result)
+
+
+def _load(op: Operation, build: Build) -> None:
+    assert isinstance(op, flow_slice.TensorLoadOp) and isinstance(op.source.type, TensorType)
+    if op.result.type != op.source.type.element_type:
+        raise VerifyException(f"one element is loaded, not {op.result.type}")
+    build.replace(build.add(tensor.ExtractOp(op.source, list(op.indices), op.result.type)).result)
+
+
+def _store(op: Operation, build: Build) -> None:
+    assert isinstance(op, flow_slice.TensorStoreOp)
+    build.replace(build.add(tensor.InsertOp(op.value, op.target, list(op.indices))).result)
+
+
+def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
+    """A constant under the type that hides its dims."""
+    return value if value.type == type else build.add(tensor.CastOp(value, type)).dest
+
+
+def _constant(op: Operation, build: Build) -> None:
+    assert isinstance(op, flow_tensor.TensorConstantOp)
+    build.replace(_cast(build, _value(build, op.value), op.result.type))
+
+
+def _hidden_constant(op: Operation, build: Build) -> None:
+    """A constant behind a barrier, so that nobody computes with what it holds."""
+    assert isinstance(op, flow_tensor.TensorDynamicConstantOp | util_scalar.UnfoldableConstantOp)
+    value = _value(build, op.value)
+    barrier = util_scalar.OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])
+    build.replace(_cast(build, build.add(barrier).results[0], op.result.type))
+
+
+def _value(build: Build, value: Attribute) -> SSAValue:
+    if isinstance(value, ParameterAttr):
+        name = parameter_global(build.op, value)
+        return build.add(
+            util.GlobalLoadOp(result_types=[value.type], properties={"global": SymbolRefAttr(name)})
+        ).result
+    return build.add(arith.ConstantOp(value)).result  # type: ignore[arg-type]
+
+
+def parameter_global(op: Operation, value: ParameterAttr) -> str:
+    """The name of the private global of the module that holds a parameter; made when there is none yet."""
+    module: Operation | None = op
+    while module is not None and not isinstance(module, ModuleOp):
+        module = module.parent_op()
+    assert isinstance(module, ModuleOp)
+    value = FlowParameterAttr(value.scope, value.key, value.config, value.type)
+    names = set()
+    for other in module.body.block.ops:
+        if isinstance(other, util.GlobalOp):
+            names.add(other.sym_name.data)
+            if other.initial_value == value and other.is_mutable is None:
+                return other.sym_name.data
+    number = len(names)
+    while f"__parameter_{number}" in names:
+        number += 1
+    name = f"__parameter_{number}"
+    made = util.GlobalOp(
+        properties={
+            "sym_name": StringAttr(name), "sym_visibility": StringAttr("private"), "type": value.type,
+            "initial_value": value,
+        }
+    )  # fmt: skip
+    made.location = op.location
+    first = module.body.block.first_op
+    assert first is not None
+    module.body.block.insert_op_before(made, first)
+    return name
+
+
+def _bitcast(op: Operation, build: Build) -> None:
+    assert isinstance(op, tensor_ext.BitCastOp)
+    made = flow_tensor.TensorBitCastOp(
+        operands=[op.source, list(op.source_dims), list(op.result_dims)], result_types=[op.result.type]
+    )
+    build.replace(build.add(made).result)
+
+
+def _arith_constant(op: Operation, build: Build) -> None:
+    """A parameter that is written as the value of an ordinary constant."""
+    value = op.properties.get("value")
+    if isinstance(value, ParameterAttr):
+        build.replace(_value(build, value))
+
+
+def _global(op: Operation, build: Build) -> None:
+    """One spelling of parameters; what is not set is zero."""
+    assert isinstance(op, util.GlobalOp)
+    value = op.initial_value
+    if isinstance(value, StreamParameterAttr):
+        op.properties["initial_value"] = FlowParameterAttr(value.scope, value.key, value.config, value.type)
+    elif isinstance(value, util_scalar.UninitializedAttr):
+        if not isinstance(op.type, TensorType):
+            raise VerifyException(f"a global of {op.type} has no initial value")
+        op.properties["initial_value"] = DenseIntOrFPElementsAttr.from_list(op.type, [0])
+
+
+ROWS: dict[str, Row] = {
+    "flow.tensor.clone": _forward,
+    "flow.tensor.tie_shape": _forward,
+    "flow.tensor.transfer": _forward,
+    "iree_tensor_ext.compute_barrier.start": _forward,
+    "iree_tensor_ext.compute_barrier.end": _forward,
+    "flow.tensor.splat": _splat,
+    "flow.tensor.empty": _empty,
+    "flow.tensor.alloca": _empty,
+    "flow.tensor.slice": _slice,
+    "flow.tensor.update": _update,
+    "flow.tensor.load": _load,
+    "flow.tensor.store": _store,
+    "flow.tensor.constant": _constant,
+    "flow.tensor.dynamic_constant": _hidden_constant,
+    "util.unfoldable_constant": _hidden_constant,
+    "iree_tensor_ext.bitcast": _bitcast,
+    "arith.constant": _arith_constant,
+    "util.global": _global,
+}

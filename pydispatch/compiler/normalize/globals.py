@@ -1,0 +1,45 @@
+"""Globals of `ml_program` become those of `util`."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
+
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.ir import ml_program, util
+
+
+def _global(op: Operation, build: Build) -> None:
+    assert isinstance(op, ml_program.GlobalOp)
+    visibility = op.sym_visibility
+    if visibility is not None and visibility.data == "nested":
+        visibility = StringAttr("private")
+    made = util.GlobalOp(
+        properties={
+            "sym_name": op.sym_name, "sym_visibility": visibility, "is_mutable": op.is_mutable, "type": op.type,
+            "initial_value": op.value,
+        },
+        attributes=dict(op.attributes),
+    )  # fmt: skip
+    build.add(made)
+    build.replace()
+
+
+def _load(op: Operation, build: Build) -> None:
+    assert isinstance(op, ml_program.GlobalLoadOp | ml_program.GlobalLoadConstOp)
+    made = util.GlobalLoadOp(result_types=[op.result.type], properties={"global": op.global_})
+    build.replace(build.add(made).result)
+
+
+def _store(op: Operation, build: Build) -> None:
+    assert isinstance(op, ml_program.GlobalStoreOp)
+    build.add(util.GlobalStoreOp(operands=[op.value], properties={"global": op.global_}))
+    build.replace()
+
+
+ROWS: dict[str, Row] = {
+    "ml_program.global": _global,
+    "ml_program.global_load": _load,
+    "ml_program.global_load_const": _load,
+    "ml_program.global_store": _store,
+}
