@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         if args.program:
             report["program"] = _program_text(artifact)
         if args.dispatches:
-            report["formed"] = {f: [asdict(d) for d in found] for f, found in _listing(artifact)}
+            report[dispatches.KEY] = {f: [asdict(d) for d in found] for f, found in _listing(artifact)}
         _print(json.dumps(report, indent=1, ensure_ascii=False))
     elif args.program or args.dispatches:
         if args.program:
@@ -80,10 +80,8 @@ def _program_text(artifact: Artifact) -> str:
 
 
 def _listing(artifact: Artifact) -> dispatches.Listing:
-    if dispatches.MEMBER not in artifact.members:
-        return []
-    artifact.file().verify(dispatches.MEMBER)
-    return dispatches.decode(artifact.read(dispatches.MEMBER))
+    text = artifact.manifest.extra.get(dispatches.KEY)
+    return [] if text is None else dispatches.decode(text)
 
 
 def _run_elf(args: argparse.Namespace) -> int:
@@ -99,6 +97,7 @@ def _run_elf(args: argparse.Namespace) -> int:
 def describe(artifact: Artifact) -> dict[str, Any]:
     """What `--json` prints: the manifest, with sizes, and the list of members."""
     report = artifact.manifest.to_json()
+    report.pop(dispatches.KEY, None)
     for executable in report["executables"]:
         for variant in executable["variants"]:
             variant["size"] = artifact.read(variant["member"]).nbytes

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from pydispatch._core.artifact import ArtifactFile, crc32
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats import manifest as manifests
-from pydispatch.formats.dispatches import MEMBER as DISPATCHES
 from pydispatch.formats.manifest import ConstantEntry, ExecutableEntry, FunctionEntry, Manifest, VariantEntry
 from pydispatch.formats.pack import Entry, layout
 
@@ -118,7 +117,7 @@ class Artifact:
         constants: Iterable[NDArray[Any]] = (),
         producers: Mapping[str, str] | None = None,
         version: str | None = None,
-        dispatches: bytes = b"",
+        dispatches: str = "",
     ) -> Artifact:
         """Packs a program.
 
