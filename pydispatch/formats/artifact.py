@@ -151,7 +151,7 @@ class Artifact:
             member = add(f"constants/{i}.npy", _npy(array))
             manifest.constants.append(ConstantEntry(member, array.dtype.str, list(array.shape)))
         if dispatches:
-            manifest.extra["dispatches"] = add(DISPATCHES, dispatches)
+            manifest.extra["dispatches"] = dispatches
         manifest = Manifest.from_json(manifest.to_json())  # what a reader would refuse is not written
         head = {manifests.MEMBER: memoryview(manifest.to_bytes()), PROGRAM: memoryview(program).cast("B")}
         return cls(manifest, {**head, **data})
