@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from devlib_driver import FUNCTIONS, TYPES, errors, expected, samples
 
-LIMIT = {"f": 0.52, "": 2.0}
+LIMIT = {"f": 2.0, "": 2.0}
 _EXPECTED: dict[tuple[str, str], tuple] = {}
 
 SPECIAL = [

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import mpmath as mp  # type: ignore[import-untyped,unused-ignore]
+import numpy as np
 
 mp.mp.prec = 1500
 Real = Any
@@ -65,6 +66,12 @@ def macro(name: str, coefficients: list[float]) -> str:
         return f"#define {name}(x) {horner(words, '(x)')}\n"
     even, odd = horner(words[0::2], "(x2)"), horner(words[1::2], "(x2)")
     return f"#define {name}(x, x2) PYD_FMA({odd}, (x), \\\n  {even})\n"
+
+
+def single(name: str, coefficients: list[float]) -> str:
+    """A macro in float, by Horner's rule."""
+    words = [float(np.float32(c)).hex() + "f" for c in coefficients]
+    return f"#define {name}(x) {horner(words, '(x)').replace('PYD_FMA', 'PYD_FMAF')}\n"
 
 
 def split(value: Real, bits: int) -> float:
@@ -152,6 +159,23 @@ def main() -> None:
     put("PYD_ERFF_P", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 7)
     put("PYD_ERFCXF_P", erfcx, mp.mpf("0.875"), 4, 13)
     put("PYD_CBRT_P", mp.cbrt, 1, 2, 4)
+
+    # Of the functions that compute in float alone.
+    def put_single(name: str, function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> None:
+        out.append(single(name, fit(function, mp.mpf(low) + e, high, degree)))
+
+    put_single("PYD_EXPS_P", exp_rest, -half, half, 4)
+    put_single("PYD_LOGS_P", log_rest, -mp.mpf(1) / 3, mp.mpf(1) / 3, 8)
+    put_single("PYD_TANHS_P", odd(mp.tanh, 1), 0, mp.mpf("0.3907"), 5)
+    put_single("PYD_SINHS_P", odd(mp.sinh, 1), 0, 1, 4)
+    put_single("PYD_ERFS_P", odd(mp.erf, 2 / mp.sqrt(mp.pi)), 0, mp.mpf("0.7657"), 6)
+    put_single("PYD_ERFCXS_P", lambda t: erfcx(t + mp.mpf("2.4375")), -mp.mpf("1.5625"), mp.mpf("1.5625"), 11)
+    put_single("PYD_SINS_P", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 3)
+    put_single("PYD_COSS_P", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 0, mp.mpf("0.6169"), 3)
+    put_single("PYD_ATANS_P", odd(mp.atan, 1), 0, 1, 9)
+    put_single("PYD_ASINS_P", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 5)
+    # erfcx(x) (1 + 2x) of u = (x - 4)/(x + 4), for 0 <= x <= 12.
+    put("PYD_ERFCF_P", lambda u: erfcx(4 * (1 + u) / (1 - u)) * (1 + 8 * (1 + u) / (1 - u)), -1, mp.mpf("0.5"), 16)
 
     out.append(table("PYD_LOG_TABLE", log_rows()))
     out.append(table("PYD_ATAN_TABLE", [parts(mp.atan(mp.mpf(i) / 16), 53, 53) for i in range(17)]))

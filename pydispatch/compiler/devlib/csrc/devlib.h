@@ -14,9 +14,11 @@
 
 #if defined(__FMA__) || defined(__aarch64__) || defined(__riscv)
 #define PYD_HAS_FMA 1
+#define PYD_FMAF(a, b, c) __builtin_fmaf((a), (b), (c))
 #define PYD_FMA(a, b, c) __builtin_fma((a), (b), (c))
 #else
 #define PYD_HAS_FMA 0
+#define PYD_FMAF(a, b, c) ((a) * (b) + (c))
 #define PYD_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 

@@ -1,5 +1,6 @@
 // sinhf, coshf, tanhf, asinhf, acoshf, atanhf, and erff, erfcf.
 #include "float_kernel.h"
+#include "single.h"
 
 // |x|, cut where the result has long overflowed or become constant.
 PYD_INLINE double pyd_sizef(float x) {
@@ -7,20 +8,48 @@ PYD_INLINE double pyd_sizef(float x) {
   return size > 120.0 ? 120.0 : size;
 }
 
+#if PYD_HAS_FMA
+PYD_HOT float sinhf(float x) {
+  float size = __builtin_fabsf(x), z = x * x;
+  float half = pyd_half_exps(size > 90.0f ? 90.0f : size), far = half - 0.25f / half;
+  float near = PYD_FMAF(size * z, PYD_SINHS_P(z), size);
+  return __builtin_copysignf(size < 1.0f ? near : far, x);
+}
+#else
 PYD_HOT float sinhf(float x) {
   double e = pyd_expm1f_d(pyd_sizef(x));
   return __builtin_copysignf((float)(0.5 * (e + e / (e + 1.0))), x);
 }
+#endif
 
+#if PYD_HAS_FMA
+PYD_HOT float coshf(float x) {
+  float size = __builtin_fabsf(x), half = pyd_half_exps(size > 90.0f ? 90.0f : size);
+  return half + 0.25f / half;
+}
+#else
 PYD_HOT float coshf(float x) {
   double e = pyd_expm1f_d(pyd_sizef(x)) + 1.0;
   return (float)(0.5 * (e + 1.0 / e));
 }
+#endif
 
+#if PYD_HAS_FMA
+// Near zero an odd polynomial, then 1 - 2/(e^2x + 1), which is 1 from 9.1 on.
+PYD_HOT float tanhf(float x) {
+  float size = __builtin_fabsf(x), z = x * x;
+  pyd_exps_t e = pyd_exps_parts(2.0f * (size > 10.0f ? 10.0f : size));
+  float power = pyd_power2s(e.k);
+  float far = 1.0f - 2.0f / (PYD_FMAF(power, e.m, power) + 1.0f);
+  float near = PYD_FMAF(size * z, PYD_TANHS_P(z), size);
+  return __builtin_copysignf(size < 0.625f ? near : far, x);
+}
+#else
 PYD_HOT float tanhf(float x) {
   double e = pyd_expm1f_d(2.0 * pyd_sizef(x));
   return __builtin_copysignf((float)(e / (e + 2.0)), x);
 }
+#endif
 
 PYD_HOT float asinhf(float x) {
   double size = __builtin_fabs((double)x), square = size * size;
@@ -46,6 +75,18 @@ PYD_HOT float atanhf(float x) {
 }
 
 // Below 7/8 an odd polynomial; beyond, 1 - exp(-x^2) G(x) with G a polynomial up to 4, where erf rounds to 1.
+#if PYD_HAS_FMA
+PYD_HOT float erff(float x) {
+  float size = __builtin_fabsf(x);
+  size = size > 4.0f ? 4.0f : size;
+  float z = size * size;
+  // x 2/sqrt(pi) + x z P: the constant is 1 and a part that is small, so that its rounding does not show.
+  float near = PYD_FMAF(size, PYD_FMAF(z, PYD_ERFS_P(z), 0x1.06eba8p-3f), size);
+  float t = size - 2.4375f;
+  float far = PYD_FMAF(-pyd_exps(-z), PYD_ERFCXS_P(t), 1.0f);
+  return __builtin_copysignf(size < 0.875f ? near : far, x);
+}
+#else
 PYD_HOT float erff(float x) {
   double size = __builtin_fabs((double)x);
   size = size > 4.0 ? 4.0 : size;
@@ -54,3 +95,4 @@ PYD_HOT float erff(float x) {
   double far = 1.0 - pyd_expf_d(-z) * PYD_ERFCXF_P(size, z);
   return __builtin_copysignf((float)(size < 0.875 ? near : far), x);
 }
+#endif

@@ -1,9 +1,21 @@
 // asinf, acosf, atanf, atan2f.
 #include "float_kernel.h"
+#include "single.h"
 
 // asin(s) of 0 <= s <= 1/2 over s, less 1.
 PYD_INLINE double pyd_asinf_tail(double z) { return z * PYD_ASINF_P(z, z * z); }
 
+#if PYD_HAS_FMA
+PYD_HOT float asinf(float x) {
+  float size = __builtin_fabsf(x), z = PYD_FMAF(-0.5f, size, 0.5f);
+  int outer = size > 0.5f;
+  z = outer ? z : size * size;
+  float s = outer ? __builtin_sqrtf(z) : size;
+  float tail = s * z * PYD_ASINS_P(z);
+  float y = outer ? PYD_FMAF(-2.0f, s, PYD_PIO2S) - PYD_FMAF(2.0f, tail, -PYD_PIO2S_LOW) : s + tail;
+  return __builtin_copysignf(y, x);
+}
+#else
 PYD_HOT float asinf(float x) {
   double size = __builtin_fabs((double)x), z = 0.5 * (1.0 - size);
   int outer = size > 0.5;
@@ -13,7 +25,21 @@ PYD_HOT float asinf(float x) {
   y = outer ? PYD_PIO2_1 - 2.0 * y : y;
   return __builtin_copysignf((float)y, x);
 }
+#endif
 
+#if PYD_HAS_FMA
+PYD_HOT float acosf(float x) {
+  float size = __builtin_fabsf(x), z = PYD_FMAF(-0.5f, size, 0.5f);
+  int outer = size > 0.5f;
+  z = outer ? z : size * size;
+  float s = outer ? __builtin_sqrtf(z) : size;
+  float tail = s * z * PYD_ASINS_P(z), y = s + tail;
+  float far = x < 0.0f ? PYD_FMAF(-2.0f, y, 2.0f * PYD_PIO2S_LOW) + 2.0f * PYD_PIO2S : 2.0f * y;
+  float signed_s = __builtin_copysignf(s, x), signed_tail = __builtin_copysignf(tail, x);
+  float high = PYD_PIO2S - signed_s, low = (PYD_PIO2S - high) - signed_s;
+  return outer ? far : high + ((low + PYD_PIO2S_LOW) - signed_tail);
+}
+#else
 PYD_HOT float acosf(float x) {
   double size = __builtin_fabs((double)x), z = 0.5 * (1.0 - size);
   int outer = size > 0.5;
@@ -24,6 +50,7 @@ PYD_HOT float acosf(float x) {
   double middle = x < 0.0f ? PYD_PIO2_1 + y : PYD_PIO2_1 - y;
   return (float)(outer ? near_one : middle);
 }
+#endif
 
 // The angle of (x, y) in [0, pi/2], x and y >= 0 and finite, not both 0.
 PYD_INLINE double pyd_anglef(double y, double x) {
@@ -33,12 +60,42 @@ PYD_INLINE double pyd_anglef(double y, double x) {
   return steep ? PYD_PIO2_1 - angle : angle;
 }
 
+#if PYD_HAS_FMA
+// The same in float; the quotient's rounding error is what counts, so it is made good.
+PYD_INLINE float pyd_angles(float y, float x) {
+  int steep = y > x;
+  float top = steep ? x : y, bottom = steep ? y : x, t = top / bottom, z = t * t;
+  float angle = PYD_FMAF(t * z, PYD_ATANS_P(z), t);
+  return steep ? PYD_PIO2S - (angle - PYD_PIO2S_LOW) : angle;
+}
+#endif
+
+#if PYD_HAS_FMA
+PYD_HOT float atanf(float x) {
+  float size = __builtin_fabsf(x);
+  return __builtin_copysignf(pyd_angles(size, 1.0f), x);
+}
+#else
 PYD_HOT float atanf(float x) {
   double size = __builtin_fabs((double)x);
   double y = pyd_anglef(size, 1.0);
   return __builtin_copysignf((float)y, x);
 }
+#endif
 
+#if PYD_HAS_FMA
+PYD_HOT float atan2f(float y, float x) {
+  float a = __builtin_fabsf(y), b = __builtin_fabsf(x);
+  int both = a == PYD_INFS && b == PYD_INFS;
+  a = both ? 1.0f : a;
+  b = both || (a == 0.0f && b == 0.0f) ? 1.0f : b;
+  // Scaled so that a quotient of subnormal numbers keeps its digits.
+  float by = a + b < 0x1p-60f ? 0x1p60f : 1.0f;
+  float angle = pyd_angles(a * by, b * by);
+  angle = pyd_bitsf(x) >> 31 ? (2.0f * PYD_PIO2S - angle) + 2.0f * PYD_PIO2S_LOW : angle;
+  return x != x || y != y ? PYD_NANS : __builtin_copysignf(angle, y);
+}
+#else
 PYD_HOT float atan2f(float y, float x) {
   double a = __builtin_fabs((double)y), b = __builtin_fabs((double)x);
   int both = a == PYD_INF && b == PYD_INF;
@@ -48,3 +105,4 @@ PYD_HOT float atan2f(float y, float x) {
   angle = pyd_bitsf(x) >> 31 ? 2.0 * PYD_PIO2_1 - angle : angle;
   return x != x || y != y ? __builtin_nanf("") : __builtin_copysignf((float)angle, y);
 }
+#endif

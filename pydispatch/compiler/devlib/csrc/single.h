@@ -1,0 +1,97 @@
+// Kernels in float alone, for targets with fused multiply-add: twice as many elements to a vector as in double, within
+// 2 units in the last place. Free of branches. Without fused multiply-add, float_kernel.h computes in double.
+#ifndef PYD_DEVLIB_SINGLE_H_
+#define PYD_DEVLIB_SINGLE_H_
+
+#include "devlib.h"
+
+#define PYD_SHIFTS 0x1.8p23f  // adding it rounds to an integer, which is then in the low bits
+#define PYD_INFS __builtin_inff()
+#define PYD_NANS __builtin_nanf("")
+#define PYD_LN2S_1 0x1.62e4p-1f  // 15 bits
+#define PYD_LN2S_2 0x1.7f7d1cp-20f
+#define PYD_LN2S_HIGH 0x1.62e430p-1f  // to the nearest float, and what is missing
+#define PYD_LN2S_LOW -0x1.05c610p-29f
+#define PYD_LOG2ES 0x1.715476p+0f
+#define PYD_LOG2ES_LOW 0x1.4ae0c0p-26f
+#define PYD_LOG10ES 0x1.bcb7b20000000p-2f
+#define PYD_LOG10ES_LOW -0x1.5b235e0000000p-27f
+#define PYD_PIO2S 0x1.921fb60000000p+0f
+#define PYD_PIO2S_LOW -0x1.777a5c0000000p-25f
+#define PYD_LOG10_2S_1 0x1.3440000000000p-2f  // 15 bits
+#define PYD_LOG10_2S_2 0x1.3509f80000000p-18f
+
+// e^(r) of x = k log 2 + r, less 1; NaN stays NaN.
+typedef struct { float m; int32_t k; } pyd_exps_t;
+
+// NaN stays NaN.
+PYD_INLINE float pyd_clamps(float x, float low, float high) {
+  x = x < low ? low : x;
+  return x > high ? high : x;
+}
+PYD_INLINE float pyd_power2s(int32_t k) { return pyd_float((uint32_t)(k + 127) << 23); }
+// x 2^k for -252 < k < 254, rounded once.
+PYD_INLINE float pyd_scales(float x, int32_t k) {
+  int32_t first = k >> 1;
+  return x * pyd_power2s(first) * pyd_power2s(k - first);
+}
+PYD_INLINE float pyd_expm1s_reduced(float r) {
+  return PYD_FMAF(r * r, PYD_FMAF(r, PYD_EXPS_P(r), 0.5f), r);
+}
+PYD_INLINE pyd_exps_t pyd_exps_parts(float x) {
+  float shifted = PYD_FMAF(x, PYD_LOG2ES, PYD_SHIFTS), k = shifted - PYD_SHIFTS;
+  float r = PYD_FMAF(-k, PYD_LN2S_HIGH, x);
+  r = PYD_FMAF(-k, PYD_LN2S_LOW, r);
+  return (pyd_exps_t){pyd_expm1s_reduced(r), (int32_t)(pyd_bitsf(shifted) - 0x4b400000)};
+}
+PYD_INLINE float pyd_exps(float x) {
+  pyd_exps_t e = pyd_exps_parts(pyd_clamps(x, -104.0f, 89.0f));
+  return pyd_scales(1.0f + e.m, e.k);
+}
+// e^x / 2 for 0 <= x < 90, where e^x itself overflows.
+PYD_INLINE float pyd_half_exps(float x) {
+  pyd_exps_t e = pyd_exps_parts(x);
+  return pyd_scales(1.0f + e.m, e.k - 1);
+}
+PYD_INLINE float pyd_expm1s(float x) {
+  pyd_exps_t e = pyd_exps_parts(pyd_clamps(x, -18.0f, 89.0f));
+  float half = pyd_power2s(e.k - 1);  // so that 2^128 does not overflow
+  return 2.0f * PYD_FMAF(half, e.m, half - 0.5f);
+}
+
+// log x = k log 2 + f + tail, f and tail being the logarithm of a number in [2/3, 4/3).
+typedef struct { float k, f, tail; } pyd_logs_t;
+
+// f is x 2^-k - 1.
+PYD_INLINE pyd_logs_t pyd_logs_of(float k, float f) {
+  float square = f * f;
+  return (pyd_logs_t){k, f, square * PYD_FMAF(f, PYD_LOGS_P(f), -0.5f)};
+}
+// x is positive and finite.
+PYD_INLINE pyd_logs_t pyd_logs_parts(float x) {
+  int small = x < 0x1p-126f;
+  uint32_t bits = pyd_bitsf(small ? x * 0x1p23f : x), exponent = (bits - 0x3f2aaaab) & 0xff800000;
+  float k = (float)((int32_t)exponent >> 23) - (small ? 23.0f : 0.0f);
+  return pyd_logs_of(k, pyd_float(bits - exponent) - 1.0f);
+}
+PYD_INLINE float pyd_logs_sum(pyd_logs_t y) {
+  return PYD_FMAF(y.k, PYD_LN2S_1, y.f + PYD_FMAF(y.k, PYD_LN2S_2, y.tail));
+}
+// The value of a logarithm of x given that of positive finite x.
+PYD_INLINE float pyd_logs_special(float x, float y) {
+  y = x == PYD_INFS ? x : y;
+  y = x == 0.0f ? -PYD_INFS : y;
+  y = x < 0.0f ? PYD_NANS : y;
+  return x != x ? x : y;
+}
+// log(1 + x), x > -1 and finite. f = x 2^-k + (2^-k - 1) is rounded once; where x is large the 1 does not matter.
+PYD_INLINE float pyd_log1ps(float x) {
+  float u = 1.0f + x;
+  uint32_t bits = pyd_bitsf(u), exponent = (bits - 0x3f2aaaab) & 0xff800000;
+  int32_t k = (int32_t)exponent >> 23;
+  float back = pyd_power2s(k > 60 ? -60 : -k);
+  float f = k > 60 ? pyd_float(bits - exponent) - 1.0f : PYD_FMAF(x, back, back - 1.0f);
+  return pyd_logs_sum(pyd_logs_of((float)k, f));
+}
+
+#endif  // PYD_DEVLIB_SINGLE_H_
