@@ -12,6 +12,7 @@ from xdsl.ir import Operation, Region, SSAValue
 
 from pydispatch.compiler.dispatch.form import HOST_FUNCTIONS, symbol_name
 from pydispatch.compiler.schedule.branches import lower_branches, simplify
+from pydispatch.compiler.schedule.buffer_views import buffer_views_to_tensors
 from pydispatch.compiler.schedule.globals import fold_globals
 from pydispatch.errors import CompileError
 from pydispatch.ir import util
@@ -30,6 +31,7 @@ def inline_calls(module: ModuleOp) -> None:
     initializers = _initializers(module)
     functions = {symbol_name(op): op for op in module.body.block.ops if op.name in HOST_FUNCTIONS}
     for function in functions.values():
+        buffer_views_to_tensors(function)
         lower_branches(function.regions[0])
     done: set[str] = set()
     for name in functions:

@@ -95,7 +95,7 @@ def width(type: Attribute, op: Operation) -> int:
     if isinstance(type, IndexType):
         return 64
     if isinstance(type, IntegerType) and type.width.data <= 64:
-        return type.width.data
+        return int(type.width.data)
     for kind, number in FORMATS.items():
         if isinstance(type, kind):
             return number
