@@ -142,6 +142,13 @@ class Builder:
             self._parts[value] = (high, size, low)
         return value
 
+    def is_counter(self, value: Index, limit: Index) -> bool:
+        """Whether a value counts from 0 to just below `limit` (or is an outer index, or the only one there is)."""
+        if isinstance(value, int):
+            return value == 0 and limit == 1
+        bound = self._bounds.get(value)
+        return bound is limit or (isinstance(bound, int) and bound == limit)
+
     def _below(self, value: Index, limit: Index) -> bool:
         """Whether 0 <= value < limit is known."""
         if isinstance(value, int):

@@ -8,6 +8,7 @@ element is computed once per place, so that reductions which depend on a row onl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.dialects import arith, func, memref
@@ -25,6 +26,20 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from pydispatch.compiler.codegen.builder import TRAPS, Builder, Index
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
+
+
+@dataclass
+class Kept:
+    """A value that is stored where it is first computed: `filled` is the loop that does so, None before.
+
+    dims: its sizes; `row` of them in front are fixed for one row, the rest are those of the row's loops.
+    """
+
+    buffer: SSAValue
+    index_map: IndexMap | None
+    dims: list[Index]
+    filled: Builder | None = None
+
 
 IndexMap = Callable[[Builder, Sequence[Index]], Sequence[Index]]
 """Indices of a tensor -> indices of the buffer that holds it."""
@@ -63,6 +78,9 @@ class Elements:
         self.flat: Index | None = None
         self.reduced: list[tuple[Operation, Builder]] = []  # the reductions whose loops were written, and where
         self.globals: list[Operation] = []  # constants of the module that loads refer to
+        self.pulled: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # every element that code was written for
+        self.finished: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # those of reductions, dependencies first
+        self.kept: dict[SSAValue, Kept] = {}
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
         self._dims: dict[SSAValue, list[Index]] = {}
         self._views: dict[Operation, object] = {}
@@ -121,10 +139,23 @@ class Elements:
         source = place.source
         if isinstance(value, OpResult):
             place.source = value.op
+        kept = self.kept.get(value)
         if value in self._buffers:
-            result = self._load(place, value, indices)
+            result = self._load(place, self._buffers[value], value, indices)
+        elif kept is not None and kept.filled is not None and kept.filled not in place.chain():
+            result = self._load(place, (kept.buffer, kept.index_map), value, indices)
         else:
+            self.pulled.append((value, place, tuple(indices)))
+            reductions = len(self.reduced)
             result = self._pull(place, value, indices)
+            if len(self.reduced) > reductions and any(
+                isinstance(value, OpResult) and op is value.op for op, _ in self.reduced[reductions:]
+            ):
+                self.finished.append((value, place, tuple(indices)))
+            if kept is not None and covers(place, indices, kept.dims):
+                where = indices if kept.index_map is None else kept.index_map(place, indices)
+                self.store(place, result, kept.buffer, where)
+                kept.filled = place
         place.source = source
         place.remember(key, result)
         return result
@@ -138,8 +169,10 @@ class Elements:
             return build
         return build.home(indices, guards=True)
 
-    def _load(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
-        buffer, index_map = self._buffers[value]
+    def _load(
+        self, build: Builder, place: tuple[SSAValue, IndexMap | None], value: SSAValue, indices: Sequence[Index]
+    ) -> SSAValue:
+        buffer, index_map = place
         places = indices if index_map is None else index_map(build, indices)
         if not tensor_type(value).get_num_dims():
             places = []
@@ -185,6 +218,15 @@ class Elements:
         if op not in self._views:
             self._views[op] = make(op)
         return self._views[op]
+
+
+def covers(place: Builder, indices: Sequence[Index], dims: Sequence[Index]) -> bool:
+    """Whether code at `place` runs for every element of a row: each index is the counter of a whole loop."""
+    for level in place.chain():
+        if level.guarded:
+            return False
+    seen = set(indices)
+    return len(seen) == len(indices) and all(place.is_counter(i, n) for i, n in zip(indices, dims, strict=True))
 
 
 def zero_attribute(type: Attribute) -> Any:

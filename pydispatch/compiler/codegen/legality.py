@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
+from pydispatch.compiler.codegen.contract_legality import judge_contraction
 from pydispatch.compiler.codegen.generics import Generic, generic_of
 from pydispatch.errors import CompileError
 
@@ -32,7 +33,7 @@ EXPENSIVE_BODY = 12
 """Operations of a body above which its elements are not computed twice."""
 
 Judge = Callable[[Sequence[Operation], Operation], "str | bool | None"]
-CONTRACTIONS: list[Judge] = []
+CONTRACTIONS: list[Judge] = [judge_contraction]
 """Asked first when a contraction is in the union: a reason, None for yes, or False for no opinion."""
 
 
@@ -201,6 +202,22 @@ def is_expensive(op: Operation, generics: dict[Operation, Generic]) -> bool:
         body = list(op.regions[0].block.ops)
         return len(body) > EXPENSIVE_BODY or any(o.name in COSTLY or o.name.startswith("math.") for o in body)
     return op.name in COSTLY or (op.name.startswith("math.") and op.name not in CHEAP_MATH)
+
+
+def is_costly(value: SSAValue) -> bool:
+    """Whether an expensive operation is among the elementwise ones that make an element."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        v = pending.pop()
+        if not isinstance(v, OpResult) or v in seen or v.op.name in FREE:
+            continue
+        seen.add(v)
+        reduces = v.op.name == "linalg.generic" and bool(generic_of(v.op).loops)
+        if not reduces and is_expensive(v.op, {}):
+            return True
+        if not reduces:
+            pending += v.op.operands
+    return False
 
 
 COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")

@@ -6,12 +6,12 @@ Results of the same sizes share a nest; several nests of one kernel share the gr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import IndexType, TensorType
-from xdsl.ir import Block, OpResult, SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import OpResult, SSAValue
 
+from pydispatch.compiler.codegen.analysis import Nest, analyse, keep
 from pydispatch.compiler.codegen.bits import bits_of
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.elements import Elements, tensor_type
@@ -20,21 +20,6 @@ from pydispatch.compiler.codegen.generics import loop_sizes, view_of
 from pydispatch.compiler.codegen.nests import Cut, cut_points, cut_rows, emit_inner, emit_nest
 from pydispatch.compiler.codegen.updates import Update, updates_of
 from pydispatch.errors import CompileError
-
-
-@dataclass
-class Nest:
-    """Results that are stored in one loop nest: (value, buffer). split: dimensions in front of it are outer ones."""
-
-    stores: list[tuple[SSAValue, SSAValue]]
-    space: SSAValue | Update
-    split: int = -1
-    rows: bool = False
-
-    def dims(self, e: Elements) -> list[Index]:
-        if isinstance(self.space, Update):
-            return self.space.dims(e)
-        return e.dims(self.space)
 
 
 def packed(value: SSAValue) -> int:
@@ -46,9 +31,7 @@ def packed(value: SSAValue) -> int:
 def lower_points(frame: Frame) -> Kernel:
     """A kernel of nests, see above."""
     e, build = frame.elements, frame.build
-    nests = _nests(frame)
-    for nest in nests:
-        _analyse(frame, nest)
+    nests = analyse(frame, _nests(frame))
     cuts = [_cut(frame.backend, nest, e, build) for nest in nests]
     serial = not _can_count(frame, nests)
     if serial:
@@ -105,40 +88,6 @@ def _nests(frame: Frame) -> list[Nest]:
     return nests
 
 
-def _analyse(frame: Frame, nest: Nest) -> None:
-    """Finds reductions that depend on leading dimensions only: rows, whose workgroups take them whole."""
-    e = probe(frame)
-    dims = nest.dims(e)
-    build, indices = e.entry, list[Index]()
-    for size in dims:
-        block = Block(arg_types=[IndexType()])
-        build = build.nested(block)
-        indices.append(build.bounded(block.args[0], size))
-    for value, _ in nest.stores:
-        where = indices if not isinstance(nest.space, Update) else nest.space.position(e, build, indices)
-        e.at(build, value, where)
-    depths = [place.depth for _, place in e.reduced if place.depth < len(dims)]
-    nest.rows = bool(depths)
-    nest.split = max(depths) if depths else max(0, len(dims) - 1)
-
-
-def probe(frame: Frame) -> Elements:
-    """Elements whose code goes nowhere, to find out what code there would be."""
-    block = Block()
-    build = Builder(block, frame.source)
-    e = Elements(frame.source, build)
-    e.flat = frame.elements.flat
-    if isinstance(e.flat, SSAValue):
-        e.flat = build.bounded(block.insert_arg(IndexType(), 0), block.args[0])
-    for argument in frame.source.body.block.args:
-        if isinstance(argument.type, TensorType):
-            e.materialize(argument, block.insert_arg(frame.buffers[frame.tensors.index(argument)].type, 0))
-        else:
-            e.scalars[argument] = block.insert_arg(argument.type, 0)
-            build.bounded(e.scalars[argument], e.scalars[argument])
-    return e
-
-
 def _bytes(value: SSAValue) -> int:
     return max(1, bits_of(tensor_type(value).element_type) // 8)
 
@@ -162,7 +111,7 @@ def _cut(backend: str, nest: Nest, e: Elements, build: Builder) -> Cut:
 def _work(nest: Nest, e: Elements, build: Builder) -> tuple[int, Index]:
     """(bytes that a point reads, bytes that the reductions in front of it read)."""
     seen: set[SSAValue] = set()
-    pending = [value for value, _ in nest.stores]
+    pending = [value for value, _ in nest.all_stores()]
     plain, loops = 0, 0
     total: Index = 0
     while pending:
@@ -208,17 +157,35 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
         _packed(frame, nest, cut, build, group, dims, ratio)
         return
 
+    keep(frame, nest)
+
     def point(b: Builder, indices: list[Index]) -> None:
         for value, buffer in nest.stores:
-            e.store(b, e.at(b, value, indices), buffer, indices)
+            if not _is_stored(e, value, buffer):
+                e.store(b, e.at(b, value, indices), buffer, indices)
 
-    _loops(build, group, cut, nest, dims, point)
+    _loops(build, group, cut, nest, dims, point, e)
+    e.kept.clear()
 
 
-def _loops(build: Builder, group: Index, cut: Cut, nest: Nest, dims: list[Index], point: Any) -> None:
+def _is_stored(e: Elements, value: SSAValue, buffer: SSAValue) -> bool:
+    """Whether an earlier loop of the row has stored a result where it belongs."""
+    kept = e.kept.get(value)
+    return kept is not None and kept.buffer is buffer and kept.filled is not None
+
+
+def _loops(
+    build: Builder, group: Index, cut: Cut, nest: Nest, dims: list[Index], point: Any, e: Elements | None = None
+) -> None:
     split = nest.split if nest.rows else max(0, len(dims) - 1)
 
     def row(b: Builder, indices: list[Index], low: Index, high: Index) -> None:
+        if e is not None and nest.rows:
+            nest.run_stages(e, b, indices)
+            for value, buffer in nest.row_stores:
+                e.store(b, e.at(b, value, indices), buffer, indices)
+            if all(_is_stored(e, value, buffer) for value, buffer in nest.stores):
+                return
         emit_inner(b, indices, dims[split:], low, high, point)
 
     emit_nest(build, group, cut, dims, split, row)
