@@ -1,0 +1,201 @@
+"""Numbers for what a body computes: equal numbers mean equal computations, whatever values and operands are called.
+
+An expression is numbered from the bottom: its operation, its properties and the numbers of its operands, those of a
+commutative operation in order of size. Discardable attributes and permissions to be inexact are no part of it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Hashable, Sequence
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+
+COMMUTATIVE = frozenset(
+    f"arith.{name}"
+    for name in (
+        "addf", "mulf", "addi", "muli", "andi", "ori", "xori", "maximumf", "minimumf", "maxnumf", "minnumf", "maxsi",
+        "maxui", "minsi", "minui",
+    )
+)  # fmt: skip
+"""Operations of two operands whose order does not matter."""
+
+_IGNORED = frozenset(["fastmath", "overflowFlags", "operandSegmentSizes", "resultSegmentSizes", "isExact"])
+# A comparison and the one that says the same with its operands changed over: arith.cmpi, arith.cmpf.
+_MIRROR = {
+    "arith.cmpi": {2: 4, 3: 5, 6: 8, 7: 9},
+    "arith.cmpf": {4: 2, 5: 3, 11: 9, 12: 10},
+}
+_SYMMETRIC = {"arith.cmpi": (0, 1), "arith.cmpf": (0, 1, 6, 7, 8, 13, 14, 15)}
+
+_numbers: dict[Hashable, int] = {}
+
+
+def number(key: Hashable) -> int:
+    """The number of a key, one for each process: patterns and programs share it."""
+    return _numbers.setdefault(key, len(_numbers))
+
+
+def properties_key(op: Operation) -> tuple[Hashable, ...]:
+    """What an operation is told beside its operands, as far as it decides about the result."""
+    kept = [(name, value) for name, value in op.properties.items() if name not in _IGNORED]
+    return tuple(sorted(kept, key=lambda item: item[0])) if kept else ()
+
+
+def comparison(op: Operation) -> tuple[int, bool] | None:
+    """The predicate of a comparison, turned so that it says "greater", and whether the operands change places."""
+    if op.name not in _MIRROR:
+        return None
+    predicate = op.properties["predicate"]
+    assert isinstance(predicate, IntegerAttr)
+    value = predicate.value.data
+    mirrored = _MIRROR[op.name].get(value)
+    return (value, False) if mirrored is None else (mirrored, True)
+
+
+def operation_key(op: Operation) -> tuple[Hashable, bool, bool]:
+    """(key of the operation without its operands, whether they may change places, whether they do)."""
+    turned = comparison(op)
+    if turned is not None:
+        return (op.name, turned[0]), turned[0] in _SYMMETRIC[op.name], turned[1]
+    return (op.name, *properties_key(op)), op.name in COMMUTATIVE, False
+
+
+def constant_key(value: Attribute | None) -> Hashable | None:
+    """The key of a number, or of a tensor whose elements are all that number: bits and element type."""
+    if isinstance(value, DenseIntOrFPElementsAttr):
+        if not value.is_splat():
+            return None
+        element = value.get_element_type()
+        return _scalar_key(next(iter(value.get_values())), element)
+    if isinstance(value, (IntegerAttr, FloatAttr)):
+        return _scalar_key(value.value.data, value.type)
+    return None
+
+
+def _scalar_key(value: object, type: Attribute) -> Hashable:
+    if isinstance(type, AnyFloat) and isinstance(value, float):
+        return ("constant", struct.pack("<d", value), type)
+    if isinstance(type, IntegerType) and isinstance(value, int):
+        return ("constant", value % (1 << type.width.data), type)
+    return ("constant", value, type)
+
+
+def constant_text(value: Attribute | None) -> str:
+    """The number as messages show it."""
+    if isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat():
+        return f"{next(iter(value.get_values()))} : {value.get_element_type()}"
+    if isinstance(value, (IntegerAttr, FloatAttr)):
+        return f"{value.value.data} : {value.type}"
+    return "a constant tensor"
+
+
+class Body:
+    """The expressions of one block. `captured`: the values from outside that they use, in order of their first use."""
+
+    def __init__(self, block: Block, name_of: Callable[[SSAValue], str] | None = None) -> None:
+        self.block = block
+        self.captured: list[SSAValue] = []
+        self._keys: dict[SSAValue, int] = {}
+        self._texts: dict[SSAValue, str] = {}
+
+    def yields(self) -> tuple[int, ...]:
+        """The numbers of what the block gives."""
+        last = self.block.last_op
+        return () if last is None else tuple(self.key(v) for v in last.operands)
+
+    def text(self, value: SSAValue) -> str:
+        """The expression as messages show it."""
+        self.key(value)
+        text = self._texts[value]
+        return text if len(text) <= 160 else text[:157] + "..."
+
+    def key(self, value: SSAValue) -> int:
+        """The number of an expression. Done without recursion: bodies may be long chains."""
+        pending = [value]
+        while pending:
+            top = pending[-1]
+            if top in self._keys:
+                pending.pop()
+                continue
+            inside = self._operands(top)
+            missing = [v for v in inside if v not in self._keys]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            self._number(top, inside)
+        return self._keys[value]
+
+    def _operands(self, value: SSAValue) -> Sequence[SSAValue]:
+        op = value.owner
+        return op.operands if isinstance(op, Operation) and op.parent is self.block else ()
+
+    def _number(self, value: SSAValue, operands: Sequence[SSAValue]) -> None:
+        op = value.owner
+        if op is self.block:
+            index = self.block.args.index(value)  # type: ignore[arg-type]
+            self._set(value, ("argument", index, value.type), f"%{index}")
+        elif isinstance(op, Operation) and op.name == "arith.constant":
+            key = constant_key(op.properties.get("value"))
+            self._set(value, key or ("constant", op.properties.get("value")), constant_text(op.properties.get("value")))
+        elif isinstance(op, Operation) and op.parent is self.block:
+            key, commutes, swapped = operation_key(op)
+            numbers = [self._keys[v] for v in operands]
+            if swapped:
+                numbers.reverse()
+            if commutes:
+                numbers.sort()
+            regions = tuple(region_key(op, self.captured)) if op.regions else ()
+            index = op.results.index(value)  # type: ignore[arg-type]
+            texts = ", ".join(self._texts[v] for v in operands)
+            short = op.name.split(".", 1)[1]
+            self._set(value, (key, index, tuple(numbers), regions, value.type), f"{short}({texts})"[:400])
+        else:
+            if value not in self.captured:
+                self.captured.append(value)
+            self._set(value, ("captured", self.captured.index(value), value.type), f"%{value.name_hint or 'value'}")
+
+    def _set(self, value: SSAValue, key: Hashable, text: str) -> None:
+        self._keys[value] = number(key)
+        self._texts[value] = text
+
+
+def region_key(op: Operation, captured: list[SSAValue]) -> list[Hashable]:
+    """What the regions of an operation compute; a region with branches is only equal to itself."""
+    keys: list[Hashable] = []
+    for region in op.regions:
+        blocks = list(region.blocks)
+        if not blocks:
+            keys.append(())
+            continue
+        if len(blocks) != 1:
+            keys.append(id(op))
+            continue
+        body = Body(blocks[0])
+        body.captured = captured
+        keys.append((tuple(a.type for a in blocks[0].args), body.yields()))
+    return keys
+
+
+def element_type(type: Attribute) -> Attribute:
+    """That of a tensor, or the type itself."""
+    return type.get_element_type() if isinstance(type, TensorType) else type
+
+
+def is_scalar(type: Attribute) -> bool:
+    return isinstance(type, (IntegerType, IndexType, AnyFloat))
+
+
+def defining(value: SSAValue) -> Operation | None:
+    """The operation that makes a value."""
+    return value.op if isinstance(value, OpResult) else None
