@@ -8,7 +8,7 @@ from typing import cast
 from xdsl.dialects import linalg
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.dispatch.sizes import iterators, maps_of, shape_of
 
@@ -100,7 +100,7 @@ def word_of(op: Operation) -> str:
     if op.name == "linalg.generic":
         words = body_words(op)
         if not words:
-            identity = all(m.is_identity() for m in maps_of(op))
+            identity = all(m == AffineMap.identity(m.num_dims) for m in maps_of(op))
             inputs = maps_of(op)[:-1]
             full = bool(inputs) and len(inputs[0].results) == inputs[0].num_dims
             return "copy" if identity else "transpose" if full else "broadcast"
