@@ -31,6 +31,19 @@ cdef extern from "pydispatch/program.h" nogil:
         pyd_string_t member
         uint64_t offset
         uint64_t length
+        uint32_t parameter
+    ctypedef struct pyd_program_parameter_t:
+        pyd_string_t scope
+        pyd_string_t key
+        uint32_t dtype
+        uint32_t rank
+        const int64_t* dims
+    ctypedef struct pyd_program_check_t:
+        uint32_t kind
+        pyd_string_t name
+        pyd_string_t location
+        double atol
+        double rtol
     ctypedef struct pyd_program_value_t:
         uint32_t kind
         uint32_t dtype
@@ -57,6 +70,13 @@ cdef extern from "pydispatch/program.h" nogil:
     const pyd_program_constant_t* pyd_program_constant(const pyd_program_t* program, uint32_t index)
     uint32_t pyd_program_function_count(const pyd_program_t* program)
     const pyd_program_function_t* pyd_program_function(const pyd_program_t* program, uint32_t index)
+
+    uint32_t pyd_program_procedure_count(const pyd_program_t* program)
+    const pyd_program_function_t* pyd_program_procedure(const pyd_program_t* program, uint32_t index)
+    uint32_t pyd_program_parameter_count(const pyd_program_t* program)
+    const pyd_program_parameter_t* pyd_program_parameter(const pyd_program_t* program, uint32_t index)
+    uint32_t pyd_program_check_count(const pyd_program_t* program)
+    const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint32_t index)
 
     void pyd_program_set_query(pyd_program_t* program, uint32_t index, bint found, uint64_t value)
     pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t data)

@@ -22,11 +22,16 @@ cdef class Module:
     cdef readonly bint closed
     cdef Resolution resolution  # holds whoever provides imports; goes after the executables
     cdef public bint flushes  # a provider may print through C stdio
+    cdef public object state  # a procedure.State, made when everything is linked; goes before the program
 
     cdef int announce(self, uint32_t index, bytes name) except -1
     cdef const pyd_program_function_t* function(self, uint32_t index) except NULL
     cdef uint64_t key(self, uint32_t function, const int64_t* dims, const uint64_t* scalars) noexcept
     cdef Plan plan(self, uint32_t function, const int64_t* dims, const uint64_t* scalars)
+
+
+# What Python has written so far goes out before a kernel prints through C.
+cdef int flush_python() except -1
 
 
 # A call with the memory that misaligned arguments are copied to.

@@ -81,6 +81,7 @@ cdef class Module:
 
     def __dealloc__(self):
         cdef uint32_t i
+        self.state = None
         if self.program != NULL:
             pyd_program_free(self.program)
         for i in range(self.executable_count):
@@ -109,13 +110,28 @@ cdef class Module:
         pyd_program_set_query(self.program, index, value is not None, 0 if value is None else value)
 
     def constants(self):
-        """(member, byte offset, byte length) of every constant buffer."""
+        """(member, byte offset, byte length, number of its parameter or None) of every constant buffer."""
         cdef const pyd_program_constant_t* constant
         found = []
         for i in range(pyd_program_constant_count(self.program)):
             constant = pyd_program_constant(self.program, i)
-            found.append((text_of(constant.member), constant.offset, constant.length))
+            parameter = None if constant.parameter == PYD_PROGRAM_NONE else constant.parameter
+            found.append((text_of(constant.member), constant.offset, constant.length, parameter))
         return found
+
+    def parameters(self):
+        """(scope, key, dtype word, shape) of everything that has to be given when the program is loaded."""
+        cdef const pyd_program_parameter_t* parameter
+        found = []
+        for i in range(pyd_program_parameter_count(self.program)):
+            parameter = pyd_program_parameter(self.program, i)
+            shape = tuple([parameter.dims[k] for k in range(parameter.rank)])
+            found.append((text_of(parameter.scope), text_of(parameter.key), parameter.dtype, shape))
+        return found
+
+    def hold(self, owner):
+        """Keeps `owner`, whose memory constants use, as long as this module."""
+        self.backing = (self.backing, owner)
 
     def bind_constant(self, uint32_t index, const unsigned char[::1] data):
         """Lends the bytes to constant `index`; they are inside the backing, which the module keeps."""
@@ -216,6 +232,16 @@ cdef class Module:
             function = pyd_program_function(self.program, i)
             if function.is_public:
                 found.append((i, text_of(function.name)))
+        return found
+
+    def procedures(self):
+        """(index, name) of every public procedure."""
+        cdef const pyd_program_function_t* procedure
+        found = []
+        for i in range(pyd_program_procedure_count(self.program)):
+            procedure = pyd_program_procedure(self.program, i)
+            if procedure.is_public:
+                found.append((i, text_of(procedure.name)))
         return found
 
     cdef const pyd_program_function_t* function(self, uint32_t index) except NULL:

@@ -57,7 +57,7 @@ uint32_t pyd_plan_result_alignment(const pyd_plan_t* plan, uint32_t result) {
 uint64_t pyd_plan_arena_bytes(const pyd_plan_t* plan) { return plan->arena_bytes; }
 uint32_t pyd_plan_command_count(const pyd_plan_t* plan) { return plan->command_count; }
 
-static void name_value(const char* kind, uint32_t index, pyd_string_t name, char* text, size_t size) {
+void pyd_plan_name_value(const char* kind, uint32_t index, pyd_string_t name, char* text, size_t size) {
   if (name.length) {
     snprintf(text, size, "%s %u ('%.*s')", kind, index, STRING(name));
   } else {
@@ -66,23 +66,23 @@ static void name_value(const char* kind, uint32_t index, pyd_string_t name, char
 }
 
 void pyd_plan_name_argument(const pyd_function_t* fn, uint32_t argument, char* text, size_t size) {
-  name_value("argument", argument, fn->info.args[argument].name, text, size);
+  pyd_plan_name_value("argument", argument, fn->info.args[argument].name, text, size);
 }
 
 void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text, size_t size) {
   const pyd_buffer_t* b = &fn->buffers[buffer];
   switch (b->kind) {
     case PYD_BUFFER_ARGUMENT:
-      name_value("argument", b->index, fn->info.args[b->index].name, text, size);
+      pyd_plan_name_value("argument", b->index, fn->info.args[b->index].name, text, size);
       break;
     case PYD_BUFFER_RESULT:
-      name_value("result", b->index, fn->info.results[b->index].name, text, size);
+      pyd_plan_name_value("result", b->index, fn->info.results[b->index].name, text, size);
       break;
     case PYD_BUFFER_TRANSIENT:
-      name_value("transient buffer", buffer, (pyd_string_t){NULL, 0}, text, size);
+      pyd_plan_name_value("transient buffer", buffer, (pyd_string_t){NULL, 0}, text, size);
       break;
     default:
-      name_value("constant", b->index, (pyd_string_t){NULL, 0}, text, size);
+      pyd_plan_name_value("constant", b->index, (pyd_string_t){NULL, 0}, text, size);
   }
 }
 

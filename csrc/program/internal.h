@@ -95,6 +95,7 @@ typedef struct pyd_result_slot_s {
   uint32_t target;        // buffer or register
   const uint32_t* dims;   // one register per size
   uint32_t first_dim;     // into the plan's result sizes
+  uint32_t tied;          // argument whose memory it may take over, or NONE
 } pyd_result_slot_t;
 
 typedef struct pyd_function_s {
@@ -140,6 +141,57 @@ typedef struct pyd_query_link_s {
   bool found;
 } pyd_query_link_t;
 
+// The opcodes of procedures.
+enum {
+  PYD_STEP_RUN = 1,
+  PYD_STEP_MOVE,
+  PYD_STEP_JUMP,
+  PYD_STEP_BRANCH,
+  PYD_STEP_READ,
+  PYD_STEP_LOAD,
+  PYD_STEP_STORE,
+  PYD_STEP_OBSERVE,
+  PYD_STEP_DROP,
+  PYD_STEP_RETURN,
+  PYD_STEP_CONSTANT,
+  PYD_STEP_SCALAR,
+  PYD_STEP_DIM,
+  PYD_STEP_VIEW,
+};
+
+#define PYD_LAST_USE 0x80000000u
+
+typedef struct pyd_slot_type_s {
+  uint32_t kind;  // 0 tensor, 1 scalar
+  uint32_t dtype;
+  uint32_t rank;
+} pyd_slot_type_t;
+
+typedef struct pyd_step_s {
+  uint32_t op, a, b, c, d;
+} pyd_step_t;
+
+typedef struct pyd_procedure_s {
+  pyd_program_function_t info;
+  uint32_t* arg_slots;
+  pyd_slot_type_t* slots;
+  pyd_step_t* steps;
+  const uint32_t* pool;
+  uint32_t slot_count, step_count, pool_count;
+  // What its steps need at most, for scratch memory.
+  uint32_t max_moves, max_dims, max_scalars, max_regs, max_args, max_results;
+  bool has_stores;
+  bool needs_gate;  // it touches a mutable global, so that its calls come one after another
+} pyd_procedure_t;
+
+typedef struct pyd_global_s {
+  pyd_string_t name;
+  pyd_program_value_t type;  // dims: static sizes, or -1
+  uint32_t constant;         // initial tensor or NONE
+  uint64_t value;            // initial scalar
+  bool is_mutable;
+} pyd_global_t;
+
 struct pyd_program_s {
   uint32_t* words;  // a copy of the file
   uint32_t word_count;
@@ -153,6 +205,12 @@ struct pyd_program_s {
   pyd_program_constant_t* constants;
   pyd_span_t* constant_links;  // data is NULL until linked
   pyd_function_t* functions;
+  uint32_t procedure_count, global_count, initializer_count, check_count, parameter_count;
+  pyd_procedure_t* procedures;
+  pyd_global_t* globals;
+  const uint32_t* initializers;  // procedures
+  pyd_program_check_t* checks;
+  pyd_program_parameter_t* parameters;
   void* blocks;  // everything above that was allocated, as a list
 };
 
@@ -180,9 +238,13 @@ static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
 
 // Bytes in memory of |elements| elements, each of whole bytes. False when it does not fit into 63 bits.
 bool pyd_program_tensor_bytes(uint32_t dtype, uint64_t elements, uint64_t* out_bytes);
+// The number of elements; a zero anywhere makes it zero however large the others are. False when it does not fit.
+bool pyd_program_count_elements(const int64_t* dims, uint32_t rank, uint64_t* out_count);
 
 // verify.c: checks the instructions of |fn| and fills everything that follows from them.
 pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn);
+// procedure_verify.c: the same for the steps of |procedure|, when all functions and globals are there.
+pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* procedure);
 
 // What arithmetic can refuse.
 typedef enum pyd_fault_e {

@@ -20,6 +20,19 @@ const pyd_program_function_t* pyd_program_function(const pyd_program_t* program,
   return index < program->function_count ? &program->functions[index].info : NULL;
 }
 
+uint32_t pyd_program_procedure_count(const pyd_program_t* program) { return program->procedure_count; }
+const pyd_program_function_t* pyd_program_procedure(const pyd_program_t* program, uint32_t index) {
+  return index < program->procedure_count ? &program->procedures[index].info : NULL;
+}
+uint32_t pyd_program_parameter_count(const pyd_program_t* program) { return program->parameter_count; }
+const pyd_program_parameter_t* pyd_program_parameter(const pyd_program_t* program, uint32_t index) {
+  return index < program->parameter_count ? &program->parameters[index] : NULL;
+}
+uint32_t pyd_program_check_count(const pyd_program_t* program) { return program->check_count; }
+const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint32_t index) {
+  return index < program->check_count ? &program->checks[index] : NULL;
+}
+
 void pyd_program_set_query(pyd_program_t* program, uint32_t index, bool found, uint64_t value) {
   if (index >= program->query_count) return;
   program->query_links[index].found = found;

@@ -13,8 +13,7 @@ bool pyd_program_tensor_bytes(uint32_t dtype, uint64_t elements, uint64_t* out_b
   return !__builtin_mul_overflow(elements, (bits + 7) / 8, out_bytes) && *out_bytes <= INT64_MAX;
 }
 
-// The number of elements; a zero anywhere makes it zero however large the others are.
-static bool count_elements(const int64_t* dims, uint32_t rank, uint64_t* out_count) {
+bool pyd_program_count_elements(const int64_t* dims, uint32_t rank, uint64_t* out_count) {
   bool fits = true;
   uint64_t count = 1;
   for (uint32_t i = 0; i < rank; ++i) {
@@ -46,7 +45,7 @@ static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dim
                              STRING(fn->info.name), who, axis, (ll_t)expected, (ll_t)got[axis]);
     }
     uint64_t elements, bytes;
-    if (!count_elements(got, arg->rank, &elements) || !pyd_program_tensor_bytes(arg->dtype, elements, &bytes)) {
+    if (!pyd_program_count_elements(got, arg->rank, &elements) || !pyd_program_tensor_bytes(arg->dtype, elements, &bytes)) {
       pyd_plan_name_argument(fn, i, who, sizeof(who));
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: its sizes multiply to more than 2^63 bytes",
                              STRING(fn->info.name), who);
@@ -91,7 +90,7 @@ static pyd_status_t size_results(pyd_plan_t* plan) {
                              STRING(fn->info.name), i, axis, (ll_t)dims[axis]);
     }
     uint64_t elements, bytes = 0, has = plan->buffer_bytes[fn->results[i].target];
-    if (!count_elements(dims, result->rank, &elements) || !pyd_program_tensor_bytes(result->dtype, elements, &bytes)) {
+    if (!pyd_program_count_elements(dims, result->rank, &elements) || !pyd_program_tensor_bytes(result->dtype, elements, &bytes)) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: its sizes multiply to more than 2^63 "
                              "bytes", STRING(fn->info.name), i);
     }

@@ -100,6 +100,7 @@ pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t
 pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan);
 
 // describe.c: names for people: "argument 1 ('b')".
+void pyd_plan_name_value(const char* kind, uint32_t index, pyd_string_t name, char* text, size_t size);
 void pyd_plan_name_argument(const pyd_function_t* fn, uint32_t argument, char* text, size_t size);
 void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text, size_t size);
 

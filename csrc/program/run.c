@@ -102,6 +102,7 @@ static void run_pieces(const pyd_call_t* call, const pyd_call_command_t* command
     memmove(pointers[1], pointers[0], plan->length);
     return;
   }
+  if (pointers[0] == pointers[1] && plan->kind == PYD_COMMAND_COPY) return;  // a result that took its argument's memory over
   uint64_t from = begin * PYD_TILE_BYTES;
   uint64_t length = (end == plan->count ? plan->length : end * PYD_TILE_BYTES) - from;
   if (plan->kind == PYD_COMMAND_FILL) {

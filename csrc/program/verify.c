@@ -257,6 +257,28 @@ static pyd_status_t verify_results(const verifier_t* v) {
   return PYD_STATUS_OK;
 }
 
+// A result that may lie where an argument lies: the copies between the two keep every byte in its place.
+static pyd_status_t verify_tied(const verifier_t* v) {
+  const pyd_function_t* fn = v->fn;
+  for (uint32_t i = 0; i < fn->info.result_count; ++i) {
+    uint32_t tied = fn->results[i].tied;
+    if (tied == PYD_NONE) continue;
+    bool fits = tied < fn->info.arg_count && fn->info.args[tied].kind == 0 && fn->info.results[i].kind == 0 &&
+                fn->args[tied].buffer != PYD_NONE;
+    for (uint32_t k = 0; k < fn->command_count && fits; ++k) {
+      const pyd_insn_t* insn = &fn->insns[fn->commands[k]];
+      const uint32_t* record = fn->pool + insn->a;
+      if (insn->op != PYD_OP_COPY || record[0] != fn->args[tied].buffer || record[2] != fn->results[i].target) continue;
+      fits = record[1] == record[3];
+    }
+    if (!fits) {
+      return pyd_status_make(PYD_CODE_CORRUPT, "result %u cannot take over the memory of argument %u: that is no tensor, or is "
+                             "copied to another place of the result", i, tied);
+    }
+  }
+  return PYD_STATUS_OK;
+}
+
 static void mark(pyd_function_t* fn, uint32_t reg, uint8_t flag) {
   if (reg != PYD_NONE) fn->reg_flags[reg] |= flag;
 }
@@ -355,6 +377,7 @@ pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn) {
   for (v.insn = 0; v.insn < fn->insn_count && pyd_ok(status); ++v.insn) status = verify_insn(&v);
   if (pyd_ok(status)) status = verify_buffers(&v);
   if (pyd_ok(status)) status = verify_results(&v);
+  if (pyd_ok(status)) status = verify_tied(&v);
   if (pyd_ok(status)) status = analyse(program, fn);
   return status;
 }

@@ -82,18 +82,25 @@ def _load(
     module = Module(file.find(PROGRAM, True), sched, pool, file)
     for i, (category, key) in enumerate(module.queries()):
         module.answer(i, host.answer(category, key))
-    for i, constant in enumerate(module.constants()):
-        module.bind_constant(i, _constant(file, *constant))
+    for i, (member, offset, length, parameter) in enumerate(module.constants()):
+        if parameter is None:
+            module.bind_constant(i, _constant(file, member, offset, length))
     if len(executables) != module.executable_count:
         raise ArtifactError(
             f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"
         )
-    if functions != (actual := [name for _, name in module.functions()]):
+    actual = [name for _, name in (*module.functions(), *module.procedures())]
+    if sorted(functions) != sorted(actual):
         raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {functions}, {PROGRAM} {actual}")
     linker = _Linker(module, file, host, registry)
     for i, executable in enumerate(executables):
         linker.link(i, executable)
-    return module, linker.imports()
+    imports = linker.imports()
+    if module.procedures():
+        from pydispatch._core.procedure import State
+
+        module.state = State(module)
+    return module, imports
 
 
 _Words = tuple[list[int], tuple[int, ...], int]

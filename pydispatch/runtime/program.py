@@ -13,6 +13,7 @@ from pydispatch.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from pydispatch._core.procedure import Procedure
     from pydispatch.runtime.imports import Import
 
 
@@ -35,7 +36,13 @@ class Program:
         self._module = module
         self._name = name
         self._imports = tuple(imports)
-        functions = {entry: Function(module, index) for index, entry in module.functions()}
+        functions: dict[str, Function | Procedure] = {
+            entry: Function(module, index) for index, entry in module.functions()
+        }
+        if module.state is not None:
+            from pydispatch._core.procedure import Procedure
+
+            functions.update({entry: Procedure(module, index) for index, entry in module.procedures()})
         self._functions = functions
         # Instance attributes are the fastest way to a function; one that is named like a method stays behind it.
         own = self.__dict__
@@ -44,7 +51,7 @@ class Program:
                 own[entry] = function
 
     @property
-    def functions(self) -> Mapping[str, Function]:
+    def functions(self) -> Mapping[str, Function | Procedure]:
         """The public functions by name."""
         return MappingProxyType(self._functions)
 
@@ -53,7 +60,7 @@ class Program:
         """Every function that arrived at load: who asked for it, who gave it, who was asked, and its C declaration."""
         return self._imports
 
-    def __getitem__(self, name: str) -> Function:
+    def __getitem__(self, name: str) -> Function | Procedure:
         try:
             return self._functions[name]
         except KeyError:

@@ -55,7 +55,25 @@ typedef struct pyd_program_constant_s {
   pyd_string_t member;  // name inside the artifact
   uint64_t offset;      // of the elements inside the member, bytes
   uint64_t length;      // bytes
+  uint32_t parameter;   // the bytes come from outside the artifact, under this parameter's name; or PYD_PROGRAM_NONE
 } pyd_program_constant_t;
+
+// A constant whose bytes are given when the program is loaded.
+typedef struct pyd_program_parameter_s {
+  pyd_string_t scope;
+  pyd_string_t key;
+  uint32_t dtype;
+  uint32_t rank;
+  const int64_t* dims;
+} pyd_program_parameter_t;
+
+// What procedures hand values to, for the caller to compare.
+typedef struct pyd_program_check_s {
+  uint32_t kind;  // as in docs/program.md
+  pyd_string_t name;
+  pyd_string_t location;
+  double atol, rtol;
+} pyd_program_check_t;
 
 typedef struct pyd_program_value_s {
   uint32_t kind;      // 0 tensor, 1 scalar
@@ -84,6 +102,12 @@ uint32_t pyd_program_constant_count(const pyd_program_t* program);
 const pyd_program_constant_t* pyd_program_constant(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_function_count(const pyd_program_t* program);
 const pyd_program_function_t* pyd_program_function(const pyd_program_t* program, uint32_t index);
+uint32_t pyd_program_procedure_count(const pyd_program_t* program);
+const pyd_program_function_t* pyd_program_procedure(const pyd_program_t* program, uint32_t index);
+uint32_t pyd_program_parameter_count(const pyd_program_t* program);
+const pyd_program_parameter_t* pyd_program_parameter(const pyd_program_t* program, uint32_t index);
+uint32_t pyd_program_check_count(const pyd_program_t* program);
+const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint32_t index);
 
 // Linking, in this order, before any plan: answers to queries, constants, executables. None is thread safe.
 void pyd_program_set_query(pyd_program_t* program, uint32_t index, bool found, uint64_t value);

@@ -1,0 +1,426 @@
+"""Procedures as Python callables: control flow, state and checks run in C, see pydispatch/procedure.h."""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdio cimport fflush
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from pydispatch._core.arrays cimport ElementType, element_type
+from pydispatch._core.binding cimport input_array, output_array, type_text, wrong_scalar
+from pydispatch._core.c_numpy cimport (
+    NPY_ARRAY_CARRAY,
+    PyArray_DATA,
+    PyArray_Descr,
+    PyArray_DIMS,
+    PyArray_NewFromDescr,
+    PyArray_SetBaseObject,
+    PyArray_Type,
+    PyArrayObject,
+)
+from pydispatch._core.c_procedure cimport *
+from pydispatch._core.c_program cimport (
+    pyd_program_check,
+    pyd_program_check_t,
+    pyd_program_function_t,
+    pyd_program_procedure,
+    pyd_program_value_t,
+)
+from pydispatch._core.c_status cimport pyd_status_code, pyd_status_free, pyd_status_t, pyd_status_text, pyd_status_values
+from pydispatch._core.memory cimport Block, Pool
+from pydispatch._core.process cimport atfork_add, atfork_remove
+from pydispatch._core.program cimport Module, flush_python
+from pydispatch._core.status cimport check
+
+cimport numpy as cnp
+
+import re
+
+import numpy as np
+
+from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError, KernelError
+
+cnp.import_array()
+
+cdef enum:
+    KERNEL_CODE = 6
+
+cdef object PLACE = re.compile(r"@(.*?)::@(.*?): workgroup \(")
+cdef tuple KINDS = ("expect_true", "expect_false", "expect_all_true", "expect_eq", "expect_almost_eq")
+
+cdef extern from *:
+    """
+    #include <time.h>
+    static double pyd_seconds(void) {
+      struct timespec now;
+      timespec_get(&now, TIME_UTC);
+      return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    }
+    """
+    double pyd_seconds() nogil
+
+
+cdef void fork_prepare(void* self) noexcept nogil:
+    pyd_state_fork_prepare(<pyd_state_t*>self)
+
+
+cdef void fork_done(void* self) noexcept nogil:
+    pyd_state_fork_done(<pyd_state_t*>self)
+
+
+cdef void fork_child(void* self) noexcept nogil:
+    pyd_state_fork_child(<pyd_state_t*>self)
+
+
+@cython.final
+@cython.no_gc
+cdef class State:
+    """Globals and plans of a loaded program. Made when everything is linked; runs the initializers."""
+
+    def __init__(self, Module module not None):
+        cdef pyd_status_t status
+        if self.state != NULL:
+            raise Error("a State is made once")
+        self.sched, self.pool = module.sched, module.pool
+        check(pyd_state_create(module.program, module.sched.sched, module.pool.pool, &self.state))
+        check(atfork_add(self.state, fork_prepare, fork_done, fork_child))
+        with nogil:
+            status = pyd_state_initialize(self.state)
+        raise_call(status)
+
+    def __dealloc__(self):
+        if self.state != NULL:
+            atfork_remove(self.state)
+            pyd_state_free(self.state)
+
+
+# Lets Ctrl-C end a loop: signals are looked at now and then.
+cdef struct Watch:
+    double last
+    PyObject* error  # what a handler raised; owned
+
+
+cdef int32_t is_interrupted(void* self) noexcept nogil:
+    cdef Watch* watch = <Watch*>self
+    cdef double now = pyd_seconds()
+    if -0.05 < now - watch.last < 0.05:
+        return 0
+    watch.last = now
+    return ask_handlers(watch)
+
+
+cdef int32_t ask_handlers(Watch* watch) noexcept with gil:
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        Py_INCREF(error)
+        watch.error = <PyObject*>error
+        return 1
+    return 0
+
+
+cdef str text_of(const char* data, uint32_t length):
+    return data[:length].decode("utf-8", "replace") if length else ""
+
+
+cdef int raise_call(pyd_status_t status) except -1:
+    """Raises what a call reported; a kernel's failure names its executable and export."""
+    cdef const int64_t* values
+    if status == NULL or <int>pyd_status_code(status) != <int>KERNEL_CODE:
+        return check(status)
+    values = pyd_status_values(status)
+    text = pyd_status_text(status).decode("utf-8", "replace")
+    workgroup, code = (values[1], values[2], values[3]), values[4]
+    pyd_status_free(status)
+    place = PLACE.search(text)
+    executable, export = place.groups() if place else (None, None)
+    raise KernelError(text, executable=executable, export=export, workgroup=workgroup, code=code)
+
+
+@cython.final
+cdef class Procedure:
+    """A public function with control flow, state or checks. `f(*args, out=None)`; see Program for what arguments may be.
+
+    The sizes of its results are known when it has run: an `out` of another shape is refused then.
+    """
+
+    def __init__(self, Module module not None, uint32_t index):
+        cdef const pyd_program_function_t* info = pyd_program_procedure(module.program, index)
+        cdef const pyd_program_value_t* value
+        cdef uint32_t i
+        if self.module is not None or info == NULL or not isinstance(module.state, State):
+            raise Error("a Procedure is made once, of a program that is linked")
+        self.module, self.index, self.state = module, index, module.state
+        self.name = text_of(info.name.data, info.name.length)
+        self.signature = text_of(info.signature.data, info.signature.length)
+        self.arg_count, self.result_count = info.arg_count, info.result_count
+        types, names, dims = [], [], []
+        for i in range(info.arg_count):
+            value = &info.args[i]
+            types.append(value_type(self.name, "argument", i, value.dtype))
+            names.append(text_of(value.name.data, value.name.length))
+            dims.append(tuple([value.dims[k] for k in range(value.rank)]) if value.kind == 0 else None)
+        self.arg_types, self.arg_names, self.arg_dims = tuple(types), tuple(names), tuple(dims)
+        types, ranks = [], []
+        for i in range(info.result_count):
+            value = &info.results[i]
+            types.append(value_type(self.name, "result", i, value.dtype))
+            ranks.append(value.rank if value.kind == 0 else None)
+        self.result_types, self.result_ranks = tuple(types), tuple(ranks)
+
+    def __call__(self, *args, out=None):
+        """Runs; the value is an array or number for one result, a tuple for several, None for none."""
+        cdef pyd_input_t* inputs = <pyd_input_t*>calloc(self.arg_count + 1, sizeof(pyd_input_t))
+        if inputs == NULL:
+            raise MemoryError()
+        try:
+            held = self.gather(args, inputs)
+            return self.invoke(inputs, out)
+        finally:
+            held = None
+            free(inputs)
+
+    def __repr__(self):
+        return f"<function @{self.name}{self.signature} of a program>"
+
+    @property
+    def __name__(self):
+        return self.name
+
+    @property
+    def arguments(self):
+        """Per argument (name or "", element type, sizes with -1 for a free one, or None for a number)."""
+        return list(zip(self.arg_names, self.arg_types, self.arg_dims))
+
+    @property
+    def results(self):
+        """Per result (element type, rank, or None for a number)."""
+        return list(zip(self.result_types, self.result_ranks))
+
+    def prepare(self, *args, out=None):
+        """Checks and binds `args`. Returns a PreparedProcedure, whose results are new in every run unless given `out`."""
+        return PreparedProcedure(self, args, out)
+
+    def close(self):
+        """Nothing to forget: the plans go with the program."""
+
+    cdef list gather(self, object args, pyd_input_t* inputs):
+        """The arguments as C sees them, and what has to stay alive meanwhile. InvalidArgumentError."""
+        cdef uint32_t i
+        cdef ElementType kind
+        if self.module.closed:
+            raise Error(f"@{self.name}: its program was closed")
+        if len(args) != self.arg_count:
+            usage = ", ".join([
+                (f"{name}: " if name else "") + type_text(kind, dims)
+                for name, kind, dims in zip(self.arg_names, self.arg_types, self.arg_dims)])
+            raise InvalidArgumentError(
+                f"@{self.name}: expected {self.arg_count} argument{'s' if self.arg_count != 1 else ''}, "
+                f"got {len(args)}: {self.name}({usage})")
+        held = []
+        for i in range(self.arg_count):
+            kind, dims = self.arg_types[i], self.arg_dims[i]
+            if dims is not None:
+                held.append(input_array(self.name, i, self.arg_names[i], kind, dims, args[i]))
+                continue
+            try:
+                kind.pack(args[i], &inputs[i].word)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise wrong_scalar(self.name, i, self.arg_names[i], kind, args[i], error) from None
+            held.append(None)
+        for i in range(self.arg_count):  # when no Python code runs any more that could change an array
+            if held[i] is not None:
+                inputs[i].data = PyArray_DATA(<PyArrayObject*>held[i])
+                inputs[i].dims = <const int64_t*>PyArray_DIMS(<PyArrayObject*>held[i])
+        return held
+
+    cdef object invoke(self, pyd_input_t* inputs, object out):
+        cdef pyd_invocation_t* invocation = NULL
+        cdef pyd_interrupt_t interrupt
+        cdef pyd_status_t status
+        cdef Watch watch
+        cdef bint flushes = self.module.flushes
+        given = self.given(out)
+        watch.last, watch.error = pyd_seconds(), NULL
+        interrupt.is_wanted, interrupt.self = is_interrupted, &watch
+        if flushes:
+            flush_python()
+        with nogil:
+            status = pyd_procedure_call(self.state.state, self.index, inputs, &interrupt, &invocation)
+            if flushes:
+                fflush(NULL)
+        if watch.error != NULL:
+            error = <object>watch.error
+            Py_DECREF(error)
+            pyd_status_free(status)
+            pyd_invocation_free(invocation)
+            raise error
+        raise_call(status)
+        try:
+            return self.finish(invocation, given)
+        finally:
+            pyd_invocation_free(invocation)
+
+    cdef list given(self, object out):
+        """The `out` of each result, or None. InvalidArgumentError."""
+        if out is None:
+            return [None] * self.result_count
+        if not isinstance(out, tuple):
+            if self.result_count != 1:
+                raise InvalidArgumentError(
+                    f"@{self.name}: out: expected a tuple of {self.result_count} arrays, got {type(out).__name__}")
+            out = (out,)
+        if len(out) != self.result_count:
+            raise InvalidArgumentError(f"@{self.name}: out: expected {self.result_count} arrays, got {len(out)}")
+        for i, array in enumerate(out):
+            if array is None:
+                continue
+            if self.result_ranks[i] is None:
+                raise InvalidArgumentError(f"@{self.name}: out {i}: result {i} is a number; expected None")
+            if isinstance(array, np.ndarray):  # what can be said before the run
+                output_array(self.name, i, self.result_types[i], array.shape, array)
+                if array.ndim != self.result_ranks[i]:
+                    raise InvalidArgumentError(
+                        f"@{self.name}: out {i}: expected an array of rank {self.result_ranks[i]}, got {array.ndim}")
+        return list(out)
+
+    cdef object finish(self, pyd_invocation_t* invocation, list given):
+        cdef uint32_t i
+        if pyd_invocation_observation_count(invocation):
+            from pydispatch.runtime.checks import verify
+            verify(self.name, self.observed(invocation))
+        values = []
+        for i in range(self.result_count):
+            value = self.result(invocation, i)
+            if given[i] is not None:
+                target = output_array(self.name, i, self.result_types[i], value.shape, given[i])
+                memcpy(PyArray_DATA(<PyArrayObject*>target), PyArray_DATA(<PyArrayObject*>value), value.nbytes)
+                value = given[i]
+            values.append(value)
+        if not values:
+            return None
+        return values[0] if len(values) == 1 else tuple(values)
+
+    cdef object result(self, pyd_invocation_t* invocation, uint32_t index):
+        """A result that owns its memory, or a number."""
+        cdef pyd_value_t value
+        cdef Block block
+        cdef ElementType kind = self.result_types[index]
+        pyd_invocation_result(invocation, index, &value)
+        if value.kind != 0:
+            return kind.unpack(value.word)
+        block = Block.__new__(Block)
+        block.owner = self.state.pool
+        block.data = pyd_invocation_take(invocation, index)
+        return array_over(self.name, kind, &value, block)
+
+    cdef list observed(self, pyd_invocation_t* invocation):
+        """(Check, values) of every check that the call came by."""
+        from pydispatch.runtime.checks import Check
+
+        cdef const pyd_program_check_t* record
+        cdef pyd_value_t value
+        cdef ElementType kind
+        cdef uint32_t i, k, number = 0, count = 0
+        found = []
+        for i in range(pyd_invocation_observation_count(invocation)):
+            pyd_invocation_observation(invocation, i, &number, &count)
+            record = pyd_program_check(self.module.program, number)
+            values, types = [], []
+            for k in range(count):
+                pyd_invocation_observed(invocation, i, k, &value)
+                kind = value_type(self.name, "value of check", number, value.dtype)
+                types.append(kind)
+                # Copied: whoever catches the error may keep it, and the invocation goes now.
+                values.append(kind.unpack(value.word) if value.kind else
+                              array_over(self.name, kind, &value, None).copy())
+            location = text_of(record.location.data, record.location.length)
+            found.append((Check(KINDS[record.kind], location, tuple(types), record.atol, record.rtol), values))
+        return found
+
+
+cdef object array_over(str function, ElementType kind, pyd_value_t* value, Block block):
+    """The memory of a value as an array, which holds `block`."""
+    cdef uint32_t axis
+    size = int(kind.itemsize)
+    for axis in range(value.rank):
+        size *= value.dims[axis]
+    if size != value.bytes:  # the program is not trusted in this
+        raise ArtifactError(f"@{function}: a tensor of {value.bytes} bytes, but its shape takes {size}")
+    Py_INCREF(kind.dtype)
+    cdef PyObject* made = PyArray_NewFromDescr(
+        &PyArray_Type, <PyArray_Descr*>kind.dtype, <int>value.rank, <const Py_ssize_t*>value.dims, NULL,
+        <void*>value.data if value.data != NULL else <void*>&EMPTY, NPY_ARRAY_CARRAY, NULL)
+    array = <object>made
+    Py_DECREF(array)
+    if block is not None:
+        Py_INCREF(block)
+        PyArray_SetBaseObject(<PyArrayObject*>made, <PyObject*>block)
+    return array
+
+cdef uint64_t[2] EMPTY  # where arrays of no bytes are
+
+
+cdef object value_type(str function, str what, uint32_t index, uint32_t word):
+    try:
+        return element_type(word)
+    except ValueError as error:
+        raise ArtifactError(f"@{function}: {what} {index}: {error}") from None
+
+
+@cython.final
+cdef class PreparedProcedure:
+    """A call with its arguments bound. `p()` runs it; `p(c, d)` binds others first. One run at a time.
+
+    Its results are new arrays in every run, unless it was given some.
+    """
+
+    cdef Procedure procedure
+    cdef pyd_input_t* inputs
+    cdef list held
+    cdef object out
+    cdef bint busy
+
+    def __init__(self, Procedure procedure not None, args, out):
+        if self.inputs != NULL:
+            raise Error("a PreparedProcedure is made once")
+        self.inputs = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))
+        if self.inputs == NULL:
+            raise MemoryError()
+        self.procedure, self.out = procedure, out
+        procedure.given(out)
+        self.held = procedure.gather(args, self.inputs)
+
+    def __dealloc__(self):
+        free(self.inputs)
+
+    def __call__(self, *args):
+        cdef pyd_input_t* fresh
+        name = self.procedure.name
+        if self.busy:
+            raise Error(
+                f"@{name}: this prepared call is running already (in another thread, or in a hook of an argument); "
+                "prepare one per thread")
+        if self.procedure.module.closed:
+            raise Error(f"@{name}: its program was closed")
+        self.busy = True
+        try:
+            if args:
+                fresh = <pyd_input_t*>calloc(self.procedure.arg_count + 1, sizeof(pyd_input_t))
+                if fresh == NULL:
+                    raise MemoryError()
+                try:
+                    held = self.procedure.gather(args, fresh)
+                    memcpy(self.inputs, fresh, self.procedure.arg_count * sizeof(pyd_input_t))
+                    self.held = held
+                finally:
+                    free(fresh)
+            return self.procedure.invoke(self.inputs, self.out)
+        finally:
+            self.busy = False
+
+    def __repr__(self):
+        return f"<prepared call of @{self.procedure.name}>"

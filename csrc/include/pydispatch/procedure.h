@@ -1,0 +1,79 @@
+// Procedures: functions of a host program with control flow, values that are read back, globals and checks.
+//
+//   program ─ link ─ state ─ initialize ─ call ─ invocation: results and what checks observed
+//
+// A state is what one loaded program keeps between calls: globals, and plans of the functions that procedures run. It may
+// be used from any thread; calls of procedures that touch a mutable global come one after another. An invocation belongs
+// to one thread at a time.
+#ifndef PYDISPATCH_PROCEDURE_H_
+#define PYDISPATCH_PROCEDURE_H_
+
+#include "pydispatch/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pyd_state_s pyd_state_t;
+typedef struct pyd_invocation_s pyd_invocation_t;
+
+// |program| is linked, constants included; it, the scheduler (may be NULL) and the pool outlive the state, and the pool
+// outlives the invocations. Globals have their initial values.
+pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_state_t** out_state);
+// Runs the initializers, in order, and stops at the first that fails. To be called once, before any call.
+pyd_status_t pyd_state_initialize(pyd_state_t* state);
+// No call is running.
+void pyd_state_free(pyd_state_t* state);
+// Around fork: |prepare| in the parent, then |done| in the parent and |child| in the child, where calls of other threads
+// have ended without storing anything.
+void pyd_state_fork_prepare(pyd_state_t* state);
+void pyd_state_fork_done(pyd_state_t* state);
+void pyd_state_fork_child(pyd_state_t* state);
+
+// An argument. The memory is only read, and only during the call.
+typedef struct pyd_input_s {
+  const void* data;     // of a tensor
+  const int64_t* dims;  // of a tensor, as many as its rank
+  uint64_t word;        // of a scalar
+} pyd_input_t;
+
+// A result, or a value that a check observed. Belongs to the invocation.
+typedef struct pyd_value_s {
+  uint32_t kind;  // 0 tensor, 1 scalar
+  uint32_t dtype;
+  uint32_t rank;
+  const int64_t* dims;
+  const void* data;
+  uint64_t bytes;
+  uint64_t word;
+} pyd_value_t;
+
+// Asked at every jump backwards: true ends the call with SYSTEM ("interrupted").
+typedef struct pyd_interrupt_s {
+  int32_t (*is_wanted)(void* self);  // not 0: yes
+  void* self;
+} pyd_interrupt_t;
+
+// Runs |procedure| and returns when it has ended. INVALID_ARGUMENT for sizes that do not fit, bad indices, slots and
+// globals that hold nothing, and for a procedure that calls itself through a kernel; KERNEL and OUT_OF_MEMORY as
+// pyd_call_run. After a failure every global is as it was. |interrupt| may be NULL.
+pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                                const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation);
+void pyd_invocation_free(pyd_invocation_t* invocation);
+
+// False when |index| is too large.
+bool pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, pyd_value_t* out_value);
+// The block of the pool that a tensor result is in, which the caller releases from now on; NULL when there is none to
+// take. The result's memory is not used by anybody else.
+void* pyd_invocation_take(pyd_invocation_t* invocation, uint32_t index);
+
+uint32_t pyd_invocation_observation_count(const pyd_invocation_t* invocation);
+// The number of the check, and how many values it observed. False when |index| is too large.
+bool pyd_invocation_observation(const pyd_invocation_t* invocation, uint32_t index, uint32_t* out_check,
+                                uint32_t* out_count);
+bool pyd_invocation_observed(const pyd_invocation_t* invocation, uint32_t index, uint32_t value, pyd_value_t* out_value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_PROCEDURE_H_

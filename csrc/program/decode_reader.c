@@ -1,0 +1,95 @@
+// What decoding the tables of every kind shares.
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/decode.h"
+
+typedef struct block_s {
+  struct block_s* next;
+  uint64_t padding;  // keeps what follows 16-byte aligned
+} block_t;
+
+void* pyd_program_allocate(pyd_program_t* program, size_t count, size_t size) {
+  if (size && count > (SIZE_MAX - sizeof(block_t) - 1) / size) return NULL;
+  block_t* block = calloc(1, sizeof(*block) + count * size + 1);
+  if (!block) return NULL;
+  block->next = program->blocks;
+  program->blocks = block;
+  return block + 1;
+}
+
+pyd_status_t pyd_reader_no_memory(void) {
+  return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the tables of a host program");
+}
+
+pyd_status_t pyd_reader_table(pyd_reader_t* reader, const char* what, uint32_t offset, uint32_t count, uint32_t record,
+                               const uint32_t** out_words) {
+  uint64_t words = (uint64_t)count * record;
+  uint32_t total = reader->program->word_count;
+  *out_words = reader->program->words;
+  if (count == 0) return PYD_STATUS_OK;
+  if (offset < PYD_PROGRAM_HEADER_WORDS || offset > total || words > total - offset) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "%s: %u records at word %u do not fit into a program of %u words", what, count,
+                           offset, total);
+  }
+  if (words > reader->budget) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "%s: %u records at word %u overlap other tables of the program", what, count,
+                           offset);
+  }
+  reader->budget -= words;
+  *out_words += offset;
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_reader_string(const pyd_reader_t* reader, const char* what, const uint32_t* words, pyd_string_t* out) {
+  pyd_span_t strings = reader->program->strings;
+  *out = (pyd_string_t){(const char*)strings.data, words[1]};
+  if (words[1] == 0) return PYD_STATUS_OK;
+  if (words[0] > strings.size || words[1] > strings.size - words[0] || words[1] > INT32_MAX) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "%s: a string of %u bytes at %u lies outside the %zu bytes of strings", what,
+                           words[1], words[0], strings.size);
+  }
+  out->data += words[0];
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint32_t pool_count, const char* what, uint32_t index,
+                             uint32_t at, pyd_program_value_t* value) {
+  if (at > pool_count || value->rank * 2 > pool_count - at) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: its %u sizes at pool word %u lie outside the pool of %u words",
+                           what, index, value->rank, at, pool_count);
+  }
+  int64_t* dims = pyd_program_allocate(program, value->rank, sizeof(*dims));
+  if (!dims) return pyd_reader_no_memory();
+  for (uint32_t i = 0; i < value->rank; ++i) {
+    const uint32_t* words = pool + at + i * 2;
+    dims[i] = (int64_t)(words[0] | (uint64_t)words[1] << 32);
+    if (dims[i] < -1) {
+      return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: axis %u has size %lld", what, index, i, (long long)dims[i]);
+    }
+  }
+  value->dims = dims;
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint32_t* words) {
+  uint32_t bits = words[1] & 0xFFFFFF;
+  if (words[0] > 1 || words[2] > PYD_PROGRAM_MAX_RANK || (words[0] == 1 && words[2] != 0)) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: kind %u with rank %u, tensors (0) have at most %u axes and scalars (1) "
+                           "none", what, index, words[0], words[2], PYD_PROGRAM_MAX_RANK);
+  }
+  if (bits == 0 || bits > 1024) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: an element type of %u bits", what, index, bits);
+  }
+  return PYD_STATUS_OK;
+}
+
+void pyd_program_free(pyd_program_t* program) {
+  if (!program) return;
+  for (block_t* block = program->blocks; block;) {
+    block_t* next = block->next;
+    free(block);
+    block = next;
+  }
+  free(program);
+}

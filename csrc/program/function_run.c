@@ -1,0 +1,143 @@
+// The step that runs a function over slots.
+#include <string.h>
+
+#include "program/invocation.h"
+
+typedef struct run_s {
+  pyd_frame_t* frame;
+  uint32_t function;
+  const pyd_function_t* fn;
+  const uint32_t* inputs;   // slots, with PYD_LAST_USE
+  const uint32_t* outputs;  // slots or NONE
+} run_t;
+
+static pyd_cell_t* input(const run_t* run, uint32_t index) {
+  return &run->frame->slots[run->inputs[index] & ~PYD_LAST_USE];
+}
+
+static pyd_status_t gather(const run_t* run) {
+  int64_t* dims = run->frame->dims;
+  uint64_t* scalars = run->frame->scalars;
+  for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
+    pyd_cell_t* cell;
+    pyd_status_t status = pyd_frame_read(run->frame, run->inputs[i] & ~PYD_LAST_USE, &cell);
+    if (!pyd_ok(status)) return status;
+    if (!cell->tensor) {
+      *scalars++ = cell->word;
+      continue;
+    }
+    if (cell->tensor->rank) memcpy(dims, cell->tensor->dims, cell->tensor->rank * sizeof(*dims));
+    dims += cell->tensor->rank;
+  }
+  return PYD_STATUS_OK;
+}
+
+static void drop_inputs(const run_t* run) {
+  for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
+    if (run->inputs[i] & PYD_LAST_USE) pyd_cell_clear(input(run, i));
+  }
+}
+
+// A function that is arithmetic and nothing else.
+static pyd_status_t compute(const run_t* run) {
+  pyd_frame_t* frame = run->frame;
+  pyd_status_t status =
+      pyd_function_interpret(frame->state->program, run->fn, frame->dims, frame->scalars, frame->regs);
+  if (!pyd_ok(status)) return status;
+  drop_inputs(run);
+  for (uint32_t i = 0; i < run->fn->info.result_count; ++i) {
+    if (run->outputs[i] == PYD_NONE) continue;
+    pyd_cell_set_word(&frame->slots[run->outputs[i]], frame->regs[run->fn->results[i].target]);
+  }
+  return status;
+}
+
+static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
+  pyd_frame_t* frame = run->frame;
+  memset(frame->staged, 0, run->fn->info.arg_count * sizeof(*frame->staged));
+  for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
+    const pyd_tensor_t* tensor = input(run, i)->tensor;
+    if (!tensor) continue;
+    const void* data = tensor->data;
+    uint32_t alignment = pyd_plan_arg_alignment(lease.entry->plan, i);
+    if (alignment > 1 && (uintptr_t)data % alignment && tensor->bytes) {
+      pyd_status_t status = pyd_pool_acquire(frame->state->pool, tensor->bytes, &frame->staged[i]);
+      if (!pyd_ok(status)) return status;
+      memcpy(frame->staged[i], data, tensor->bytes);
+      data = frame->staged[i];
+    }
+    pyd_call_bind_arg(lease.call, i, data);
+  }
+  if (run->fn->scalar_count) pyd_call_set_scalars(lease.call, frame->scalars);
+  return PYD_STATUS_OK;
+}
+
+// Whether result |index| may have the memory of its argument: nobody else holds that, and it is large enough.
+static bool can_take_over(const run_t* run, uint32_t index, uint64_t bytes) {
+  uint32_t tied = run->fn->results[index].tied;
+  if (tied == PYD_NONE || !(run->inputs[tied] & PYD_LAST_USE) || run->frame->staged[tied]) return false;
+  const pyd_tensor_t* tensor = input(run, tied)->tensor;
+  if (!tensor || !pyd_tensor_is_alone(tensor) || tensor->capacity < bytes) return false;
+  for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
+    if (i != tied && ((run->inputs[i] ^ run->inputs[tied]) & ~PYD_LAST_USE) == 0) return false;
+  }
+  return true;
+}
+
+static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
+  pyd_frame_t* frame = run->frame;
+  pyd_status_t status = PYD_STATUS_OK;
+  memset(frame->made, 0, run->fn->info.result_count * sizeof(*frame->made));
+  for (uint32_t i = 0; i < run->fn->info.result_count && pyd_ok(status); ++i) {
+    const pyd_program_value_t* type = &run->fn->info.results[i];
+    if (type->kind != 0) continue;
+    const int64_t* dims = pyd_plan_result_dims(lease.entry->plan, i);
+    uint64_t bytes = pyd_plan_result_bytes(lease.entry->plan, i);
+    if (can_take_over(run, i, bytes)) {
+      pyd_cell_t* cell = input(run, run->fn->results[i].tied);
+      status = pyd_tensor_remake(cell->tensor, type->dtype, type->rank, dims, &frame->made[i]);
+      if (pyd_ok(status)) *cell = (pyd_cell_t){NULL, 0, false};
+    } else {
+      status = pyd_tensor_make(frame->state->pool, type->dtype, type->rank, dims, bytes, &frame->made[i]);
+    }
+    if (pyd_ok(status)) pyd_call_bind_result(lease.call, i, frame->made[i]->block);
+  }
+  return status;
+}
+
+static void set_outputs(const run_t* run, pyd_state_lease_t lease) {
+  for (uint32_t i = 0; i < run->fn->info.result_count; ++i) {
+    pyd_tensor_t* made = run->frame->made[i];
+    run->frame->made[i] = NULL;
+    if (run->outputs[i] == PYD_NONE) {
+      pyd_tensor_release(made);
+    } else if (made) {
+      pyd_cell_set_tensor(&run->frame->slots[run->outputs[i]], made);
+    } else {
+      pyd_cell_set_word(&run->frame->slots[run->outputs[i]], pyd_call_scalar_result(lease.call, i));
+    }
+  }
+}
+
+pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step) {
+  const pyd_function_t* fn = &frame->state->program->functions[step->a];
+  const run_t run = {frame, step->a, fn, frame->p->pool + step->b, frame->p->pool + step->b + fn->info.arg_count};
+  pyd_status_t status = gather(&run);
+  if (!pyd_ok(status)) return status;
+  if (fn->command_count == 0 && fn->buffer_count == 0) return compute(&run);
+  pyd_state_lease_t lease;
+  status = pyd_state_lease(frame->state, run.function, frame->dims, frame->scalars, &lease);
+  if (!pyd_ok(status)) return status;
+  memset(frame->made, 0, fn->info.result_count * sizeof(*frame->made));
+  status = bind_inputs(&run, lease);
+  if (pyd_ok(status)) status = make_results(&run, lease);
+  if (pyd_ok(status)) status = pyd_call_run(lease.call);
+  if (pyd_ok(status)) {
+    drop_inputs(&run);
+    set_outputs(&run, lease);
+  }
+  for (uint32_t i = 0; i < fn->info.arg_count; ++i) pyd_pool_release(frame->state->pool, frame->staged[i]);
+  for (uint32_t i = 0; i < fn->info.result_count; ++i) pyd_tensor_release(frame->made[i]);
+  pyd_state_return(frame->state, lease);
+  return status;
+}

@@ -1,0 +1,58 @@
+// What a call of a procedure leaves behind.
+#include "program/invocation.h"
+
+#include <stdlib.h>
+
+void pyd_invocation_free(pyd_invocation_t* invocation) {
+  if (!invocation) return;
+  for (uint32_t i = 0; invocation->p && i < invocation->p->info.result_count; ++i) pyd_cell_clear(&invocation->results[i]);
+  for (uint32_t i = 0; i < invocation->observation_count; ++i) {
+    pyd_observation_t* observation = &invocation->observations[i];
+    for (uint32_t k = 0; k < observation->count; ++k) pyd_cell_clear(&observation->cells[k]);
+  }
+  free(invocation->observations);
+  free(invocation);
+}
+
+static void describe(const pyd_cell_t* cell, uint32_t dtype, pyd_value_t* out) {
+  const pyd_tensor_t* tensor = cell->tensor;
+  *out = (pyd_value_t){.kind = !tensor, .dtype = dtype, .word = cell->word};
+  if (!tensor) return;
+  out->rank = tensor->rank;
+  out->dims = tensor->dims;
+  out->data = tensor->data;
+  out->bytes = tensor->bytes;
+}
+
+bool pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, pyd_value_t* out_value) {
+  if (index >= invocation->p->info.result_count) return false;
+  describe(&invocation->results[index], invocation->p->info.results[index].dtype, out_value);
+  return true;
+}
+
+void* pyd_invocation_take(pyd_invocation_t* invocation, uint32_t index) {
+  if (index >= invocation->p->info.result_count) return NULL;
+  pyd_tensor_t* tensor = invocation->results[index].tensor;
+  if (!tensor) return NULL;
+  if (tensor->base) tensor = tensor->base;
+  void* block = tensor->block;
+  tensor->block = NULL;
+  return block;
+}
+
+uint32_t pyd_invocation_observation_count(const pyd_invocation_t* invocation) { return invocation->observation_count; }
+
+bool pyd_invocation_observation(const pyd_invocation_t* invocation, uint32_t index, uint32_t* out_check,
+                                uint32_t* out_count) {
+  if (index >= invocation->observation_count) return false;
+  *out_check = invocation->observations[index].check;
+  *out_count = invocation->observations[index].count;
+  return true;
+}
+
+bool pyd_invocation_observed(const pyd_invocation_t* invocation, uint32_t index, uint32_t value, pyd_value_t* out_value) {
+  if (index >= invocation->observation_count || value >= invocation->observations[index].count) return false;
+  const pyd_observation_t* observation = &invocation->observations[index];
+  describe(&observation->cells[value], observation->types[value].dtype, out_value);
+  return true;
+}

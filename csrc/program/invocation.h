@@ -1,0 +1,44 @@
+// One call of a procedure.
+#ifndef PYD_PROGRAM_INVOCATION_H_
+#define PYD_PROGRAM_INVOCATION_H_
+
+#include "program/plan.h"
+#include "program/state.h"
+
+typedef struct pyd_observation_s {
+  uint32_t check;
+  uint32_t count;
+  pyd_cell_t cells[2];
+  pyd_slot_type_t types[2];
+} pyd_observation_t;
+
+struct pyd_invocation_s {
+  const pyd_procedure_t* p;
+  pyd_cell_t* results;
+  pyd_observation_t* observations;
+  uint32_t observation_count, observation_capacity;
+};
+
+// What lives as long as the call runs.
+typedef struct pyd_frame_s {
+  pyd_state_t* state;
+  const pyd_procedure_t* p;
+  pyd_invocation_t* invocation;
+  pyd_cell_t* slots;
+  pyd_cell_t* pending;  // stores by global; NULL in a procedure without
+  pyd_cell_t* moves;
+  // Of the function that runs:
+  int64_t* dims;
+  uint64_t* scalars;
+  uint64_t* regs;
+  void** staged;          // per argument: memory of the pool that holds an aligned copy, or NULL
+  pyd_tensor_t** made;    // per result
+} pyd_frame_t;
+
+// The cell of a slot that is read. INVALID_ARGUMENT when it holds nothing.
+pyd_status_t pyd_frame_read(const pyd_frame_t* frame, uint32_t slot, pyd_cell_t** out_cell);
+
+// function_run.c: the RUN step.
+pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step);
+
+#endif  // PYD_PROGRAM_INVOCATION_H_

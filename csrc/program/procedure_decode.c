@@ -1,0 +1,224 @@
+// The tables of procedures and of what only they use.
+#include <string.h>
+
+#include "program/decode.h"
+
+enum { kProcedureWords = 16, kSlotWords = 4, kStepWords = 5, kValueWords = 8, kGlobalWords = 12, kCheckWords = 12,
+       kParameterWords = 8 };
+
+enum { kCheckKinds = 5 };
+
+static uint64_t wide(const uint32_t* words) { return words[0] | (uint64_t)words[1] << 32; }
+
+static double as_double(const uint32_t* words) {
+  uint64_t bits = wide(words);
+  double value;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+// Sizes that have a table of their own.
+static pyd_status_t read_sizes(pyd_reader_t* reader, const char* what, uint32_t index, uint32_t offset,
+                               pyd_program_value_t* value) {
+  const uint32_t* words;
+  pyd_status_t status = pyd_reader_table(reader, "sizes", offset, value->rank, 2, &words);
+  return pyd_ok(status) ? pyd_reader_dims(reader->program, words, value->rank * 2, what, index, 0, value) : status;
+}
+
+static bool is_static(const pyd_program_value_t* value) {
+  for (uint32_t i = 0; i < value->rank; ++i) {
+    if (value->dims[i] < 0) return false;
+  }
+  return true;
+}
+
+// Whether a tensor of these sizes has exactly the bytes of |constant|.
+static bool fills(const pyd_program_t* program, uint32_t constant, const pyd_program_value_t* value) {
+  uint64_t elements, bytes;
+  return constant < program->constant_count && is_static(value) &&
+         pyd_program_count_elements(value->dims, value->rank, &elements) &&
+         pyd_program_tensor_bytes(value->dtype, elements, &bytes) && bytes == program->constants[constant].length;
+}
+
+static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* header) {
+  pyd_program_t* program = reader->program;
+  const uint32_t* words;
+  pyd_status_t status = pyd_reader_table(reader, "parameters", header[23], header[24], kParameterWords, &words);
+  if (!pyd_ok(status)) return status;
+  program->parameters = pyd_program_allocate(program, header[24], sizeof(*program->parameters));
+  if (!program->parameters) return pyd_reader_no_memory();
+  program->parameter_count = header[24];
+  for (uint32_t i = 0; i < header[24] && pyd_ok(status); ++i, words += kParameterWords) {
+    pyd_program_parameter_t* parameter = &program->parameters[i];
+    pyd_program_value_t value = {.kind = 0, .dtype = words[4], .rank = words[5]};
+    const uint32_t head[3] = {0, words[4], words[5]};
+    status = pyd_reader_check_value("parameter", i, head);
+    if (pyd_ok(status)) status = pyd_reader_string(reader, "the scope of a parameter", words, &parameter->scope);
+    if (pyd_ok(status)) status = pyd_reader_string(reader, "the key of a parameter", words + 2, &parameter->key);
+    if (pyd_ok(status)) status = read_sizes(reader, "parameter", i, words[6], &value);
+    parameter->dtype = value.dtype;
+    parameter->rank = value.rank;
+    parameter->dims = value.dims;
+  }
+  for (uint32_t i = 0; i < program->constant_count && pyd_ok(status); ++i) {
+    uint32_t number = program->constants[i].parameter;
+    if (number == PYD_NONE) continue;
+    bool exists = number < program->parameter_count;
+    pyd_program_value_t value = {.kind = 0};
+    if (exists) {
+      const pyd_program_parameter_t* parameter = &program->parameters[number];
+      value = (pyd_program_value_t){.dtype = parameter->dtype, .rank = parameter->rank, .dims = parameter->dims};
+    }
+    if (exists && fills(program, i, &value)) continue;
+    status = pyd_status_make(PYD_CODE_CORRUPT, "constant %u: parameter %u %s", i, number,
+                             exists ? "has another number of bytes" : "does not exist");
+  }
+  return status;
+}
+
+static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) {
+  pyd_program_t* program = reader->program;
+  const uint32_t* words;
+  pyd_status_t status = pyd_reader_table(reader, "checks", header[21], header[22], kCheckWords, &words);
+  if (!pyd_ok(status)) return status;
+  program->checks = pyd_program_allocate(program, header[22], sizeof(*program->checks));
+  if (!program->checks) return pyd_reader_no_memory();
+  program->check_count = header[22];
+  for (uint32_t i = 0; i < header[22] && pyd_ok(status); ++i, words += kCheckWords) {
+    pyd_program_check_t* check = &program->checks[i];
+    check->kind = words[0];
+    check->atol = as_double(words + 5);
+    check->rtol = as_double(words + 7);
+    status = pyd_reader_string(reader, "the name of a check", words + 1, &check->name);
+    if (pyd_ok(status)) status = pyd_reader_string(reader, "the location of a check", words + 3, &check->location);
+    if (pyd_ok(status) && words[0] >= kCheckKinds) {
+      status = pyd_status_make(PYD_CODE_CORRUPT, "check %u is of kind %u, there are %u", i, words[0], kCheckKinds);
+    }
+  }
+  return status;
+}
+
+static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header) {
+  pyd_program_t* program = reader->program;
+  const uint32_t* words;
+  pyd_status_t status = pyd_reader_table(reader, "globals", header[17], header[18], kGlobalWords, &words);
+  if (!pyd_ok(status)) return status;
+  program->globals = pyd_program_allocate(program, header[18], sizeof(*program->globals));
+  if (!program->globals) return pyd_reader_no_memory();
+  program->global_count = header[18];
+  for (uint32_t i = 0; i < header[18] && pyd_ok(status); ++i, words += kGlobalWords) {
+    pyd_global_t* global = &program->globals[i];
+    status = pyd_reader_check_value("global", i, words + 2);
+    if (!pyd_ok(status)) break;
+    *global = (pyd_global_t){.type = {.kind = words[2], .dtype = words[3], .rank = words[4]}, .constant = words[6],
+                             .value = wide(words + 7), .is_mutable = words[9] & 1};
+    status = pyd_reader_string(reader, "the name of a global", words, &global->name);
+    if (pyd_ok(status)) status = read_sizes(reader, "global", i, words[5], &global->type);
+    if (!pyd_ok(status) || global->constant == PYD_NONE) continue;
+    if (global->type.kind == 1 || !fills(program, global->constant, &global->type)) {
+      status = pyd_status_make(PYD_CODE_CORRUPT, "global %u: constant %u does not exist, or does not have its type", i,
+                               global->constant);
+    }
+  }
+  return status;
+}
+
+static pyd_status_t decode_ports(pyd_reader_t* reader, pyd_procedure_t* p, const uint32_t* args, uint32_t arg_count,
+                                 const uint32_t* results, uint32_t result_count) {
+  pyd_program_t* program = reader->program;
+  pyd_program_value_t* values = pyd_program_allocate(program, (size_t)arg_count + result_count, sizeof(*values));
+  p->arg_slots = pyd_program_allocate(program, arg_count, sizeof(*p->arg_slots));
+  if (!values || !p->arg_slots) return pyd_reader_no_memory();
+  p->info.args = values;
+  p->info.arg_count = arg_count;
+  p->info.results = values + arg_count;
+  p->info.result_count = result_count;
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < arg_count && pyd_ok(status); ++i, args += kValueWords) {
+    status = pyd_reader_check_value("argument", i, args);
+    if (!pyd_ok(status)) break;
+    values[i] = (pyd_program_value_t){.kind = args[0], .dtype = args[1], .rank = args[2]};
+    p->arg_slots[i] = args[6];
+    p->info.dims_count += args[2];
+    status = pyd_reader_dims(program, p->pool, p->pool_count, "argument", i, args[2] ? args[3] : 0, &values[i]);
+    if (pyd_ok(status)) status = pyd_reader_string(reader, "the name of an argument", args + 4, &values[i].name);
+  }
+  for (uint32_t i = 0; i < result_count && pyd_ok(status); ++i, results += kValueWords) {
+    status = pyd_reader_check_value("result", i, results);
+    if (!pyd_ok(status)) break;
+    values[arg_count + i] = (pyd_program_value_t){.kind = results[0], .dtype = results[1], .rank = results[2]};
+    status = pyd_reader_string(reader, "the name of a result", results + 4, &values[arg_count + i].name);
+  }
+  return status;
+}
+
+static pyd_status_t decode_procedure(pyd_reader_t* reader, pyd_procedure_t* p, const uint32_t* words) {
+  const uint32_t *args = NULL, *results = NULL, *slots = NULL, *steps = NULL;
+  p->info.is_public = words[4] & 1;
+  pyd_status_t status = pyd_reader_string(reader, "the name of a procedure", words, &p->info.name);
+  if (pyd_ok(status)) status = pyd_reader_string(reader, "the signature of a procedure", words + 2, &p->info.signature);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "arguments", words[5], words[6], kValueWords, &args);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "results", words[7], words[8], kValueWords, &results);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "slots", words[9], words[10], kSlotWords, &slots);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "steps", words[11], words[12], kStepWords, &steps);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "pool", words[13], words[14], 1, &p->pool);
+  if (!pyd_ok(status)) return status;
+  p->slot_count = words[10];
+  p->step_count = words[12];
+  p->pool_count = words[14];
+  p->slots = pyd_program_allocate(reader->program, p->slot_count, sizeof(*p->slots));
+  p->steps = pyd_program_allocate(reader->program, p->step_count, sizeof(*p->steps));
+  if (!p->slots || !p->steps) return pyd_reader_no_memory();
+  for (uint32_t i = 0; i < p->slot_count && pyd_ok(status); ++i, slots += kSlotWords) {
+    status = pyd_reader_check_value("slot", i, slots);
+    p->slots[i] = (pyd_slot_type_t){slots[0], slots[1], slots[2]};
+  }
+  for (uint32_t i = 0; i < p->step_count; ++i, steps += kStepWords) {
+    p->steps[i] = (pyd_step_t){steps[0], steps[1], steps[2], steps[3], steps[4]};
+  }
+  if (pyd_ok(status)) status = decode_ports(reader, p, args, words[6], results, words[8]);
+  if (pyd_ok(status)) status = pyd_procedure_verify(reader->program, p);
+  return status;
+}
+
+static pyd_status_t decode_initializers(pyd_reader_t* reader, const uint32_t* header) {
+  pyd_program_t* program = reader->program;
+  pyd_status_t status = pyd_reader_table(reader, "initializers", header[19], header[20], 1, &program->initializers);
+  if (!pyd_ok(status)) return status;
+  program->initializer_count = header[20];
+  for (uint32_t i = 0; i < header[20]; ++i) {
+    uint32_t number = program->initializers[i];
+    if (number < program->procedure_count && program->procedures[number].info.arg_count == 0 &&
+        program->procedures[number].info.result_count == 0) {
+      continue;
+    }
+    return pyd_status_make(PYD_CODE_CORRUPT, "initializer %u is procedure %u, which is none from nothing to nothing", i,
+                           number);
+  }
+  return status;
+}
+
+pyd_status_t pyd_program_decode_procedures(pyd_reader_t* reader, const uint32_t* header) {
+  pyd_program_t* program = reader->program;
+  const uint32_t* words;
+  pyd_status_t status = decode_parameters(reader, header);
+  if (pyd_ok(status)) status = decode_checks(reader, header);
+  if (pyd_ok(status)) status = decode_globals(reader, header);
+  if (pyd_ok(status)) {
+    status = pyd_reader_table(reader, "procedures", header[15], header[16], kProcedureWords, &words);
+  }
+  if (!pyd_ok(status)) return status;
+  program->procedures = pyd_program_allocate(program, header[16], sizeof(*program->procedures));
+  if (!program->procedures) return pyd_reader_no_memory();
+  program->procedure_count = header[16];
+  for (uint32_t i = 0; i < header[16] && pyd_ok(status); ++i, words += kProcedureWords) {
+    pyd_procedure_t* p = &program->procedures[i];
+    status = decode_procedure(reader, p, words);
+    if (!pyd_ok(status)) {
+      status = pyd_status_annotate(status, "procedure %u ('%.*s'): %s", i, (int)p->info.name.length,
+                                   p->info.name.data ? p->info.name.data : "", pyd_status_text(status));
+    }
+  }
+  if (pyd_ok(status)) status = decode_initializers(reader, header);
+  return status;
+}

@@ -1,0 +1,239 @@
+// The steps of one procedure: operands in range, types that agree, jumps that stay inside. Whether a slot holds something
+// when it is read is looked at while running.
+#include "program/internal.h"
+
+typedef struct verifier_s {
+  const pyd_program_t* program;
+  pyd_procedure_t* p;
+  uint32_t step;  // being looked at
+} verifier_t;
+
+#define CORRUPT(v, format, ...) pyd_status_make(PYD_CODE_CORRUPT, "step %u: " format, (v)->step, __VA_ARGS__)
+
+static pyd_status_t check_pool(const verifier_t* v, uint32_t at, uint64_t words) {
+  if (at <= v->p->pool_count && words <= v->p->pool_count - at) return PYD_STATUS_OK;
+  return CORRUPT(v, "%llu words at pool word %u lie outside the pool of %u words", (unsigned long long)words, at,
+                 v->p->pool_count);
+}
+
+// {n; n records of |width| words} at |at|.
+static pyd_status_t check_counted(const verifier_t* v, uint32_t at, uint32_t width, uint32_t* out_count) {
+  *out_count = 0;
+  pyd_status_t status = check_pool(v, at, 1);
+  if (!pyd_ok(status)) return status;
+  uint32_t count = v->p->pool[at];
+  status = check_pool(v, at, 1 + (uint64_t)count * width);
+  if (pyd_ok(status)) *out_count = count;
+  return status;
+}
+
+static pyd_status_t check_slot(const verifier_t* v, uint32_t slot, uint32_t kind) {
+  if (slot >= v->p->slot_count) return CORRUPT(v, "slot %u, the procedure has %u", slot, v->p->slot_count);
+  if (v->p->slots[slot].kind == kind) return PYD_STATUS_OK;
+  return CORRUPT(v, "slot %u is %s", slot, kind ? "a tensor, a scalar is needed" : "a scalar, a tensor is needed");
+}
+
+static bool agree(const pyd_slot_type_t* slot, uint32_t kind, uint32_t dtype, uint32_t rank) {
+  return slot->kind == kind && (kind == 1 || (slot->dtype == dtype && slot->rank == rank));
+}
+
+// |slot| may carry PYD_LAST_USE when it |is_read|.
+static pyd_status_t check_type(const verifier_t* v, const char* what, uint32_t index, uint32_t slot, bool is_read,
+                               uint32_t kind, uint32_t dtype, uint32_t rank) {
+  if (is_read) slot &= ~PYD_LAST_USE;
+  if (slot >= v->p->slot_count) return CORRUPT(v, "slot %u, the procedure has %u", slot, v->p->slot_count);
+  const pyd_slot_type_t* type = &v->p->slots[slot];
+  if (agree(type, kind, dtype, rank)) return PYD_STATUS_OK;
+  return CORRUPT(v, "slot %u does not have the type of %s %u: kind %u, dtype 0x%08X, rank %u; expected %u, 0x%08X, %u", slot,
+                 what, index, type->kind, type->dtype, type->rank, kind, dtype, rank);
+}
+
+static pyd_status_t check_value(const verifier_t* v, const char* what, uint32_t index, uint32_t slot, bool is_read,
+                                const pyd_program_value_t* value) {
+  return check_type(v, what, index, slot, is_read, value->kind, value->dtype, value->rank);
+}
+
+static pyd_status_t check_scalars(const verifier_t* v, const uint32_t* slots, uint32_t count) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) status = check_slot(v, slots[i], 1);
+  return status;
+}
+
+static pyd_status_t check_target(const verifier_t* v, uint32_t step) {
+  return step < v->p->step_count ? PYD_STATUS_OK : CORRUPT(v, "step %u, the procedure has %u", step, v->p->step_count);
+}
+
+static void raise_to(uint32_t* limit, uint32_t value) {
+  if (*limit < value) *limit = value;
+}
+
+static pyd_status_t verify_run(const verifier_t* v, const pyd_step_t* step) {
+  if (step->a >= v->program->function_count) {
+    return CORRUPT(v, "function %u, the program has %u", step->a, v->program->function_count);
+  }
+  const pyd_function_t* fn = &v->program->functions[step->a];
+  uint32_t args = fn->info.arg_count, results = fn->info.result_count;
+  pyd_status_t status = check_pool(v, step->b, (uint64_t)args + results);
+  if (!pyd_ok(status)) return status;
+  const uint32_t* slots = v->p->pool + step->b;
+  for (uint32_t i = 0; i < args && pyd_ok(status); ++i) {
+    status = check_value(v, "argument", i, slots[i], true, &fn->info.args[i]);
+  }
+  for (uint32_t i = 0; i < results && pyd_ok(status); ++i) {
+    if (slots[args + i] != PYD_NONE) status = check_value(v, "result", i, slots[args + i], false, &fn->info.results[i]);
+  }
+  raise_to(&v->p->max_dims, fn->info.dims_count);
+  raise_to(&v->p->max_scalars, fn->scalar_count);
+  raise_to(&v->p->max_regs, fn->reg_count);
+  raise_to(&v->p->max_args, args);
+  raise_to(&v->p->max_results, results);
+  return status;
+}
+
+static pyd_status_t verify_move(const verifier_t* v, const pyd_step_t* step) {
+  uint32_t count;
+  pyd_status_t status = check_counted(v, step->a, 2, &count);
+  const uint32_t* pairs = v->p->pool + step->a + 1;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
+    uint32_t target = pairs[2 * i];
+    if (target >= v->p->slot_count) return CORRUPT(v, "slot %u, the procedure has %u", target, v->p->slot_count);
+    const pyd_slot_type_t* type = &v->p->slots[target];
+    status = check_type(v, "move", i, pairs[2 * i + 1], true, type->kind, type->dtype, type->rank);
+  }
+  raise_to(&v->p->max_moves, count);
+  return status;
+}
+
+static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
+  uint32_t count = 0;
+  pyd_status_t status = check_slot(v, step->a, 1);
+  if (pyd_ok(status)) status = check_slot(v, step->b, 0);
+  if (pyd_ok(status)) status = check_counted(v, step->c, 1, &count);
+  if (!pyd_ok(status)) return status;
+  const pyd_slot_type_t* tensor = &v->p->slots[step->b];
+  uint32_t bits = tensor->dtype & 0xFFFFFF;
+  if (count != tensor->rank) return CORRUPT(v, "%u indices for %u axes", count, tensor->rank);
+  if (bits > 64 || (bits & (bits - 1)) != 0) return CORRUPT(v, "an element of %u bits cannot be read", bits);
+  status = check_scalars(v, v->p->pool + step->c + 1, count);
+  if (!pyd_ok(status) || step->d == PYD_NONE) return status;
+  status = check_pool(v, step->d, 2);
+  if (!pyd_ok(status)) return status;
+  const uint32_t* text = v->p->pool + step->d;
+  size_t size = v->program->strings.size;
+  if (text[0] <= size && text[1] <= size - text[0] && text[1] <= INT32_MAX) return status;
+  return CORRUPT(v, "a location of %u bytes at %u lies outside the strings", text[1], text[0]);
+}
+
+static pyd_status_t verify_global(const verifier_t* v, uint32_t number, uint32_t slot, bool is_store) {
+  if (number >= v->program->global_count) return CORRUPT(v, "global %u, the program has %u", number, v->program->global_count);
+  const pyd_global_t* global = &v->program->globals[number];
+  v->p->has_stores |= is_store;
+  v->p->needs_gate |= is_store || global->is_mutable;
+  return check_value(v, "global", number, slot, is_store, &global->type);
+}
+
+static pyd_status_t verify_observe(const verifier_t* v, const pyd_step_t* step) {
+  uint32_t count;
+  if (step->a >= v->program->check_count) return CORRUPT(v, "check %u, the program has %u", step->a, v->program->check_count);
+  pyd_status_t status = check_counted(v, step->b, 1, &count);
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
+    uint32_t slot = v->p->pool[step->b + 1 + i];
+    if (slot >= v->p->slot_count) status = CORRUPT(v, "slot %u, the procedure has %u", slot, v->p->slot_count);
+  }
+  // As many as its kind compares: two for the last two kinds.
+  uint32_t wanted = pyd_ok(status) && v->program->checks[step->a].kind >= 3 ? 2 : 1;
+  if (pyd_ok(status) && count != wanted) status = CORRUPT(v, "check %u takes %u values, got %u", step->a, wanted, count);
+  return status;
+}
+
+static pyd_status_t verify_return(const verifier_t* v, const pyd_step_t* step) {
+  const pyd_program_function_t* info = &v->p->info;
+  pyd_status_t status = check_pool(v, step->a, info->result_count);
+  for (uint32_t i = 0; i < info->result_count && pyd_ok(status); ++i) {
+    status = check_value(v, "result", i, v->p->pool[step->a + i], true, &info->results[i]);
+  }
+  return status;
+}
+
+static pyd_status_t verify_constant(const verifier_t* v, const pyd_step_t* step) {
+  pyd_status_t status = check_slot(v, step->a, 0);
+  if (!pyd_ok(status)) return status;
+  const pyd_slot_type_t* slot = &v->p->slots[step->a];
+  if (step->b >= v->program->constant_count) return CORRUPT(v, "constant %u, the program has %u", step->b, v->program->constant_count);
+  status = check_pool(v, step->c, 2 * (uint64_t)slot->rank);
+  if (!pyd_ok(status)) return status;
+  int64_t dims[PYD_PROGRAM_MAX_RANK];
+  bool fits = true;
+  for (uint32_t i = 0; i < slot->rank; ++i) {
+    const uint32_t* words = v->p->pool + step->c + 2 * i;
+    dims[i] = (int64_t)(words[0] | (uint64_t)words[1] << 32);
+    fits &= dims[i] >= 0;
+  }
+  uint64_t elements = 0, bytes = 0;
+  fits = fits && pyd_program_count_elements(dims, slot->rank, &elements) &&
+         pyd_program_tensor_bytes(slot->dtype, elements, &bytes) && bytes == v->program->constants[step->b].length;
+  return fits ? status : CORRUPT(v, "the sizes of constant %u do not make up its %llu bytes", step->b,
+                                 (unsigned long long)v->program->constants[step->b].length);
+}
+
+static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
+  pyd_status_t status = check_slot(v, step->a, 0);
+  if (pyd_ok(status)) status = check_slot(v, step->b & ~PYD_LAST_USE, 0);
+  if (!pyd_ok(status)) return status;
+  uint32_t rank = v->p->slots[step->a].rank;
+  status = check_pool(v, step->c, 1 + (uint64_t)rank);
+  if (!pyd_ok(status)) return status;
+  const uint32_t* words = v->p->pool + step->c;
+  if (words[0] != PYD_NONE) status = check_slot(v, words[0], 1);
+  return pyd_ok(status) ? check_scalars(v, words + 1, rank) : status;
+}
+
+static pyd_status_t verify_step(const verifier_t* v) {
+  const pyd_step_t* step = &v->p->steps[v->step];
+  pyd_status_t status = PYD_STATUS_OK;
+  switch (step->op) {
+    case PYD_STEP_RUN: return verify_run(v, step);
+    case PYD_STEP_MOVE: return verify_move(v, step);
+    case PYD_STEP_JUMP: return check_target(v, step->a);
+    case PYD_STEP_BRANCH:
+      status = check_slot(v, step->a, 1);
+      if (pyd_ok(status)) status = check_target(v, step->b);
+      return pyd_ok(status) ? check_target(v, step->c) : status;
+    case PYD_STEP_READ: return verify_read(v, step);
+    case PYD_STEP_LOAD: return verify_global(v, step->b, step->a, false);
+    case PYD_STEP_STORE: return verify_global(v, step->a, step->b, true);
+    case PYD_STEP_OBSERVE: return verify_observe(v, step);
+    case PYD_STEP_DROP:
+      if (step->a < v->p->slot_count) return status;
+      return CORRUPT(v, "slot %u, the procedure has %u", step->a, v->p->slot_count);
+    case PYD_STEP_RETURN: return verify_return(v, step);
+    case PYD_STEP_CONSTANT: return verify_constant(v, step);
+    case PYD_STEP_SCALAR: return check_slot(v, step->a, 1);
+    case PYD_STEP_DIM:
+      status = check_slot(v, step->a, 1);
+      if (pyd_ok(status)) status = check_slot(v, step->b, 0);
+      if (pyd_ok(status) && step->c >= v->p->slots[step->b].rank) {
+        status = CORRUPT(v, "axis %u of slot %u does not exist", step->c, step->b);
+      }
+      return status;
+    case PYD_STEP_VIEW: return verify_view(v, step);
+    default: return CORRUPT(v, "opcode %u does not exist", step->op);
+  }
+}
+
+pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* p) {
+  verifier_t v = {program, p, 0};
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < p->info.arg_count && pyd_ok(status); ++i) {
+    if (p->arg_slots[i] < p->slot_count) {
+      const pyd_slot_type_t* slot = &p->slots[p->arg_slots[i]];
+      if (agree(slot, p->info.args[i].kind, p->info.args[i].dtype, p->info.args[i].rank)) continue;
+    }
+    status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: slot %u does not exist or has another type", i, p->arg_slots[i]);
+  }
+  for (; v.step < p->step_count && pyd_ok(status); ++v.step) status = verify_step(&v);
+  if (!pyd_ok(status)) return status;
+  uint32_t last = p->step_count ? p->steps[p->step_count - 1].op : 0;
+  if (last == PYD_STEP_RETURN || last == PYD_STEP_JUMP || last == PYD_STEP_BRANCH) return status;
+  return pyd_status_make(PYD_CODE_CORRUPT, "the last of %u steps goes on to one that does not exist", p->step_count);
+}

@@ -1,0 +1,189 @@
+#include "program/state.h"
+
+#include <stdlib.h>
+
+#include "program/plan.h"
+
+static void free_entry(pyd_state_entry_t* entry) {
+  if (!entry) return;
+  for (uint32_t i = 0; i < entry->idle_count; ++i) pyd_call_free(entry->idle[i]);
+  pyd_plan_free(entry->plan);
+  free(entry);
+}
+
+static pyd_status_t set_globals(pyd_state_t* state) {
+  const pyd_program_t* program = state->program;
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < program->global_count && pyd_ok(status); ++i) {
+    const pyd_global_t* global = &program->globals[i];
+    if (global->type.kind == 1) {
+      pyd_cell_set_word(&state->globals[i], global->value);
+    } else if (global->constant != PYD_NONE) {
+      const uint8_t* data = program->constant_links[global->constant].data;
+      pyd_tensor_t* tensor = NULL;
+      if (!data) {
+        status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "global '%.*s': constant %u is not linked", STRING(global->name),
+                                 global->constant);
+      } else {
+        status = pyd_tensor_wrap(global->type.dtype, global->type.rank, global->type.dims, data, false, &tensor);
+      }
+      if (pyd_ok(status)) pyd_cell_set_tensor(&state->globals[i], tensor);
+    }
+  }
+  return status;
+}
+
+pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_state_t** out_state) {
+  *out_state = NULL;
+  pyd_state_t* state = calloc(1, sizeof(*state));
+  if (!state) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the state of a program");
+  state->program = program;
+  state->sched = sched;
+  state->pool = pool;
+  pthread_mutex_init(&state->mutex, NULL);
+  pthread_cond_init(&state->is_open, NULL);
+  state->caches = calloc((size_t)program->function_count + 1, sizeof(*state->caches));
+  state->globals = calloc((size_t)program->global_count + 1, sizeof(*state->globals));
+  pyd_status_t status = PYD_STATUS_OK;
+  if (!state->caches || !state->globals) {
+    status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the state of a program with %u functions",
+                             program->function_count);
+  }
+  if (pyd_ok(status)) status = set_globals(state);
+  if (!pyd_ok(status)) {
+    pyd_state_free(state);
+    return status;
+  }
+  *out_state = state;
+  return status;
+}
+
+void pyd_state_free(pyd_state_t* state) {
+  if (!state) return;
+  for (uint32_t i = 0; state->caches && i < state->program->function_count; ++i) {
+    for (uint32_t k = 0; k < PYD_STATE_PLANS; ++k) free_entry(state->caches[i].entries[k]);
+  }
+  for (uint32_t i = 0; state->globals && i < state->program->global_count; ++i) pyd_cell_clear(&state->globals[i]);
+  pthread_cond_destroy(&state->is_open);
+  pthread_mutex_destroy(&state->mutex);
+  free(state->caches);
+  free(state->globals);
+  free(state);
+}
+
+void pyd_state_fork_prepare(pyd_state_t* state) { pthread_mutex_lock(&state->mutex); }
+void pyd_state_fork_done(pyd_state_t* state) { pthread_mutex_unlock(&state->mutex); }
+void pyd_state_fork_child(pyd_state_t* state) {
+  // Whoever was inside or waited is gone; its stores were not committed. The thread that forks is inside only when a
+  // kernel forks, and then goes on.
+  pthread_cond_init(&state->is_open, NULL);
+  if (state->is_taken && !pthread_equal(state->holder, pthread_self())) state->is_taken = false;
+  pthread_mutex_unlock(&state->mutex);
+}
+
+pyd_status_t pyd_state_enter(pyd_state_t* state) {
+  pyd_status_t status = PYD_STATUS_OK;
+  pthread_mutex_lock(&state->mutex);
+  if (state->is_taken && pthread_equal(state->holder, pthread_self())) {
+    status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "a program with mutable globals is called by one of its own kernels");
+  } else {
+    while (state->is_taken) pthread_cond_wait(&state->is_open, &state->mutex);
+    state->is_taken = true;
+    state->holder = pthread_self();
+  }
+  pthread_mutex_unlock(&state->mutex);
+  return status;
+}
+
+void pyd_state_leave(pyd_state_t* state) {
+  pthread_mutex_lock(&state->mutex);
+  state->is_taken = false;
+  pthread_cond_signal(&state->is_open);
+  pthread_mutex_unlock(&state->mutex);
+}
+
+void pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out) {
+  pthread_mutex_lock(&state->mutex);
+  pyd_cell_share(&state->globals[global], out);
+  pthread_mutex_unlock(&state->mutex);
+}
+
+void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells) {
+  pthread_mutex_lock(&state->mutex);
+  for (uint32_t i = 0; i < state->program->global_count; ++i) {
+    if (!cells[i].is_set) continue;
+    pyd_cell_t old = state->globals[i];
+    state->globals[i] = cells[i];
+    cells[i] = old;  // let go by the caller, outside the lock
+  }
+  pthread_mutex_unlock(&state->mutex);
+  for (uint32_t i = 0; i < state->program->global_count; ++i) pyd_cell_clear(&cells[i]);
+}
+
+static pyd_state_entry_t* find_entry(const pyd_state_cache_t* cache, uint64_t key, const int64_t* dims,
+                                     const uint64_t* scalars) {
+  for (uint32_t i = 0; i < PYD_STATE_PLANS && cache->entries[i]; ++i) {
+    pyd_state_entry_t* entry = cache->entries[i];
+    if (entry->key == key && pyd_plan_matches(entry->plan, dims, scalars)) return entry;
+  }
+  return NULL;
+}
+
+// Puts |entry| into the cache; returns the one that had its place when nobody uses that any more.
+static pyd_state_entry_t* keep_entry(pyd_state_cache_t* cache, pyd_state_entry_t* entry) {
+  pyd_state_entry_t* old = cache->entries[cache->next];
+  cache->entries[cache->next] = entry;
+  cache->next = (cache->next + 1) % PYD_STATE_PLANS;
+  entry->is_kept = true;
+  if (!old) return NULL;
+  old->is_kept = false;
+  return old->users ? NULL : old;
+}
+
+pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
+                             pyd_state_lease_t* out_lease) {
+  pyd_state_cache_t* cache = &state->caches[function];
+  uint64_t key = pyd_plan_hash(state->program, function, dims, scalars);
+  *out_lease = (pyd_state_lease_t){NULL, NULL};
+  pthread_mutex_lock(&state->mutex);
+  pyd_state_entry_t* entry = find_entry(cache, key, dims, scalars);
+  if (entry) {
+    ++entry->users;
+    if (entry->idle_count) out_lease->call = entry->idle[--entry->idle_count];
+  }
+  pthread_mutex_unlock(&state->mutex);
+  pyd_status_t status = PYD_STATUS_OK;
+  if (!entry) {
+    pyd_plan_t* plan = NULL;
+    status = pyd_plan_create(state->program, function, dims, scalars, &plan);
+    if (!pyd_ok(status)) return status;
+    entry = calloc(1, sizeof(*entry));
+    if (!entry) {
+      pyd_plan_free(plan);
+      return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to keep a plan");
+    }
+    *entry = (pyd_state_entry_t){.key = key, .plan = plan, .users = 1};
+    pthread_mutex_lock(&state->mutex);
+    // Another thread may have made the same meanwhile: two of them do no harm.
+    pyd_state_entry_t* old = keep_entry(cache, entry);
+    pthread_mutex_unlock(&state->mutex);
+    free_entry(old);
+  }
+  out_lease->entry = entry;
+  if (!out_lease->call) status = pyd_call_create(entry->plan, state->sched, state->pool, &out_lease->call);
+  if (!pyd_ok(status)) pyd_state_return(state, *out_lease);
+  return status;
+}
+
+void pyd_state_return(pyd_state_t* state, pyd_state_lease_t lease) {
+  pyd_state_entry_t* entry = lease.entry;
+  pthread_mutex_lock(&state->mutex);
+  if (lease.call && entry->is_kept && entry->idle_count < PYD_STATE_IDLE_CALLS) {
+    entry->idle[entry->idle_count++] = lease.call;
+    lease.call = NULL;
+  }
+  bool is_last = --entry->users == 0 && !entry->is_kept;
+  pthread_mutex_unlock(&state->mutex);
+  pyd_call_free(lease.call);
+  if (is_last) free_entry(entry);
+}

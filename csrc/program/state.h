@@ -1,0 +1,61 @@
+// What a loaded program keeps between calls of its procedures.
+#ifndef PYD_PROGRAM_STATE_H_
+#define PYD_PROGRAM_STATE_H_
+
+#include <pthread.h>
+
+#include "program/tensor.h"
+#include "pydispatch/procedure.h"
+
+enum { PYD_STATE_PLANS = 16, PYD_STATE_IDLE_CALLS = 4 };
+
+// A plan with the calls of it that nobody uses.
+typedef struct pyd_state_entry_s {
+  uint64_t key;
+  pyd_plan_t* plan;
+  uint32_t users;
+  bool is_kept;  // in a cache; else it goes with its last user
+  uint32_t idle_count;
+  pyd_call_t* idle[PYD_STATE_IDLE_CALLS];
+} pyd_state_entry_t;
+
+// The plans of one function, each for other sizes.
+typedef struct pyd_state_cache_s {
+  pyd_state_entry_t* entries[PYD_STATE_PLANS];
+  uint32_t next;  // where the next one goes
+} pyd_state_cache_t;
+
+struct pyd_state_s {
+  const pyd_program_t* program;
+  pyd_sched_t* sched;
+  pyd_pool_t* pool;
+  pthread_mutex_t mutex;  // of everything below, held for moments
+  pyd_state_cache_t* caches;  // by function
+  pyd_cell_t* globals;
+  // Who may touch mutable globals, one call at a time.
+  pthread_cond_t is_open;
+  bool is_taken;
+  pthread_t holder;
+};
+
+// A call of a function that is in use.
+typedef struct pyd_state_lease_s {
+  pyd_state_entry_t* entry;
+  pyd_call_t* call;
+} pyd_state_lease_t;
+
+// A call of |function| for these sizes, from the cache or made now.
+pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
+                             pyd_state_lease_t* out_lease);
+void pyd_state_return(pyd_state_t* state, pyd_state_lease_t lease);
+
+// The gate of mutable globals. INVALID_ARGUMENT when this thread is inside it already.
+pyd_status_t pyd_state_enter(pyd_state_t* state);
+void pyd_state_leave(pyd_state_t* state);
+
+// |out| holds nothing.
+void pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out);
+// Stores the cells that are set, one per global, and empties them.
+void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells);
+
+#endif  // PYD_PROGRAM_STATE_H_
