@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
 
+from pydispatch.ir.dense import parse_dense, splat
 from pydispatch.ir.semi_affine import SemiAffineParser
 
 # A comment reaches to the end of its line: without the look-ahead, one that ends the text would be matched in part.
@@ -41,6 +42,7 @@ _TOKEN = re.compile(
     + r"|(?P<INTEGER_LIT>0x[0-9a-fA-F]+|[0-9]+))",
     re.ASCII,
 )
+_SPLAT = re.compile(r"<\s*-?(?:[0-9][\w.+\-]*|true|false)\s*>", re.ASCII)
 _SPACE = re.compile(_SKIP, re.ASCII)
 _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"')
 # What follows the name of a builtin type: brackets nested once, with nothing in them that could mean
@@ -199,6 +201,23 @@ class FastParser(Parser):
         if DYNAMIC_INDEX in type.get_shape():
             self.raise_error(f"the shape of a constant is static, got {type}", start, self.pos)
         return type
+
+    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> Any:
+        found = parse_dense(self, type)
+        if found is not None:
+            return found
+        start = self.pos
+        scalar = _SPLAT.match(self.lexer.input.content, start)
+        if scalar is None:
+            return super().parse_dense_int_or_fp_elements_attr(type)
+        # The library makes a list of all elements of a splat.
+        self.parse_punctuation("<", " in dense attribute")
+        element = self._parse_tensor_literal_element()
+        self.parse_punctuation(">", " in dense attribute")
+        if type is None:
+            self.parse_punctuation(":", " in dense attribute")
+            type = self._parse_dense_literal_type()
+        return splat(type, element.to_type(self, type.element_type))
 
     def parse_affine_map(self) -> AffineMap:
         return SemiAffineParser(self._parser_state).parse_affine_map()

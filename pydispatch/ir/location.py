@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import re
 from typing import Any
 
 from xdsl.dialects.builtin import FileLineColLoc
@@ -10,6 +11,9 @@ from xdsl.ir import Block, BuiltinAttribute, Operation, SSAValue
 from xdsl.printer import Printer
 
 from pydispatch.errors import Location
+
+LONGEST_LINE = 2000
+"""Characters of a line that errors show."""
 
 
 class Source:
@@ -23,7 +27,7 @@ class Source:
     def line_column(self, offset: int) -> tuple[int, int]:
         """1-based line and column of the offset."""
         if self._starts is None:
-            self._starts = [0, *(i + 1 for i, c in enumerate(self.text) if c == "\n")]
+            self._starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect.bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
@@ -32,7 +36,12 @@ class Source:
         start = max(0, min(start, len(self.text)))
         line, column = self.line_column(start)
         stop = self.text.find("\n", start)
-        text = self.text[start - column + 1 : stop if stop >= 0 else len(self.text)].rstrip("\r")
+        stop = stop if stop >= 0 else len(self.text)
+        first = start - column + 1
+        if stop - first > LONGEST_LINE:  # A blob stands in it: only what is near is shown.
+            stop = min(stop, start + 100)
+            first = first if column < LONGEST_LINE else stop
+        text = self.text[first:stop].rstrip("\r")
         length = 1 if end is None else max(1, min(end - start, len(text) - column + 1))
         return Location(self.filename, line, column, text, length)
 

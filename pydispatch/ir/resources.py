@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, FixedBitwidthType, IntegerType, ShapedType
 
+from pydispatch.ir.dense import unhex
+
 if TYPE_CHECKING:
     from pydispatch.ir.parser import ProgramParser
 
@@ -28,7 +30,7 @@ class Resources:
             found = _ENTRY.finditer(self._text, start) if start >= 0 else ()
             self._spans = {m.group(1).strip('"'): m.span(2) for m in found}
         span = self._spans.get(key)
-        return None if span is None else bytes.fromhex(self._text[span[0] + 8 : span[1]])
+        return None if span is None else unhex(self._text, span[0] + 8, span[1])
 
     def constant(self, data: bytes, type: Any, parser: ProgramParser, start: int) -> DenseIntOrFPElementsAttr:
         """The blob as an ordinary constant of `type`; one byte for each i1."""
@@ -39,4 +41,6 @@ class Resources:
         expected = math.prod(type.get_shape()) * size
         if expected != len(data) and len(data) != size:
             parser.raise_error(f"the resource has {len(data)} bytes, but {type} has {expected}", start, parser.pos)
+        if len(data) == size:
+            data *= expected // size
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))  # type: ignore[arg-type]
