@@ -39,7 +39,7 @@ from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.contract_match import Contraction, Factor, contractions, narrow_range
 from pydispatch.compiler.codegen.contract_results import positions
 from pydispatch.compiler.codegen.contract_tiles import Level, Tiles, choose, level_of
-from pydispatch.compiler.codegen.elements import Elements, tensor_type, zero_attribute
+from pydispatch.compiler.codegen.elements import Elements, zero_attribute
 from pydispatch.compiler.codegen.frame import Frame, Kernel
 from pydispatch.compiler.codegen.generics import loop_sizes
 from pydispatch.compiler.targets.cpu_levels import machine_of
@@ -169,7 +169,7 @@ def _types(c: Contraction) -> tuple[Attribute, Attribute, bool] | None:
         return None
     if c.acc == i32:
         ranges = [narrow_range(c, factor) for factor in (c.a, c.b)]
-        short = all(r is not None and -(1 << 15) <= r[0] and r[1] < 1 << 15 for r in ranges)
+        short = all(r is not None and r[0] >= -(1 << 15) and r[1] < 1 << 15 for r in ranges)
         plain = all(any(f.coordinates[p].is_plain(c.k) for p in f.where(c.k)) for f in (c.a, c.b))
         if short and plain and c.n is not None and c.b.coordinates[c.b.where(c.n)[0]].is_plain(c.n):
             return i16, i32, True
@@ -757,7 +757,7 @@ def narrowed(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
 def _is_zero(op: Operation) -> bool:
     value = op.properties["value"]
     if isinstance(value, DenseIntOrFPElementsAttr):
-        return value.is_splat() and next(iter(value.get_values())) == 0
+        return 0 in value.type.get_shape() or (value.is_splat() and next(iter(value.get_values())) == 0)
     return isinstance(value, IntegerAttr | FloatAttr) and value.value.data == 0
 
 
@@ -771,33 +771,3 @@ def _cast(build: Builder, buffer: SSAValue, offset: Index, sizes: Sequence[Index
     shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
     result = MemRefType(type_.element_type, shape, layout, type_.memory_space)
     return build.add(memref.ReinterpretCastOp.from_dynamic(buffer, [offset], list(sizes), list(strides), result))
-
-
-def why_not_contract(group: Sequence[Operation], op: Operation) -> str | None:
-    """None when `op` may join the dispatch of a contraction in `group`, or make one of it; else the reason in words."""
-    together = [*group, op]
-    found = contractions(together)
-    if not found:
-        return None
-    if len(found) > 1:
-        return "a dispatch holds one contraction"
-    result = found[0].op.results[0]
-    for other in together:
-        if other is found[0].op or other.name != "linalg.generic":
-            continue
-        if "reduction" in str(other.properties["iterator_types"]):
-            return f"'{other.name}' reduces, and the dispatch has a contraction"
-    for other in together:
-        for value in other.results:
-            if isinstance(value.type, TensorType) and _depends(value, result, set(together)):
-                if positions(value, result) is None:
-                    return f"'{other.name}' does not map elements of the contraction's result one to one"
-    return None
-
-
-def _depends(value: SSAValue, on: SSAValue, among: set[Operation]) -> bool:
-    if value is on:
-        return False
-    return isinstance(value, OpResult) and value.op in among and any(
-        operand is on or _depends(operand, on, among) for operand in value.op.operands
-    )  # fmt: skip

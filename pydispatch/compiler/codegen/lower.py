@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.codegen.affine_maps import is_identity
 from pydispatch.compiler.codegen.builder import Index
+from pydispatch.compiler.codegen.contract import lower_contraction
 from pydispatch.compiler.codegen.elements import tensor_type
 from pydispatch.compiler.codegen.frame import Frame, Kernel, sizes_of
 from pydispatch.compiler.codegen.generics import generic_of
@@ -25,6 +26,9 @@ __all__ = ["Kernel", "lower", "sizes_of"]
 def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
     """Kernel IR of a dispatch function for one target. CompileError, at the operation, for what it cannot compute."""
     backend = target.backend.data
+    contraction = lower_contraction(source, target)
+    if contraction is not None:
+        return contraction
     frame = Frame(source, backend, config_string(target, "reassociate", "true") != "false")
     frame.bind(_flat_count(frame))
     return lower_points(frame)
