@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, Block, OpResult, SSAValue
 
 from pydispatch.compiler.codegen.bits import bits_of
 from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.columns import Stage, find_stages
 from pydispatch.compiler.codegen.elements import Elements, IndexMap, Kept, covers, tensor_type
 from pydispatch.compiler.codegen.frame import Frame
 from pydispatch.compiler.codegen.legality import is_costly
@@ -28,10 +29,12 @@ Store = tuple[SSAValue, SSAValue]
 class Nest:
     """Results that are stored in one loop nest.
 
-    split: dimensions in front of it are outer ones. rows: a workgroup takes the inner dimensions whole. row_stores:
-    results that have one element per row. stages: the reductions in front of a row's inner loops, in an order in which
-    each finds what it needs, with their indices: the number of a dimension, or -1 for index 0. kept: values that a row stores for its later loops -> the result whose row
-    they are stored in, None for workgroup memory.
+    split: dimensions in front of it are outer ones. rows: a workgroup takes the inner dimensions whole.
+    row_stores: results that have one element per row.
+    stages: the reductions in front of a row's inner loops, in an order in which each finds what it needs, with their
+    indices: the number of a dimension, or -1 for index 0.
+    kept: values that a row stores for its later loops -> the result whose row they are stored in, None for workgroup
+    memory. columns: the reductions, when a workgroup takes columns.
     """
 
     stores: list[Store]
@@ -41,6 +44,7 @@ class Nest:
     row_stores: list[Store] = field(default_factory=list)
     stages: list[tuple[SSAValue, list[int]]] = field(default_factory=list)
     kept: dict[SSAValue, SSAValue | None] = field(default_factory=dict)
+    columns: list[Stage] = field(default_factory=list)
 
     def run_stages(self, e: Elements, build: Builder, indices: list[Index]) -> None:
         """Writes the stages and the row results at the level of a row."""
@@ -77,6 +81,9 @@ def analyse(frame: Frame, nests: list[Nest]) -> list[Nest]:
     for nest in joined:
         if nest.rows and _find_stages(frame, nest):
             nest.kept = _kept(frame, nest)
+        if not nest.rows and not isinstance(nest.space, Update):
+            trial = _try(frame, nest, None)
+            nest.columns = find_stages(trial.e, trial.e.finished, trial.indices) if trial.indices else []
     return joined
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.tiles import points_per_workgroup
 
+NARROWEST = 64
+"""Columns of the narrowest run: some cache lines side by side."""
+
 Point = Callable[[Builder, list[Index]], None]
 """Writes the code of one point of a nest."""
 
@@ -41,6 +44,17 @@ def cut_rows(build: Builder, backend: str, outer: Index, bytes_per_row: Index) -
     """Whole rows."""
     rows = points_per_workgroup(build, backend, bytes_per_row)
     return Cut(outer, rows, 0, 1, build.ceil_quotient(outer, rows))
+
+
+def cut_columns(build: Builder, backend: str, dims: Sequence[Index], bytes_per_point: Index, widest: int) -> Cut:
+    """Runs of columns: long enough for whole cache lines, short enough for their accumulators to stay close."""
+    budget = points_per_workgroup(build, backend, bytes_per_point)
+    inner, outer = dims[-1], build.product(dims[:-1])
+    wide = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)
+    tile = build.least(inner, build.least(wide, widest))
+    tiles = build.ceil_quotient(inner, tile)
+    rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
+    return Cut(outer, rows, tile, tiles, build.times(build.ceil_quotient(outer, rows), tiles))
 
 
 def emit_nest(

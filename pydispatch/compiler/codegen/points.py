@@ -14,10 +14,11 @@ from xdsl.ir import OpResult, SSAValue
 from pydispatch.compiler.codegen.analysis import Nest, analyse, keep
 from pydispatch.compiler.codegen.bits import bits_of
 from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.columns import run_stages, widest
 from pydispatch.compiler.codegen.elements import Elements, tensor_type
 from pydispatch.compiler.codegen.frame import Frame, Kernel, count_region
 from pydispatch.compiler.codegen.generics import loop_sizes, view_of
-from pydispatch.compiler.codegen.nests import Cut, cut_points, cut_rows, emit_inner, emit_nest
+from pydispatch.compiler.codegen.nests import Cut, cut_columns, cut_points, cut_rows, emit_inner, emit_nest
 from pydispatch.compiler.codegen.updates import Update, updates_of
 from pydispatch.errors import CompileError
 
@@ -104,6 +105,8 @@ def _cut(backend: str, nest: Nest, e: Elements, build: Builder) -> Cut:
         inner = build.product(dims[nest.split :])
         row = build.plus(build.times(inner, sum(_bytes(v) for v, _ in nest.stores) + inputs), loops)
         return cut_rows(build, backend, build.product(dims[: nest.split]), row)
+    if nest.columns:
+        return cut_columns(build, backend, dims, loops, widest(nest.columns))
     size = build.plus(sum(_bytes(v) for v, _ in nest.stores) + inputs, loops)
     return cut_points(build, backend, dims, size)
 
@@ -178,15 +181,26 @@ def _loops(
     build: Builder, group: Index, cut: Cut, nest: Nest, dims: list[Index], point: Any, e: Elements | None = None
 ) -> None:
     split = nest.split if nest.rows else max(0, len(dims) - 1)
+    buffers: dict[SSAValue, SSAValue] = {}
+    if e is not None:
+        size = min(n for n in (widest(nest.columns), cut.tile) if isinstance(n, int)) if nest.columns else 0
+        for stage in nest.columns:
+            for result in stage.op.results:
+                buffers[result] = e.fresh(tensor_type(result).element_type, max(1, size))
 
     def row(b: Builder, indices: list[Index], low: Index, high: Index) -> None:
         if e is not None and nest.rows:
             nest.run_stages(e, b, indices)
             for value, buffer in nest.row_stores:
                 e.store(b, e.at(b, value, indices), buffer, indices)
-            if all(_is_stored(e, value, buffer) for value, buffer in nest.stores):
-                return
+        if e is not None and nest.columns:
+            run_stages(e, b, nest.columns, indices, dims, low, high, buffers)
+        if e is not None and nest.rows and all(_is_stored(e, value, buffer) for value, buffer in nest.stores):
+            return
         emit_inner(b, indices, dims[split:], low, high, point)
+        for result in buffers:
+            if e is not None:
+                e.forget(result)
 
     emit_nest(build, group, cut, dims, split, row)
 
