@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects import linalg
 from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -74,7 +74,7 @@ def _is_pointwise(op: Operation) -> bool:
 
 def is_contraction(op: Operation) -> bool:
     """Whether products of two inputs are summed."""
-    if not _is_reduction(op) or len(cast(linalg.GenericOp, op).inputs) < 2:
+    if not _is_reduction(op) or len(cast(GenericOp, op).inputs) < 2:
         return False
     words = body_words(op)
     return any(w.startswith("mul") for w in words) and any(w.startswith("add") for w in words)
@@ -127,7 +127,7 @@ def loops_text(op: Operation) -> str:
     if not _is_reduction(op):
         return shape_text(type_)
     sizes = [-1] * len(iterators(op))
-    generic = cast(linalg.GenericOp, op)
+    generic = cast(GenericOp, op)
     for value, map_ in zip((*generic.inputs, *generic.outputs), maps_of(op), strict=True):
         for n, expr in zip(shape_of(value), map_.results, strict=False):
             if isinstance(expr, AffineDimExpr) and n >= 0:

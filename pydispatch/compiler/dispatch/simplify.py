@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IndexType, IntegerAttr, TensorType
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.dispatch.destinations import slice_of
@@ -93,7 +94,7 @@ def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
 
 def _free_outputs(op: Operation) -> None:
     """Initial values that the body does not read become empty tensors, so that nothing waits for them."""
-    generic = cast(linalg.GenericOp, op)
+    generic = cast(GenericOp, op)
     body = op.regions[0].block
     first = len(generic.inputs)
     for number, value in enumerate(generic.outputs):
@@ -258,7 +259,7 @@ def _no_padding(op: Operation) -> SSAValue | None:
 
 def _copy(op: Operation) -> SSAValue | None:
     """A generic that gives an input as it is."""
-    generic = cast(linalg.GenericOp, op)
+    generic = cast(GenericOp, op)
     body = op.regions[0].block
     end = body.last_op
     if len(op.results) != 1 or end is None or len(list(body.ops)) != 1 or "reduction" in iterators(op):

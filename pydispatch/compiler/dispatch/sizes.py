@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -165,7 +166,7 @@ def _like(operand: int) -> Rule:
 def _generic(op: Operation, value: SSAValue, axis: int) -> Answer:
     number = list(op.results).index(value)  # type: ignore[arg-type]
     expr = output_maps(op)[number].results[axis]
-    out = Like(cast(linalg.GenericOp, op).outputs[number], axis)
+    out = Like(cast(GenericOp, op).outputs[number], axis)
     return _best([*(loop_places(op)[expr.position] if isinstance(expr, AffineDimExpr) else []), out])
 
 
@@ -325,7 +326,7 @@ def loop_places(op: Operation) -> list[list[Like]]:
     """For each loop of a linalg.generic the dimensions of its operands that must have its trip count."""
     maps = maps_of(op)
     places: list[list[Like]] = [[] for _ in range(maps[0].num_dims)] if maps else []
-    generic = cast(linalg.GenericOp, op)
+    generic = cast(GenericOp, op)
     for value, map_ in zip((*generic.inputs, *generic.outputs), maps, strict=True):
         for axis, expr in enumerate(map_.results if isinstance(value.type, TensorType) else ()):
             if isinstance(expr, AffineDimExpr):
