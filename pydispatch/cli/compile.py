@@ -29,11 +29,63 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-L", "--object-search-path", "--iree-hal-executable-object-search-path", dest="search_path", action="append",
         default=[], metavar="FOLDER", help="where object files are looked for; repeatable",
     )  # fmt: skip
+    add_match_arguments(parser)
     parser.add_argument("--compile-to", metavar="PHASE", help="print the program after a phase instead")
     parser.add_argument(
         "--dump", "--iree-hal-dump-executable-files-to", dest="dump", metavar="FOLDER",
         help="write every intermediate: IR, LLVM IR, assembly, ELF",
     )  # fmt: skip
+
+
+def add_match_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of match and replace, which `pydispatch match` has too."""
+    parser.add_argument(
+        "--transform-spec", "--iree-preprocessing-transform-spec-filename", dest="transform_spec", action="append",
+        default=[], metavar="[PHASE=]FILE", help="a transform spec that matches and replaces; repeatable; attached to "
+        "preprocessing, or to input, global-optimization",
+    )  # fmt: skip
+    parser.add_argument(
+        "--pdl-spec", "--iree-preprocessing-pdl-spec-filename", dest="pdl_spec", action="append", default=[],
+        metavar="[PHASE=]FILE", help="patterns in the pdl dialect; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--patterns", dest="patterns", action="append", default=[], metavar="FILE.py",
+        help="a Python file; all its @pydispatch.pattern are applied; repeatable",
+    )  # fmt: skip
+    parser.add_argument("--require-match", action="store_true", help="a pattern that matches nothing is an error")
+
+
+def match_options(args: argparse.Namespace) -> dict[str, object]:
+    """The options of match and replace as `pydispatch.compile` takes them."""
+    return {
+        "transform_spec": _by_phase(args.transform_spec), "pdl_spec": _by_phase(args.pdl_spec),
+        "patterns": [p for path in args.patterns for p in _patterns_of(path)], "require_match": args.require_match,
+    }  # fmt: skip
+
+
+def _by_phase(given: list[str]) -> dict[str, list[str]] | None:
+    """`PHASE=FILE` or `FILE`, each."""
+    found: dict[str, list[str]] = {}
+    for each in given:
+        phase, equals, path = each.partition("=")
+        known = equals and "/" not in phase and "." not in phase
+        found.setdefault(phase if known else "preprocessing", []).append(path if known else each)
+    return found or None
+
+
+def _patterns_of(path: str) -> list[object]:
+    import runpy
+
+    from pydispatch.patterns import Pattern
+
+    try:
+        names = runpy.run_path(path)
+    except OSError as error:
+        raise Error(f"cannot read '{path}': {error.strerror}") from None
+    found = list(dict.fromkeys(value for value in names.values() if isinstance(value, Pattern)))
+    if not found:
+        raise Error(f"'{path}' has no @pydispatch.pattern")
+    return list(found)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,6 +104,7 @@ def run(args: argparse.Namespace) -> int:
         "cpu_features": args.cpu_features,
         "object_search_path": args.search_path,
         "dump": args.dump,
+        **match_options(args),
     }
     if args.compile_to and args.compile_to != "end":
         sys.stdout.write(pipeline.compile_to(args.compile_to, source, **options))  # type: ignore[arg-type]

@@ -6,9 +6,9 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -17,9 +17,11 @@ from pydispatch.compiler import toolchain
 from pydispatch.compiler.dispatch.executables import Selection, expand_executables
 from pydispatch.compiler.dispatch.explain import Report, listing
 from pydispatch.compiler.dispatch.form import form_dispatches
+from pydispatch.compiler.dispatch.extern import outline_externs
 from pydispatch.compiler.dispatch.inline import inline_calls
 from pydispatch.compiler.kernel import Binary, Variant
 from pydispatch.compiler.normalize import normalize
+from pydispatch.compiler.preprocess import Rewrites, rewrites_of
 from pydispatch.compiler.schedule.host import schedule
 from pydispatch.compiler.select import BACKENDS, select_targets
 from pydispatch.compiler.variants import build_variant, variants_of
@@ -32,13 +34,12 @@ if TYPE_CHECKING:
     from pydispatch.formats.artifact import Artifact, Executable
     from pydispatch.formats.artifact import Variant as PackedVariant
 
-PHASES = ("input", "preprocessing", "dispatches", "executables", "program")
+PHASES = ("input", "preprocessing", "global-optimization", "dispatches", "executables", "program")
 
 PHASE_NAMES = {
     **{phase: phase for phase in PHASES},
     "start": "input",
     "abi": "input",
-    "global-optimization": "preprocessing",
     "dispatch-creation": "dispatches",
     "flow": "dispatches",
     **dict.fromkeys(
@@ -58,7 +59,7 @@ class Options:
 
     targets: names of targets, None for the module's own. cpu: CPU names, each gives a variant. cpu_features: LLVM
     features for every CPU target. object_search_path: folders for object files. dump: receives (file name, content)
-    of every intermediate.
+    of every intermediate. rewrites: specs and patterns to apply.
     """
 
     targets: tuple[str, ...] | None = None
@@ -66,6 +67,7 @@ class Options:
     cpu_features: str = ""
     object_search_path: tuple[str, ...] = ()
     dump: Dump | None = None
+    rewrites: Rewrites = field(default_factory=Rewrites)
 
 
 def compile(
@@ -76,6 +78,10 @@ def compile(
     cpu_features: str = "",
     object_search_path: Sequence[str | os.PathLike[str]] = (),
     dump: str | os.PathLike[str] | None = None,
+    transform_spec: Any = None,
+    pdl_spec: Any = None,
+    patterns: Sequence[Any] = (),
+    require_match: bool = False,
     explain: bool = False,
 ) -> Artifact:
     """Compiles a program into an artifact.
@@ -84,12 +90,15 @@ def compile(
     "aarch64", "riscv64"; without it the module's `hal.device.targets` hold, else this machine's CPU. cpu: "generic",
     "native", "x86-64-v3", ... or several, each a variant of its own. cpu_features: LLVM features, "+avx2,+fma".
     object_search_path: where object files are looked for, after the working directory and before the folder of the
-    source file. dump: a folder for every intermediate. explain: print to stderr which operations went into which
+    source file. dump: a folder for every intermediate. transform_spec, pdl_spec: specs that match and replace, each like
+    `source`, a list of these, or a mapping from the phase that they attach to (see docs/match-and-replace.md). patterns:
+    Python patterns. require_match: one that matches nothing is an error, not a warning. explain: print to stderr which operations went into which
     dispatch and why neighbours did not.
 
     Raises CompileError, with the place in the source, when the program cannot be compiled.
     """
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
+    options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match)
     pipeline = Pipeline(module, options)
     artifact = pipeline.artifact()
     if explain:
@@ -106,11 +115,16 @@ def compile_to(
     cpu_features: str = "",
     object_search_path: Sequence[str | os.PathLike[str]] = (),
     dump: str | os.PathLike[str] | None = None,
+    transform_spec: Any = None,
+    pdl_spec: Any = None,
+    patterns: Sequence[Any] = (),
+    require_match: bool = False,
 ) -> str:
     """The text of the program after a phase (see PHASE_NAMES). CompileError for an unknown phase."""
     if phase not in PHASE_NAMES:
         raise CompileError(f"there is no phase '{phase}'", note=f"phases: {', '.join(PHASE_NAMES)}")
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
+    options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match)
     return Pipeline(module, options).text_after(PHASE_NAMES[phase])
 
 
@@ -158,6 +172,15 @@ def _prepare(
     return options, module
 
 
+def _with_rewrites(
+    options: Options, transform_spec: Any, pdl_spec: Any, patterns: Sequence[Any], require_match: bool
+) -> Options:
+    if transform_spec is None and pdl_spec is None and not patterns:
+        return options
+    rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
+    return replace(options, rewrites=rewrites, object_search_path=(*options.object_search_path, *folders))
+
+
 def dump_into(folder: Path) -> Dump:
     """Writes intermediates as files of `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -180,9 +203,15 @@ class Pipeline:
     def run_to(self, phase: str) -> None:
         """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
         for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
-            if name == "input":
+            if name in ("input", "preprocessing"):
+                self.options.rewrites.apply(name, self.module)
+            elif name == "global-optimization":
                 normalize(self.module)
+                self.options.rewrites.apply(name, self.module)
+                normalize(self.module)  # What a replacement brought.
+                self.options.rewrites.finish()
             elif name == "dispatches":
+                outline_externs(self.module)
                 inline_calls(self.module)
                 self.reports = form_dispatches(self.module)
             elif name == "executables":
