@@ -247,7 +247,7 @@ class Pipeline:
         if self.options.dump:
             self.options.dump("program.txt", disassemble(data))
         return formats.Artifact.build(
-            functions=[(f.name, f.signature) for f in program.functions if f.public],
+            functions=[(f.name, f.signature) for f in (*program.functions, *program.procedures) if f.public],
             program=data,
             executables=executables,
             constants=list(constants.arrays.values()),
