@@ -21,7 +21,7 @@ class Storage:
     size: int
     index: int = 0
     buffer: int = NONE
-    takes_over: int = NONE  # a result: the argument whose memory it may take over
+    copied_from: Storage | None = None  # the argument whose copy it begins as
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,14 @@ class CommandList:
                     read.pop(touched.storage, None)
                 _note(written, touched, command.region)
         self.commands.sort(key=lambda c: c.region)
+
+    def may_share(self, source: Storage, target: Storage) -> bool:
+        """Whether one memory may serve both: nothing but the copy that begins `target` reads `source` while, or after,
+        `target` is written. Regions must be assigned."""
+        begun = next(c for c in self.commands if any(w.storage is target for w in c.writes))
+        readers = [c.region for c in self.commands if c is not begun and any(r.storage is source for r in c.reads)]
+        writers = [c.region for c in self.commands if c is not begun and any(w.storage is target for w in c.writes)]
+        return not readers or not writers or max(readers) < min(writers)
 
     def storages(self) -> list[Storage]:
         """Every storage that a command touches, in the order of first use."""

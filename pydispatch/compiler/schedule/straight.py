@@ -174,6 +174,8 @@ class Straight:
         """A new tensor of the same elements."""
         copy = self.new_tensor(tensor.dims, tensor.dtype)
         self.commands.copy(tensor, copy, copy.storage.size)
+        if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
+            copy.storage.copied_from = tensor.storage
         return copy
 
     def in_place(self, value: SSAValue, shared: int) -> Tensor:
@@ -201,6 +203,8 @@ class Straight:
             storage = tensor.storage
             if storage.kind is not BufferKind.TRANSIENT or storage in taken or tensor.is_part:
                 storage = Storage(BufferKind.RESULT, size, number)
+                if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
+                    storage.copied_from = tensor.storage
                 self.commands.copy(tensor, Tensor(storage, tensor.dims, tensor.dtype), size)
             else:
                 storage.kind, storage.index, storage.size = BufferKind.RESULT, number, size
@@ -208,6 +212,7 @@ class Straight:
             placed.append(storage)
             self.function.results.append(Result(tensor.dtype, tensor.dims, name=value.name_hint or ""))
         self.commands.assign_regions()
+        self._take_over(placed)
         for storage in dict.fromkeys([*self.commands.storages(), *placed]):
             self._place(storage)
         results = iter(placed)
@@ -215,6 +220,16 @@ class Straight:
             if result.dims is not None:
                 result.buffer = next(results).buffer
         self.commands.emit(self.function)
+
+    def _take_over(self, placed: Sequence[Storage]) -> None:
+        """Results that begin as copies of an argument may take over its memory, when nothing reads that later on."""
+        taken: set[Storage] = set()
+        for storage in placed:
+            source = storage.copied_from
+            if source is None or source in taken or not self.commands.may_share(source, storage):
+                continue
+            taken.add(source)
+            self.function.results[storage.index].tied = source.index
 
     def _scalar_result(self, value: SSAValue) -> None:
         register = self.registers[value]
