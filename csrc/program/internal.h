@@ -56,6 +56,18 @@ enum {
   PYD_OP_FPTOSI,
   PYD_OP_FPTOUI,
   PYD_OP_FMATH,
+  PYD_OP_FPOW,
+  PYD_OP_FATAN2,
+  PYD_OP_FCOPYSIGN,
+  PYD_OP_FMINNUM,
+  PYD_OP_FMAXNUM,
+  PYD_OP_FMA,
+  PYD_OP_ABS,
+  PYD_OP_CTPOP,
+  PYD_OP_CTLZ,
+  PYD_OP_CTTZ,
+  PYD_OP_MULHS,
+  PYD_OP_MULHU,
   PYD_OP_DISPATCH = 80,
   PYD_OP_FILL,
   PYD_OP_COPY,
@@ -254,9 +266,13 @@ typedef enum pyd_fault_e {
   PYD_FAULT_WRAPPED,  // the value is right modulo 2^64
 } pyd_fault_t;
 
-// arith.c: opcodes 16 to 62.
+// arith.c: opcodes 16 to 74.
 bool pyd_arith_is_valid(const pyd_insn_t* insn);
-pyd_fault_t pyd_arith_compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out);
+pyd_fault_t pyd_arith_compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out);
+
+enum { PYD_OPERAND_DST = 1, PYD_OPERAND_A = 2, PYD_OPERAND_B = 4, PYD_OPERAND_C = 8 };  // operands that are registers
+// verify.c: which operands of |op| are registers.
+uint8_t pyd_insn_operands(uint16_t op);
 
 // interpret.c: runs the scalar part of |fn|; commands are passed over. |dims| may be NULL without DIM instructions.
 pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,

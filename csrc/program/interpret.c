@@ -97,9 +97,9 @@ static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn,
       return PYD_STATUS_OK;
     default: {
       // Opcodes whose b is no register have widths there, and a register number may be larger than a width.
-      bool has_b = insn->op <= PYD_OP_CMP ? insn->op != PYD_OP_NEG : insn->op >= PYD_OP_FADD && insn->op <= PYD_OP_FMAX;
-      uint64_t a = regs[insn->a], b = has_b ? regs[insn->b] : 0;
-      pyd_fault_t fault = pyd_arith_compute(insn, a, b, &regs[insn->dst]);
+      uint8_t uses = pyd_insn_operands(insn->op);
+      uint64_t a = regs[insn->a], b = uses & PYD_OPERAND_B ? regs[insn->b] : 0, c = uses & PYD_OPERAND_C ? regs[insn->c] : 0;
+      pyd_fault_t fault = pyd_arith_compute(insn, a, b, c, &regs[insn->dst]);
       if (fault == PYD_FAULT_NONE) return PYD_STATUS_OK;
       // A size that wraps would make a small buffer out of a large one; other values wrap as MLIR says.
       if (fault == PYD_FAULT_WRAPPED && !(fn->reg_flags[insn->dst] & PYD_REG_STRUCTURAL)) return PYD_STATUS_OK;

@@ -10,6 +10,11 @@ typedef unsigned long long ull_t;
 
 bool pyd_program_tensor_bytes(uint32_t dtype, uint64_t elements, uint64_t* out_bytes) {
   uint64_t bits = dtype & 0xFFFFFF;
+  if (bits < 8) {  // packed
+    uint64_t per_byte = bits == 4 ? 2 : bits == 2 ? 4 : 1;
+    *out_bytes = elements / per_byte + (elements % per_byte != 0);
+    return *out_bytes <= INT64_MAX;
+  }
   return !__builtin_mul_overflow(elements, (bits + 7) / 8, out_bytes) && *out_bytes <= INT64_MAX;
 }
 

@@ -4,9 +4,9 @@
 
 #include "program/internal.h"
 
-enum { kDst = 1, kA = 2, kB = 4, kC = 8 };  // operands that are registers
+enum { kDst = PYD_OPERAND_DST, kA = PYD_OPERAND_A, kB = PYD_OPERAND_B, kC = PYD_OPERAND_C };
 
-static uint8_t operands(uint16_t op) {
+uint8_t pyd_insn_operands(uint16_t op) {
   switch (op) {
     case PYD_OP_CONST:
     case PYD_OP_DIM:
@@ -27,9 +27,15 @@ static uint8_t operands(uint16_t op) {
     case PYD_OP_NEG:
     case PYD_OP_SEXT:
     case PYD_OP_ZEXT:
+    case PYD_OP_ABS:
+    case PYD_OP_CTPOP:
+    case PYD_OP_CTLZ:
+    case PYD_OP_CTTZ:
       return kDst | kA;
+    case PYD_OP_FMA:
+      return kDst | kA | kB | kC;
     default:
-      return op >= PYD_OP_FNEG ? kDst | kA : kDst | kA | kB;
+      return op >= PYD_OP_FNEG && op <= PYD_OP_FMATH ? kDst | kA : kDst | kA | kB;
   }
 }
 
@@ -183,7 +189,7 @@ static pyd_status_t verify_insn(verifier_t* v) {
   if (op == 0 || (op > PYD_OP_CHECK && !pyd_arith_is_valid(insn))) {
     return CORRUPT(v, "opcode %u with modifier %u does not exist", op, insn->modifier);
   }
-  uint8_t uses = operands(op);
+  uint8_t uses = pyd_insn_operands(op);
   pyd_status_t status = verify_source(v);
   if (pyd_ok(status) && uses & kA) status = check_read(v, insn->a);
   if (pyd_ok(status) && uses & kB) status = check_read(v, insn->b);
@@ -284,7 +290,7 @@ static void mark(pyd_function_t* fn, uint32_t reg, uint8_t flag) {
 }
 
 static void mark_operands(pyd_function_t* fn, const pyd_insn_t* insn, uint8_t flag) {
-  uint8_t uses = operands(insn->op);
+  uint8_t uses = pyd_insn_operands(insn->op);
   if (uses & kA) mark(fn, insn->a, flag);
   if (uses & kB) mark(fn, insn->b, flag);
   if (uses & kC) mark(fn, insn->c, flag);
@@ -329,7 +335,7 @@ static pyd_status_t analyse(pyd_program_t* program, pyd_function_t* fn) {
   for (uint32_t i = fn->insn_count; i-- > 0;) {
     const pyd_insn_t* insn = &fn->insns[i];
     if (insn->op == PYD_OP_CHECK || insn->op == PYD_OP_CHECK_EQ) mark_operands(fn, insn, PYD_REG_STRUCTURAL);
-    if (!(operands(insn->op) & kDst)) continue;
+    if (!(pyd_insn_operands(insn->op) & kDst)) continue;
     uint8_t flags = fn->reg_flags[insn->dst];
     if (flags & (PYD_REG_STRUCTURAL | PYD_REG_NEEDED)) {
       mark_operands(fn, insn, flags & (PYD_REG_STRUCTURAL | PYD_REG_NEEDED));
@@ -345,7 +351,7 @@ static pyd_status_t analyse(pyd_program_t* program, pyd_function_t* fn) {
   }
   for (uint32_t i = 0; i < fn->insn_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[i];
-    uint8_t uses = operands(insn->op);
+    uint8_t uses = pyd_insn_operands(insn->op);
     if (!(uses & kDst)) continue;
     bool is_late = insn->op == PYD_OP_SCALAR && !fn->args[insn->a].keyed;
     if (uses & kA) is_late |= (fn->reg_flags[insn->a] & PYD_REG_LATE) != 0;

@@ -212,7 +212,10 @@ def test_refused_manifests() -> None:
         (lambda m: m.pop("executables"), "executables: missing"),
         (lambda m: m["executables"][0]["variants"][0].update(alignment=3), "expected a power of two, got 3"),
         (lambda m: m["executables"][0].update(name="other"), "'other' with 1 variants in manifest.json, 'lib' with 1"),
-        (lambda m: m["functions"].reverse(), r"lists the functions \['fail', 'slow', .*, program.bin \['mul', 'add', "),
+        (
+            lambda m: m["functions"][0].update(name="mull"),
+            r"lists the functions \['mull', .*, program.bin \['mul', 'add', ",
+        ),
         (lambda m: m["functions"].pop(), r"'slow'\], program.bin \[.*'slow', 'fail'\]"),
         (lambda m: m.pop("functions"), "functions: missing"),
         (lambda m: m["executables"][0]["exports"].append("more"), r"exports of executable 'lib', '.*v0\.elf' has"),

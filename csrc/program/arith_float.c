@@ -1,0 +1,222 @@
+// Floats of host programs. The narrow formats are computed in f32 and rounded to nearest even; for sums, products,
+// quotients and roots that is the same as rounding the exact result once, as f32 has more than twice their digits.
+#include <math.h>
+#include <string.h>
+
+#include "program/arith.h"
+
+static float as_f32(uint64_t bits) {
+  uint32_t low = (uint32_t)bits;
+  float f;
+  memcpy(&f, &low, sizeof(f));
+  return f;
+}
+static double as_f64(uint64_t bits) {
+  double f;
+  memcpy(&f, &bits, sizeof(f));
+  return f;
+}
+static uint64_t of_f32(float f) {
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof(bits));
+  return bits;
+}
+static uint64_t of_f64(double f) {
+  uint64_t bits;
+  memcpy(&bits, &f, sizeof(bits));
+  return bits;
+}
+
+static double as_f16(uint64_t bits) {
+  uint32_t exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  double value = exponent == 0    ? ldexp(mantissa, -24)
+                 : exponent == 31 ? (mantissa ? (double)NAN : (double)INFINITY)
+                                  : ldexp(1024 + mantissa, (int)exponent - 25);
+  return bits & 0x8000 ? -value : value;
+}
+
+// To nearest even from the exact value, with a mantissa of |digits| bits behind the point and exponents down to |least|.
+static uint64_t narrow(double value, int digits, int least, uint32_t infinity, uint32_t nan) {
+  uint64_t negative = signbit(value) ? UINT64_C(0x8000) : 0;
+  double size = fabs(value);
+  if (isnan(value)) return negative | nan;
+  if (isinf(value)) return negative | infinity;
+  if (size == 0) return negative;
+  int exponent;
+  frexp(size, &exponent);  // size = [0.5, 1) * 2^exponent
+  if (exponent - 1 < least) exponent = least + 1;
+  double steps = nearbyint(ldexp(size, digits - exponent + 1));  // in units of the last digit; exact before rounding
+  // A carry into the next power of two lands in the exponent by itself.
+  double code = (double)(exponent - 1 - least) * ldexp(1, digits) + steps;
+  return negative | (code >= infinity ? infinity : (uint64_t)code);
+}
+
+static double load(uint32_t format, uint64_t bits) {
+  switch (format) {
+    case PYD_F16: return as_f16(bits);
+    case PYD_BF16: return as_f32((bits & 0xFFFF) << 16);
+    case 32: return as_f32(bits);
+    default: return as_f64(bits);
+  }
+}
+static uint64_t store(uint32_t format, double value) {
+  switch (format) {
+    case PYD_F16: return narrow(value, 10, -14, 0x7C00, 0x7E00);
+    case PYD_BF16: return narrow(value, 7, -126, 0x7F80, 0x7FC0);
+    case 32: return of_f32((float)value);
+    default: return of_f64(value);
+  }
+}
+
+static bool compare(uint32_t predicate, double a, double b) {
+  bool unordered = isnan(a) || isnan(b);
+  switch (predicate) {
+    case 0: return false;
+    case 1: return a == b;
+    case 2: return a > b;
+    case 3: return a >= b;
+    case 4: return a < b;
+    case 5: return a <= b;
+    case 6: return !unordered && a != b;
+    case 7: return !unordered;
+    case 8: return unordered || a == b;
+    case 9: return unordered || a > b;
+    case 10: return unordered || a >= b;
+    case 11: return unordered || a < b;
+    case 12: return unordered || a <= b;
+    case 13: return unordered || a != b;
+    case 14: return unordered;
+    default: return true;
+  }
+}
+
+// Minimum and maximum of IEEE 754-2019: -0 is below +0; NaN wins, or loses against a number.
+static double extreme(double a, double b, bool want_max, bool skips_nan) {
+  if (skips_nan && isnan(a) != isnan(b)) return isnan(a) ? b : a;
+  if (isnan(a) || isnan(b)) return a + b;
+  if (a == b) return (signbit(a) != 0) == want_max ? b : a;
+  return (a < b) == want_max ? b : a;
+}
+
+static double round_even(double x) {
+  double whole = floor(x), rest = x - whole;
+  if (rest > 0.5 || (rest == 0.5 && fmod(whole, 2) != 0)) whole += 1;
+  return copysign(whole, x);
+}
+
+// One row per function of FMATH, in order: its name in C for both widths.
+#define MATH_ROWS(ROW)                                                                                              \
+  ROW(0, sqrt) ROW(1, exp) ROW(2, log) ROW(3, floor) ROW(4, ceil) ROW(5, fabs) ROW(6, tanh) ROW(7, sin) ROW(8, cos) \
+  ROW(9, tan) ROW(10, asin) ROW(11, acos) ROW(12, atan) ROW(13, sinh) ROW(14, cosh) ROW(15, asinh) ROW(16, acosh)   \
+  ROW(17, atanh) ROW(18, erf) ROW(19, erfc) ROW(20, exp2) ROW(21, expm1) ROW(22, log2) ROW(23, log10) ROW(24, log1p) \
+  ROW(25, cbrt) ROW(27, round) ROW(29, trunc)
+
+static double math_f64(uint32_t function, double x) {
+  switch (function) {
+#define ROW(number, name) \
+  case number: return name(x);
+    MATH_ROWS(ROW)
+#undef ROW
+    case 26: return 1 / sqrt(x);
+    default: return round_even(x);
+  }
+}
+static float math_f32(uint32_t function, float x) {
+  switch (function) {
+#define ROW(number, name) \
+  case number: return name##f(x);
+    MATH_ROWS(ROW)
+#undef ROW
+    case 26: return (float)(1 / sqrt((double)x));
+    default: return (float)round_even(x);
+  }
+}
+
+// Towards zero, saturating, NaN to 0. 2^63 and 2^64 are exact in a double, so the comparisons decide every case.
+static uint64_t to_signed(double value, uint32_t width) {
+  double limit = ldexp(1.0, (int)width - 1);
+  if (isnan(value)) return 0;
+  if (value >= limit) return (uint64_t)(INT64_MAX >> (64 - width));
+  if (value <= -limit) return (uint64_t)(INT64_MIN >> (64 - width));
+  return (uint64_t)(int64_t)value;
+}
+static uint64_t to_unsigned(double value, uint32_t width) {
+  if (isnan(value) || value <= 0) return 0;
+  uint64_t result = value >= ldexp(1.0, (int)width) ? UINT64_MAX : (uint64_t)value;
+  return (uint64_t)sign(result, width);
+}
+
+// One operation rounded to f32, or to f64.
+static float compute_f32(uint32_t op, float x, float y, float z) {
+  switch (op) {
+    case PYD_OP_FADD: return x + y;
+    case PYD_OP_FSUB: return x - y;
+    case PYD_OP_FMUL: return x * y;
+    case PYD_OP_FDIV: return x / y;
+    case PYD_OP_FREM: return fmodf(x, y);
+    case PYD_OP_FPOW: return powf(x, y);
+    case PYD_OP_FATAN2: return atan2f(x, y);
+    default: return fmaf(x, y, z);
+  }
+}
+static double compute_f64(uint32_t op, double x, double y, double z) {
+  switch (op) {
+    case PYD_OP_FADD: return x + y;
+    case PYD_OP_FSUB: return x - y;
+    case PYD_OP_FMUL: return x * y;
+    case PYD_OP_FDIV: return x / y;
+    case PYD_OP_FREM: return fmod(x, y);
+    case PYD_OP_FPOW: return pow(x, y);
+    case PYD_OP_FATAN2: return atan2(x, y);
+    default: return fma(x, y, z);
+  }
+}
+
+static uint64_t bit_of_sign(uint32_t format) { return UINT64_C(1) << (format <= PYD_BF16 ? 15 : format - 1); }
+static uint64_t bits_of(uint32_t format, uint64_t word) {
+  return format == 64 ? word : zero(word, format <= PYD_BF16 ? 16 : format);
+}
+
+// a * b + c of narrow floats: the product is exact in f64, and its sum with c is rounded to odd so that rounding again is
+// right: the last bit of an inexact sum tells that there was more.
+static double fma_exact(double a, double b, double c) {
+  double product = a * b, sum = product + c;
+  double rest = isfinite(sum) ? (product - (sum - (sum - product))) + (c - (sum - product)) : 0;
+  uint64_t bits = of_f64(sum);
+  if (rest == 0 || !isfinite(sum) || bits & 1) return sum;
+  bool is_larger = (rest > 0) == !signbit(sum);  // the exact value lies away from zero
+  return as_f64(is_larger ? bits + 1 : bits - 1);
+}
+
+uint64_t pyd_arith_float(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c) {
+  uint32_t format = insn->modifier & 0xFF;
+  switch (insn->op) {
+    case PYD_OP_FCMP: return compare(insn->modifier >> 8, load(format, a), load(format, b));
+    case PYD_OP_FMIN: return store(format, extreme(load(format, a), load(format, b), false, false));
+    case PYD_OP_FMAX: return store(format, extreme(load(format, a), load(format, b), true, false));
+    case PYD_OP_FMINNUM: return store(format, extreme(load(format, a), load(format, b), false, true));
+    case PYD_OP_FMAXNUM: return store(format, extreme(load(format, a), load(format, b), true, true));
+    case PYD_OP_FNEG: return bits_of(format, a) ^ bit_of_sign(format);
+    case PYD_OP_FCOPYSIGN:
+      return (bits_of(format, a) & ~bit_of_sign(format)) | (b & bit_of_sign(format));
+    case PYD_OP_FCVT: return format == insn->b ? bits_of(format, a) : store(format, load(insn->b, a));
+    // Straight from the integer to f32: by way of f64 large ones would be rounded twice.
+    case PYD_OP_SITOFP:
+      if (format == 32) return of_f32((float)sign(a, insn->b));
+      return store(format, (double)sign(a, insn->b));
+    case PYD_OP_UITOFP:
+      if (format == 32) return of_f32((float)zero(a, insn->b));
+      return store(format, (double)zero(a, insn->b));
+    case PYD_OP_FPTOSI: return to_signed(load(insn->b, a), format);
+    case PYD_OP_FPTOUI: return to_unsigned(load(insn->b, a), format);
+    case PYD_OP_FMATH:
+      if (format == 64) return of_f64(math_f64(insn->b, as_f64(a)));
+      return store(format, math_f32(insn->b, (float)load(format, a)));
+    case PYD_OP_FMA:
+      if (format <= PYD_BF16) return store(format, fma_exact(load(format, a), load(format, b), load(format, c)));
+      break;
+    default: break;
+  }
+  if (format == 64) return of_f64(compute_f64(insn->op, as_f64(a), as_f64(b), as_f64(c)));
+  return store(format, compute_f32(insn->op, (float)load(format, a), (float)load(format, b), (float)load(format, c)));
+}
