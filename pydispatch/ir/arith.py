@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     TensorType,
+    UnitAttr,
     VectorType,
     container_of,
     i1,
@@ -19,7 +20,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import (
     AnyAttr,
+    BaseAttr,
     IRDLOperation,
+    OptPropertyDef,
     irdl_op_definition,
     operand_def,
     result_def,
@@ -31,7 +34,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir import syntax
-from pydispatch.ir.widen import element_type, same_shape, widen
+from pydispatch.ir.widen import element_type, give_syntax, same_shape, widen
 
 _INTEGER = container_of(IntegerType)
 _INTEGER_OR_INDEX = container_of(IntegerType) | container_of(IndexType)
@@ -225,7 +228,33 @@ def _print_resize(op: Any, printer: Printer) -> None:
     printer.print_attribute(op.results[0].type)
 
 
+def _parse_exact(cls: type[Operation], p: Parser) -> Operation:
+    """`%a, %b exact : T`; `exact` says that nothing is lost, which nobody needs to know."""
+    names = [p.parse_unresolved_operand()]
+    p.parse_punctuation(",")
+    names.append(p.parse_unresolved_operand())
+    properties: dict[str, Attribute] = {} if p.parse_optional_keyword("exact") is None else {"isExact": UnitAttr()}
+    attributes = p.parse_optional_attr_dict()
+    p.parse_punctuation(":")
+    type = p.parse_type()
+    operands = [p.resolve_operand(name, type) for name in names]
+    return cls.create(operands=operands, result_types=[type], properties=properties, attributes=attributes)
+
+
+def _print_exact(op: Any, printer: Printer) -> None:
+    printer.print_string(" ")
+    printer.print_list(op.operands, printer.print_ssa_value)
+    if "isExact" in op.properties:
+        printer.print_string(" exact")
+    syntax.print_attributes(printer, op.attributes, keyword=False)
+    printer.print_string(" : ")
+    printer.print_attribute(op.results[0].type)
+
+
 def _widen_all() -> None:
+    for exact in (arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp):
+        exact.get_irdl_definition().properties["isExact"] = OptPropertyDef(BaseAttr(UnitAttr))
+        give_syntax(exact, _parse_exact, _print_exact)
     widen(arith.IndexCastOp, _INTEGER_OR_INDEX, _INTEGER_OR_INDEX, _verify_index_cast)
     widen(arith.ExtSIOp, _INTEGER, _INTEGER, _verify_wider)
     widen(arith.ExtUIOp, _INTEGER, _INTEGER, _verify_wider)
