@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from math import prod
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
+    BytesAttr,
     DenseIntOrFPElementsAttr,
+    FloatAttr,
     IntegerAttr,
     MemRefType,
     NoneAttr,
     StringAttr,
+    TensorType,
     UnitAttr,
 )
 from xdsl.ir import Attribute, SSAValue
@@ -21,6 +25,28 @@ if TYPE_CHECKING:
 
 WORKGROUP = 3
 """The memory space that a workgroup shares."""
+
+
+def splat_of(attribute: Attribute | None) -> IntegerAttr | FloatAttr | None:
+    """The element of a dense constant whose elements are all equal, None for any other attribute.
+
+    Compares bytes, since constants may have millions of elements.
+    """
+    if not isinstance(attribute, DenseIntOrFPElementsAttr):
+        return None
+    data = attribute.data.data
+    count = prod(attribute.get_shape())
+    width = len(data) // count if count else 0
+    if not width or (count > 1 and memoryview(data)[width:] != memoryview(data)[:-width]):
+        return None
+    return cast(IntegerAttr | FloatAttr, next(iter(attribute.iter_attrs())) if count == 1 else _first(attribute, width))
+
+
+def _first(attribute: DenseIntOrFPElementsAttr, width: int) -> Attribute:
+    """The first element, without unpacking the others."""
+    type_ = TensorType(attribute.get_element_type(), [1])
+    one = DenseIntOrFPElementsAttr(type_, BytesAttr(attribute.data.data[:width]))
+    return next(iter(one.iter_attrs()))
 
 
 def table_of(e: Elements, attribute: DenseIntOrFPElementsAttr, type_: MemRefType[Attribute]) -> SSAValue:

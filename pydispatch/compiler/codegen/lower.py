@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.codegen.affine_maps import is_identity
 from pydispatch.compiler.codegen.builder import Index
+from pydispatch.compiler.codegen.constants import splat_of
 from pydispatch.compiler.codegen.contract import lower_contraction
 from pydispatch.compiler.codegen.elements import tensor_type
 from pydispatch.compiler.codegen.frame import Frame, Kernel, sizes_of
@@ -66,7 +67,7 @@ def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
         return True
     if op.name == "arith.constant":
         value = op.properties["value"]
-        return not isinstance(value, DenseIntOrFPElementsAttr) or value.is_splat() or not shape
+        return not isinstance(value, DenseIntOrFPElementsAttr) or splat_of(value) is not None
     if op.name == "linalg.generic":
         g = generic_of(op)
         rank = len(shape)

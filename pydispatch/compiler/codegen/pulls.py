@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -16,6 +16,7 @@ from xdsl.ir import OpResult, SSAValue
 from pydispatch.compiler.codegen.bits import pull_bitcast
 from pydispatch.compiler.codegen.bodies import clone_block, scalarized
 from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.constants import splat_of
 from pydispatch.compiler.codegen.elements import Elements, tensor_type, unsupported
 from pydispatch.compiler.codegen.generics import pull_generic
 from pydispatch.compiler.codegen.shapes import (
@@ -54,12 +55,13 @@ def _constant(e: Elements, build: Builder, op: Any, value: OpResult, indices: li
     attribute = op.properties["value"]
     if not isinstance(attribute, DenseIntOrFPElementsAttr):
         raise unsupported(op, "large constants are operands of a dispatch")
-    if attribute.is_splat():
-        return build.pure(arith.ConstantOp(next(iter(attribute.iter_attrs()))))
+    splat = splat_of(attribute)
+    if splat is not None:
+        return build.pure(arith.ConstantOp(splat))
     shape = tensor_type(value).get_shape()
     number: Index = build.join(indices, shape)
     if isinstance(number, int):
-        return build.pure(arith.ConstantOp(list(attribute.iter_attrs())[number]))
+        return build.pure(arith.ConstantOp(cast(Any, list(attribute.iter_attrs())[number])))
     return e.table(build, attribute, indices)
 
 
