@@ -9,6 +9,7 @@ cdef class ElementType:
     cdef readonly Py_ssize_t itemsize
     cdef readonly uint32_t numerical
     cdef readonly uint32_t bits
+    cdef readonly bint packed         # several elements share a byte of a buffer; in arrays each has its own
 
     # Of an integer: what it can hold, as Python numbers and clamped to 64 signed bits.
     cdef object low, high, most_signed, modulus
@@ -24,3 +25,7 @@ cdef ElementType element_type(uint32_t word)
 
 # The object as a NumPy array without copying, or None when it offers no memory that we can use.
 cdef object array_of(object source)
+
+# Between arrays, where an element of less than 8 bits has a byte of its own, and buffers, where it shares one.
+cdef object packed_of(ElementType kind, object array)
+cdef void unpack_into(ElementType kind, const void* data, object array) noexcept

@@ -2,13 +2,14 @@
 
 cimport cython
 from cpython.buffer cimport PyObject_CheckBuffer
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 import operator
 
 import numpy as np
 
+from pydispatch._core.c_numpy cimport PyArray_DATA, PyArrayObject
 from pydispatch._core.dlpack cimport from_dlpack
 
 cdef extern from "Python.h":
@@ -22,6 +23,7 @@ cdef dict FLOAT8 = {
     0x24: "float8_e5m2", 0x25: "float8_e4m3fn", 0x26: "float8_e5m2fnuz", 0x27: "float8_e4m3fnuz",
     0x28: "float8_e8m0fnu", 0x29: "float8_e4m3", 0x2A: "float8_e3m4", 0x2B: "float8_e4m3b11fnuz",
 }
+cdef uint32_t FLOAT4 = 0x2C  # f4E2M1FN
 cdef dict KNOWN = {}
 
 
@@ -43,6 +45,8 @@ cdef tuple face(uint32_t numerical, uint32_t bits):
     if numerical in FLOAT8 and bits == 8:
         name = FLOAT8[numerical]
         return "f8" + name[len("float8_"):].upper(), ml_dtype(name, "uint8")
+    if numerical == FLOAT4 and bits == 4:
+        return "f4E2M1FN", ml_dtype("float4_e2m1fn", "uint8")
     if numerical in PLAIN:
         prefix, kind = PLAIN[numerical]
         if bits in (2, 4) and kind in "iu":
@@ -69,6 +73,7 @@ cdef class ElementType:
             raise ValueError(f"element type 0x{word:08x} has no NumPy counterpart")
         self.name, self.dtype = found
         self.itemsize = self.dtype.itemsize
+        self.packed = self.bits < 8
         if self.numerical <= 0x12:
             bits = int(self.bits)
             self.modulus, self.most_signed = 2**bits, 2 ** (bits - 1) - 1
@@ -84,7 +89,7 @@ cdef class ElementType:
         """A Python or NumPy number as a register value. TypeError, OverflowError: it is none, or does not fit."""
         if self.dtype.kind == "b":
             return pack_bool(value, out_word)
-        if self.dtype.kind in "iu" and self.numerical <= 0x12:
+        if self.numerical <= 0x12:
             return self.pack_integer(value, out_word)
         if self.dtype.kind == "c":
             raise TypeError("complex scalars are not supported as arguments")
@@ -155,6 +160,68 @@ cdef class ElementType:
             return <double>narrow
         raw = np.array(word & (<uint64_t>-1 >> (64 - self.bits)), dtype=f"u{self.itemsize}").view(self.dtype)
         return int(raw) if self.dtype.kind in "iu" else float(raw)
+
+
+cdef void pack_codes(const uint8_t* codes, Py_ssize_t count, uint32_t bits, uint8_t* out) noexcept nogil:
+    """Low bits of bytes into packed ones, the first element lowest; unused bits of the last byte are 0."""
+    cdef Py_ssize_t i, whole = count * bits // 8
+    cdef uint32_t shift
+    if bits == 4:
+        for i in range(whole):
+            out[i] = <uint8_t>((codes[2 * i] & 15) | codes[2 * i + 1] << 4)
+    else:
+        for i in range(whole):
+            out[i] = <uint8_t>((codes[4 * i] & 3) | (codes[4 * i + 1] & 3) << 2 | (codes[4 * i + 2] & 3) << 4
+                               | codes[4 * i + 3] << 6)
+    if count * bits % 8:
+        out[whole] = 0
+        shift = 0
+        for i in range(whole * 8 // bits, count):
+            out[whole] |= <uint8_t>((codes[i] & ((1 << bits) - 1)) << shift)
+            shift += bits
+
+
+cdef void unpack_codes(const uint8_t* data, Py_ssize_t count, uint32_t bits, bint signed, uint8_t* out) noexcept nogil:
+    """The other way; signed: bytes are sign-extended, as ml_dtypes keeps them."""
+    cdef Py_ssize_t i
+    cdef uint32_t per_log = 1 if bits == 4 else 2, top = (1 << (bits - 1)) if signed else 0, mask = (1 << bits) - 1
+    for i in range(count):
+        out[i] = <uint8_t>((((data[i >> per_log] >> ((<uint32_t>i & ((1 << per_log) - 1)) * bits)) & mask) ^ top) - top)
+
+
+cdef object packed_of(ElementType kind, object array):
+    """A new array of bytes with the elements of a contiguous array as programs keep them."""
+    made = np.empty((array.size * kind.bits + 7) // 8, np.uint8)
+    cdef const uint8_t* source = <const uint8_t*>PyArray_DATA(<PyArrayObject*>array)
+    pack_codes(source, array.size, kind.bits, <uint8_t*>PyArray_DATA(<PyArrayObject*>made))
+    return made
+
+
+cdef void unpack_into(ElementType kind, const void* data, object array) noexcept:
+    """Elements as programs keep them into a contiguous array of the type's dtype."""
+    cdef PyArrayObject* target = <PyArrayObject*>array
+    cdef Py_ssize_t count = array.size
+    unpack_codes(<const uint8_t*>data, count, kind.bits, kind.numerical in (0x10, 0x11) and kind.dtype.kind != "u",
+                 <uint8_t*>PyArray_DATA(target))
+
+
+def pack_elements(kind, array):
+    """The bytes of an array of elements of less than 8 bits, two or four to a byte, the first one lowest.
+
+    kind: an ElementType with `packed`. array: contiguous, of `kind.dtype`; one element per byte.
+    """
+    if not kind.packed or array.dtype != kind.dtype or not array.flags.c_contiguous:
+        raise ValueError(f"expected a contiguous array of {kind.name}, got {array.dtype}")
+    return packed_of(kind, array).tobytes()
+
+
+def unpack_elements(kind, data, shape):
+    """The array whose bytes `pack_elements` gives. ValueError when `data` is too short."""
+    source, made = np.frombuffer(data, np.uint8), np.empty(shape, kind.dtype)
+    if not kind.packed or source.size < (made.size * kind.bits + 7) // 8:
+        raise ValueError(f"{source.size} bytes do not hold {made.size} elements of {kind.name}")
+    unpack_into(kind, PyArray_DATA(<PyArrayObject*>source), made)
+    return made
 
 
 cdef int pack_bool(object value, uint64_t* out_word) except -1:

@@ -10,6 +10,7 @@ cdef class Binding:
     cdef readonly Plan plan
     cdef uint64_t* words
     cdef Frame frame
+    cdef list packed      # the bytes of packed arguments, as the program reads them
     cdef list inputs      # per argument: the array, or None for a scalar
     cdef list outputs     # per result: the array that is written, or None for a scalar
     cdef list returned    # per result: what the caller gets; None for a scalar

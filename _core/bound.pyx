@@ -8,7 +8,7 @@ from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from pydispatch._core.arrays cimport ElementType
+from pydispatch._core.arrays cimport ElementType, packed_of, unpack_into
 from pydispatch._core.binding cimport input_array, output_array, wrong_scalar
 from pydispatch._core.c_numpy cimport PyArray_DATA, PyArray_NDIM, PyArray_DIMS, PyArrayObject
 from pydispatch._core.function cimport Function
@@ -64,6 +64,7 @@ cdef class Binding:
                 inputs.append(None)
             else:
                 inputs.append(input_array(function.name, i, name, kind, function.arg_dims[i], args[i]))
+        self.packed = []
         for i in range(function.arg_count):
             if inputs[i] is None:
                 self.frame.scalars[scalar] = words[scalar]
@@ -71,6 +72,10 @@ cdef class Binding:
                 continue
             array = <PyArrayObject*>inputs[i]
             self.frame.args[i] = PyArray_DATA(array)
+            if (<ElementType>function.arg_types[i]).packed:
+                bytes_ = packed_of(function.arg_types[i], inputs[i])
+                self.packed.append(bytes_)
+                self.frame.args[i] = PyArray_DATA(<PyArrayObject*>bytes_)
             for axis in range(<uint32_t>PyArray_NDIM(array)):
                 self.frame.dims[function.args[i].dims_offset + axis] = PyArray_DIMS(array)[axis]
         self.inputs = inputs
@@ -94,6 +99,7 @@ cdef class Binding:
         fresh.plan, fresh.outputs, fresh.detours = self.plan, self.outputs, list(self.detours)
         fresh.route()  # may run out of memory; from here on nothing fails
         memcpy(self.words, fresh.words, self.function.frame_words * sizeof(uint64_t))
+        self.packed = fresh.packed
         self.inputs, self.detours, self.has_detours = fresh.inputs, fresh.detours, fresh.has_detours
         return 0
 
@@ -133,7 +139,7 @@ cdef class Binding:
         return list(out)
 
     cdef int route(self) except -1:
-        """Results that overlap an argument or each other, or are less aligned than a kernel needs, take a detour."""
+        """Results that overlap an argument or each other, or are less aligned than a kernel needs, take a detour; so do packed elements."""
         cdef Function function = self.function
         cdef uint32_t i, k
         cdef void* data
@@ -144,7 +150,8 @@ cdef class Binding:
             if self.outputs[i] is None:
                 continue
             data, size = PyArray_DATA(<PyArrayObject*>self.outputs[i]), self.plan.result_bytes[i]
-            direct = not (<uintptr_t>data & self.plan.result_mask[i])
+            packed = (<ElementType>function.result_types[i]).packed
+            direct = not packed and not (<uintptr_t>data & self.plan.result_mask[i])
             for k in range(function.arg_count):
                 if self.inputs[k] is not None and overlap(data, size, self.frame.args[k], self.plan.arg_bytes[k]):
                     direct = False
@@ -168,7 +175,9 @@ cdef class Binding:
         self.plan.execute(slot, self.frame.args, self.frame.scalars, self.frame.results, self.frame.out_scalars)
         if self.has_detours:
             for i in range(function.result_count):
-                if self.detours[i] is not None:
+                if self.detours[i] is not None and (<ElementType>function.result_types[i]).packed:
+                    unpack_into(function.result_types[i], (<Block>self.detours[i]).data, self.outputs[i])
+                elif self.detours[i] is not None:
                     memcpy(PyArray_DATA(<PyArrayObject*>self.outputs[i]), (<Block>self.detours[i]).data,
                            self.plan.result_bytes[i])
         if function.simple:

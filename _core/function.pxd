@@ -59,6 +59,7 @@ cdef class Function:
     cdef uint32_t arg_count, result_count, dims_count, scalar_count, tensor_results
     cdef size_t frame_words
     cdef bint simple             # one tensor result
+    cdef bint careful            # elements that are packed on the way in or unpacked on the way out
     cdef Value* args
     cdef Value* outs
     cdef tuple arg_types, result_types, arg_names, arg_dims

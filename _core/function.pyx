@@ -36,6 +36,8 @@ from pydispatch._core.program cimport Module, Plan, Slot
 
 cimport numpy as cnp
 
+import numpy as np
+
 from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError
 
 cnp.import_array()
@@ -80,6 +82,7 @@ cdef class Function:
             if value.kind == 0:
                 self.args[i].descr = <PyObject*>(<ElementType>types[i]).dtype
                 self.args[i].rank, self.args[i].dims_offset = value.rank, offset
+                self.careful = self.careful or (<ElementType>types[i]).packed
                 offset += value.rank
                 dims.append(tuple([value.dims[k] for k in range(value.rank)]))
             else:
@@ -93,6 +96,7 @@ cdef class Function:
             if value.kind == 0:
                 self.outs[i].descr = <PyObject*>(<ElementType>types[i]).dtype
                 self.outs[i].rank = value.rank
+                self.careful = self.careful or (<ElementType>types[i]).packed
                 self.tensor_results += 1
         self.result_types = tuple(types)
         self.simple = self.result_count == 1 and self.tensor_results == 1
@@ -173,7 +177,13 @@ cdef class Function:
         return plan
 
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data):
-        """A fresh array in memory of the pool."""
+        """A fresh array in memory of the pool; of packed elements, one for what they are unpacked to."""
+        cdef ElementType kind = self.result_types[result]
+        if kind.packed:
+            shape = tuple([plan.result_dims(result)[axis] for axis in range(self.outs[result].rank)])
+            unpacked = np.empty(shape, kind.dtype)
+            out_data[0] = PyArray_DATA(<PyArrayObject*>unpacked)
+            return unpacked
         cdef Block block = self.module.pool.acquire_result(plan.result_bytes[result], self.name, result)
         cdef Value* value = &self.outs[result]
         Py_INCREF(<object>value.descr)
@@ -216,6 +226,8 @@ cdef int check_sizes(Function self, Plan plan) except -1:
         size = int((<ElementType>self.result_types[i]).itemsize)
         for axis in range(self.outs[i].rank):
             size *= dims[axis]
+        if (<ElementType>self.result_types[i]).packed:
+            size = (size * (<ElementType>self.result_types[i]).bits + 7) // 8
         if size != plan.result_bytes[i]:
             raise ArtifactError(
                 f"@{self.name}: result {i} has {plan.result_bytes[i]} bytes, but its shape "
@@ -348,7 +360,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
     if has_out and not (self.simple and PyTuple_GET_SIZE(<object>names) == 1
                         and PyTuple_GET_ITEM(<object>names, 0) == <PyObject*>OUT):
         return call_carefully(self, args, count, names)
-    if self.frame_words <= STACK_WORDS:
+    if self.frame_words <= STACK_WORDS and not self.careful:
         self.check_count(count)
         self.lay_out(words, &frame)
         if gather(self, args, &frame):

@@ -9,7 +9,7 @@ from libc.stdio cimport fflush
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from pydispatch._core.arrays cimport ElementType, element_type
+from pydispatch._core.arrays cimport ElementType, element_type, packed_of, unpack_into
 from pydispatch._core.binding cimport input_array, output_array, type_text, wrong_scalar
 from pydispatch._core.c_numpy cimport (
     NPY_ARRAY_CARRAY,
@@ -234,6 +234,10 @@ cdef class Procedure:
         for i in range(self.arg_count):  # when no Python code runs any more that could change an array
             if held[i] is not None:
                 inputs[i].data = PyArray_DATA(<PyArrayObject*>held[i])
+                if (<ElementType>self.arg_types[i]).packed:
+                    bytes_ = packed_of(self.arg_types[i], held[i])
+                    held.append(bytes_)
+                    inputs[i].data = PyArray_DATA(<PyArrayObject*>bytes_)
                 inputs[i].dims = <const int64_t*>PyArray_DIMS(<PyArrayObject*>held[i])
         return held
 
@@ -348,8 +352,16 @@ cdef object array_over(str function, ElementType kind, pyd_value_t* value, Block
     size = int(kind.itemsize)
     for axis in range(value.rank):
         size *= value.dims[axis]
+    count = size
+    if kind.packed:
+        size = (size * kind.bits + 7) // 8
     if size != value.bytes:  # the program is not trusted in this
         raise ArtifactError(f"@{function}: a tensor of {value.bytes} bytes, but its shape takes {size}")
+    if kind.packed:
+        unpacked = np.empty(tuple([value.dims[axis] for axis in range(value.rank)]), kind.dtype)
+        if count:
+            unpack_into(kind, value.data, unpacked)
+        return unpacked
     Py_INCREF(kind.dtype)
     cdef PyObject* made = PyArray_NewFromDescr(
         &PyArray_Type, <PyArray_Descr*>kind.dtype, <int>value.rank, <const Py_ssize_t*>value.dims, NULL,

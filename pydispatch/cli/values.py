@@ -2,6 +2,7 @@
 
 8xf32=1 2 3 4 5 6 7 8     a tensor; one value fills it, none means zeros; , [ ] and blanks separate
 f32=3                     a tensor of rank 0
+4xi4=1 -2 3 4             i2, i4 and f4E2M1FN elements are numbers like others (in raw files they are packed)
 4xi1=01,00,01,00          i1, complex (cf64) and opaque (x8) elements are bytes in hexadecimal
 4xf32=@file.bin           raw bytes; =+file.bin goes on in the file that is open
 @a.npy  +a.npy  *a.npy    the first array of a file, the next one, all that are left
@@ -20,9 +21,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pydispatch._core.arrays import ElementType, type_of
+from pydispatch._core.arrays import ElementType, type_of, unpack_elements
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.program import Numerical, dtype_word
+from pydispatch.formats.small_floats import decode, encode
 
 Array = NDArray[Any]
 Value = Array | int | float | bool
@@ -37,7 +39,7 @@ _PREFIXES = {
     "x": Numerical.UNSIGNED,
     "*": Numerical.UNSIGNED,
 }
-_F8 = {kind.name.replace("F8", "f8", 1): kind for kind in Numerical if kind.name.startswith("F8")}
+_SMALL = {kind.name.replace("F", "f", 1): kind for kind in Numerical if kind.name[:2] in ("F8", "F4")}
 _ABSENT = ("(null)", "(ignored)")
 _SEPARATORS = re.compile(r"[\s,\[\]]+")
 
@@ -89,9 +91,12 @@ class Reader:
         count = math.prod(spec.shape)
         if body[:1] in ("@", "+") and equals:
             stream = self.open(body[1:], again=body[0] == "@")
-            data = stream.read(count * spec.kind.itemsize)
-            if len(data) < count * spec.kind.itemsize:
-                raise ValueError(f"the file has {len(data)} bytes left, expected {count * spec.kind.itemsize}")
+            size = (count * spec.kind.bits + 7) // 8 if spec.kind.packed else count * spec.kind.itemsize
+            data = stream.read(size)
+            if len(data) < size:
+                raise ValueError(f"the file has {len(data)} bytes left, expected {size}")
+            if spec.kind.packed:
+                return unpack_elements(spec.kind, data, spec.shape)
             return np.frombuffer(data, spec.kind.dtype).reshape(spec.shape)
         tokens = [token for token in _SEPARATORS.split(body) if token]
         if len(tokens) not in (0, 1, count):
@@ -128,8 +133,8 @@ def parse_type(text: str) -> Spec:
     shape = tuple(int(size) for size in sizes)
     if len(shape) > 32:
         raise ValueError(f"rank {len(shape)} is more than NumPy has in common; at most 32")
-    if name in _F8:
-        return Spec(shape, type_of(dtype_word(_F8[name], 8)), False)
+    if name in _SMALL:
+        return Spec(shape, type_of(dtype_word(_SMALL[name], int(name[1]))), False)
     match = re.fullmatch(r"(i|si|ui|f|bf|cf|x|\*)(\d+)", name)
     if match is None:
         raise ValueError(f"unknown element type '{name}'; for example f32, i8, ui16, bf16, cf64, i1, x8")
@@ -154,19 +159,29 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
                 raise ValueError(f"'{token}': expected {2 * dtype.itemsize} hexadecimal digits per element")
             data += bytes.fromhex(token)
         return np.frombuffer(bytes(data), dtype)
-    if dtype.kind in "iu" and spec.kind.numerical <= Numerical.UNSIGNED:
-        low = 0 if dtype.kind == "u" else -(1 << (8 * dtype.itemsize - 1))
-        high = (1 << (8 * dtype.itemsize - (spec.kind.numerical == Numerical.SIGNED))) - 1
+    if spec.kind.numerical <= Numerical.UNSIGNED:
+        bits = spec.kind.bits
+        low = 0 if spec.kind.numerical == Numerical.UNSIGNED else -(1 << (bits - 1))
+        high = (1 << (bits - (spec.kind.numerical == Numerical.SIGNED))) - 1
         numbers = [int(token, 0) if token.lstrip("+-")[:2] in ("0x", "0X") else int(token) for token in tokens]
         for number in numbers:
             if not low <= number <= high:
                 raise OverflowError(f"{number} does not fit {spec.kind.name}")
-        wrapped = [number & ((1 << (8 * dtype.itemsize)) - 1) for number in numbers]
+        # Elements of less than 8 bits have a byte each, with their sign where the dtype has one.
+        if bits < 8 and dtype.kind != "u" and spec.kind.numerical != Numerical.UNSIGNED:
+            numbers = [number - (1 << bits) if number >= 1 << (bits - 1) else number for number in numbers]
+        keep = bits if bits < 8 and dtype.kind == "u" else 8 * dtype.itemsize
+        wrapped = [number & ((1 << keep) - 1) for number in numbers]
         return np.array(wrapped, f"u{dtype.itemsize}").view(dtype)
-    if dtype.kind in "iu":
-        raise ValueError(f"{spec.kind.name} needs the package ml_dtypes, or the elements as bytes from a file")
+    given = np.array([float(token) for token in tokens])
     with np.errstate(over="ignore"):
-        return np.array([float(token) for token in tokens]).astype(dtype)
+        if dtype.kind not in "iu":
+            return given.astype(dtype)
+        if spec.kind.name != "bf16":
+            return encode(given, spec.kind.name)
+        single = given.astype(np.float32).view(np.uint32)  # raw bits: the upper half of an f32, to nearest even
+        rounded = (single + 0x7FFF + (single >> 16 & 1)) >> 16
+        return np.where(np.isnan(given), single >> 16 | 0x40, rounded).astype(dtype)
 
 
 def _number(text: str | int, kind: ElementType) -> int | float:
@@ -197,9 +212,14 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
     head = "".join(f"{size}x" for size in array.shape) + type_name(kind)
     if kind.name == "bf16" and array.dtype.kind == "u":  # Raw bits: the upper half of an f32.
         array = (array.astype(np.uint32) << 16).view(np.float32)
+    elif kind.name in _SMALL and array.dtype.kind == "u":
+        array = decode(array, kind.name)
+    elif kind.packed and array.dtype.kind == "u" and kind.numerical != Numerical.UNSIGNED:
+        half = 1 << (kind.bits - 1)
+        array = ((array.astype(np.int8) & (2 * half - 1)) ^ half) - half
     if array.dtype.kind in "bc" or array.dtype.type is np.void:
         texts = [item.tobytes().hex().upper() for item in array.reshape(-1)[:limit]]
-    elif array.dtype.kind in "iu" and kind.dtype.kind in "iu":
+    elif kind.numerical <= Numerical.UNSIGNED:
         texts = [str(int(item)) for item in array.reshape(-1)[:limit]]
     else:
         texts = [_float(float(item)) for item in array.reshape(-1)[:limit]]

@@ -102,6 +102,7 @@ class Numerical(IntEnum):
     F8E4M3 = 0x29
     F8E3M4 = 0x2A
     F8E4M3B11FNUZ = 0x2B
+    F4E2M1FN = 0x2C
 
 
 _PREFIXES = {
@@ -128,9 +129,10 @@ def dtype_name(word: int) -> str:
         numerical = Numerical(kind)
     except ValueError:
         return f"dtype 0x{word:08x}"
-    return f"{_PREFIXES[numerical]}{bits}" if numerical in _PREFIXES else numerical.name.replace("F8", "f8", 1)
+    return f"{_PREFIXES[numerical]}{bits}" if numerical in _PREFIXES else numerical.name.replace("F", "f", 1)
 
 
-def element_bytes(word: int) -> int:
-    """Bytes that one element takes in a buffer; sub-byte types are packed by their users and count as one here."""
-    return max(1, (word & 0xFFFFFF) // 8)
+def buffer_bytes(count: int, word: int) -> int:
+    """Bytes of `count` elements in a buffer; elements of less than 8 bits are packed, the first one lowest."""
+    bits = word & 0xFFFFFF
+    return -(-count * bits // 8) if bits < 8 else count * -(-bits // 8)

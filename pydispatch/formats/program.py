@@ -19,9 +19,9 @@ from pydispatch.formats.opcodes import (
     BufferKind,
     Numerical,
     Op,
+    buffer_bytes,
     dtype_name,
     dtype_word,
-    element_bytes,
 )
 from pydispatch.formats.procedure import Check, Global, Label, Parameter, Port, Procedure, Slot
 from pydispatch.formats.program_encode import Encoder
@@ -54,10 +54,10 @@ __all__ = [
     "Result",
     "Slot",
     "Step",
+    "buffer_bytes",
     "disassemble",
     "dtype_name",
     "dtype_word",
-    "element_bytes",
 ]
 
 
@@ -316,7 +316,7 @@ class Program:
             if known == parameter:
                 return constant
         self.parameters[len(self.constants)] = parameter
-        self.constants.append(("", 0, math.prod(shape) * element_bytes(dtype)))
+        self.constants.append(("", 0, buffer_bytes(math.prod(shape), dtype)))
         return len(self.constants) - 1
 
     def add_query(self, category: str, key: str, default: int) -> int:

@@ -127,7 +127,8 @@ def _atomic(f: FunctionEmitter, op: Operation) -> None:
     kind = ATOMIC_KINDS[integer(op, "kind")]
     target = f.memref(op.operands[1])
     known: Mapping[str, str] = ATOMIC_EXTREMES if is_float(target.element) else ATOMIC_INSTRUCTIONS
-    if packed(target.element) or kind not in known or bit_width(target.element) < (32 if is_float(target.element) else 8):
+    least = 32 if is_float(target.element) else 8
+    if kind not in known or bit_width(target.element) < least:
         raise f.error(
             f"atomic '{kind}' on {target.element} cannot be compiled into a kernel",
             "sums and products of floats would depend on the order of workgroups; give each workgroup its own element",

@@ -1,8 +1,8 @@
-"""Floats of 8 bits and less: to and from f32 in integer instructions without branches or tables, so that they vectorise.
+"""Floats of 8 bits and less: to and from f32 in integer instructions without branches or tables: they vectorise.
 
 In registers such a float is an integer of its width. Numbers are rounded to nearest even, once. What lies beyond the
-largest number becomes infinity, NaN in a format without infinities, the largest number in one without either; a NaN that
-the format lacks becomes -0. f8E8M0FNU takes the exponent of an f32 as it is.
+largest number becomes infinity, NaN in a format without infinities, the largest number in one without either; a NaN
+that the format lacks becomes -0. f8E8M0FNU takes the exponent of an f32 as it is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """LLVM spellings, sizes and constants of kernel IR's scalar types.
 
-A value of type `i1` is one byte in memory, and so is one of another width below 8 that does not divide it; i2, i4 and f4
-are packed, low bits first; `index` is `i64`. Floats of 8 bits and less are integers of their width in registers. Anything that is not a scalar of this table or a memref of
-such scalars is refused here, before any text reaches LLVM: llvmlite's LLVM has assertions on, and a malformed type
-would end the process instead of raising.
+In memory i2, i4 and f4 are packed, low bits first; i1 and what else is narrower than 8 bits takes one byte. `index` is
+`i64`. Floats of 8 bits and less are integers of their width in registers. Anything that is not a scalar of this table
+or a memref of such scalars is refused here, before any text reaches LLVM: llvmlite's LLVM has assertions on, and a
+malformed type would end the process instead of raising.
 """
 
 from __future__ import annotations
