@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.dispatch.sizes import iterators, maps_of, shape_of
+from pydispatch.compiler.dispatch.sizes import constant_index, iterators, maps_of, shape_of
 from pydispatch.compiler.dispatch.views import FILLS, is_tensor_code, is_view, stays_on_host
 from pydispatch.ir.location import set_location
 
@@ -82,6 +83,38 @@ def is_expanding(op: Operation) -> bool:
             return False
     cheap = not any(inner.name.startswith("math.") or inner.regions for inner in body.ops)
     return cheap and len(list(body.ops)) <= 4
+
+
+def is_scalar_code(op: Operation) -> bool:
+    """Pure arithmetic on scalars, or an element of a tensor at a place that is surely inside."""
+    if len(op.results) != 1 or isinstance(op.results[0].type, TensorType) or op.name == "arith.constant":
+        return False
+    if op.name == "tensor.extract":
+        places = [constant_index(v) for v in op.operands[1:]]
+        sizes = shape_of(op.operands[0])
+        return all(p is not None and 0 <= p < n for p, n in zip(places, sizes, strict=True))
+    traps = op.name in ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
+    return op.name.startswith(("arith.", "math.")) and not op.regions and not traps
+
+
+# Operations whose index operands are sizes, or decide them -> those operands.
+_SIZE_OPERANDS: dict[str, Callable[[Any], Iterable[SSAValue]]] = {
+    "tensor.empty": lambda op: op.operands,
+    "tensor.splat": lambda op: op.operands[1:],
+    "tensor.generate": lambda op: op.operands,
+    "tensor.expand_shape": lambda op: op.dynamic_output_shape,
+    "tensor.extract_slice": lambda op: op.sizes,
+    "tensor.insert_slice": lambda op: op.sizes,
+    "tensor.pad": lambda op: [*op.low, *op.high],
+    "flow.tensor.reshape": lambda op: [*op.source_dims, *op.result_dims],
+    "flow.tensor.bitcast": lambda op: [*op.source_dims, *op.result_dims],
+}
+
+
+def size_operands(op: Operation) -> list[SSAValue]:
+    """The operands of an operation that decide how large its result is."""
+    place = _SIZE_OPERANDS.get(op.name)
+    return list(place(op)) if place is not None else []
 
 
 def is_connector(op: Operation) -> bool:
@@ -351,6 +384,35 @@ class Groups:
         op.detach()
         op.erase()
 
+    def pull_scalars(self) -> None:
+        """Scalars that are computed from elements of tensors for one group alone move into it: host code then need
+        not wait for the elements."""
+        chosen: dict[Operation, int] = {}
+        for op in reversed(list(self.block.ops)):
+            if not is_scalar_code(op):
+                continue
+            groups: set[int | None] = set()
+            for use in op.results[0].uses:
+                user = self._ancestor(use.operation)
+                if user is None or (user is use.operation and use.operation.operands[use.index] in size_operands(user)):
+                    groups.add(None)
+                else:
+                    groups.add(self.home.get(user, chosen.get(user)))
+            if len(groups) == 1 and None not in groups:
+                chosen[op] = next(g for g in groups if g is not None)
+        reads: set[Operation] = set()
+        for op in self.block.ops:
+            if op in chosen and (op.name == "tensor.extract" or any(self.producer(v) in reads for v in op.operands)):
+                reads.add(op)
+                self.members[chosen[op]].add(op)
+                self.home[op] = chosen[op]
+
+    def drop_fills(self) -> None:
+        """Fills that every reader has a copy of go."""
+        for op in reversed(list(self.block.ops)):
+            if is_fill(op) and op not in self.home and not op.results[0].uses.get_length():
+                self._erase(op)
+
     def add_fills(self) -> None:
         """Each group gets its own copies of the constants, splats and empty tensors that it reads."""
         for group in list(self.members):
@@ -402,6 +464,9 @@ def form_groups(block: Block, why_not: WhyNot = elementwise_only) -> tuple[list[
     groups.join_siblings()
     groups.drop_host_copies()
     groups.add_connectors()
+    groups.add_fills()
+    groups.drop_fills()
+    groups.pull_scalars()
     groups.add_fills()
     edges = [
         Edge(a, b, reason)

@@ -35,7 +35,7 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
 
     The first word is the heaviest operation of the group, then its loops and element type, then what comes behind it.
     """
-    loud = [op for op in group if op.name not in QUIET]
+    loud = [op for op in group if op.name not in QUIET and isinstance(op.results[0].type, TensorType)]
     kinds = {word_of(op) for op in loud}
     whole = _whole(loud)
     if whole is not None:

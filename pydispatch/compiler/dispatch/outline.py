@@ -18,25 +18,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from pydispatch.compiler.dispatch.fusion import inputs_of
+from pydispatch.compiler.dispatch.fusion import inputs_of, size_operands
 from pydispatch.compiler.dispatch.names import export_name
 from pydispatch.compiler.dispatch.sizes import Sizes, Term, shape_of, term_of
 from pydispatch.compiler.dispatch.ties import tied_arguments
 from pydispatch.ir import flow, flow_tensor
 from pydispatch.ir.location import set_location
-
-# Operations whose index operands are sizes, or decide them -> those operands.
-_SIZE_OPERANDS = {
-    "tensor.empty": lambda op: list(op.operands),
-    "tensor.splat": lambda op: list(op.operands[1:]),
-    "tensor.generate": lambda op: list(op.operands),
-    "tensor.expand_shape": lambda op: list(op.dynamic_output_shape),
-    "tensor.extract_slice": lambda op: list(op.sizes),
-    "tensor.insert_slice": lambda op: list(op.sizes),
-    "tensor.pad": lambda op: [*op.low, *op.high],
-    "flow.tensor.reshape": lambda op: [*op.source_dims, *op.result_dims],
-    "flow.tensor.bitcast": lambda op: [*op.source_dims, *op.result_dims],
-}
 
 
 class Outline:
@@ -71,7 +58,7 @@ class Outline:
             self.dims[value] = [t for t, n in zip(terms, shape_of(value), strict=True) if n < 0]
         for tensor in self.tensors:
             wanted.update(dict.fromkeys(t for t in self.dims[tensor] if not isinstance(t, int)))
-        deciding = {v for op in self.group for v in _SIZE_OPERANDS.get(op.name, lambda op: [])(op)}
+        deciding = {v for op in self.group for v in size_operands(op)}
         self.term: dict[SSAValue, Term] = {}
         self.scalars: list[SSAValue] = []
         for value in outer:
