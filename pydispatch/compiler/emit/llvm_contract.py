@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm_loops import Loop
+from pydispatch.compiler.emit.llvm_loops import Loop, rolled
 from pydispatch.compiler.emit.llvm_memref import READ_ONLY_NOTE
 from pydispatch.compiler.emit.llvm_ops import attribute
 from pydispatch.compiler.emit.llvm_types import alignment, bit_width, is_float, memory, scalar
@@ -57,7 +57,7 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
     fresh = attribute(op, "accumulate") is None
     if len(a.strides) == 3:
         _paired(f, a, b, c, fresh)
-    elif b.strides[1] == 1 or b.sizes[1] == 1 and b.strides[0] != 1:
+    elif b.strides[1] == 1 or (b.sizes[1] == 1 and b.strides[0] != 1):
         _along_columns(f, a, b, c, fresh)
     elif a.strides[1] == 1 and b.strides[0] == 1:
         _along_k(f, a, b, c, fresh)
@@ -156,7 +156,7 @@ def _loop(
 
 def _as_it_is(f: FunctionEmitter) -> int:
     """Metadata: LLVM does not unroll the loop further, which would spill the block."""
-    plain = f.once("no unrolling", lambda: str(f.module.metadata('!{!"llvm.loop.unroll.disable"}')))
+    plain = rolled(f)
     node = f.module.metadata()
     f.module.set_metadata(node, f"distinct !{{!{node}, !{plain}}}")
     return node

@@ -8,6 +8,9 @@ from pydispatch.compiler.emit.llvm_body import Phi, as_index
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter
 from pydispatch.compiler.emit.llvm_values import Index
 
+VECTORISED = 16
+"""Steps of a loop of known length from which on it is better vectorised than unrolled."""
+
 Range = tuple[Index, Index, Index]
 """(lower, upper, step); the step is positive."""
 
@@ -78,7 +81,8 @@ def nest(
             group = f.module.metadata("distinct !{}")
             accesses = f.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
             metadata = f.module.metadata()
-            f.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}}}")
+            whole = f", !{rolled(f)}" if _count(range_) >= VECTORISED else ""
+            f.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}{whole}}}")
     if group is not None:
         f.groups.append(group)
     body(point)
@@ -86,6 +90,19 @@ def nest(
         f.groups.pop()
     for loop in reversed(loops):
         loop.end(metadata if loop is loops[-1] else None)
+
+
+def rolled(f: FunctionEmitter) -> str:
+    """Metadata: LLVM's first passes leave the loop whole; unrolled, it would not be vectorised."""
+    return f.once("no unrolling", lambda: str(f.module.metadata('!{!"llvm.loop.unroll.disable"}')))
+
+
+def _count(range_: Range) -> int:
+    """The number of steps, 0 when it is not known."""
+    lower, upper, step = (as_index(part) for part in range_)
+    if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
+        return -(-(upper - lower) // step)
+    return 0
 
 
 def _single(range_: Range) -> bool:
