@@ -23,8 +23,8 @@ _BINARY: dict[str, tuple[Binary | None, Binary | None]] = {
     "min": (arith.MinimumfOp, arith.MinSIOp),
     "max_signed": (arith.MaximumfOp, arith.MaxSIOp),
     "min_signed": (arith.MinimumfOp, arith.MinSIOp),
-    "max_unsigned": (arith.MaximumfOp, arith.MaxUIOp),
-    "min_unsigned": (arith.MinimumfOp, arith.MinUIOp),
+    "max_unsigned": (None, arith.MaxUIOp),
+    "min_unsigned": (None, arith.MinUIOp),
     "powf": (math.PowFOp, None),
 }
 _BOOLEAN: dict[str, Binary] = {"add": arith.OrIOp, "mul": arith.AndIOp}
