@@ -54,10 +54,12 @@ def _division(f: FunctionEmitter, kind: AffineBinaryOpKind, a: Index, b: Index) 
             AffineBinaryOpKind.FloorDiv: a // b,
             AffineBinaryOpKind.CeilDiv: -(-a // b),
         }[kind]
+    if not isinstance(b, int):  # a size may turn out to be 0 in code that runs ahead of the loop it belongs to
+        b = f.intrinsic("llvm.smax.i64", "i64", ("i64", str(b)), ("i64", "1"))
     if kind == AffineBinaryOpKind.FloorDiv:
-        return rounded_division(f, "i64", str(a), str(b), "slt", "sub")
+        return rounded_division(f, "i64", str(a), str(b), "slt", "sub", safe=True)
     if kind == AffineBinaryOpKind.CeilDiv:
-        return rounded_division(f, "i64", str(a), str(b), "sge", "add")
+        return rounded_division(f, "i64", str(a), str(b), "sge", "add", safe=True)
     remainder = f.body.let(f"srem i64 {a}, {b}")
     negative = f.body.let(f"icmp slt i64 {remainder}, 0")
     lifted = f.body.let(f"add i64 {remainder}, {b}")

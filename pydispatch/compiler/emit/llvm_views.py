@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, ArrayAttr, IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm_memref import load
 from pydispatch.compiler.emit.llvm_ops import attribute, integers, op_name, unsupported
-from pydispatch.compiler.emit.llvm_types import byte_size, checked_memref
+from pydispatch.compiler.emit.llvm_types import bit_width, byte_size, checked_memref
 from pydispatch.compiler.emit.llvm_values import Index, MemRef, layout_of
 
 
@@ -216,6 +218,36 @@ def _view(f: FunctionEmitter, op: Operation) -> None:
     )  # fmt: skip
 
 
+def _transpose(f: FunctionEmitter, op: Operation) -> None:
+    source, order = f.memref(op.operands[0]), attribute(op, "permutation")
+    if not isinstance(order, AffineMapAttr):
+        raise unsupported(op)
+    axes = [expr.position for expr in order.data.results if isinstance(expr, AffineDimExpr)]
+    if sorted(axes) != list(range(len(source.sizes))):
+        raise f.error(f"memref.transpose by {order.data}, which is no permutation of {len(source.sizes)} dimensions")
+    shape = source.over(source.offset, tuple(source.sizes[i] for i in axes), tuple(source.strides[i] for i in axes))
+    f.define(op.results[0], typed(f, shape, op.results[0].type))
+
+
+def _reshape(f: FunctionEmitter, op: Operation) -> None:
+    """The sizes lie in memory; the elements, one behind the other, stay where they are."""
+    source, shape = f.memref(op.operands[0]), f.memref(op.operands[1])
+    sizes: list[Index] = []
+    for number, size in enumerate(layout_of(checked_memref(op.results[0].type))[1]):
+        if size is None:
+            loaded = load(f, shape, [number])
+            width = bit_width(shape.element)
+            sizes.append(loaded if width == 64 else f.body.let(f"sext i{width} {loaded} to i64"))
+        else:
+            sizes.append(size)
+    strides: list[Index] = []
+    stride: Index = 1
+    for size in reversed(sizes):
+        strides.insert(0, stride)
+        stride = f.body.mul(stride, size)
+    f.define(op.results[0], source.over(source.offset, tuple(sizes), tuple(strides)))
+
+
 def _same(f: FunctionEmitter, op: Operation) -> None:
     for operand, result in zip(op.operands, op.results, strict=True):
         f.define(result, f.values[operand])
@@ -228,6 +260,8 @@ ROWS: dict[str, Lowering] = {
     "memref.reinterpret_cast": _reinterpret_cast,
     "memref.expand_shape": _expand_shape,
     "memref.collapse_shape": _collapse_shape,
+    "memref.transpose": _transpose,
+    "memref.reshape": _reshape,
     "memref.extract_strided_metadata": _extract_strided_metadata,
     "iree_codegen.extract_strided_metadata": _extract_strided_metadata,
     "memref.extract_aligned_pointer_as_index": _pointer_as_index,
