@@ -189,7 +189,8 @@ def _along_columns(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: b
 
 
 def _unrolling(independent: int) -> int:
-    return max(1, min(8, BUSY // max(1, independent)))
+    """A power of two."""
+    return 1 << max(1, min(8, BUSY // max(1, independent))).bit_length() - 1
 
 
 def _block(f: FunctionEmitter, c: MemRef) -> tuple[int, int]:
