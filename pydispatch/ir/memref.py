@@ -12,6 +12,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from pydispatch.ir import syntax
+from pydispatch.ir.memref_views import ReshapeOp, TransposeOp
 from pydispatch.ir.widen import give_syntax
 
 _RMW = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori", "andi",
@@ -150,5 +151,5 @@ give_syntax(gpu.BarrierOp, _parse_barrier, _print_barrier)
 for _op in (gpu.ThreadIdOp, gpu.BlockIdOp, gpu.BlockDimOp, gpu.GridDimOp, gpu.GlobalIdOp):
     give_syntax(_op, _parse_dimension, _print_dimension)
 
-MemRef: Dialect = memref.MemRef
+MemRef = Dialect("memref", [*memref.MemRef.operations, TransposeOp, ReshapeOp], [*memref.MemRef.attributes])
 GPU: Dialect = gpu.GPU

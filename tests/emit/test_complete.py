@@ -125,3 +125,27 @@ def test_index_arithmetic_never_traps() -> None:
     assert kernel.run(out, constants=[0]) == 0
     assert kernel.run(out, constants=[2]) == 0
     assert out[:2].tolist() == [3 + 4 + 1, 3]
+
+
+def test_transpose_and_reshape() -> None:
+    source = """func.func @kernel() {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %c3 = arith.constant 3 : index
+      %a = hal.interface.binding.subspan binding(0) : memref<2x3xi32>
+      %o = hal.interface.binding.subspan binding(1) : memref<3x2xi32>
+      %p = hal.interface.binding.subspan binding(2) : memref<6xi32>
+      %s = memref.alloca() : memref<1xi32>
+      %c6 = arith.constant 6 : i32
+      memref.store %c6, %s[%c0] : memref<1xi32>
+      %t = memref.transpose %a (i, j) -> (j, i) : memref<2x3xi32> to memref<3x2xi32, strided<[1, 3]>>
+      memref.copy %t, %o : memref<3x2xi32, strided<[1, 3]>> to memref<3x2xi32>
+      %r = memref.reshape %o(%s) : (memref<3x2xi32>, memref<1xi32>) -> memref<?xi32>
+      memref.copy %r, %p : memref<?xi32> to memref<6xi32>
+      func.return
+    }"""
+    a, o, p = buffer(np.arange(6, dtype=np.int32).reshape(2, 3)), buffer(np.zeros((3, 2), np.int32)), buffer(np.zeros(6, np.int32))
+    assert load(source, bindings=3).run(a, o, p) == 0
+    np.testing.assert_array_equal(o, a.T)
+    np.testing.assert_array_equal(p, a.T.reshape(-1))
