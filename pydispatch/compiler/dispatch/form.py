@@ -18,6 +18,7 @@ from pydispatch.compiler.dispatch.outline import Outline
 from pydispatch.compiler.dispatch.regions import outline_regions
 from pydispatch.compiler.dispatch.simplify import simplify
 from pydispatch.compiler.dispatch.sizes import Sizes
+from pydispatch.compiler.dispatch.split import split_reductions
 from pydispatch.ir import flow
 
 HOST_FUNCTIONS = ("func.func", "util.func")
@@ -73,6 +74,7 @@ class Former:
 
     def run(self) -> None:
         simplify(self.function)
+        split_reductions(self.function)
         entry: Sizes | None = None
         for block in self.function.regions[0].blocks:
             sizes = Sizes(entry)

@@ -37,7 +37,7 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
     """
     loud = [op for op in group if op.name not in QUIET and isinstance(op.results[0].type, TensorType)]
     kinds = {word_of(op) for op in loud}
-    whole = _whole(loud)
+    whole = _whole(loud, outputs)
     if whole is not None:
         return f"{name}_{whole}_{shape_text(outputs[0].type)}"
     if not loud:
@@ -50,14 +50,15 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
     return "_".join([name, word_of(main), loops_text(main), *tail])
 
 
-def _whole(ops: Sequence[Operation]) -> str | None:
+def _whole(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
     """A well-known name for all of `ops` together."""
     reductions = [o for o in ops if _is_reduction(o)]
     words = [w for op in ops for w in body_words(op)]
     contraction = any(is_contraction(o) for o in ops)
     if not contraction and len(reductions) == 2 and "exp" in words and any("max" in w for w in words):
         return "softmax"
-    if not contraction and len(reductions) >= 1 and ("rsqrt" in words or "sqrt" in words):
+    rows = [len(shape_of(o.results[0])) for o in reductions]
+    if not contraction and rows and rows[0] < len(shape_of(outputs[0])) and {"rsqrt", "sqrt"} & set(words):
         return "normalize"
     if sum(is_contraction(o) for o in ops) == 2 and "exp" in words:
         return "attention"
