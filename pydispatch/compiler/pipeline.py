@@ -209,7 +209,6 @@ class Pipeline:
                 normalize(self.module)
                 self.options.rewrites.apply(name, self.module)
                 normalize(self.module)  # What a replacement brought.
-                self.options.rewrites.finish()
             elif name == "dispatches":
                 outline_externs(self.module)
                 inline_calls(self.module)

@@ -25,6 +25,7 @@ _OURS = {
     "iree_tensor_ext": "tensor_ext:TensorExt",
     "math": "math:Math",
     "ml_program": "ml_program:MLProgram",
+    "pdl": "pdl:PDL",
     "pyd": "hal_import:Pyd",
     "stream": "stream:Stream",
     "transform": "transform:Transform",
@@ -35,7 +36,6 @@ _LIBRARY = {
     "bufferization": "bufferization:Bufferization",
     "cf": "cf:Cf",
     "complex": "complex:Complex",
-    "pdl": "pdl:PDL",
     "pdl_interp": "pdl_interp:PDLInterp",
     "vector": "vector:Vector",
 }

@@ -53,12 +53,18 @@ class Rewrites:
     report: Report = field(default_factory=Report)
 
     def apply(self, phase: str, module: ModuleOp) -> None:
-        """Applies what is attached to a phase. CompileError as in `apply_one`."""
-        for rewrite in self.rewrites:
-            if rewrite.phase == phase:
-                apply_one(rewrite, module, self.report)
+        """Applies what is attached to a phase, and after the last of all says what matched nothing.
 
-    def finish(self) -> None:
+        CompileError as in `apply_one`, or for a pattern that matched nothing when a match is required.
+        """
+        due = [rewrite for rewrite in self.rewrites if rewrite.phase == phase]
+        for rewrite in due:
+            apply_one(rewrite, module, self.report)
+        order = tuple(dict.fromkeys(PHASES.values()))
+        if due and all(order.index(rewrite.phase) <= order.index(phase) for rewrite in self.rewrites):
+            self._finish()
+
+    def _finish(self) -> None:
         """Warns of patterns that matched nothing, or raises CompileError when a match is required."""
         sentences = [self.report.explain(p) for p in self.report.unmatched]
         if sentences and self.require_match:

@@ -302,7 +302,7 @@ def _of_named(op: Operation, view: View) -> list[Node] | None:
     nodes: list[Node] = []
     for result, value in zip(op.results, last.operands, strict=True):
         found = _moved(inside.node(value), inside, back, op, {})
-        if not isinstance(found, Node) or found.value is None and not found.key:
+        if not isinstance(found, Node) or (found.value is None and not found.key):
             return None
         found.value, found.type = result, result.type
         nodes.append(found)

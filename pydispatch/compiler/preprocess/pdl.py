@@ -1,0 +1,94 @@
+"""Applies the patterns of a `pdl` module until none matches any more."""
+
+from __future__ import annotations
+
+from xdsl.dialects import pdl
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.compiler.preprocess import cleanup
+from pydispatch.compiler.preprocess.dag import Mismatch
+from pydispatch.compiler.preprocess.expressions import number
+from pydispatch.compiler.preprocess.pdl_match import PdlPattern, canonical_name
+from pydispatch.compiler.preprocess.pdl_rewrite import Rewriting
+from pydispatch.compiler.preprocess.report import Report
+from pydispatch.compiler.preprocess.tree import Tree
+from pydispatch.compiler.preprocess.view import source_of
+from pydispatch.errors import CompileError
+from pydispatch.ir.location import location_of
+
+SWEEPS = 32
+"""So often the program is gone through; a set of patterns that still matches then would do so forever."""
+EXPLAINED = 8
+
+
+def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
+    """Rewrites `program`. CompileError, in the spec, for a pattern that cannot be applied or never ends."""
+    patterns = [PdlPattern(op, i) for i, op in enumerate(o for o in spec.walk() if isinstance(o, pdl.PatternOp))]
+    if not patterns:
+        raise CompileError("the spec has no pdl.pattern", location_of(spec))
+    tree: Tree[PdlPattern] = Tree()
+    for pattern in patterns:
+        report.declare(pattern.name)
+        tree.add(pattern.path(), pattern)
+    spare = sum(1 for _ in program.walk())
+    for _ in range(SWEEPS):
+        changed = False
+        for op in list(program.walk()):
+            if op.parent is not None and _inside(op, program):
+                changed = _apply_at(op, tree, program, report) or changed
+        if not changed:
+            break
+        cleanup.eliminate_dead(program)
+        if sum(1 for _ in program.walk()) > 100 * spare + 10_000:
+            break
+    else:
+        last = report.found[-1].pattern
+        raise CompileError(f"{last} still matches after {SWEEPS} rounds", location_of(spec),
+                           "its replacement contains what it matches")  # fmt: skip
+    for pattern in [p for p in patterns if p.name in report.unmatched][:EXPLAINED]:
+        for op in program.walk():
+            match = pattern.match(op)
+            if isinstance(match, Mismatch):
+                report.miss(pattern.name, op, match)
+
+
+def _inside(op: Operation, program: ModuleOp) -> bool:
+    return program.is_ancestor(op)
+
+
+def _apply_at(op: Operation, tree: Tree[PdlPattern], program: ModuleOp, report: Report) -> bool:
+    for pattern in sorted(tree.find(op, NAMES), key=lambda p: (-p.benefit, p.order)):  # type: ignore[arg-type]
+        match = pattern.match(op)
+        if isinstance(match, Mismatch):
+            report.miss(pattern.name, op, match)
+            continue
+        into = Rewriting(pattern, match, op, program)
+        report.match(pattern.name, op, into.description())
+        into.run()
+        return True
+    return False
+
+
+class _Name:
+    """An operation as a search tree sees it: its name."""
+
+    __slots__ = ("children", "commutative", "key")
+
+    def __init__(self, value: SSAValue) -> None:
+        op = value.owner if isinstance(value, OpResult) else None
+        self.key = number(("name", canonical_name(op.name))) if isinstance(op, Operation) else -1
+        self.children = list(op.operands) if isinstance(op, Operation) else []
+        self.commutative = isinstance(op, Operation) and len(self.children) == 2 and op.name.startswith("arith.")
+
+
+class _Names:
+    def node(self, value: SSAValue | _Name) -> _Name:
+        return value if isinstance(value, _Name) else _Name(source_of(value))
+
+    def nodes(self, op: Operation) -> list[_Name]:
+        return [_Name(r) for r in op.results]
+
+
+NAMES = _Names()
+
