@@ -349,6 +349,6 @@ func.func @f(%a: tensor<4x4xf32>) -> tensor<7xf32> {
   } -> tensor<7xf32>
   return %r : tensor<7xf32>
 }"""
-    with pytest.raises(pd.CompileError, match="linalg.generic.*projected permutation") as caught:
+    with pytest.raises(pd.CompileError, match=r"linalg\.generic.*projected permutation") as caught:
         pd.compile(text)
     assert caught.value.location is not None and caught.value.location.line == 4

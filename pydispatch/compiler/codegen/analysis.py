@@ -97,7 +97,7 @@ def _find_stages(frame: Frame, nest: Nest) -> bool:
         if any(i not in outer and i != 0 for i in indices):
             nest.stages.clear()
             return False
-        nest.stages.append((value, [outer.index(i) if i in outer else -1 for i in indices]))  # type: ignore[arg-type]
+        nest.stages.append((value, [outer.index(i) if i in outer else -1 for i in indices]))
     return True
 
 

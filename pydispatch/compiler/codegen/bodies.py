@@ -36,9 +36,9 @@ def clone_block(
     last = block.last_op
     for op in block.ops:
         if op is last:
-            return [resolve(e, mapping, value) for value in op.operands]
+            break
         clone_op(e, build, op, mapping, point, free)
-    return []
+    return [] if last is None else [resolve(e, mapping, value) for value in last.operands]
 
 
 def resolve(e: Elements, mapping: dict[SSAValue, SSAValue], value: SSAValue) -> SSAValue:

@@ -37,7 +37,7 @@ def splat_of(attribute: Attribute | None) -> IntegerAttr | FloatAttr | None:
     data = attribute.data.data
     count = prod(attribute.get_shape())
     width = len(data) // count if count else 0
-    if not width or (count > 1 and memoryview(data)[width:] != memoryview(data)[:-width]):
+    if not width or (count > 1 and data[width:] != data[:-width]):
         return None
     return cast(IntegerAttr | FloatAttr, next(iter(attribute.iter_attrs())) if count == 1 else _first(attribute, width))
 

@@ -136,18 +136,20 @@ class Elements:
         if known is not None:
             return known
         place = self._place(build, value, indices)
-        source = place.source
-        if isinstance(value, OpResult):
-            place.source = value.op
         kept = self.kept.get(value)
         if value in self._buffers:
+            place = build if isinstance(value, OpResult) else place  # what is written here is not read in front of it
             result = self._load(place, self._buffers[value], value, indices)
-        elif kept is not None and kept.filled is not None and kept.filled not in place.chain():
+        elif kept is not None and kept.filled is not None and kept.filled not in build.chain():
+            place = build
             result = self._load(place, (kept.buffer, kept.index_map), value, indices)
         else:
             self.pulled.append((value, place, tuple(indices)))
-            reductions = len(self.reduced)
+            reductions, source = len(self.reduced), place.source
+            if isinstance(value, OpResult):
+                place.source = value.op
             result = self._pull(place, value, indices)
+            place.source = source
             if len(self.reduced) > reductions and any(
                 isinstance(value, OpResult) and op is value.op for op, _ in self.reduced[reductions:]
             ):
@@ -156,7 +158,6 @@ class Elements:
                 where = indices if kept.index_map is None else kept.index_map(place, indices)
                 self.store(place, result, kept.buffer, where)
                 kept.filled = place
-        place.source = source
         place.remember(key, result)
         return result
 

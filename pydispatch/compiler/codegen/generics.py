@@ -105,9 +105,9 @@ def pull_generic(e: Elements, build: Builder, value: OpResult, indices: Sequence
         for result, element in zip(value.op.results, elements, strict=True):
             build.remember((result, tuple(indices)), element)
         return elements[value.index]
-    for index, result in zip(indices, g.output_maps[value.index].results, strict=True):
-        if isinstance(result, AffineDimExpr):
-            point[result.position] = index
+    for index, expression in zip(indices, g.output_maps[value.index].results, strict=True):
+        if isinstance(expression, AffineDimExpr):
+            point[expression.position] = index
     if g.is_parallel():
         elements = _parallel(e, build, g, point)
     else:
@@ -184,8 +184,13 @@ def reduce_at(
 
     in_loop: is called in the innermost loop, before the body.
     """
+    from pydispatch.compiler.codegen.elements import unsupported
+
     e.reduced.append((g.op, build))
     sizes = loop_sizes(e, g)
+    for dim in g.loops:
+        if g.iterators[dim] == "parallel" and sizes[dim] != 1:
+            raise unsupported(g.op, f"dimension d{dim} is parallel, and no result has it")
     known = [0 if p is None else p for p in point]
     initial = [
         e.at(build, output, evaluate(build, map, known))

@@ -32,6 +32,9 @@ FREE = ("arith.constant", "tensor.empty", "tensor.splat", "tensor.dim", "tensor.
 EXPENSIVE_BODY = 12
 """Operations of a body above which its elements are not computed twice."""
 
+ONE_WORKGROUP = 16384
+"""Elements that one workgroup computes alone without regret."""
+
 Judge = Callable[[Sequence[Operation], Operation], "str | bool | None"]
 CONTRACTIONS: list[Judge] = [judge_contraction]
 """Asked first when a contraction is in the union: a reason, None for yes, or False for no opinion."""
@@ -140,13 +143,22 @@ def _in_row(op: Operation, number: int, g: Generic | None, value: SSAValue, view
         return "a reduction of reduced values would reduce again for each element"
     order = [p for p in range(len(g.iterators)) if p not in g.loops]
     rows = [p for p in order if extents.get(p) != 1]
-    if not positions and len(rows) > 0:
+    if not positions and rows and not _one_row(value, [n for n in _loop_shape(g) if n != 1]):
         return "one value for all rows: every workgroup would reduce everything"
     leading = [p for p in order if p in positions]
     if positions != leading or any(p not in positions for p in order[: order.index(positions[-1]) + 1]
                                    if extents.get(p, 0) != 1) if positions else False:  # fmt: skip
         return "the reduced dimensions are not the inner ones of what uses the result"
     return None
+
+
+def _one_row(value: SSAValue, sizes: Sequence[int]) -> bool:
+    """Whether everything is one row: the reduced tensor has a row dimension of size 1, or there is little work."""
+    assert isinstance(value.type, TensorType)
+    count = 1
+    for size in sizes:
+        count = count * size if size >= 0 and count >= 0 else -1
+    return bool(value.type.get_num_dims()) or 0 <= count <= ONE_WORKGROUP
 
 
 def _plain(map: AffineMap) -> bool:
@@ -180,6 +192,9 @@ def _again(union: Sequence[Operation], generics: dict[Operation, Generic]) -> st
                 if not _plain(map):
                     return "windows read an element several times, and it is expensive to compute"
                 sizes = _loop_shape(generics[op])
+                front = [p for p in range(len(sizes)) if sizes[p] != 1][: len([p for p in used if sizes[p] != 1])]
+                if front and all(p in used for p in front):
+                    continue  # computed in front of the inner loops, once
                 if any(sizes[p] != 1 for p in range(len(sizes)) if p not in used):
                     return "a broadcast would compute expensive elements several times"
     return None
@@ -240,7 +255,7 @@ def _spaces(union: Sequence[Operation], generics: dict[Operation, Generic]) -> s
         return f"results of different sizes: {' and '.join(sorted(_spell(s) for s in full))}"
     for space in full:
         for row in rows:
-            if space[: len(row)] != row or not row:
+            if space[: len(row)] != row:
                 return f"rows of {_spell(row)} are not the outer dimensions of {_spell(space)}"
     if not full and len(shapes) > 1:
         return f"results of different sizes: {' and '.join(sorted(_spell(s) for s in shapes))}"

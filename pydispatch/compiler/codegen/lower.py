@@ -7,7 +7,7 @@ tensors have the same sizes and every element depends on its own position only.
 from __future__ import annotations
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.codegen.affine_maps import is_identity
@@ -18,7 +18,6 @@ from pydispatch.compiler.codegen.elements import tensor_type
 from pydispatch.compiler.codegen.frame import Frame, Kernel, sizes_of
 from pydispatch.compiler.codegen.generics import generic_of
 from pydispatch.compiler.codegen.points import lower_points
-from pydispatch.compiler.select import config_string
 from pydispatch.ir import hal
 
 __all__ = ["Kernel", "lower", "sizes_of"]
@@ -30,9 +29,15 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
     contraction = lower_contraction(source, target)
     if contraction is not None:
         return contraction
-    frame = Frame(source, backend, config_string(target, "reassociate", "true") != "false")
+    frame = Frame(source, backend, reassociates(target))
     frame.bind(_flat_count(frame))
     return lower_points(frame)
+
+
+def reassociates(target: hal.ExecutableTargetAttr) -> bool:
+    """Whether reductions may add up in any order: unless the target says `reassociate = false`."""
+    value = target.configuration.data.get("reassociate")
+    return not (isinstance(value, IntegerAttr) and value.value.data == 0)
 
 
 def _flat_count(frame: Frame) -> Index | None:

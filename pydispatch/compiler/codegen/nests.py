@@ -82,6 +82,9 @@ def emit_nest(
             inner.bounded(indices[0], dims[0])
         row(inner, indices, low, high)
 
+    if cut.outer == 1:
+        outer(build, 0)
+        return
     if cut.rows == 1:
         outer(build, block)
         return

@@ -6,6 +6,7 @@ Results of the same sizes share a nest; several nests of one kernel share the gr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from xdsl.dialects.builtin import TensorType
@@ -39,14 +40,20 @@ def lower_points(frame: Frame) -> Kernel:
         for nest, cut in zip(nests, cuts, strict=True):
             _serial(frame, nest, cut)
         return frame.finish(None)
-    group = frame.workgroup()
+    single = all(isinstance(cut.workgroups, int) and cut.workgroups == 1 for cut in cuts)
+    group: Index = 0 if single else frame.workgroup()
     if len(nests) == 1:
-        build.bounded(group, cuts[0].workgroups)
+        if isinstance(group, SSAValue):
+            build.bounded(group, cuts[0].workgroups)
         _emit(frame, nests[0], cuts[0], build, group)
     else:
         for nest, cut in zip(nests, cuts, strict=True):
-            build.when(build.less(group, cut.workgroups), lambda b, n=nest, c=cut: _emit(frame, n, c, b, group))
+            build.when(build.less(group, cut.workgroups), partial(_guarded, frame, nest, cut, group))
     return frame.finish(lambda elements, b: _grid(frame.backend, nests, elements, b))
+
+
+def _guarded(frame: Frame, nest: Nest, cut: Cut, group: Index, build: Builder) -> None:
+    _emit(frame, nest, cut, build, group)
 
 
 def _grid(backend: str, nests: Sequence[Nest], e: Elements, build: Builder) -> Index:
