@@ -10,7 +10,8 @@ from xdsl.ir import OpResult
 
 from pydispatch import ir
 from pydispatch.compiler.dispatch.form import form_dispatches, host_functions
-from pydispatch.compiler.dispatch.fusion import form_groups, inputs_of
+from pydispatch.compiler.dispatch.fusion import form_groups
+from pydispatch.compiler.dispatch.kinds import inputs_of
 
 KERNEL = """
   stream.executable private @k {

@@ -13,11 +13,12 @@ from xdsl.ir import Block, Operation, OpResult
 
 from pydispatch.compiler.codegen.legality import why_not
 from pydispatch.compiler.dispatch.explain import Report
-from pydispatch.compiler.dispatch.fusion import WhyNot, form_groups, has_effects, inputs_of
+from pydispatch.compiler.dispatch.fusion import WhyNot, form_groups
+from pydispatch.compiler.dispatch.kinds import has_effects, inputs_of
+from pydispatch.compiler.dispatch.known_sizes import Sizes
 from pydispatch.compiler.dispatch.outline import Outline
 from pydispatch.compiler.dispatch.regions import outline_regions
 from pydispatch.compiler.dispatch.simplify import simplify
-from pydispatch.compiler.dispatch.sizes import Sizes
 from pydispatch.compiler.dispatch.split import split_reductions
 from pydispatch.ir import flow
 

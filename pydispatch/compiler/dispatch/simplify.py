@@ -15,7 +15,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.dispatch.destinations import slice_of
-from pydispatch.compiler.dispatch.fusion import has_effects
+from pydispatch.compiler.dispatch.kinds import has_effects
 from pydispatch.compiler.dispatch.sizes import constant_index, iterators, maps_of, shape_of, size_of, term_of
 from pydispatch.ir import flow_tensor
 from pydispatch.ir.location import set_location
