@@ -38,6 +38,8 @@ class NamedOp(StructuredOp):
         if self.indexing_maps is not None:
             return of_maps(maps_of(self.indexing_maps))
         windows = sum("+" in word for word in meaning.inputs[0])
+        if self.name in ("linalg.conv_1d", "linalg.conv_2d", "linalg.conv_3d"):  # These have no such attributes.
+            return of_meaning(meaning, [1] * windows, [1] * windows)
         return of_meaning(meaning, integers(self.strides, windows), integers(self.dilations, windows))
 
 

@@ -287,5 +287,54 @@ def _verify_if(op: scf.IfOp) -> None:
 
 widen(scf.IfOp, verify=_verify_if)
 
+
+def _parse_if(cls: type[scf.IfOp], p: Parser) -> scf.IfOp:
+    """`%c -> (T, ...) {...} else {...}`; a single type needs no parentheses."""
+    condition = p.parse_operand(i1)
+    types = syntax.parse_types(p) if p.parse_optional_punctuation("->") is not None else []
+    then = cls.parse_region_with_yield(p)
+    other = cls.parse_region_with_yield(p) if p.parse_optional_keyword("else") is not None else Region()
+    return cls(condition, types, then, other, p.parse_optional_attr_dict())
+
+
+def _initial(p: Parser) -> tuple[Parser.UnresolvedArgument, Any]:
+    argument = p.parse_argument(expect_type=False)
+    p.parse_punctuation("=")
+    return argument, p.parse_unresolved_operand()
+
+
+def _parse_for(cls: type[scf.ForOp], p: Parser) -> scf.ForOp:
+    """`unsigned %i = %a to %b step %c iter_args(%x = %y) -> (T) : U {...}`; a single type needs no parentheses."""
+    unsigned = p.parse_optional_keyword("unsigned") is not None
+    variable = p.parse_argument(expect_type=False)
+    bounds = []
+    for read in (lambda: p.parse_punctuation("="), lambda: p.parse_keyword("to"), lambda: p.parse_keyword("step")):
+        read()
+        bounds.append(p.parse_unresolved_operand())
+    start = p.pos
+    pairs: list[tuple[Parser.UnresolvedArgument, Any]] = []
+    types: list[Attribute] = []
+    if p.parse_optional_keyword("iter_args") is not None:
+        pairs = p.parse_comma_separated_list(p.Delimiter.PAREN, lambda: _initial(p))
+        p.parse_punctuation("->")
+        types = syntax.parse_types(p)
+    carried = p.resolve_operands([value for _, value in pairs], types, start)
+    arguments = [argument.resolve(type) for (argument, _), type in zip(pairs, types, strict=True)]
+    type = p.parse_type() if p.parse_optional_punctuation(":") is not None else IndexType()
+    lower, upper, step = (p.resolve_operand(bound, type) for bound in bounds)
+    body = p.parse_region((variable.resolve(type), *arguments))
+    last = body.blocks.last
+    if not pairs and last is not None and not isinstance(last.last_op, scf.YieldOp):
+        last.add_op(scf.YieldOp())
+    op = cls(lower, upper, step, carried, body)
+    op.attributes |= p.parse_optional_attr_dict()
+    if unsigned:
+        op.attributes["unsignedCmp"] = syntax.UNIT
+    return op
+
+
+scf.IfOp.parse = classmethod(_parse_if)  # type: ignore[method-assign,assignment]
+scf.ForOp.parse = classmethod(_parse_for)  # type: ignore[method-assign,assignment]
+
 _EXTRA: list[type[Operation]] = [ForallOp, InParallelOp]
 Scf = Dialect("scf", [*scf.Scf.operations, *_EXTRA], [*scf.Scf.attributes])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Dialect, Operation
@@ -93,6 +95,19 @@ def _verify_empty(op: tensor.EmptyOp) -> None:
         raise VerifyException(f"{op.tensor.type} has {expected} dynamic size(s), got {len(op.dynamic_sizes)} value(s)")
 
 
+def _verify_reshape(op: tensor.ReshapeOp) -> None:
+    """Static sizes fit, and there is one entry of the shape for each dimension of the result."""
+    source, shape, result = op.source.type, op.shape.type, op.result.type
+    assert isinstance(source, TensorType) and isinstance(shape, TensorType) and isinstance(result, TensorType)
+    if source.element_type != result.element_type:
+        raise VerifyException(f"a reshape keeps the element type, got {source} to {result}")
+    if len(shape.get_shape()) != 1 or shape.get_shape()[0] not in (result.get_num_dims(), syntax.DYNAMIC, -1):
+        raise VerifyException(f"the shape of {result} has {result.get_num_dims()} entries, got {shape}")
+    if source.has_static_shape() and result.has_static_shape() and prod(source.get_shape()) != prod(result.get_shape()):
+        raise VerifyException(f"{source} and {result} have different numbers of elements")
+
+
+widen(tensor.ReshapeOp, verify=_verify_reshape)
 widen(tensor.EmptyOp, verify=_verify_empty)
 
 _EXTRA: list[type[Operation]] = [GenerateOp, RankOp, BitcastOp]
