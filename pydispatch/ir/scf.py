@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i32
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i1, i32
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -307,9 +307,10 @@ def _parse_for(cls: type[scf.ForOp], p: Parser) -> scf.ForOp:
     """`unsigned %i = %a to %b step %c iter_args(%x = %y) -> (T) : U {...}`; a single type needs no parentheses."""
     unsigned = p.parse_optional_keyword("unsigned") is not None
     variable = p.parse_argument(expect_type=False)
-    bounds = []
-    for read in (lambda: p.parse_punctuation("="), lambda: p.parse_keyword("to"), lambda: p.parse_keyword("step")):
-        read()
+    p.parse_punctuation("=")
+    bounds = [p.parse_unresolved_operand()]
+    for keyword in ("to", "step"):
+        p.parse_keyword(keyword)
         bounds.append(p.parse_unresolved_operand())
     start = p.pos
     pairs: list[tuple[Parser.UnresolvedArgument, Any]] = []
