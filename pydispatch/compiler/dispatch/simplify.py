@@ -159,7 +159,7 @@ def _view_of_splat(op: Operation) -> SSAValue | None:
 
 
 def _number(element: Attribute) -> int | float:
-    return element.value.data  # type: ignore[attr-defined,no-any-return]
+    return element.value.data  # type: ignore[attr-defined]
 
 
 def _view_of_empty(op: Operation) -> SSAValue | None:
@@ -277,6 +277,7 @@ def _sized_reshape(op: Operation) -> SSAValue | None:
     source, shape = op.operands
     result = op.results[0].type
     assert isinstance(shape.type, TensorType) and isinstance(result, TensorType)
+    element = shape.type.element_type
 
     def size(value: SSAValue, axis: int) -> SSAValue:
         index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
@@ -284,7 +285,7 @@ def _sized_reshape(op: Operation) -> SSAValue | None:
 
     def entry(axis: int) -> SSAValue:
         index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
-        found = before(tensor.ExtractOp(shape, [index], shape.type.element_type), op)
+        found = before(tensor.ExtractOp(shape, [index], element), op)
         return found if isinstance(found.type, IndexType) else before(arith.IndexCastOp(found, IndexType()), op)
 
     source_dims = [size(source, axis) for axis, n in enumerate(shape_of(source)) if n < 0]

@@ -6,6 +6,7 @@ How a reduction is split depends on its sizes alone, so that results do not depe
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import cast
 
 from xdsl.dialects import arith, tensor
@@ -20,7 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.dispatch.simplify import before
@@ -30,14 +31,11 @@ MOST_RESULTS = 8  # with more, the results themselves keep the workers busy
 FEWEST_ELEMENTS = 1 << 17  # below, a second dispatch costs more than it gives
 PARTS = range(64, 15, -1)  # the first of these that divides the loop
 
-Number = int | float
-
-
 def _lowest(type_: IntegerType) -> int:
     return -(1 << (type_.width.data - 1))
 
 
-_INTEGER_NEUTRAL = {
+_INTEGER_NEUTRAL: dict[str, Callable[[IntegerType], int]] = {
     "arith.addi": lambda t: 0,
     "arith.muli": lambda t: 1,
     "arith.andi": lambda t: -1,
@@ -128,7 +126,7 @@ def combiner(op: GenericOp) -> Operation | None:
     return found if accumulator in found.operands and found.results[0].uses.get_length() == 1 else None
 
 
-def neutral_element(combine: Operation) -> Attribute | None:
+def neutral_element(combine: Operation) -> IntegerAttr | FloatAttr | None:
     """The value that changes nothing."""
     type_ = combine.results[0].type
     if isinstance(type_, IntegerType) and combine.name in _INTEGER_NEUTRAL:

@@ -1,0 +1,66 @@
+"""What formation tells: compile(explain=True), the manifest, and inspect --dispatches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pydispatch as pd
+from pydispatch.cli.__main__ import main
+from pydispatch.formats import dispatches
+from pydispatch.formats.dispatches import DispatchEntry
+
+TWO = """func.func @f(%x: tensor<8x16xf32>, %w: tensor<16x4xf32>, %v: tensor<4x3xf32>) -> tensor<8x3xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x4xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
+  %m = linalg.matmul ins(%x, %w : tensor<8x16xf32>, tensor<16x4xf32>) outs(%f : tensor<8x4xf32>) -> tensor<8x4xf32>
+  %a = math.absf %m : tensor<8x4xf32>
+  %e2 = tensor.empty() : tensor<8x3xf32>
+  %f2 = linalg.fill ins(%z : f32) outs(%e2 : tensor<8x3xf32>) -> tensor<8x3xf32>
+  %o = linalg.matmul ins(%a, %v : tensor<8x4xf32>, tensor<4x3xf32>) outs(%f2 : tensor<8x3xf32>) -> tensor<8x3xf32>
+  return %o : tensor<8x3xf32>
+}
+"""
+
+
+def test_explain_names_operations_lines_and_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    pd.compile(TWO)
+    assert capsys.readouterr().err == ""
+    pd.compile(TWO, explain=True)
+    text = capsys.readouterr().err
+    assert text.startswith("@f: 2 dispatches\n  @f_dispatch_0_matmul_8x4x16xf32_absf\n")
+    assert "holds 5:8 matmul, 6:8 absf" in text
+    assert "apart from 9:8 matmul: " in text and text.count("apart") == 1
+
+
+def test_inspect_shows_it_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "two.pdx"
+    pd.compile(TWO, explain=True).save(path)
+    told = capsys.readouterr().err
+    assert main(["inspect", "--dispatches", str(path)]) == 0
+    assert capsys.readouterr().out == told
+    assert main(["inspect", "--dispatches", "--json", str(path)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [d["ops"] for d in report["dispatches"]["f"]] == [["5:8 matmul", "6:8 absf"], ["9:8 matmul"]]
+    assert main(["inspect", "--json", str(path)]) == 0
+    assert "dispatches" not in json.loads(capsys.readouterr().out)
+
+
+def test_a_program_without_tensors_has_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "none.pdx"
+    pd.compile("func.func @f(%x: i32) -> i32 {\n return %x : i32\n}").save(path)
+    assert main(["inspect", "--dispatches", str(path)]) == 0
+    assert capsys.readouterr().out == "no dispatches were formed\n"
+
+
+def test_the_text_is_read_back_and_a_broken_one_refused() -> None:
+    listing = [("f", [DispatchEntry("e", "x", ("1:2 addf",), (("3:4 mulf", "why"),)), DispatchEntry("g", "y", ())])]
+    assert dispatches.decode(dispatches.encode(listing)) == listing
+    assert dispatches.encode([]) == ""
+    for broken in (7, "", "[]", '{"f":7}', '{"f":[7]}', '{"f":[["e"]]}', '{"f":[["e","x",[1],[]]]}',
+                   '{"f":[["e","x",[],[["a"]]]]}', "[" * 100_000):  # fmt: skip
+        with pytest.raises(pd.ArtifactError, match=r"manifest\.json: dispatches"):
+            dispatches.decode(broken)
