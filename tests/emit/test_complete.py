@@ -142,7 +142,8 @@ def test_transpose_and_reshape() -> None:
       %t = memref.transpose %a (i, j) -> (j, i) : memref<2x3xi32> to memref<3x2xi32, strided<[1, 3]>>
       memref.copy %t, %o : memref<3x2xi32, strided<[1, 3]>> to memref<3x2xi32>
       %r = memref.reshape %o(%s) : (memref<3x2xi32>, memref<1xi32>) -> memref<?xi32>
-      memref.copy %r, %p : memref<?xi32> to memref<6xi32>
+      %q = memref.cast %r : memref<?xi32> to memref<6xi32>
+      memref.copy %q, %p : memref<6xi32> to memref<6xi32>
       func.return
     }"""
     a, o, p = buffer(np.arange(6, dtype=np.int32).reshape(2, 3)), buffer(np.zeros((3, 2), np.int32)), buffer(np.zeros(6, np.int32))

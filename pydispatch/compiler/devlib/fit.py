@@ -75,7 +75,7 @@ def single(name: str, coefficients: list[float]) -> str:
 
 
 def split(value: Real, bits: int) -> float:
-    """`value` cut to `bits` significant bits, toward zero."""
+    """`value` cut to `bits` significant bits, downward."""
     mantissa, exponent = mp.frexp(value)
     return float(mp.ldexp(mp.floor(mantissa * 2**bits), int(exponent) - bits))
 
@@ -201,6 +201,10 @@ def main() -> None:
         rows.append(parts(value, 28, 28, 53))
     out.append(table("PYD_TWO_OVER_PI_F", rows))
 
+    # Powers of two times 2/pi, mod 4 to nearest, in pieces whose products with a float are exact.
+    for power in (22, 51, 80):
+        value = mp.ldexp(2 / mp.pi, power)
+        constant(f"PYD_TURN{power}", value - 4 * mp.nint(value / 4), 28, 28, 28, 53)
     constant("PYD_LN2", mp.log(2), 32, 53)
     constant("PYD_LN2_FULL", mp.log(2), 53, 53)
     constant("PYD_LOG10_2", mp.log10(2), 32, 53)
