@@ -132,7 +132,7 @@ def test_unsigned_matmul() -> None:
 
 
 def test_matmul_with_maps() -> None:
-    maps = "indexing_maps = [affine_map<(m, n, k) -> (k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]"
+    maps = "indexing_maps = [" + ", ".join(f"affine_map<(m, n, k) -> ({r})>" for r in ("k", "n, k", "m, n")) + "]"
     (a, b, acc), result = call(f"matmul {maps}", [((K,), "f32"), ((N, K), "f32")], ((M, N), "f32"))
     close(result, acc + (b @ a)[None, :])
     (a, b, acc), result = call(

@@ -66,7 +66,8 @@ _SCALAR: dict[str, Callable[..., Any]] = {
     "arith.maxsi": max, "arith.minsi": min, "arith.andi": lambda a, b: int(a) & int(b),
     "arith.ori": lambda a, b: int(a) | int(b), "arith.select": lambda c, a, b: a if c else b,
     "arith.extsi": lambda a: a, "arith.trunci": lambda a: a, "arith.extf": lambda a: a, "arith.truncf": lambda a: a,
-    "arith.sitofp": lambda a: a, "arith.fptosi": lambda a: int(a), "arith.fptoui": lambda a: int(a), "arith.index_cast": lambda a: a,
+    "arith.sitofp": lambda a: a, "arith.fptosi": lambda a: int(a), "arith.fptoui": lambda a: int(a),
+    "arith.index_cast": lambda a: a,
     "math.exp": np.exp, "math.log": np.log, "math.sqrt": np.sqrt, "math.rsqrt": lambda a: 1 / np.sqrt(a),
     "math.absf": np.abs, "math.ceil": np.ceil, "math.floor": np.floor, "math.tanh": np.tanh, "math.powf": np.power,
     "math.round": lambda a: np.copysign(np.floor(np.abs(a) + 0.5), a), "math.erf": _erf,
@@ -142,7 +143,8 @@ def _generic(op: Any, values: list[Any], env: Env, point: tuple[int, ...]) -> li
 def _pad(op: Any, values: list[Any], env: Env, point: tuple[int, ...]) -> list[Any]:
     source = values[0]
     dynamic = iter(values[1:])
-    low, high = ([next(dynamic) if s < 0 else int(s) for s in side.get_values()] for side in (op.static_low, op.static_high))
+    sides = (op.static_low, op.static_high)
+    low, high = ([next(dynamic) if s < 0 else int(s) for s in side.get_values()] for side in sides)
     out = np.empty([n + a + b for n, a, b in zip(source.shape, low, high, strict=True)], source.dtype)
     block = op.regions[0].block
     for at in np.ndindex(*out.shape):
