@@ -31,6 +31,9 @@ from pydispatch.ir.location import set_location
 WhyNot = Callable[[Sequence[Operation], Operation], "str | None"]
 
 
+MOST_OPERATIONS = 96  # compile time grows faster than what a longer chain still saves
+
+
 @dataclass(frozen=True)
 class Edge:
     """A producer and a consumer in different dispatches, and why they are."""
@@ -112,6 +115,8 @@ class Groups:
         """Merges two groups into `other`, the one that comes first. None, or why not."""
         bridge = self._bridge(home, other)
         reason = self._circle(home, other, bridge)
+        if reason is None and len(self.whole(other)) + len(self.whole(home)) > MOST_OPERATIONS:
+            reason = f"the dispatch would hold more than {MOST_OPERATIONS} operations"
         if reason is None:
             union = self.in_order(self.whole(other))
             for op in self.in_order((self.whole(home) | bridge) - set(union)):
