@@ -31,14 +31,10 @@ double erf(double x) {
   return __builtin_copysign(1.0 - pyd_erfc_tail(size), x);
 }
 
-static double pyd_erfc(double x) {
+double erfc(double x) {
   double size = __builtin_fabs(x);
   if (size < 0.4375) return 1.0 - pyd_erf_middle(x);
   if (x != x) return x + x;
   if (x < 0.0) return x > -6.0 ? (x > -0.875 ? 1.0 + pyd_erf_middle(size) : 2.0 - pyd_erfc_tail(size)) : 2.0;
   return x < 27.5 ? pyd_erfc_tail(x) : 0.0;
 }
-
-double erfc(double x) { return pyd_erfc(x); }
-// Through a function of another name: (float)erfc(x) would be made a call of erfcf itself.
-float erfcf(float x) { return (float)pyd_erfc((double)x); }

@@ -96,3 +96,12 @@ PYD_HOT float erff(float x) {
   return __builtin_copysignf((float)(size < 0.875 ? near : far), x);
 }
 #endif
+
+// exp(-x^2) G(u) / (1 + 2x), u = (x - 4)/(x + 4), in double; beyond 12 nothing is left.
+PYD_HOT float erfcf(float x) {
+  double size = __builtin_fabs((double)x);
+  size = size > 12.0 ? 12.0 : size;
+  double u = (size - 4.0) / (size + 4.0);
+  double y = pyd_expf_d(-(size * size)) * PYD_ERFCF_P(u, u * u) / (1.0 + 2.0 * size);
+  return (float)(x < 0.0f ? 2.0 - y : y);
+}
