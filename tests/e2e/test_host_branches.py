@@ -236,6 +236,128 @@ def test_switches_and_assertions() -> None:
         BRANCHES.claim(4)
 
 
+MORE = load("""
+func.func @until() -> i32 {
+  %c0 = arith.constant 0 : index
+  %start = util.unfoldable_constant dense<1> : tensor<i32>
+  %bound = util.unfoldable_constant dense<30> : tensor<i32>
+  %res = scf.while (%iter = %start) : (tensor<i32>) -> tensor<i32> {
+    %cond = arith.cmpi slt, %iter, %bound : tensor<i32>
+    %c = tensor.extract %cond[] : tensor<i1>
+    scf.condition(%c) %iter : tensor<i32>
+  } do {
+  ^bb0(%x: tensor<i32>):
+    %n = arith.addi %x, %x : tensor<i32>
+    scf.yield %n : tensor<i32>
+  }
+  %r = tensor.extract %res[] : tensor<i32>
+  return %r : i32
+}
+func.func @inserts(%n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %z = arith.constant dense<-1.0> : tensor<8xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%t = %z) -> tensor<8xf32> {
+    %k = arith.index_cast %i : index to i32
+    %v = arith.sitofp %k : i32 to f32
+    %u = tensor.insert %v into %t[%i] : tensor<8xf32>
+    scf.yield %u : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+func.func @rows(%a: tensor<8x3xf32>, %x: tensor<2x3xf32>, %n: index) -> (tensor<8x3xf32>, tensor<8x3xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %r = scf.for %i = %c0 to %n step %c2 iter_args(%t = %a) -> tensor<8x3xf32> {
+    %u = tensor.insert_slice %x into %t[%i, 0] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<8x3xf32>
+    scf.yield %u : tensor<8x3xf32>
+  }
+  return %r, %a : tensor<8x3xf32>, tensor<8x3xf32>
+}
+func.func @as_long_as(%s: tensor<1xindex>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %v = arith.constant 1.5 : f32
+  %n = tensor.extract %s[%c0] : tensor<1xindex>
+  %r = tensor.splat %v[%n] : tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+func.func @shaped(%a: tensor<?xf32>, %s: tensor<2xi32>) -> tensor<?x?xf32> {
+  %r = tensor.reshape %a(%s) : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+func.func @region(%c: i1) -> i32 {
+  %r = scf.execute_region -> i32 {
+    %a = arith.constant 1 : i32
+    %b = arith.constant 2 : i32
+    cf.cond_br %c, ^x(%a : i32), ^x(%b : i32)
+  ^x(%v: i32):
+    scf.yield %v : i32
+  }
+  return %r : i32
+}
+func.func @never(%c: i1) -> i32 {
+  %a = arith.constant 1 : i32
+  cf.cond_br %c, ^good, ^bad
+^good:
+  return %a : i32
+^bad:
+  util.unreachable "nobody comes here"
+}
+util.func @view(%v: !hal.buffer_view) -> !hal.buffer_view {
+  %n = hal.buffer_view.dim<%v : !hal.buffer_view>[0] : index
+  %t = hal.tensor.import %v "x" : !hal.buffer_view -> tensor<?xf32>{%n}
+  %u = arith.addf %t, %t : tensor<?xf32>
+  %e = hal.tensor.export %u : tensor<?xf32>{%n} -> !hal.buffer_view
+  util.return %e : !hal.buffer_view
+}
+util.func @tied(%x: tensor<4xf32>) -> %x {
+  %r = arith.addf %x, %x : tensor<4xf32>
+  util.return %r : tensor<4xf32>
+}
+""")
+
+
+def test_loops_over_tensors() -> None:
+    assert int(MORE.until()) == 32
+    for n in range(9):
+        expected = np.full(8, -1, np.float32)
+        expected[:n] = np.arange(n)
+        np.testing.assert_array_equal(MORE.inserts(n), expected)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 8])
+def test_a_loop_writes_into_a_copy_of_its_argument(n: int) -> None:
+    a, x = numbers(8, 3), numbers(2, 3, seed=1)
+    before, expected = a.copy(), a.copy()
+    for i in range(0, n, 2):
+        expected[i : i + 2] = x
+    filled, same = MORE.rows(a, x, n)
+    np.testing.assert_array_equal(filled, expected)
+    np.testing.assert_array_equal(same, before)
+    np.testing.assert_array_equal(a, before)
+
+
+def test_sizes_that_are_read_back() -> None:
+    for n in (0, 1, 13):
+        np.testing.assert_array_equal(MORE.as_long_as(np.array([n])), np.full(n, 1.5))
+    a = numbers(6)
+    np.testing.assert_array_equal(MORE.shaped(a, np.array([2, 3], np.int32)), a.reshape(2, 3))
+    with pytest.raises(pd.Error):
+        MORE.shaped(a, np.array([4, 2], np.int32))
+
+
+def test_regions_buffer_views_and_what_is_never_reached() -> None:
+    assert [int(MORE.region(c)) for c in (True, False)] == [1, 2]
+    assert int(MORE.never(True)) == 1
+    with pytest.raises(pd.Error, match="nobody comes here"):
+        MORE.never(False)
+    x = numbers(4)
+    np.testing.assert_array_equal(MORE.view(x), 2 * x)
+    kept = x.copy()
+    np.testing.assert_array_equal(MORE.tied(x), 2 * x)
+    np.testing.assert_array_equal(x, kept)
+
+
 GLOBALS = """
 util.global private mutable @state = dense<1.0> : tensor<4xf32>
 util.global private mutable @count = 5 : i32

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from xdsl.dialects import arith, cf, scf
-from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.errors import CompileError
@@ -276,6 +276,24 @@ def _lower_switch(op: Operation) -> None:
     op.erase(safe_erase=False)
 
 
+def _lower_unreachable(op: Operation) -> None:
+    """A call that comes here is refused; the jump behind is never taken."""
+    block = op.parent
+    assert block is not None
+    message = op.properties.get("message")
+    op.detach()
+    false = _add(block, arith.ConstantOp(IntegerAttr(0, 1)), op)
+    text = message.data if isinstance(message, StringAttr) else "a place that cannot be reached was reached"
+    _end(block, cf.AssertOp(false, text), op)
+    region = block.parent
+    assert region is not None
+    forever = Block()
+    region.insert_block_after(forever, block)
+    _end(block, cf.BranchOp(forever), op)
+    _end(forever, cf.BranchOp(forever), op)
+    op.erase(safe_erase=False)
+
+
 def _refuse(op: Operation) -> None:
     raise CompileError(f"'{op.name}' is not supported in host code", location_of(op),
                        "loops of the host are scf.for and scf.while; parallel ones belong into a dispatch")  # fmt: skip
@@ -288,6 +306,7 @@ ROWS: dict[str, Callable[[Operation], None]] = {
     "scf.execute_region": _lower_region,
     "scf.index_switch": _lower_index_switch,
     "cf.switch": _lower_switch,
+    "util.unreachable": _lower_unreachable,
     "scf.parallel": _refuse,
     "scf.forall": _refuse,
 }
