@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, FloatAttr, IntegerType, TensorType, f32
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
@@ -61,7 +61,7 @@ class CheckOp(IRDLOperation):
         p.parse_punctuation(":")
         type = p.parse_type()
         operands = [p.resolve_operand(name, type) for name in names]
-        fields = [device, *operands] if cls.HAS_DEVICE else operands
+        fields: list[Any] = [device, *operands] if cls.HAS_DEVICE else operands
         return cls(operands=fields, properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:

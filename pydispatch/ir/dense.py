@@ -151,7 +151,7 @@ def list_bytes(body: str, type: Any) -> bytes | None:
     fields = flat.split(",")
     try:
         if is_float:
-            numbers = np.array(fields, dtype=np.float64)
+            numbers: Any = np.array(fields, dtype=np.float64)
         elif re.search(r"[.eE]", flat) is None:
             numbers = np.array(fields, dtype=np.int64)
         else:

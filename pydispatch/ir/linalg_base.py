@@ -151,7 +151,7 @@ def integers(value: Attribute | None, count: int, default: int = 1) -> list[int]
     if isinstance(value, DenseArrayBase | DenseIntOrFPElementsAttr):
         found = [int(v) for v in value.get_values()]
     elif isinstance(value, ArrayAttr) and all(isinstance(v, IntegerAttr) for v in value):
-        found = [v.value.data for v in value]  # type: ignore[attr-defined]
+        found = [v.value.data for v in value]
     else:
         raise VerifyException(f"expected {count} integer(s), got {value}")
     if len(found) != count:
@@ -163,7 +163,7 @@ def maps_of(value: Attribute) -> list[Any]:
     """The affine maps of an `indexing_maps` attribute."""
     if not isinstance(value, ArrayAttr) or not all(isinstance(m, AffineMapAttr) for m in value):
         raise VerifyException(f"indexing_maps is a list of affine maps, got {value}")
-    return [m.data for m in value]  # type: ignore[attr-defined]
+    return [m.data for m in value]
 
 
 def operand_names(inputs: int, outputs: int) -> list[str]:

@@ -288,9 +288,8 @@ def _print_generic(op: ops.GenericOp, printer: Printer) -> None:
 
 
 give_syntax(ops.GenericOp, _parse_generic, _print_generic)
-ops.GenericOp.verify_ = _verify_generic  # type: ignore[method-assign]
+ops.GenericOp.verify_ = _verify_generic  # type: ignore[method-assign,assignment]
 # An index may stand in the body of linalg.map and linalg.reduce too.
 ops.IndexOp.traits = traits_def(Pure())
 
 OPERATIONS: list[type[Operation]] = [MapOp, ReduceOp]
-_Values = Sequence[SSAValue]

@@ -206,7 +206,7 @@ class PackingOp(IRDLOperation):
         target = source_type
         if p.parse_optional_punctuation("->") is not None:
             target = p.parse_type()
-        operands = [p.resolve_operand(source, source_type), p.resolve_operand(dest, target), padding, tiles]
+        operands: list[Any] = [p.resolve_operand(source, source_type), p.resolve_operand(dest, target), padding, tiles]
         results = [target] if isinstance(target, TensorType) else []
         return cls(operands=operands, result_types=[results], properties=properties, attributes=attributes)
 

@@ -23,7 +23,7 @@ class ParameterAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, p: AttrParser) -> Sequence[Attribute]:
-        config: Attribute | None = EMPTY_DICT
+        config: Attribute = EMPTY_DICT
         with p.in_angle_brackets():
             scope, key = "", p.parse_str_literal()
             if p.parse_optional_punctuation(":") is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, TensorType, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
@@ -17,6 +19,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir import syntax
+from pydispatch.ir.linalg_shape import numbers
 from pydispatch.ir.syntax import DYNAMIC
 
 
@@ -62,13 +65,13 @@ class ParallelInsertSliceOp(IRDLOperation):
             printer.print_string(" [" if number else "[")
             dynamic = iter(values)
 
-            def one(static: int, dynamic: object = dynamic) -> None:
+            def one(static: int, dynamic: Iterator[SSAValue] = dynamic) -> None:
                 if static == DYNAMIC:
-                    printer.print_ssa_value(next(dynamic))  # type: ignore[call-overload]
+                    printer.print_ssa_value(next(dynamic))
                 else:
                     printer.print_string(str(static))
 
-            printer.print_list([int(s) for s in statics.get_values()], one)
+            printer.print_list(statics, one)
             printer.print_string("]")
         syntax.print_attributes(printer, self.attributes, keyword=False)
         printer.print_string(" : ")
@@ -76,12 +79,12 @@ class ParallelInsertSliceOp(IRDLOperation):
         printer.print_string(" into ")
         printer.print_attribute(self.dest.type)
 
-    def lists(self) -> list[tuple[tuple[SSAValue, ...], DenseArrayBase]]:  # type: ignore[type-arg]
+    def lists(self) -> list[tuple[tuple[SSAValue, ...], list[int]]]:
         """The dynamic values and all entries of offsets, sizes and strides; DYNAMIC where a value stands."""
         return [
-            (tuple(self.offsets), self.static_offsets),
-            (tuple(self.sizes), self.static_sizes),
-            (tuple(self.strides), self.static_strides),
+            (tuple(self.offsets), numbers(self.static_offsets)),
+            (tuple(self.sizes), numbers(self.static_sizes)),
+            (tuple(self.strides), numbers(self.static_strides)),
         ]
 
     def verify_(self) -> None:

@@ -63,7 +63,7 @@ class Build:
 
     def scalar(self, value: float, type: Attribute) -> SSAValue:
         """A constant number."""
-        attribute = FloatAttr(value, type) if isinstance(type, AnyFloat) else IntegerAttr(int(value), type)  # type: ignore[arg-type,call-overload]
+        attribute = FloatAttr(value, type) if isinstance(type, AnyFloat) else IntegerAttr(int(value), type)  # type: ignore[call-overload]
         return self.add(arith.ConstantOp(attribute)).result
 
     def replace(self, *values: SSAValue) -> None:

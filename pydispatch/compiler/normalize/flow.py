@@ -82,7 +82,8 @@ def _store(op: Operation, build: Build) -> None:
 
 def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
     """A constant under the type that hides its dims."""
-    return value if value.type == type else build.add(tensor.CastOp(value, type)).dest
+    assert isinstance(type, TensorType) or value.type == type
+    return value if value.type == type else build.add(tensor.CastOp(value, type)).dest  # type: ignore[arg-type]
 
 
 def _constant(op: Operation, build: Build) -> None:

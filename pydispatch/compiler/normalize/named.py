@@ -68,4 +68,4 @@ def _fill(op: Operation, build: Build) -> None:
     build.replace(build.add(tensor.SplatOp(value, build.dynamic_dims(output), output.type)).result)
 
 
-ROWS: dict[str, Row] = {op.name: _named for op in linalg_named.OPERATIONS} | {"linalg.fill": _fill}
+ROWS: dict[str, Row] = {**{op.name: _named for op in linalg_named.OPERATIONS}, "linalg.fill": _fill}
