@@ -27,20 +27,21 @@ class Level:
 # AVX-512 has 32 registers: 14 rows of 2 vectors leave 2 for B and 2 for broadcasts. AVX2 and SSE have 16; SSE has no
 # multiply-add, so it needs registers for products. riscv64 without vectors: a 16-byte vector is four registers.
 #
-# Tiles, measured on an AMD EPYC of family 26 (1 MiB of second-level cache), f32, one worker, GFLOP/s:
-#   tile of 512x784x512   91x128: 212   96x256: 230   192x128: 233   192x256: 243   208x256: 235
-#   1024 cubed, 208x256   K whole: 235   in halves: 226   in quarters: 227   104x256, whole: 225
-# so the operands may be twice as large as the cache: they are read in order, and prefetched.
+# Tiles, measured on an AMD EPYC of family 26 (1 MiB of second-level cache), f32, one worker, GFLOP/s, operands in place:
+#   512x784x512   52x256: 263   104x128: 263   96x256: 264   52x512: 261; A packed: 247; both packed: 243
+#   1024x512x512  52x256: 264   104x256: 264   208x256: 264; B packed: 246     register blocks 8x48: 256, 14x32: 260
+#   1024 cubed    52x256: 248   104x256: 251   208x256: 241; B packed: 241
+# Packing in parts of K costs 4 % at 1024: packed operands may be twice as large as the cache, as they are prefetched.
 LEVELS = {
-    "avx512f": Level(64, 28, 14, 2, 208, 1024, 2 << 20),
-    "avx2": Level(32, 12, 6, 2, 144, 1024, 1 << 20),
+    "avx512f": Level(64, 28, 14, 2, 112, 1024, 2 << 20),
+    "avx2": Level(32, 12, 6, 2, 96, 1024, 1 << 20),
     "avx": Level(32, 10, 5, 2, 96, 1024, 512 << 10),
     "x86_64": Level(16, 8, 4, 2, 96, 1024, 512 << 10),
-    "aarch64": Level(16, 24, 12, 2, 144, 1024, 1 << 20),
+    "aarch64": Level(16, 24, 12, 2, 96, 1024, 1 << 20),
     "riscv64": Level(16, 6, 6, 1, 96, 512, 512 << 10),
 }
 
-GROUPS = ((4, 1 << 20), (64, 1 << 26))
+GROUPS = ((8, 1 << 20), (64, 1 << 25))
 """(workgroups, multiplications): tiles are cut until there are so many or one has no more than so much to do."""
 
 
@@ -69,7 +70,7 @@ def ceil(a: int, b: int) -> int:
 
 def _rows(level: Level, vectors: int, m: int | None) -> int:
     """Rows of the register block: of the heights that fill the registers the one that leaves the least over."""
-    most = min(level.rows, level.accumulators // vectors)
+    most = min(level.rows + (vectors == 1) * 2, level.accumulators // vectors)
     if m is None:
         return most
     if m <= most:
@@ -78,10 +79,12 @@ def _rows(level: Level, vectors: int, m: int | None) -> int:
 
 
 def choose(
-    level: Level, size: int, m: int | None, n: int | None, k: int | None, outer: int, reductions: int, padded: bool
-) -> Tiles:
+    level: Level, size: int, m: int | None, n: int | None, k: int | None, outer: int, reductions: int,
+    padded: bool = True, packed: bool = False,
+) -> Tiles:  # fmt: skip
     """Tiles for elements of `size` bytes. m, n, k: the sizes, None when not known while compiling; outer: the product
-    of the outer dimensions; reductions: of the other reductions; padded: nr is whole vectors also where n is smaller.
+    of the outer dimensions; reductions: of the other reductions; padded: nr is whole vectors also where n is smaller; packed: tiles
+    are larger, for what is packed to be used more often.
     """
     lanes = level.vector // size
     vectors = level.vectors
@@ -93,7 +96,7 @@ def choose(
     if n is not None and not padded and n < nr:
         nr = max(1, n)
     mr = _rows(level, vectors, m)
-    mt = mr * max(1, level.height // mr)
+    mt = mr * max(1, level.height * (1 + packed) // mr)
     nt = nr * max(1, level.width // size // nr)
     if m is not None:
         mt = mr * ceil(ceil(max(m, 1), mr), ceil(max(m, 1), mt))
@@ -101,7 +104,7 @@ def choose(
         nt = nr * ceil(ceil(max(n, 1), nr), ceil(max(n, 1), nt))
     depth = (512 if k is None else max(k, 1)) * reductions
     for groups, work in GROUPS:
-        while m is not None and n is not None and mt * nt * depth > work:
+        while m is not None and n is not None and mt * nt * depth > work * (1 + packed):
             if outer * ceil(m, mt) * ceil(n, nt) >= groups or (mt <= mr and nt <= nr):
                 break
             if nt > nr and (nt >= mt or mt <= mr):
