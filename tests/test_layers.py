@@ -34,7 +34,10 @@ PYTHON_ROOMS = {
     "pydispatch.errors": {"pydispatch._core"},
     "pydispatch.formats": {"pydispatch._core", "pydispatch.errors"},
     "pydispatch.ir": {"pydispatch.errors"},
-    "pydispatch.compiler": {"pydispatch._core", "pydispatch.errors", "pydispatch.formats", "pydispatch.ir"},
+    "pydispatch.patterns": {"pydispatch.errors"},
+    "pydispatch.compiler": {
+        "pydispatch._core", "pydispatch.errors", "pydispatch.formats", "pydispatch.ir", "pydispatch.patterns",
+    },
     "pydispatch.runtime": {"pydispatch._core", "pydispatch.errors", "pydispatch.formats"},
 }
 

@@ -1,0 +1,176 @@
+"""A traced computation as operations: structured ones over a block whose arguments are the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.patterns.trace import Value
+from pydispatch.patterns.types import Size, TensorType
+
+_PARALLEL, _REDUCTION = '"parallel"', '"reduction"'
+
+
+class Lowering:
+    """Writes the operations of a pattern or of its replacement, as text: `lines`."""
+
+    def __init__(self, inputs: Sequence[tuple[str, TensorType]]) -> None:
+        self.inputs = inputs
+        self.lines: list[str] = []
+        self.names: dict[Value, str] = {}
+        self.sizes: dict[Size, str] = {}
+        self.count = 0
+
+    def value(self, value: Value) -> str:
+        """The name of a value, whose operations are written before."""
+        if value in self.names:
+            return self.names[value]
+        if value.op == "input":
+            assert isinstance(value.detail, int)
+            name = f"%{self.inputs[value.detail][0]}"
+        elif value.op == "constant":
+            name = self.line(f"arith.constant {_number(value.detail)} : {value.type.dtype}")
+        else:
+            name = {"scalar": self._scalar, "matmul": self._matmul, "reduce": self._reduce, "argmax": self._argmax}[
+                value.op
+            ](value)
+        self.names[value] = name
+        return name
+
+    def line(self, text: str) -> str:
+        """Writes one operation with one result."""
+        self.count += 1
+        self.lines.append(f"%v{self.count} = {text}")
+        return f"%v{self.count}"
+
+    def size(self, size: Size) -> str:
+        """A dynamic size as a value: of the first input that has it."""
+        if size not in self.sizes:
+            for name, type in self.inputs:
+                for axis, other in enumerate(type.shape or ()):
+                    if other == size and isinstance(size, str):
+                        index = self.line(f"arith.constant {axis} : index")
+                        self.sizes[size] = self.line(f"tensor.dim %{name}, {index} : {type.mlir}")
+                        return self.sizes[size]
+            self.sizes[size] = self.line("arith.constant 1 : index")
+        return self.sizes[size]
+
+    def empty(self, type: TensorType) -> str:
+        sizes = ", ".join(self.size(s) for s in type.shape or () if not isinstance(s, int))
+        return self.line(f"tensor.empty({sizes}) : {type.mlir}")
+
+    def filled(self, number: str, type: TensorType) -> str:
+        scalar = self.line(f"arith.constant {number} : {type.dtype}")
+        empty = self.empty(type)
+        return self.line(f"linalg.fill ins({scalar} : {type.dtype}) outs({empty} : {type.mlir}) -> {type.mlir}")
+
+    def generic(
+        self, maps: Sequence[str], iterators: Sequence[str], ins: Sequence[Value], outs: Sequence[tuple[str, TensorType]],
+        body: Sequence[str], results: Sequence[str],
+    ) -> str:  # fmt: skip
+        """A linalg.generic; its body knows the elements as %x0, ... and %o0, ..."""
+        names = [self.value(v) for v in ins]
+        types = [v.type for v in ins]
+        taken = f"ins({', '.join(names)} : {', '.join(t.mlir for t in types)}) " if names else ""
+        out_names, out_types = [n for n, _ in outs], [t for _, t in outs]
+        arguments = [f"%x{i}: {t.dtype}" for i, t in enumerate(types)]
+        arguments += [f"%o{i}: {t.dtype}" for i, t in enumerate(out_types)]
+        gives = ", ".join(t.mlir for t in out_types)
+        lines = "\n".join(body)
+        text = (
+            f"linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{', '.join(iterators)}]}} "
+            f"{taken}outs({', '.join(out_names)} : {gives}) {{\n^bb0({', '.join(arguments)}):\n{lines}\n"
+            f"linalg.yield {', '.join(results)} : {', '.join(t.dtype for t in out_types)}\n}} -> "
+        )
+        if len(outs) == 1:
+            return self.line(text + gives)
+        self.count += 1
+        self.lines.append(f"%v{self.count}:{len(outs)} = {text}({gives})")
+        return f"%v{self.count}"
+
+    def _scalar(self, value: Value) -> str:
+        type = value.type
+        op = str(value.detail)
+        if type.shape is None:
+            operands = ", ".join(self.value(v) for v in value.operands)
+            return self.line(f"{op} {operands} : {type.dtype}")
+        rank = len(type.shape)
+        tensors = [v for v in value.operands if v.type.shape is not None]
+        body, given, seen = [], [], 0
+        for v in value.operands:
+            if v.type.shape is None:
+                given.append(self.value(v))
+            else:
+                given.append(f"%x{seen}")
+                seen += 1
+        body.append(f"%r = {op} {', '.join(given)} : {type.dtype}")
+        maps = [_map(rank, range(rank - len(v.shape), rank)) for v in tensors] + [_map(rank, range(rank))]
+        return self.generic(maps, [_PARALLEL] * rank, tensors, [(self.empty(type), type)], body, ["%r"])
+
+    def _matmul(self, value: Value) -> str:
+        a, b = value.operands
+        names = [self.value(a), self.value(b)]
+        zero = self.filled("0.0" if _float(value.type.dtype) else "0", value.type)
+        return self.line(
+            f"linalg.matmul ins({', '.join(names)} : {a.type.mlir}, {b.type.mlir}) "
+            f"outs({zero} : {value.type.mlir}) -> {value.type.mlir}"
+        )
+
+    def _reduce(self, value: Value) -> str:
+        (x,) = value.operands
+        assert isinstance(value.detail, tuple)
+        op, axis = value.detail
+        dtype, rank = value.type.dtype, len(x.shape)
+        start = _zero(dtype) if op == "add" else _lowest(dtype)
+        out = self.filled(start, value.type)
+        name = {("add", True): "addf", ("add", False): "addi", ("maximum", True): "maximumf",
+                ("maximum", False): "maxsi"}[op, _float(dtype)]  # fmt: skip
+        maps = [_map(rank, range(rank)), _map(rank, [d for d in range(rank) if d != axis])]
+        iterators = [_REDUCTION if d == axis else _PARALLEL for d in range(rank)]
+        return self.generic(maps, iterators, [x], [(out, value.type)], [f"%r = arith.{name} %x0, %o0 : {dtype}"], ["%r"])
+
+    def _argmax(self, value: Value) -> str:
+        (x,) = value.operands
+        assert isinstance(value.detail, tuple)
+        axis, index = value.detail[:2]
+        if value.index == 1:
+            return f"{self.value(value.detail[2]).partition('#')[0]}#1"
+        dtype, rank = x.type.dtype, len(x.shape)
+        places = TensorType(index, value.type.shape)
+        outs = [(self.filled(_lowest(dtype), value.type), value.type), (self.filled("0", places), places)]
+        rest = _map(rank, [d for d in range(rank) if d != axis])
+        iterators = [_REDUCTION if d == axis else _PARALLEL for d in range(rank)]
+        larger = "maximumf" if _float(dtype) else "maxsi"
+        compare = "cmpf ogt" if _float(dtype) else "cmpi sgt"
+        body = [
+            f"%i = linalg.index {axis} : index", f"%n = arith.index_cast %i : index to {index}",
+            f"%m = arith.{larger} %x0, %o0 : {dtype}", f"%c = arith.{compare}, %x0, %o0 : {dtype}",
+            f"%s = arith.select %c, %n, %o1 : {index}",
+        ]  # fmt: skip
+        name = self.generic([_map(rank, range(rank)), rest, rest], iterators, [x], outs, body, ["%m", "%s"])
+        return f"{name}#0"
+
+
+def _map(rank: int, dims: Sequence[int] | range) -> str:
+    return f"affine_map<({', '.join(f'd{i}' for i in range(rank))}) -> ({', '.join(f'd{d}' for d in dims)})>"
+
+
+def _float(dtype: str) -> bool:
+    return dtype.startswith(("f", "bf"))
+
+
+def _zero(dtype: str) -> str:
+    return "0.0" if _float(dtype) else "0"
+
+
+def _lowest(dtype: str) -> str:
+    """Minus infinity, or the least integer."""
+    if _float(dtype):
+        return {"f16": "0xFC00", "bf16": "0xFF80", "f32": "0xFF800000", "f64": "0xFFF0000000000000"}[dtype]
+    return str(-(1 << (int(dtype[1:]) - 1)))
+
+
+def _number(value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    text = repr(value)
+    return text if "." in text or "e" not in text else text.replace("e", ".0e")

@@ -1,0 +1,152 @@
+"""Patterns in Python: a function that is traced into the computation to find, and kernels that take its place.
+
+@pydispatch.pattern
+def mul_abs_negate(lhs: pydispatch.f32["n"], rhs: pydispatch.f32["n"]):
+    return -abs(lhs * rhs)
+
+mul_abs_negate.replace(pydispatch.CFunction("functions.c", "mul_abs_negate"), when=lambda m: m.n % 64 == 0)
+artifact = pydispatch.compile("model.mlir", patterns=[mul_abs_negate])
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.patterns.kernels import CFunction, Generated, Kernel, WholeKernel, kernel_of, ptx, shader
+from pydispatch.patterns.trace import Value, argmax, maximum, minimum, outputs_of, reduce, unary
+from pydispatch.patterns.types import DType, TensorType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, type_of
+
+__all__ = [
+    "CFunction", "DType", "Generated", "Pattern", "Replacement", "TensorType", "Value", "WholeKernel", "argmax",
+    "bf16", "exp", "f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "log", "matcher", "maximum", "minimum",
+    "pattern", "ptx", "reduce", "rsqrt", "shader", "sqrt", "tanh",
+]  # fmt: skip
+
+When = Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A kernel, and the predicate that must hold for it; `when` may return a text that says why it does not."""
+
+    kernel: Kernel
+    when: When | None = None
+
+
+@dataclass(eq=False)
+class Pattern:
+    """A computation to find. Patterns with a higher benefit are applied first, equal ones in the order of their list.
+
+    inputs: (name, type) of each parameter. outputs: the traced results, () for a matcher over operations. phase: where
+    the pattern is applied, see `pydispatch.compile`. replacements: the first whose predicate holds is taken.
+    """
+
+    name: str
+    inputs: tuple[tuple[str, TensorType], ...]
+    outputs: tuple[Value, ...]
+    benefit: int = 1
+    phase: str = "preprocessing"
+    match_op: Callable[[Any], Any] | None = None
+    replacements: list[Replacement] = field(default_factory=list)
+
+    def replace(self, kernel: object = None, *, when: When | None = None) -> Any:
+        """Puts a kernel in the place of matches for which `when(match)` holds; gives the pattern.
+
+        kernel: a CFunction, a WholeKernel, or a function over the same inputs that is traced. Without a kernel this is
+        a decorator of such a function.
+        """
+        if kernel is not None:
+            self.replacements.append(Replacement(kernel_of(kernel, self.name), when))
+            return self
+        return lambda function: self.replace(function, when=when) and function
+
+    def generate(self, make: Callable[[Any], Any] | None = None, *, when: When | None = None) -> Any:
+        """A decorator of a function that makes a kernel for each match: C text, a CFunction or a WholeKernel.
+
+        It gets the match: sizes by name, `shape(name)`, `dtype(name)`, `symbol` (how the C function must be called) and
+        `targets`.
+        """
+        if make is None:
+            return lambda function: self.generate(function, when=when) and function
+        self.replacements.append(Replacement(Generated(make, f"{self.name}_kernel"), when))
+        return self
+
+    def __call__(self, *values: Value) -> Any:
+        raise InvalidArgumentError(
+            f"pattern '{self.name}' is no function: pass it to pydispatch.compile(..., patterns=[{self.name}])"
+        )
+
+
+@overload
+def pattern(function: Callable[..., Any], /) -> Pattern: ...
+@overload
+def pattern(*, benefit: int = 1, phase: str = "preprocessing") -> Callable[[Callable[..., Any]], Pattern]: ...
+def pattern(function: Callable[..., Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing") -> Any:
+    """Traces a function over typed parameters into the computation to find. InvalidArgumentError when it cannot be."""
+    if function is None:
+        return lambda f: _traced(f, benefit, phase)
+    return _traced(function, benefit, phase)
+
+
+def _traced(function: Callable[..., Any], benefit: int, phase: str) -> Pattern:
+    name = function.__name__
+    inputs = tuple(_typed(function))
+    values = [Value("input", type, (), i) for i, (_, type) in enumerate(inputs)]
+    outputs = tuple(outputs_of(function(*values), name))
+    return Pattern(name, inputs, outputs, benefit, phase)
+
+
+def _typed(function: Callable[..., Any]) -> Sequence[tuple[str, TensorType]]:
+    annotations = dict(function.__annotations__)
+    for key, value in annotations.items():
+        if isinstance(value, str):  # from __future__ import annotations
+            annotations[key] = eval(value, getattr(function, "__globals__", {}), _closure(function))
+    return [(p, type_of(annotations.get(p), p)) for p in inspect.signature(function).parameters]
+
+
+def _closure(function: Callable[..., Any]) -> dict[str, Any]:
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    cells = getattr(function, "__closure__", None) or ()
+    return {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
+
+
+def matcher(
+    function: Callable[[Any], Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing"
+) -> Any:
+    """A pattern that is a function over one operation.
+
+    It gets an operation (`name`, `operands`, `results`, `attributes`, `producer(i)`, `loops`) and returns None or a
+    text (why not), or the (inputs, outputs) to replace, each a list of values.
+    """
+    if function is None:
+        return lambda f: matcher(f, benefit=benefit, phase=phase)
+    return Pattern(function.__name__, (), (), benefit, phase, function)
+
+
+def exp(x: Value) -> Value:
+    """e to the power of x, elementwise."""
+    return unary("exp", x)
+
+
+def log(x: Value) -> Value:
+    """The natural logarithm, elementwise."""
+    return unary("log", x)
+
+
+def sqrt(x: Value) -> Value:
+    """The square root, elementwise."""
+    return unary("sqrt", x)
+
+
+def rsqrt(x: Value) -> Value:
+    """1 / sqrt(x), elementwise."""
+    return unary("rsqrt", x)
+
+
+def tanh(x: Value) -> Value:
+    """The hyperbolic tangent, elementwise."""
+    return unary("tanh", x)

@@ -1,0 +1,122 @@
+"""What may take the place of a match: C functions, whole kernels for each target, or another computation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydispatch.errors import Error, InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class CFunction:
+    """A function of C source, an object or bitcode, called once for each workgroup.
+
+    source: a path, or the text of a C file. symbol: its name. arguments: what it is given, by name: an input of the
+    pattern (a pointer, or the scalar itself), 'out' or 'out0', 'out1', ... (pointers), a size of the pattern ("n", a
+    size_t), 'first' (the first element of this workgroup along the tiled size) or 'id' (the number of the workgroup).
+    Without arguments: inputs, outputs, sizes in order of their first use, and 'first' when tiled. tile: {size: count}
+    gives one workgroup to so many elements along a size; without it, one workgroup does everything.
+    """
+
+    source: str | os.PathLike[str]
+    symbol: str
+    arguments: tuple[str, ...]
+    tile: tuple[str, int] | None
+
+    def __init__(
+        self, source: str | os.PathLike[str], symbol: str, *arguments: str, tile: Mapping[str, int] | None = None
+    ) -> None:
+        if tile is not None and (len(tile) != 1 or any(v < 1 for v in tile.values())):
+            raise InvalidArgumentError(f"tile names one size and a count of at least 1, got {tile}")
+        object.__setattr__(self, "source", source)
+        object.__setattr__(self, "symbol", symbol)
+        object.__setattr__(self, "arguments", arguments)
+        object.__setattr__(self, "tile", None if tile is None else next(iter(tile.items())))
+
+    def object_file(self) -> tuple[str, bytes]:
+        """Its name, whose suffix says what it is, and its content."""
+        if isinstance(self.source, str) and ("\n" in self.source or "{" in self.source):
+            return f"{self.symbol}.c", self.source.encode()
+        return _read(self.source)
+
+
+@dataclass(frozen=True)
+class WholeKernel:
+    """A whole kernel for each target: an embedded library, PTX, SPIR-V or WGSL, with its own interface.
+
+    files: format of a target ('embedded-elf-x86_64', 'cuda-nvptx-fb', 'vulkan-spirv-fb', 'webgpu-wgsl-fb') -> path or
+    bytes. entry: the name of the kernel. constants: the sizes of the pattern that it is given, 32 bits each. workgroups:
+    numbers, or sizes of the pattern divided up: ("n", 64) means n / 64, rounded up.
+    """
+
+    files: Mapping[str, str | os.PathLike[str] | bytes]
+    entry: str
+    constants: tuple[str, ...] = ()
+    workgroups: tuple[int | tuple[str, int], ...] = (1, 1, 1)
+    workgroup_size: tuple[int, int, int] | None = None
+
+    def objects(self) -> list[tuple[str, str, bytes]]:
+        """(format, file name, content) of each target."""
+        found = []
+        for format, given in self.files.items():
+            if isinstance(given, bytes):
+                found.append((format, f"{self.entry}{_SUFFIX.get(format, '.so')}", given))
+            else:
+                found.append((format, *_read(given)))
+        return found
+
+
+_SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb": ".wgsl"}
+
+
+def shader(file: str | os.PathLike[str] | bytes, entry: str = "main", **options: Any) -> WholeKernel:
+    """A SPIR-V shader; options as of WholeKernel."""
+    return WholeKernel({"vulkan-spirv-fb": file}, entry, **options)
+
+
+def ptx(file: str | os.PathLike[str] | bytes, entry: str, **options: Any) -> WholeKernel:
+    """A CUDA kernel in PTX; options as of WholeKernel."""
+    return WholeKernel({"cuda-nvptx-fb": file}, entry, **options)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Calls `make` with each match; what it gives is a kernel for that match alone: any of this file, or C text."""
+
+    make: Callable[[Any], Any]
+    symbol: str
+
+
+@dataclass(frozen=True)
+class Traced:
+    """Another computation over the same inputs."""
+
+    function: Callable[..., Any]
+
+
+Kernel = CFunction | WholeKernel | Generated | Traced
+
+
+def kernel_of(given: object, name: str) -> Kernel:
+    """What a user gave as a kernel."""
+    if isinstance(given, (CFunction, WholeKernel, Generated, Traced)):
+        return given
+    if callable(given):
+        return Traced(given)
+    raise InvalidArgumentError(
+        f"pattern '{name}' cannot be replaced by {given!r}: give a CFunction, a WholeKernel or a function to trace"
+    )
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[str, bytes]:
+    try:
+        return Path(path).name, Path(path).read_bytes()
+    except OSError as error:
+        raise Error(f"cannot read the kernel '{os.fspath(path)}': {error.strerror}") from None
+
+
+__all__: Sequence[str] = ["CFunction", "Generated", "Kernel", "Traced", "WholeKernel", "kernel_of", "ptx", "shader"]

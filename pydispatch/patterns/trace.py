@@ -1,0 +1,167 @@
+"""Values that record what is done with them: running a function on them gives the computation to find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.patterns.types import Size, TensorType
+
+FLOAT = {"add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf",
+         "maximum": "arith.maximumf", "minimum": "arith.minimumf", "neg": "arith.negf", "abs": "math.absf",
+         "pow": "math.powf"}  # fmt: skip
+INTEGER = {"add": "arith.addi", "sub": "arith.subi", "mul": "arith.muli", "div": "arith.divsi",
+           "maximum": "arith.maxsi", "minimum": "arith.minsi", "abs": "math.absi"}  # fmt: skip
+UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "erf", "floor", "ceil")
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """One value of a pattern. op: 'input', 'constant' or what makes it; operands: Values; detail: what `op` needs."""
+
+    op: str
+    type: TensorType
+    operands: tuple[Value, ...] = ()
+    detail: object = None
+    index: int = 0
+
+    @property
+    def shape(self) -> tuple[Size, ...]:
+        return self.type.shape or ()
+
+    def __add__(self, other: Value | float) -> Value:
+        return binary("add", self, other)
+
+    def __radd__(self, other: float) -> Value:
+        return binary("add", other, self)
+
+    def __sub__(self, other: Value | float) -> Value:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: float) -> Value:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Value | float) -> Value:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: float) -> Value:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: Value | float) -> Value:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: float) -> Value:
+        return binary("div", other, self)
+
+    def __pow__(self, other: Value | float) -> Value:
+        return binary("pow", self, other)
+
+    def __neg__(self) -> Value:
+        return unary("neg", self)
+
+    def __abs__(self) -> Value:
+        return unary("abs", self)
+
+    def __matmul__(self, other: Value) -> Value:
+        return matmul(self, other)
+
+    def __bool__(self) -> bool:
+        raise InvalidArgumentError(
+            "a pattern cannot branch on a value: it records one computation; use a predicate (when=...) instead"
+        )
+
+
+def _is_float(dtype: str) -> bool:
+    return dtype.startswith(("f", "bf"))
+
+
+def constant(value: float, dtype: str) -> Value:
+    """A number of the pattern."""
+    return Value("constant", TensorType(dtype, None), (), float(value) if _is_float(dtype) else int(value))
+
+
+def unary(name: str, x: Value) -> Value:
+    """An elementwise operation of one operand."""
+    if name == "neg" and not _is_float(x.type.dtype):
+        return binary("sub", 0, x)
+    table = FLOAT if _is_float(x.type.dtype) else INTEGER
+    op = table.get(name) or (f"math.{name}" if name in UNARY and table is FLOAT else None)
+    if op is None:
+        raise InvalidArgumentError(f"{name} of {x.type} is not known")
+    return Value("scalar", x.type, (x,), op)
+
+
+def binary(name: str, a: Value | float, b: Value | float) -> Value:
+    """An elementwise operation of two operands; a number takes the type of the other."""
+    if not isinstance(a, Value):
+        assert isinstance(b, Value)
+        a = constant(a, b.type.dtype)
+    if not isinstance(b, Value):
+        b = constant(b, a.type.dtype)
+    if a.type.dtype != b.type.dtype:
+        raise InvalidArgumentError(f"{name} of {a.type} and {b.type}: element types differ")
+    op = (FLOAT if _is_float(a.type.dtype) else INTEGER).get(name)
+    if op is None:
+        raise InvalidArgumentError(f"{name} of {a.type} is not known")
+    return Value("scalar", TensorType(a.type.dtype, broadcast(a, b)), (a, b), op)
+
+
+def broadcast(a: Value, b: Value) -> tuple[Size, ...] | None:
+    """The shape of an elementwise result: leading dimensions may lack in one operand."""
+    if a.type.shape is None or b.type.shape is None:
+        return a.type.shape if b.type.shape is None else b.type.shape
+    longer, shorter = (a.shape, b.shape) if len(a.shape) >= len(b.shape) else (b.shape, a.shape)
+    for x, y in zip(longer[len(longer) - len(shorter) :], shorter, strict=True):
+        if x != y:
+            raise InvalidArgumentError(f"shapes of {a.type} and {b.type} differ: name equal sizes alike")
+    return longer
+
+
+def matmul(a: Value, b: Value) -> Value:
+    """a [m, k] @ b [k, n], into zeros."""
+    if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0] or a.type.dtype != b.type.dtype:
+        raise InvalidArgumentError(f"cannot multiply {a.type} and {b.type}: write f32['m', 'k'] @ f32['k', 'n']")
+    return Value("matmul", TensorType(a.type.dtype, (a.shape[0], b.shape[1])), (a, b))
+
+
+def maximum(a: Value | float, b: Value | float) -> Value:
+    """The larger of two, elementwise."""
+    return binary("maximum", a, b)
+
+
+def minimum(a: Value | float, b: Value | float) -> Value:
+    """The smaller of two, elementwise."""
+    return binary("minimum", a, b)
+
+
+def reduce(op: str, x: Value, axis: int = -1) -> Value:
+    """'add' or 'maximum' over one axis, which the result lacks."""
+    if op not in ("add", "maximum"):
+        raise InvalidArgumentError(f"a reduction is 'add' or 'maximum', got {op!r}")
+    axis += len(x.shape) if axis < 0 else 0
+    if not 0 <= axis < len(x.shape):
+        raise InvalidArgumentError(f"{x.type} has no axis {axis}")
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    return Value("reduce", TensorType(x.type.dtype, shape), (x,), (op, axis))
+
+
+def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
+    """The largest along an axis, and where the first of it is."""
+    axis += len(x.shape) if axis < 0 else 0
+    if not 0 <= axis < len(x.shape):
+        raise InvalidArgumentError(f"{x.type} has no axis {axis}")
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    best = Value("argmax", TensorType(x.type.dtype, shape), (x,), (axis, index))
+    return best, Value("argmax", TensorType(index, shape), (x,), (axis, index, best), 1)
+
+
+def outputs_of(result: object, name: str) -> Sequence[Value]:
+    """What a traced function gives."""
+    values = result if isinstance(result, (tuple, list)) else (result,)
+    for value in values:
+        if not isinstance(value, Value):
+            raise InvalidArgumentError(f"pattern '{name}' must return what it computes, got {value!r}")
+        if value.op in ("input", "constant"):
+            raise InvalidArgumentError(f"pattern '{name}' computes nothing: it returns an {value.op}")
+    return values

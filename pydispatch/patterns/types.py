@@ -1,0 +1,67 @@
+"""Types of the values of a pattern: `f32["n", 4]` is a tensor of 32-bit floats with n rows and 4 columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydispatch.errors import InvalidArgumentError
+
+Size = int | str | None
+"""A number, a name (equal names are equal sizes), or None for anything."""
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """The type of a value. shape: () for a tensor without dimensions, None for a scalar."""
+
+    dtype: str
+    shape: tuple[Size, ...] | None
+
+    def __str__(self) -> str:
+        if self.shape is None:
+            return self.dtype
+        return f"{self.dtype}[{', '.join('?' if s is None else str(s) for s in self.shape)}]"
+
+    @property
+    def mlir(self) -> str:
+        """As the program spells it."""
+        if self.shape is None:
+            return self.dtype
+        return f"tensor<{''.join(f'{s}x' if isinstance(s, int) else '?x' for s in self.shape)}{self.dtype}>"
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type. As an annotation of its own it is a scalar."""
+
+    name: str
+
+    def __getitem__(self, shape: Size | tuple[Size, ...]) -> TensorType:
+        sizes = shape if isinstance(shape, tuple) else (shape,)
+        for size in sizes:
+            if not (size is None or isinstance(size, (int, str))) or isinstance(size, bool) or (
+                isinstance(size, int) and size < 0
+            ):
+                raise InvalidArgumentError(
+                    f"a size is a number, a name or None, got {size!r}: write {self.name}['n', 4]"
+                )
+        return TensorType(self.name, sizes)
+
+    @property
+    def is_float(self) -> bool:
+        return self.name.startswith(("f", "bf"))
+
+
+f16, bf16, f32, f64 = DType("f16"), DType("bf16"), DType("f32"), DType("f64")
+i1, i8, i16, i32, i64 = DType("i1"), DType("i8"), DType("i16"), DType("i32"), DType("i64")
+
+
+def type_of(annotation: object, name: str) -> TensorType:
+    """The type that an annotation means."""
+    if isinstance(annotation, DType):
+        return TensorType(annotation.name, None)
+    if isinstance(annotation, TensorType):
+        return annotation
+    raise InvalidArgumentError(
+        f"parameter '{name}' of a pattern needs a type, got {annotation!r}: write {name}: pydispatch.f32['n']"
+    )
