@@ -78,6 +78,7 @@ cdef extern from "pydispatch/program.h" nogil:
     uint32_t pyd_program_check_count(const pyd_program_t* program)
     const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint32_t index)
 
+    uint32_t pyd_program_constant_alignment(const pyd_program_t* program, uint32_t index)
     void pyd_program_set_query(pyd_program_t* program, uint32_t index, bint found, uint64_t value)
     pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t data)
     pyd_status_t pyd_program_set_executable(

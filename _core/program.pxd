@@ -22,6 +22,7 @@ cdef class Module:
     cdef readonly bint closed
     cdef Resolution resolution  # holds whoever provides imports; goes after the executables
     cdef public bint flushes  # a provider may print through C stdio
+    cdef public tuple bound   # runtime.parameters.Parameter of everything that was given at load
     cdef public object state  # a procedure.State, made when everything is linked; goes before the program
 
     cdef int announce(self, uint32_t index, bytes name) except -1

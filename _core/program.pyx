@@ -139,6 +139,10 @@ cdef class Module:
         span.data, span.size = &data[0] if data.shape[0] else NULL, data.shape[0]
         check(pyd_program_set_constant(self.program, index, span))
 
+    def constant_alignment(self, uint32_t index):
+        """Bytes that the loaded executables need constant `index` aligned to."""
+        return pyd_program_constant_alignment(self.program, index)
+
     def executable(self, uint32_t index):
         """(name, function that computes its constants or None, its result count, condition function per variant)."""
         cdef const pyd_program_executable_t* executable = pyd_program_executable(self.program, index)
@@ -270,7 +274,7 @@ cdef int fill_plan(Plan plan, const int64_t* dims) except -1:
     """Works out what a call needs to know about arguments and results."""
     cdef const pyd_program_function_t* function = plan.function
     cdef const pyd_program_value_t* value
-    cdef uint32_t i, axis, count = function.arg_count, results = function.result_count
+    cdef uint32_t i, axis, bits, count = function.arg_count, results = function.result_count
     cdef size_t* words = <size_t*>calloc(3 * count + 2 * results + 1, sizeof(size_t))
     cdef size_t size
     if words == NULL:
@@ -282,9 +286,12 @@ cdef int fill_plan(Plan plan, const int64_t* dims) except -1:
         if value.kind != 0:
             plan.has_scalars = True
             continue
-        size = max(1, (value.dtype & 0xFFFFFF) // 8)  # sizes were checked when the plan was made
+        bits = value.dtype & 0xFFFFFF
+        size = 1 if bits < 8 else (bits + 7) // 8  # sizes were checked when the plan was made
         for axis in range(value.rank):
             size *= <size_t>dims[axis]
+        if bits == 2 or bits == 4:  # packed
+            size = (size * bits + 7) // 8
         dims += value.rank
         plan.arg_bytes[i] = size
         plan.arg_mask[i] = max(1, pyd_plan_arg_alignment(plan.plan, i)) - 1

@@ -40,6 +40,8 @@ static void describe_buffers(pyd_api_call_t* call) {
     if (value->kind != PYD_API_TENSOR) continue;
     uint64_t bytes = value->element_bytes;  // the product was checked when the plan was made
     for (uint32_t axis = 0; axis < value->rank; ++axis) bytes *= (uint64_t)dims[axis];
+    uint32_t bits = value->dtype & 0xFFFFFF;
+    if (bits == 2 || bits == 4) bytes = (bytes * bits + 7) / 8;
     dims += value->rank;
     uint32_t alignment = pyd_plan_arg_alignment(call->plan, i);
     call->arguments[i] = (buffer_t){.bytes = bytes, .alignment = alignment ? alignment : 1, .is_tensor = true};

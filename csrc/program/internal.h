@@ -248,7 +248,8 @@ static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
 
 #define PYD_CONSTANT_HIGH 0x80000000u
 
-// Bytes in memory of |elements| elements, each of whole bytes. False when it does not fit into 63 bits.
+// Bytes in memory of |elements| elements, each of whole bytes, or packed when they have 2 or 4 bits. False when it
+// does not fit into 63 bits.
 bool pyd_program_tensor_bytes(uint32_t dtype, uint64_t elements, uint64_t* out_bytes);
 // The number of elements; a zero anywhere makes it zero however large the others are. False when it does not fit.
 bool pyd_program_count_elements(const int64_t* dims, uint32_t rank, uint64_t* out_count);

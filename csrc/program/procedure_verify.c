@@ -113,7 +113,7 @@ static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   const pyd_slot_type_t* tensor = &v->p->slots[step->b];
   uint32_t bits = tensor->dtype & 0xFFFFFF;
   if (count != tensor->rank) return CORRUPT(v, "%u indices for %u axes", count, tensor->rank);
-  if (bits > 64 || (bits & (bits - 1)) != 0) return CORRUPT(v, "an element of %u bits cannot be read", bits);
+  if (bits > 64 || (bits & (bits - 1)) != 0 || (tensor->dtype >> 24 == 0x13 && bits > 8)) return CORRUPT(v, "an element of %u bits cannot be read", bits);
   status = check_scalars(v, v->p->pool + step->c + 1, count);
   if (!pyd_ok(status) || step->d == PYD_NONE) return status;
   status = check_pool(v, step->d, 2);

@@ -102,12 +102,11 @@ static bool is_float(uint32_t dtype) { return dtype >> 24 >= 0x21; }
 uint64_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index) {
   uint32_t bits = tensor->dtype & 0xFFFFFF;
   uint64_t word = 0;
-  bool is_bool = tensor->dtype >> 24 == 0x13 || bits == 1;
-  if (is_bool) {  // one byte each
+  if (bits == 1 || tensor->dtype >> 24 == 0x13) {
     memcpy(&word, tensor->data + index, 1);
     return word & 1 ? UINT64_MAX : 0;
   }
-  if (bits < 8) {  // packed, low bits first
+  if (bits < 8) {  // packed, the first one lowest
     word = tensor->data[index * bits / 8] >> (index * bits % 8);
   } else {
     switch (bits / 8) {

@@ -167,6 +167,12 @@ def render(name: str, artifact: Artifact) -> str:
             for c in manifest.constants
         ]
         lines += ["", "constants", *table(("member", "dtype", "shape", "size"), rows, (3,))]
+    if artifact.parameters:
+        rows = [
+            (repr(p.get("scope")), repr(p.get("key")), "x".join([*map(str, p.get("shape", ())), str(p.get("type"))]))
+            for p in artifact.parameters
+        ]
+        lines += ["", "parameters", *table(("scope", "key", "type"), rows)]
     rows = [(member, size_text(artifact.read(member).nbytes)) for member in members]
     lines += ["", "members", *table(("name", "size"), rows, (1,))]
     return "\n".join(lines)

@@ -52,6 +52,10 @@ def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
         "-L", "--object-search-path", "--iree-hal-executable-object-search-path", dest="search_path", action="append",
         default=[], metavar="FOLDER", help="for an .mlir: where object files are looked for; repeatable",
     )  # fmt: skip
+    parser.add_argument(
+        "--parameters", action="append", default=[], metavar="[SCOPE=]FILE",
+        help="parameters of a scope: .safetensors, .npz or .npy; repeatable, the first file with a key has it",
+    )  # fmt: skip
 
 
 def load_program(path: Path, args: argparse.Namespace) -> Program:
@@ -61,7 +65,7 @@ def load_program(path: Path, args: argparse.Namespace) -> Program:
     target = device(args.device)
     for spec in args.plugins:
         _add_plugin(target, spec)
-    return target.load(_artifact(path, args.search_path))
+    return target.load(_artifact(path, args.search_path), parameters=_parameters(args.parameters))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -110,6 +114,17 @@ def _artifact(path: Path, search_path: list[str]) -> Any:
             f"{path}: compiling needs the extra 'compiler' ({error.name} is missing): pip install pydispatch[compiler]"
         ) from None
     return compile(path, object_search_path=search_path)
+
+
+def _parameters(specs: list[str]) -> dict[str, list[str]]:
+    """`scope=file`, or `file` for the empty scope."""
+    found: dict[str, list[str]] = {}
+    for spec in specs:
+        scope, equals, path = spec.partition("=")
+        if not equals:
+            scope, path = "", scope
+        found.setdefault(scope, []).append(path)
+    return found
 
 
 def _add_plugin(target: Device, spec: str) -> None:

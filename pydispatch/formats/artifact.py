@@ -15,6 +15,7 @@ from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats import manifest as manifests
 from pydispatch.formats.manifest import ConstantEntry, ExecutableEntry, FunctionEntry, Manifest, VariantEntry
 from pydispatch.formats.pack import Entry, layout
+from pydispatch.formats.program_text import ProgramText
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -150,6 +151,8 @@ class Artifact:
         for i, array in enumerate(constants):
             member = add(f"constants/{i}.npy", _npy(array))
             manifest.constants.append(ConstantEntry(member, array.dtype.str, list(array.shape)))
+        if parameters := ProgramText(bytes(program)).parameters():
+            manifest.extra["parameters"] = parameters
         if dispatches:
             manifest.extra["dispatches"] = dispatches
         manifest = Manifest.from_json(manifest.to_json())  # what a reader would refuse is not written
@@ -186,6 +189,12 @@ class Artifact:
     @property
     def executables(self) -> list[ExecutableEntry]:
         return self.manifest.executables
+
+    @property
+    def parameters(self) -> list[dict[str, Any]]:
+        """What has to be given when the program is loaded: scope, key, type and shape of each."""
+        found = self.manifest.extra.get("parameters", [])
+        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
     @property
     def members(self) -> list[str]:

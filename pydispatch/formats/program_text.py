@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.opcodes import HIGH_WORD, MAGIC, NONE, VERSION, BufferKind, Op, dtype_name
@@ -90,6 +91,18 @@ class ProgramText:
         """`2x?x` from two words for each size."""
         dims = [low | high << 32 for low, high in self.table(offset, rank, 2)]
         return "".join(f"{'?' if d >> 63 else d}x" for d in dims)
+
+    def parameters(self) -> list[dict[str, Any]]:
+        """scope, key, type and shape of every parameter, as the manifest lists them."""
+        return [
+            {
+                "scope": self.string(p[0], p[1]),
+                "key": self.string(p[2], p[3]),
+                "type": dtype_name(p[4]),
+                "shape": [low | high << 32 for low, high in self.table(p[6], p[5], 2)],
+            }
+            for p in self.table(self.words[23], self.words[24], 8)
+        ]
 
     def parameter(self, p: tuple[int, ...]) -> str:
         name = f'"{self.string(p[0], p[1])}" :: "{self.string(p[2], p[3])}"'

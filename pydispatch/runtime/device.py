@@ -27,8 +27,12 @@ class Device(Protocol):
     def workers(self) -> int:
         """Threads in one dispatch, the calling one included."""
 
-    def load(self, source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview) -> Program:
-        """Loads a path, an Artifact, or the bytes of a .pdx file."""
+    def load(
+        self,
+        source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Program:
+        """Loads a path, an Artifact, or the bytes of a .pdx file. parameters: scope → file, or key → array."""
 
     def add_plugin(
         self, plugin: str | os.PathLike[str] | bytes | Plugin, /, *, priority: int = 0, **params: object

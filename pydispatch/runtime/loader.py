@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,15 +52,21 @@ class Host:
 
 
 def load(
-    file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool, registry: Registry | None = None
+    file: ArtifactFile,
+    host: Host,
+    sched: Scheduler,
+    pool: Pool,
+    registry: Registry | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> tuple[Module, list[Import]]:
     """Links the program of an artifact; returns it and who provides which import.
 
     Raises ArtifactError when it is broken, DeviceUnavailableError when no variant of an executable runs here,
-    MissingImportError when one needs a function that `registry` does not provide.
+    MissingImportError when one needs a function that `registry` does not provide, InvalidArgumentError when
+    `parameters` are not what the program needs.
     """
     try:
-        return _load(file, host, sched, pool, registry)
+        return _load(file, host, sched, pool, registry, parameters)
     except ArtifactError as error:
         # What C found in a member does not know whose member it is.
         if str(error).startswith(file.name):
@@ -69,7 +75,12 @@ def load(
 
 
 def _load(
-    file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool, registry: Registry | None
+    file: ArtifactFile,
+    host: Host,
+    sched: Scheduler,
+    pool: Pool,
+    registry: Registry | None,
+    parameters: Mapping[str, Any] | None,
 ) -> tuple[Module, list[Import]]:
     text = bytes(file.find(MANIFEST, True))
     try:
@@ -96,6 +107,10 @@ def _load(
     for i, executable in enumerate(executables):
         linker.link(i, executable)
     imports = linker.imports()
+    if parameters or module.parameters():  # behind the executables, which say how they want them aligned
+        from pydispatch.runtime.parameters import bind
+
+        module.bound = tuple(bind(module, parameters))
     if module.procedures():
         from pydispatch._core.procedure import State
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pydispatch._core.procedure import Procedure
     from pydispatch.runtime.imports import Import
+    from pydispatch.runtime.parameters import Parameter
 
 
 class Program:
@@ -59,6 +60,11 @@ class Program:
     def imports(self) -> tuple[Import, ...]:
         """Every function that arrived at load: who asked for it, who gave it, who was asked, and its C declaration."""
         return self._imports
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every parameter that was given at load: scope, key, type, where it came from, and whether it was copied."""
+        return self._module.bound or ()
 
     def __getitem__(self, name: str) -> Function | Procedure:
         try:

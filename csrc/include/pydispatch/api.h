@@ -70,7 +70,7 @@ typedef enum pyd_api_kind_e {
 typedef struct pyd_api_value_s {
   uint32_t kind;           // pyd_api_kind_t
   uint32_t dtype;          // element type
-  uint32_t element_bytes;  // in a tensor
+  uint32_t element_bytes;  // in a tensor; 1 for 2 and 4 bits, which are packed
   uint32_t rank;           // 0 for a scalar
   const int64_t* dims;     // of a tensor argument: static sizes, -1 where free; NULL otherwise
   const char* name;        // "" when it has none

@@ -119,6 +119,9 @@ pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, py
 pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, const pyd_executable_t* executable,
                                         uint32_t variant, uint32_t alignment);
 
+// Bytes that the linked executables need constant |index| aligned to; what is less aligned has to be copied.
+uint32_t pyd_program_constant_alignment(const pyd_program_t* program, uint32_t index);
+
 // Runs a function that only computes scalars (a condition, executable constants). |results|: 64-bit register values.
 pyd_status_t pyd_program_evaluate(const pyd_program_t* program, uint32_t function, const uint64_t* scalars,
                                   uint64_t* out_results);

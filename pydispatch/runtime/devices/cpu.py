@@ -29,6 +29,7 @@ MAX_WORKERS = 1024
 RETAIN_BYTES = 256 << 20
 _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of the architectures
 
+
 class Threads:
     """A task system and the memory beside it, shared by all devices with as many workers."""
 
@@ -59,9 +60,15 @@ class CpuDevice:
         """Threads in one dispatch, the calling one included."""
         return int(self._sched.workers)
 
-    def load(self, source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview) -> Program:
+    def load(
+        self,
+        source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Program:
         """Loads a path, an Artifact, or the bytes of a .pdx file.
 
+        parameters: scope → a .safetensors, .npz or .npy file (mapped, not copied), a mapping from keys to arrays, or a
+        list of such; '' is the scope of parameters without one. InvalidArgumentError when they do not fit.
         Raises ArtifactError when it is broken, an OSError when it cannot be read, MissingImportError when an executable
         needs a function that nobody provides, DeviceUnavailableError when no variant runs here.
         """
@@ -78,7 +85,7 @@ class CpuDevice:
             raise InvalidArgumentError(
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
-        module, imports = load(file, self._host, self._sched, self._pool, self._registry)
+        module, imports = load(file, self._host, self._sched, self._pool, self._registry, parameters)
         return Program(module, file.name, imports)
 
     def add_plugin(

@@ -30,7 +30,7 @@ static void test_refusals(void) {
   SPOILT(op(f, 0, 0, 0, 0, 0); text = "opcode 0 with modifier 0");
   SPOILT(constant(f, 1); op(f, PYD_OP_CMP, 64 | 10 << 8, 0, 0, 0); text = "opcode 40 with modifier");
   SPOILT(constant(f, 1); op(f, PYD_OP_FCVT, 32, 0, 18, 0); text = "opcode 57 with modifier 32");
-  SPOILT(constant(f, 1); op(f, PYD_OP_FMATH, 32, 0, 9, 0); text = "opcode 62 with modifier 32");
+  SPOILT(constant(f, 1); op(f, PYD_OP_FMATH, 32, 0, 30, 0); text = "opcode 62 with modifier 32");
   SPOILT(op(f, PYD_OP_DIM, 0, 0, 0, 0); text = "axis 0 of argument 0 does not exist");
   SPOILT(op(f, PYD_OP_SCALAR, 0, 0, 0, 0); text = "argument 0 is no scalar");
   SPOILT(op(f, PYD_OP_QUERY, 0, 0, 0, 0); text = "query 0, the program has 0");

@@ -1,0 +1,50 @@
+"""The header of NumPy's .npy format, read without trusting it and without NumPy."""
+
+from __future__ import annotations
+
+import ast
+import re
+import struct
+from dataclasses import dataclass
+
+_MAX_LENGTH = 1 << 16
+
+
+@dataclass(frozen=True)
+class NpyHeader:
+    """kind: b, i, u, f, c, or V for raw bits; bits: of an element; length: where the elements start, bytes."""
+
+    kind: str
+    bits: int
+    shape: tuple[int, ...]
+    length: int
+
+    @classmethod
+    def read(cls, data: memoryview) -> NpyHeader:
+        """Raises ValueError that says what is wrong, or why such an array cannot be used where it lies."""
+        if len(data) < 12 or bytes(data[:6]) != b"\x93NUMPY":
+            raise ValueError("it is no .npy file")
+        if data[6] not in (1, 2, 3):
+            raise ValueError(f"format {data[6]}.{data[7]} of .npy is not known")
+        width = 2 if data[6] == 1 else 4
+        (size,) = struct.unpack("<H" if width == 2 else "<I", data[8 : 8 + width])
+        length = 8 + width + size
+        if size > _MAX_LENGTH or length > len(data):
+            raise ValueError(f"a header of {size} bytes does not fit")
+        try:
+            header = ast.literal_eval(bytes(data[8 + width : length]).decode("utf-8").strip())
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            raise ValueError("its header cannot be read") from None
+        if not isinstance(header, dict):
+            raise ValueError("its header is no dictionary")
+        descr, shape = header.get("descr"), header.get("shape")
+        match = re.fullmatch(r"([<>|=])([biufcV])(\d{1,3})", descr) if isinstance(descr, str) else None
+        if match is None:
+            raise ValueError(f"elements of type {descr!r:.60} are not supported")
+        if match[1] == ">" and match[3] != "1":
+            raise ValueError("its elements are big-endian; write x.astype(x.dtype.newbyteorder('<'))")
+        if not isinstance(shape, tuple) or not all(type(v) is int and 0 <= v < 2**63 for v in shape) or len(shape) > 64:
+            raise ValueError(f"its shape is {shape!r:.60}")
+        if header.get("fortran_order") is not False and sum(v != 1 for v in shape) > 1:
+            raise ValueError("its elements are in Fortran order; write np.ascontiguousarray(x)")
+        return cls(match[2], 8 * int(match[3]), shape, length)
