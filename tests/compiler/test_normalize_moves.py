@@ -154,13 +154,15 @@ func.func @f() {
   %0 = util.unfoldable_constant dense<1.0> : tensor<2xf32>
   check.expect_almost_eq_const(%0, dense<1.0> : tensor<2xf32>, atol 1.0e-2, rtol 1.0e-3) : tensor<2xf32>
   check.expect_almost_eq(%0, %0) : tensor<2xf32>
+  check.expect_almost_eq_const(%0, dense<1.0> : tensor<2xf32>, 0.5) : tensor<2xf32>
   check.expect_eq_const(%0, dense<[1.0, 1.0]> : tensor<2xf32>) : tensor<2xf32>
   return
 }""")
     checks = [op for op in module.walk() if op.name.startswith("check.")]
-    assert [op.name for op in checks] == ["check.expect_almost_eq"] * 2 + ["check.expect_eq"]
+    assert [op.name for op in checks] == ["check.expect_almost_eq"] * 3 + ["check.expect_eq"]
     assert checks[0].tolerance == pytest.approx((1e-2, 1e-3))  # type: ignore[attr-defined]
     assert checks[1].tolerance == (1e-4, 0.0)  # type: ignore[attr-defined]
+    assert checks[2].tolerance == (0.5, 0.0)  # type: ignore[attr-defined]
 
 
 T, U = "tensor<3x5xf32>", "tensor<5x3xf32>"
