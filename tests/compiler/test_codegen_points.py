@@ -83,6 +83,33 @@ def test_transpose() -> None:
     np.testing.assert_array_equal(run(TRANSPOSE, a), a.transpose(2, 0, 1))
 
 
+TURNED = """
+func.func @f(%a: tensor<?x?x?xf32>, %b: tensor<?x?x?xf32>) -> tensor<?x?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %d0 = tensor.dim %a, %c0 : tensor<?x?x?xf32>
+  %d1 = tensor.dim %a, %c1 : tensor<?x?x?xf32>
+  %d2 = tensor.dim %a, %c2 : tensor<?x?x?xf32>
+  %e = tensor.empty(%d2, %d0, %d1) : tensor<?x?x?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i,j,k)->(j,k,i)>, affine_map<(i,j,k)->(i,j,k)>,
+    affine_map<(i,j,k)->(i,j,k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%a, %b : tensor<?x?x?xf32>, tensor<?x?x?xf32>) outs(%e : tensor<?x?x?xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %s = arith.subf %x, %y : f32
+    linalg.yield %s : f32
+  } -> tensor<?x?x?xf32>
+  return %r : tensor<?x?x?xf32>
+}"""
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 0, 5), (2, 8, 16), (7, 33, 65), (1, 300, 3), (129, 9, 8)])
+def test_turned_sums(shape: tuple[int, int, int]) -> None:
+    a = values(*shape)
+    b = values(shape[2], shape[0], shape[1], seed=1)
+    np.testing.assert_array_equal(run(TURNED, a, b), a.transpose(2, 0, 1) - b)
+
+
 def reduction(axis: str, out: str, dims: str, op: str, init: str) -> str:
     shape = f"tensor<{'x'.join('?' * len(dims))}xf32>" if dims else "tensor<f32>"
     sizes = "".join(f", %d{d}" for d in dims)[2:]

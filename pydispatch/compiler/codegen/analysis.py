@@ -19,6 +19,7 @@ from pydispatch.compiler.codegen.elements import Elements, IndexMap, Kept, cover
 from pydispatch.compiler.codegen.frame import Frame
 from pydispatch.compiler.codegen.legality import is_costly
 from pydispatch.compiler.codegen.tiles import ROW_BUFFER_BYTES
+from pydispatch.compiler.codegen.turns import turned
 from pydispatch.compiler.codegen.updates import Update
 
 Store = tuple[SSAValue, SSAValue]
@@ -34,7 +35,8 @@ class Nest:
     stages: the reductions in front of a row's inner loops, in an order in which each finds what it needs, with their
     indices: the number of a dimension, or -1 for index 0.
     kept: values that a row stores for its later loops -> the result whose row they are stored in, None for workgroup
-    memory. columns: the reductions, when a workgroup takes columns.
+    memory. columns: the reductions, when a workgroup takes columns. along: the dimension that is read along, where it
+    is not the last one.
     """
 
     stores: list[Store]
@@ -45,6 +47,7 @@ class Nest:
     stages: list[tuple[SSAValue, list[int]]] = field(default_factory=list)
     kept: dict[SSAValue, SSAValue | None] = field(default_factory=dict)
     columns: list[Stage] = field(default_factory=list)
+    along: int = -1
 
     def run_stages(self, e: Elements, build: Builder, indices: list[Index]) -> None:
         """Writes the stages and the row results at the level of a row."""
@@ -84,6 +87,8 @@ def analyse(frame: Frame, nests: list[Nest]) -> list[Nest]:
         if not nest.rows and not isinstance(nest.space, Update):
             trial = _try(frame, nest, None)
             nest.columns = find_stages(trial.e, trial.e.finished, trial.indices) if trial.indices else []
+            if not trial.e.reduced:
+                nest.along = turned(trial.e.loads, trial.indices)
     return joined
 
 

@@ -80,6 +80,7 @@ class Elements:
         self.globals: list[Operation] = []  # constants of the module that loads refer to
         self.pulled: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # every element that code was written for
         self.finished: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # those of reductions, dependencies first
+        self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # every element of an argument that is read
         self.kept: dict[SSAValue, Kept] = {}
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
         self._dims: dict[SSAValue, list[Index]] = {}
@@ -138,6 +139,7 @@ class Elements:
         place = self._place(build, value, indices)
         kept = self.kept.get(value)
         if value in self._buffers:
+            self.loads.append((value, tuple(indices)))
             place = build if isinstance(value, OpResult) else place  # what is written here is not read in front of it
             result = self._load(place, self._buffers[value], value, indices)
         elif kept is not None and kept.filled is not None and kept.filled not in build.chain():

@@ -20,6 +20,7 @@ from pydispatch.compiler.codegen.elements import Elements, tensor_type
 from pydispatch.compiler.codegen.frame import Frame, Kernel, count_region
 from pydispatch.compiler.codegen.generics import loop_sizes, view_of
 from pydispatch.compiler.codegen.nests import Cut, cut_columns, cut_points, cut_rows, emit_inner, emit_nest
+from pydispatch.compiler.codegen.turns import cut_turned, emit_turned
 from pydispatch.compiler.codegen.updates import Update, updates_of
 from pydispatch.errors import CompileError
 
@@ -112,6 +113,8 @@ def _cut(backend: str, nest: Nest, e: Elements, build: Builder) -> Cut:
         inner = build.product(dims[nest.split :])
         row = build.plus(build.times(inner, sum(_bytes(v) for v, _ in nest.stores) + inputs), loops)
         return cut_rows(build, backend, build.product(dims[: nest.split]), row)
+    if nest.along >= 0:
+        return cut_turned(build, backend, dims, nest.along, sum(_bytes(v) for v, _ in nest.stores) + inputs)
     if nest.columns:
         return cut_columns(build, backend, dims, loops, widest(nest.columns))
     size = build.plus(sum(_bytes(v) for v, _ in nest.stores) + inputs, loops)
@@ -174,7 +177,10 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
             if not _is_stored(e, value, buffer):
                 e.store(b, e.at(b, value, indices), buffer, indices)
 
-    _loops(build, group, cut, nest, dims, point, e)
+    if nest.along >= 0:
+        emit_turned(e, build, group, cut, dims, nest.along, nest.stores)
+    else:
+        _loops(build, group, cut, nest, dims, point, e)
     e.kept.clear()
 
 
