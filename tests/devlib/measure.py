@@ -17,10 +17,14 @@ Generated kernels call no libm: `pydispatch/compiler/devlib` has the functions a
 bitcode is inlined into kernels and vectorised there. Written by `python tests/devlib/measure.py`; the suite checks the
 limit of 2 units in the last place on fewer samples, and all special values (zeros, infinities, NaN, subnormal numbers).
 
-Largest errors found, in units in the last place, against mpmath with 160 bits. Samples are drawn evenly from intervals and
-evenly over the exponents of all numbers of both signs where the function has them; {count} per interval, from {least} to {most} per
-function and type. *fma*: machines with fused multiply-add (x86-64-v3 and up, aarch64, riscv64), where float functions compute in
-float; *no fma*: baseline x86-64, where they compute in double. sqrt, floor, ceil, trunc, round, roundeven, fma and absf are exact.
+Largest errors found, in units in the last place, against mpmath with 160 bits. Samples are drawn evenly from intervals
+and evenly over the exponents of all numbers of both signs where the function has them; {count} per interval, from
+{least} to {most} per function and type. *fma*: machines with fused multiply-add (x86-64-v3 and up, aarch64, riscv64),
+where most float functions compute in float; *no fma*: baseline x86-64, where they compute in double. sqrt, floor, ceil,
+trunc, round, roundeven, fma and absf are exact.
+
+In loops all float functions become vectors, and in double exp exp2 expm1 log log2 log10 log1p sinh cosh tanh erf sqrt
+rsqrt; the other double functions run element by element.
 
 | function | f32, fma | f32, no fma | f64, fma | f64, no fma | samples |
 |---|---|---|---|---|---|

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pydispatch._core.arrays import pack_elements, type_of, unpack_elements
 
 import pydispatch as pd
-from pydispatch._core.arrays import pack_elements, type_of, unpack_elements
 from pydispatch.cli.values import Reader, format_array
 from pydispatch.formats.opcodes import Numerical, dtype_name, dtype_word
 

@@ -125,6 +125,11 @@ def erfcx_near(middle: Real, width: Real, t: Real) -> Real:
     return erfcx(middle + t * width)
 
 
+def erfcx_scaled(u: Real) -> Real:
+    x = 4 * (1 + u) / (1 - u)
+    return erfcx(x) * (1 + 2 * x)
+
+
 def main() -> None:
     e = 1e-30
     half = mp.log(2) / 2
@@ -175,7 +180,10 @@ def main() -> None:
     put_single("PYD_ATANS_P", odd(mp.atan, 1), 0, 1, 9)
     put_single("PYD_ASINS_P", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 5)
     # erfcx(x) (1 + 2x) of u = (x - 4)/(x + 4), for 0 <= x <= 12.
-    put("PYD_ERFCF_P", lambda u: erfcx(4 * (1 + u) / (1 - u)) * (1 + 8 * (1 + u) / (1 - u)), -1, mp.mpf("0.5"), 16)
+    put("PYD_ERFCF_P", erfcx_scaled, -1, mp.mpf("0.5"), 16)
+
+    # The same up to 6, where erf in double is 1, from 0.8 on.
+    put("PYD_ERFCD_P", erfcx_scaled, mp.mpf(-2) / 3, mp.mpf("0.2"), 17)
 
     out.append(table("PYD_LOG_TABLE", log_rows()))
     out.append(table("PYD_ATAN_TABLE", [parts(mp.atan(mp.mpf(i) / 16), 53, 53) for i in range(17)]))

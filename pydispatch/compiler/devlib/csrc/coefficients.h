@@ -49,6 +49,8 @@
 #define PYD_ASINS_P(x) PYD_FMAF(PYD_FMAF(PYD_FMAF(PYD_FMAF(PYD_FMAF(0x1.14138c0000000p-5f, (x), 0x1.18e1f60000000p-6f), (x), 0x1.fd921a0000000p-6f), (x), 0x1.6d5b8e0000000p-5f), (x), 0x1.3334320000000p-4f), (x), 0x1.5555540000000p-3f)
 #define PYD_ERFCF_P(x, x2) PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(0x1.c0b847109ed5ep-18, (x2), -0x1.abbac00d808e6p-16), (x2), -0x1.a11f5eed05f3bp-13), (x2), 0x1.49c59f8ecfa18p-8), (x2), 0x1.3079ef3636e95p-5), (x2), 0x1.7fee0052a4cc8p-4), (x2), 0x1.16ecefcf1fd59p-4), (x2), -0x1.1df1ad15492c1p-3), (x), \
   PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(0x1.18df032bd1988p-19, (x2), -0x1.94221e2acee2ap-17), (x2), 0x1.3bae759b4b1ebp-13), (x2), -0x1.8d3aa6fbda0aap-11), (x2), -0x1.09625515cf4d8p-6), (x2), -0x1.0fb06d4f6a72ep-4), (x2), -0x1.9ddb23cb23c53p-4), (x2), 0x1.f7f5df67cd6acp-7), (x2), 0x1.3ba5916e9fd72p+0))
+#define PYD_ERFCD_P(x, x2) PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(-0x1.9276d15d7cba4p-24, (x2), 0x1.02e468c108ee5p-17), (x2), -0x1.94a08f52d4ef4p-16), (x2), -0x1.a1f52b6bfd602p-13), (x2), 0x1.49c677eb066edp-8), (x2), 0x1.3079edf730da7p-5), (x2), 0x1.7fee004e05c2cp-4), (x2), 0x1.16ecefcfa560fp-4), (x2), -0x1.1df1ad154a28fp-3), (x), \
+  PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(PYD_FMA(0x1.1ec5d68e38a6bp-19, (x2), -0x1.5233eb91ef655p-17), (x2), 0x1.3bcbe5c9ccd47p-13), (x2), -0x1.8d4b835c7c698p-11), (x2), -0x1.096237ffd2fa4p-6), (x2), -0x1.0fb06dff20058p-4), (x2), -0x1.9ddb23c3e6b07p-4), (x2), 0x1.f7f5df66fd66fp-7), (x2), 0x1.3ba5916e9fd7fp+0))
 #define PYD_LOG_TABLE { \
   {0x1.7340000000000p+0, -0x1.7c9e7703f9000p-2, 0x1.82d5517117a8cp-45}, \
   {0x1.7140000000000p+0, -0x1.77166c7440000p-2, -0x1.2d333f054aa72p-45}, \

@@ -24,11 +24,14 @@ static double pyd_erfc_tail(double x) {
   return pyd_scale(g.hi + (g.hi * e.m + g.lo), e.k);
 }
 
-double erf(double x) {
+// Without branches; 1 - exp(-x^2) G(u) / (1 + 2x), u = (x - 4)/(x + 4), beyond the middle.
+PYD_HOT double erf(double x) {
   double size = __builtin_fabs(x);
-  if (size < 0.875) return pyd_erf_middle(x);
-  if (!(size < 6.0)) return x != x ? x + x : __builtin_copysign(1.0, x);
-  return __builtin_copysign(1.0 - pyd_erfc_tail(size), x);
+  size = size > 6.0 ? 6.0 : size;
+  double u = (size - 4.0) / (size + 4.0);
+  pyd_exp_t e = pyd_exp_dd(-(size * size), 0.0);
+  double far = 1.0 - pyd_scale(1.0 + e.m, e.k) * PYD_ERFCD_P(u, u * u) / (1.0 + 2.0 * size);
+  return __builtin_copysign(size < 0.875 ? pyd_erf_middle(size) : far, x);
 }
 
 double erfc(double x) {

@@ -7,27 +7,25 @@ PYD_INLINE double pyd_half_exp(double size) {
   return pyd_scale(1.0 + e.m, e.k - 1);
 }
 
-double sinh(double x) {
-  double size = __builtin_fabs(x), z = x * x;
-  if (size < 0x1p-27) return x;
-  if (size < 1.0) return PYD_FMA(x, z * PYD_SINH_P(z, z * z), x);
-  if (!(size < 711.0)) return x != x ? x + x : __builtin_copysign(PYD_INF, x);
-  double half = pyd_half_exp(size);
-  return __builtin_copysign(half - 0.25 / half, x);
+// Both ways are computed and one is taken. From 712 on the exponential overflows; NaN stays NaN.
+PYD_HOT double sinh(double x) {
+  double size = __builtin_fabs(x);
+  size = size > 712.0 ? 712.0 : size;
+  double z = size * size, near = PYD_FMA(size, z * PYD_SINH_P(z, z * z), size);
+  double half = pyd_half_exp(size), far = half - 0.25 / half;
+  return __builtin_copysign(size < 1.0 ? near : far, x);
 }
 
-double cosh(double x) {
-  double size = __builtin_fabs(x);
-  if (!(size < 711.0)) return x != x ? x + x : PYD_INF;
-  double half = pyd_half_exp(size);
+PYD_HOT double cosh(double x) {
+  double size = __builtin_fabs(x), half = pyd_half_exp(size > 712.0 ? 712.0 : size);
   return half + 0.25 / half;
 }
 
-double tanh(double x) {
-  double size = __builtin_fabs(x), z = x * x;
-  if (size < 0x1p-27) return x;
-  if (size < 0.55) return PYD_FMA(x, z * PYD_TANH_P(z, z * z), x);
-  if (!(size < 22.0)) return x != x ? x + x : __builtin_copysign(1.0, x);
+PYD_HOT double tanh(double x) {
+  double size = __builtin_fabs(x);
+  size = size > 22.0 ? 22.0 : size;
+  double z = size * size, near = PYD_FMA(size, z * PYD_TANH_P(z, z * z), size);
   pyd_exp_t e = pyd_exp_dd(2.0 * size, 0.0);
-  return __builtin_copysign(1.0 - 2.0 / (pyd_scale(1.0 + e.m, e.k) + 1.0), x);
+  double far = 1.0 - 2.0 / (pyd_scale(1.0 + e.m, e.k) + 1.0);
+  return __builtin_copysign(size < 0.55 ? near : far, x);
 }
