@@ -75,6 +75,8 @@ typedef struct builder_s {
   uint32_t string_bytes;
   fn_t functions[8];
   uint32_t function_count;
+  words_t extra;              // tables of procedures, placed right behind the header: see procedure_builder.h
+  uint32_t extra_tables[10];  // their offsets and counts
 } builder_t;
 
 static inline void add_string(builder_t* b, const char* text, uint32_t out[2]) {
@@ -205,6 +207,7 @@ static inline uint32_t place(words_t* out, const words_t* table) {
 static inline pyd_span_t encode(builder_t* b) {
   words_t out = {0}, functions = {0};
   for (uint32_t i = 0; i < 32; ++i) push(&out, 0);
+  CHECK(place(&out, &b->extra) == 32);
   uint32_t conditions = place(&out, &b->conditions);
   for (uint32_t i = 0; i < b->executables.count; i += 6) b->executables.data[i + 3] += conditions;
   uint32_t tables[10] = {place(&out, &b->executables), b->executables.count / 6, place(&out, &b->exports),
@@ -227,6 +230,8 @@ static inline pyd_span_t encode(builder_t* b) {
   uint32_t head[5] = {PYD_PROGRAM_MAGIC, PYD_PROGRAM_VERSION, out.count, strings, b->string_bytes};
   memcpy(out.data, head, sizeof(head));
   memcpy(out.data + 5, tables, sizeof(tables));
+  memcpy(out.data + 15, b->extra_tables, sizeof(b->extra_tables));
+  free(b->extra.data);
   free(b->executables.data), free(b->conditions.data), free(b->exports.data), free(b->queries.data);
   free(b->constants.data), free(functions.data);
   memset(b, 0, sizeof(*b));
