@@ -45,7 +45,9 @@ def judge_contraction(group: Sequence[Operation], op: Operation) -> str | bool |
 
 def _uses(op: Operation, producer: Operation, members: set[Operation]) -> bool:
     """Whether an operation needs another, directly or through others of the group."""
-    makers = [v.op for o in op.walk() for v in o.operands if isinstance(v, OpResult) and v.op in members and v.op is not op]
+    makers = [
+        v.op for o in op.walk() for v in o.operands if isinstance(v, OpResult) and v.op in members and v.op is not op
+    ]
     return any(maker is producer or _uses(maker, producer, members) for maker in makers)
 
 
@@ -82,4 +84,3 @@ def _only_for(op: Operation, after: set[Operation]) -> bool:
 
 def _costly(op: Operation) -> bool:
     return op.name.startswith(("math.", "arith.div", "arith.rem")) or bool(op.regions)
-

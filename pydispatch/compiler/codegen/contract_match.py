@@ -1,13 +1,20 @@
-"""What is a contraction: a generic that adds up products of two factors, and which of its dimensions play which part."""
+"""What is a contraction: a generic that adds up products of two factors; the parts of its dimensions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 
 from pydispatch.compiler.codegen.affine_maps import dims_in
 from pydispatch.compiler.codegen.generics import Generic, generic_of
@@ -162,22 +169,24 @@ def _factor(g: Generic, value: SSAValue) -> Factor | None:
     coordinates = [linear(r) for r in g.maps[main].results]
     if any(c is None for c in coordinates):
         return None
-    inputs: dict[int, tuple[int | Linear, ...]] = {}
-    for number in sorted(numbers):
-        places: list[int | Linear] = []
-        for result in g.maps[number].results:
-            found = linear(result)
-            if found is None:
-                return None
-            if not found.terms:
-                places.append(found)
-            elif found in coordinates:
-                places.append(coordinates.index(found))
-            else:
-                return None
-        inputs[number] = tuple(places)
+    known = tuple(c for c in coordinates if c is not None)
+    inputs = {number: _places(g.maps[number], known) for number in sorted(numbers)}
+    if any(places is None for places in inputs.values()):
+        return None
+    reads = {number: places for number, places in inputs.items() if places is not None}
     direct = value is g.block.args[main]
-    return Factor(value, main, tuple(c for c in coordinates if c is not None), inputs, tuple(code), direct)
+    return Factor(value, main, known, reads, tuple(code), direct)
+
+
+def _places(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Linear, ...] | None:
+    """For each result of a map the coordinate that it is, or a constant; None when it is neither."""
+    places: list[int | Linear] = []
+    for result in map.results:
+        found = linear(result)
+        if found is None or (found.terms and found not in coordinates):
+            return None
+        places.append(coordinates.index(found) if found.terms else found)
+    return tuple(places)
 
 
 def _static_size(g: Generic, dim: int) -> int:
@@ -190,6 +199,12 @@ def _static_size(g: Generic, dim: int) -> int:
     return 64
 
 
+def _columns(a: Factor, b: Factor, parallel: set[int]) -> list[int]:
+    """The dimensions that the columns may be: b's own ones, of which neighbours are one element apart."""
+    own = [d for d in sorted(parallel) if d in b.dims and d not in a.dims]
+    return [d for d in own if len(b.where(d)) == 1 and b.coordinates[b.where(d)[0]].of(d) == 1]
+
+
 def _roles(g: Generic, first: Factor, second: Factor) -> Contraction | None:
     """Chooses m, n and k: n wants to be contiguous in B and C, k in A, and m to be large."""
     parallel = set(range(len(g.iterators))) - set(g.loops)
@@ -200,9 +215,7 @@ def _roles(g: Generic, first: Factor, second: Factor) -> Contraction | None:
     last = results[-1].position if results and isinstance(results[-1], AffineDimExpr) else None
     best: tuple[int, Factor, Factor, int | None] | None = None
     for a, b in ((first, second), (second, first)):
-        own = [d for d in parallel if d in b.dims and d not in a.dims]
-        able = [d for d in own if len(b.where(d)) == 1 and b.coordinates[b.where(d)[0]].of(d) == 1]
-        for n in able:
+        for n in _columns(a, b, parallel):
             score = 4 * (n == last) + 3 * b.is_last(n) + 2 * b.coordinates[b.where(n)[0]].is_plain(n)
             score -= 6 * (_static_size(g, n) < 4)
             if best is None or score > best[0]:
@@ -211,17 +224,17 @@ def _roles(g: Generic, first: Factor, second: Factor) -> Contraction | None:
         if any((d in first.dims) != (d in second.dims) for d in parallel):
             return None
         best = (0, first, second, None)
-    _, a, b, n = best
+    _, a, b, columns = best
     rows = [d for d in parallel if d in a.dims and d not in b.dims]
     m = max(rows, key=lambda d: (min(_static_size(g, d), 48), a.is_last(d), d), default=None)
     k = max(shared, key=lambda d: (_static_size(g, d) > 1, a.is_last(d), b.is_last(d), _static_size(g, d), d))
-    outer = tuple(d for d in sorted(parallel) if d not in (m, n))
+    outer = tuple(d for d in sorted(parallel) if d not in (m, columns))
     reductions = tuple(d for d in g.loops if d != k)
-    if n is None and outer:
+    if columns is None and outer:
         return None  # no columns: products of single elements per point, which plain loops vectorise better
     out = g.op.results[0].type
     assert isinstance(out, TensorType)
-    return Contraction(g.op, g, a, b, m, n, k, outer, reductions, out.element_type)
+    return Contraction(g.op, g, a, b, m, columns, k, outer, reductions, out.element_type)
 
 
 def narrow_range(c: Contraction, factor: Factor) -> tuple[int, int] | None:
@@ -265,12 +278,7 @@ def _type_range(type_: Attribute, signed: bool) -> tuple[int, int] | None:
     if not isinstance(type_, IntegerType):
         return None
     bits = type_.width.data
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed and bits > 1 else (-1 if signed else 0, 0 if signed else (1 << bits) - 1)
-
-
-def swapped(c: Contraction) -> Contraction:
-    """The same with the factors in the other parts."""
-    return replace(c, a=c.b, b=c.a, m=c.n, n=c.m)
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
 
 
 def contractions(operations: Sequence[Operation]) -> list[Contraction]:

@@ -15,9 +15,9 @@ VIEWS = ("tensor.cast", "flow.dispatch.tie_shape")
 def positions(value: SSAValue, result: SSAValue) -> list[int] | None:
     """For each dimension of `value` the dimension of `result` that it is, when every element of `value` is computed
     from the element of `result` in the same place, and from nothing else of it. None otherwise."""
-    known: dict[SSAValue, list[int] | None | bool] = {}
+    known: dict[SSAValue, list[int] | bool | None] = {}
 
-    def of(at: SSAValue) -> list[int] | None | bool:
+    def of(at: SSAValue) -> list[int] | bool | None:
         """False: does not depend on the result."""
         if at not in known:
             known[at] = _positions(at, result, of)
@@ -27,14 +27,16 @@ def positions(value: SSAValue, result: SSAValue) -> list[int] | None:
     return found if isinstance(found, list) else None
 
 
-def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | None | bool:
+def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | bool | None:
     assert callable(of)
     if at is result:
         assert isinstance(at.type, TensorType)
         return list(range(at.type.get_num_dims()))
-    if not isinstance(at, OpResult) or at.op.parent_block() is not result.owner.parent_block():  # type: ignore[union-attr]
+    if not isinstance(at, OpResult) or at.op.parent_block() is not result.owner.parent_block():
         return False
     op = at.op
+    if isinstance(result.owner, Operation) and not result.owner.is_before_in_block(op):
+        return False  # what stands in front of the contraction cannot depend on it
     below = [of(operand) for operand in op.operands]
     inner = any(of(v) is not False for o in op.walk() if o is not op for v in o.operands if v.owner is not o)
     if all(b is False for b in below):
@@ -47,7 +49,7 @@ def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | None |
     return None
 
 
-def _through(op: Operation, number: int, below: list[list[int] | None | bool]) -> list[int] | None:
+def _through(op: Operation, number: int, below: list[list[int] | bool | None]) -> list[int] | None:
     """Through a parallel generic whose maps permute dimensions."""
     try:
         g = generic_of(op)

@@ -27,7 +27,7 @@ class Level:
 # AVX-512 has 32 registers: 14 rows of 2 vectors leave 2 for B and 2 for broadcasts. AVX2 and SSE have 16; SSE has no
 # multiply-add, so it needs registers for products. riscv64 without vectors: a 16-byte vector is four registers.
 #
-# Tiles, measured on an AMD EPYC of family 26 (1 MiB of second-level cache), f32, one worker, GFLOP/s, operands in place:
+# Tiles measured on an AMD EPYC of family 26 (1 MiB of second-level cache): f32, one worker, operands in place, GFLOP/s
 #   512x784x512   52x256: 263   104x128: 263   96x256: 264   52x512: 261; A packed: 247; both packed: 243
 #   1024x512x512  52x256: 264   104x256: 264   208x256: 264; B packed: 246     register blocks 8x48: 256, 14x32: 260
 #   1024 cubed    52x256: 248   104x256: 251   208x256: 241; B packed: 241
@@ -82,9 +82,11 @@ def choose(
     level: Level, size: int, m: int | None, n: int | None, k: int | None, outer: int, reductions: int,
     padded: bool = True, packed: bool = False,
 ) -> Tiles:  # fmt: skip
-    """Tiles for elements of `size` bytes. m, n, k: the sizes, None when not known while compiling; outer: the product
-    of the outer dimensions; reductions: of the other reductions; padded: nr is whole vectors also where n is smaller; packed: tiles
-    are larger, for what is packed to be used more often.
+    """Tiles for elements of `size` bytes.
+
+    m, n, k: the sizes, None when not known while compiling; outer: the product of the outer dimensions; reductions: of
+    the other reductions; padded: nr is whole vectors also where n is smaller; packed: tiles are larger, for what is
+    packed to be used more often.
     """
     lanes = level.vector // size
     vectors = level.vectors

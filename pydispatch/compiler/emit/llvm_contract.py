@@ -121,7 +121,9 @@ def _write(f: FunctionEmitter, c: MemRef, rows: int, pieces: Sequence[Piece], va
 Step = Callable[[Index, list[str]], list[str]]
 
 
-def run_steps(f: FunctionEmitter, size: Index, types: Sequence[str], start: list[str], unroll: int, step: Step) -> list[str]:
+def run_steps(
+    f: FunctionEmitter, size: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
+) -> list[str]:
     """`step` for 0 <= k < size, in order, `unroll` of them per turn; carries one value of each type."""
     if isinstance(size, int) and size <= unroll:
         for k in range(size):
