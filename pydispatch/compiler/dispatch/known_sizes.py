@@ -100,7 +100,7 @@ class Sizes:
         assert before.parent is not None
         key = (before.parent, term)
         found = self._made.get(key)
-        if found is None:
+        if found is None or (isinstance(found.owner, Operation) and found.owner.parent is None):  # dropped since
             found = self._made[key] = self._make(term, before)
         return found
 
