@@ -15,7 +15,7 @@ from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats import manifest as manifests
 from pydispatch.formats.manifest import ConstantEntry, ExecutableEntry, FunctionEntry, Manifest, VariantEntry
 from pydispatch.formats.pack import Entry, layout
-from pydispatch.formats.program_text import ProgramText
+from pydispatch.formats.program_text import parameters_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,7 +151,7 @@ class Artifact:
         for i, array in enumerate(constants):
             member = add(f"constants/{i}.npy", _npy(array))
             manifest.constants.append(ConstantEntry(member, array.dtype.str, list(array.shape)))
-        if parameters := ProgramText(bytes(program)).parameters():
+        if parameters := parameters_of(program):
             manifest.extra["parameters"] = parameters
         if dispatches:
             manifest.extra["dispatches"] = dispatches

@@ -184,3 +184,11 @@ class ProgramText:
         ranges = taken(pool, at + 6 + n, 3 * m)
         bindings = [span(*ranges[3 * k : 3 * k + 3]) for k in range(m)]
         return f"dispatch export r{export} [r{x}, r{y}, r{z}]({', '.join(constants)}) over ({', '.join(bindings)})"
+
+
+def parameters_of(program: bytes | memoryview) -> list[dict[str, Any]]:
+    """The parameters of a program, as the manifest lists them; none of bytes that are no program."""
+    try:
+        return ProgramText(bytes(program)).parameters()
+    except ArtifactError:  # whoever loads it will say what is wrong
+        return []
