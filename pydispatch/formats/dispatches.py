@@ -48,7 +48,8 @@ def decode(text: object) -> Listing:
     try:
         found = json.loads(_text(text))
         return [
-            (_text(function), [_entry(*_list(item)) for item in _list(dispatches)]) for function, dispatches in found.items()
+            (_text(function), [_entry(*_list(item)) for item in _list(dispatches)])
+            for function, dispatches in found.items()
         ]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(f"manifest.json: {KEY}: {error}") from None
