@@ -84,8 +84,10 @@ def function_attributes(machine: Machine) -> str:
     words = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{machine.cpu}"']
     if machine.arch == "riscv64":
         words[-1] = '"target-cpu"="generic-rv64"'
-    if machine.llvm_features:
-        words.append(f'"target-features"="{machine.llvm_features}"')
+    # Gathers and scatters are slower than the loads and stores that they stand for on most processors.
+    shunned = ("+prefer-no-gather", "+prefer-no-scatter") if machine.arch == "x86_64" else ()
+    if features := ",".join([*filter(None, [machine.llvm_features]), *shunned]):
+        words.append(f'"target-features"="{features}"')
     if machine.tune:
         words.append(f'"tune-cpu"="{machine.tune}"')
     if machine.vector_width:
