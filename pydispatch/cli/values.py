@@ -178,7 +178,8 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
         if dtype.kind not in "iu":
             return given.astype(dtype)
         if spec.kind.name != "bf16":
-            return encode(given, spec.kind.name)
+            codes: Array = encode(given, spec.kind.name)
+            return codes
         single = given.astype(np.float32).view(np.uint32)  # raw bits: the upper half of an f32, to nearest even
         rounded = (single + 0x7FFF + (single >> 16 & 1)) >> 16
         return np.where(np.isnan(given), single >> 16 | 0x40, rounded).astype(dtype)

@@ -6,8 +6,7 @@ The C sources are in `csrc/`; they are compiled once per (arch, cpu, features) b
 linker as archives. A kernel that was optimised with the bitcode may still need the objects: LLVM makes new calls
 (`memset`, `__multi3`) as late as instruction selection.
 
-Accuracy (`bench/devlib_accuracy.md`): float functions within 0.52 units in the last place, double within 2
-(most within 1; erfc 1.9, sinh 1.5).
+Accuracy (`docs/math.md`): within 2 units in the last place, most within 1.2.
 """
 
 from __future__ import annotations

@@ -242,9 +242,9 @@ def _reshape(f: FunctionEmitter, op: Operation) -> None:
             sizes.append(size)
     strides: list[Index] = []
     stride: Index = 1
-    for size in reversed(sizes):
+    for extent in reversed(sizes):
         strides.insert(0, stride)
-        stride = f.body.mul(stride, size)
+        stride = f.body.mul(stride, extent)
     f.define(op.results[0], source.over(source.offset, tuple(sizes), tuple(strides)))
 
 
