@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import pydispatch as pd
 
@@ -99,3 +100,37 @@ func.func @f() -> (tensor<2xf32>, tensor<2xf32>, tensor<2xi32>) {
   return %a, %b, %c : tensor<2xf32>, tensor<2xf32>, tensor<2xi32>
 }""")
     assert len(artifact.manifest.constants) == 2
+
+
+@pytest.mark.parametrize("type", ["f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E8M0FNU", "f4E2M1FN", "i2", "i4", "bf16"])
+def test_narrow_elements_everywhere_a_host_program_keeps_them(type: str) -> None:
+    one = "1.0" if "f" in type else "1"
+    program = load(f"""
+util.global private mutable @g = {one} : {type}
+func.func @splat(%n: index) -> tensor<?x{type}> {{
+  %v = arith.constant {one} : {type}
+  %r = tensor.splat %v[%n] : tensor<?x{type}>
+  return %r : tensor<?x{type}>
+}}
+func.func @filled() -> tensor<9001x{type}> {{
+  %r = arith.constant dense<{one}> : tensor<9001x{type}>
+  return %r : tensor<9001x{type}>
+}}
+func.func @swap(%v: {type}) -> {type} {{
+  %a = util.global.load @g : {type}
+  util.global.store %v, @g : {type}
+  return %a : {type}
+}}
+func.func @read(%i: index) -> tensor<2x{type}> {{
+  %c = arith.constant dense<[{one}, {one}, {one}]> : tensor<3x{type}>
+  %b = util.optimization_barrier %c : tensor<3x{type}>
+  %e = tensor.extract %b[%i] : tensor<3x{type}>
+  %r = tensor.splat %e : tensor<2x{type}>
+  return %r : tensor<2x{type}>
+}}""")
+    for n in (0, 1, 3):
+        assert np.asarray(program.splat(n)).astype(np.float32).tolist() == [1] * n
+    assert (np.asarray(program.filled()).astype(np.float32) == 1).all()
+    assert np.asarray(program.read(2)).astype(np.float32).tolist() == [1, 1]
+    assert float(program.swap(1)) == 1
+    assert float(program.swap(1)) == 1
