@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pydispatch.compiler.pipeline import compile, compile_to
+from pydispatch.compiler.schedule.operations import host_operations
 
 
 def text(source: str) -> str:
@@ -124,3 +125,11 @@ func.func @f(%a: tensor<2xf32>, %b: tensor<2xf32>, %c: i1) -> tensor<2xf32> {
   return %r : tensor<2xf32>
 }"""
     assert compile(source).to_bytes() == compile(source).to_bytes()
+
+
+def test_the_list_of_operations_is_that_of_the_code() -> None:
+    names = host_operations()
+    assert names == sorted(set(names))
+    for name in ("arith.addi", "math.erf", "scf.while", "check.expect_eq", "tensor.extract_slice", "util.global.load"):
+        assert name in names
+    assert "scf.parallel" not in names

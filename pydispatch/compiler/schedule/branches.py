@@ -294,7 +294,8 @@ def _lower_unreachable(op: Operation) -> None:
     op.erase(safe_erase=False)
 
 
-def _refuse(op: Operation) -> None:
+def refuse(op: Operation) -> None:
+    """CompileError for loops without an order."""
     raise CompileError(f"'{op.name}' is not supported in host code", location_of(op),
                        "loops of the host are scf.for and scf.while; parallel ones belong into a dispatch")  # fmt: skip
 
@@ -307,8 +308,8 @@ ROWS: dict[str, Callable[[Operation], None]] = {
     "scf.index_switch": _lower_index_switch,
     "cf.switch": _lower_switch,
     "util.unreachable": _lower_unreachable,
-    "scf.parallel": _refuse,
-    "scf.forall": _refuse,
+    "scf.parallel": refuse,
+    "scf.forall": refuse,
 }
 
 
