@@ -25,7 +25,8 @@ def windows(x: Array, kernel: tuple[int, int], stride: int, dilation: int) -> Ar
     ],
 )  # fmt: skip
 def test_convolution_nhwc(
-    size: tuple[int, int, int], channels: int, filters: int, kernel: tuple[int, int], stride: int, dilation: int, level: str
+    size: tuple[int, int, int], channels: int, filters: int, kernel: tuple[int, int], stride: int, dilation: int,
+    level: str,
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(1)
     x = random(rng, (*size, channels), "f32")
@@ -37,7 +38,8 @@ func.func @f(%x: {types[0]}, %w: {types[1]}) -> {types[2]} {{
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : {types[2]}
   %z = linalg.fill ins(%zero : f32) outs(%e : {types[2]}) -> {types[2]}
-  %r = linalg.conv_2d_nhwc_hwcf {{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<{dilation}> : tensor<2xi64>}}
+  %r = linalg.conv_2d_nhwc_hwcf
+      {{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<{dilation}> : tensor<2xi64>}}
       ins(%x, %w : {types[0]}, {types[1]}) outs(%z : {types[2]}) -> {types[2]}
   return %r : {types[2]}
 }}
@@ -101,7 +103,8 @@ def test_quantised(known: bool) -> None:
     expected = (a.astype(np.int32) - za) @ (b.astype(np.int32) - zb)
     head = f"%za = arith.constant {za} : i32\n  %zb = arith.constant {zb} : i32" if known else ""
     text = f"""
-func.func @f(%a: tensor<19x33xi8>, %b: tensor<33x21xi8>{"" if known else ", %za: i32, %zb: i32"}) -> tensor<19x21xi32> {{
+func.func @f(%a: tensor<19x33xi8>, %b: tensor<33x21xi8>{"" if known else ", %za: i32, %zb: i32"})
+    -> tensor<19x21xi32> {{
   {head}
   %zero = arith.constant 0 : i32
   %e = tensor.empty() : tensor<19x21xi32>
