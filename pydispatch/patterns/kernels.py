@@ -49,8 +49,8 @@ class WholeKernel:
     """A whole kernel for each target: an embedded library, PTX, SPIR-V or WGSL, with its own interface.
 
     files: format of a target ('embedded-elf-x86_64', 'cuda-nvptx-fb', 'vulkan-spirv-fb', 'webgpu-wgsl-fb') -> path or
-    bytes. entry: the name of the kernel. constants: the sizes of the pattern that it is given, 32 bits each. workgroups:
-    numbers, or sizes of the pattern divided up: ("n", 64) means n / 64, rounded up.
+    bytes. entry: the name of the kernel. constants: the sizes of the pattern that it is given, 32 bits each.
+    workgroups: numbers, or sizes of the pattern divided up: ("n", 64) means n / 64, rounded up.
     """
 
     files: Mapping[str, str | os.PathLike[str] | bytes]

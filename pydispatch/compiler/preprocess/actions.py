@@ -49,7 +49,7 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
                      "get them with transform.get_operand and transform.get_result")  # fmt: skip
     for value in outputs:
         run.forget_users(value)
-    casts = any(o.name.startswith("transform.type_conversion.") for r in [op.conversions] for b in r.blocks for o in b.ops)
+    casts = any(o.name.startswith("transform.type_conversion.") for block in op.conversions.blocks for o in block.ops)
     call = call_in_place(function, symbol_of(function), inputs, outputs, at, op,
                          op.name == "transform.func.cast_and_call", casts)  # fmt: skip
     env[op.results[0]] = [call]

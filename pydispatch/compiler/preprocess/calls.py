@@ -134,7 +134,7 @@ def check_uses(call: Operation, spec: Operation) -> None:
             if user is None or user is call or user.is_before_in_block(call):
                 raise CompileError(
                     f"'{use.operation.name}' would use the result of the call in front of it", location_of(spec),
-                    f"the use is at {location_of(use.operation)}; insert the call 'before' the operation that it replaces",
+                    f"the use is at {location_of(use.operation)}; insert the call 'before' what it replaces",
                 )  # fmt: skip
             if use.operation.name == "tensor.cast":
                 pending += use.operation.results

@@ -14,6 +14,7 @@ from pydispatch.compiler.preprocess.view import Node, View, source_of
 NAME_ONLY = "match.operation_name_only"
 ABSENT = "absent"
 """Stands for an input that the pattern only overwrites and that the program has not."""
+_STEPS = 100_000
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class _Search:
         self.trail: list[int] = []
         self.agreed: set[tuple[Node, Node]] = set()
         self.ops: set[Operation] = set()
-        self.depth = 0
+        self.depth = self.steps = 0
         self.best: Mismatch | None = None
 
     def inputs(self) -> list[SSAValue | None]:
@@ -135,7 +136,9 @@ class _Search:
             self.best = Mismatch(self.depth, f"{where}: {reason}" if where else reason, op)
         return False
 
-    def compare(self, mine: SSAValue | Node, theirs: SSAValue | Node, where: str, user: Operation | None = None) -> bool:
+    def compare(
+        self, mine: SSAValue | Node, theirs: SSAValue | Node, where: str, user: Operation | None = None
+    ) -> bool:
         """Depth first, without recursion for chains of single operands: programs may be long, patterns are not."""
         leaf = self.pattern.leaf(mine)
         if leaf is not None:
@@ -150,14 +153,7 @@ class _Search:
         mine_node = self.pattern.view.node(mine)
         if (mine_node, theirs_node) in self.agreed:
             return True
-        if mine_node.key != theirs_node.key:
-            return self.fail(differ(mine_node, theirs_node), where, op)
-        if not mine_node.is_constant:
-            problem = castable(theirs_node.type, mine_node.type)
-            if problem is not None:
-                return self.fail(f"result of {mine_node.label}: {problem}", where, op)
-        self.depth += 1
-        if not self.children(mine_node, theirs_node):
+        if not self.alike(mine_node, theirs_node, where, op) or not self.children(mine_node, theirs_node):
             return False
         for i, out in enumerate(mine_node.unread):
             number = self.pattern.leaf(out)
@@ -165,9 +161,22 @@ class _Search:
                 have = theirs_node.unread
                 self._set(number, have[i] if i < len(have) else ABSENT)
         self.agreed.add((mine_node, theirs_node))
-        if theirs_node.op is not None:
+        if theirs_node.op is not None and not theirs_node.is_constant:
             self.ops.add(theirs_node.op)
         return True
+
+    def alike(self, mine: Node, theirs: Node, where: str, op: Operation | None) -> bool:
+        """The two compute the same of their operands, and their types fit."""
+        if mine.key != theirs.key:
+            return self.fail(differ(mine, theirs), where, op)
+        if not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType) and not where:
+            return self.fail(f"expected {shape_text(mine.type)}, got {theirs.type}", where, op)
+        self.depth += 1
+        self.steps += 1
+        if self.steps > _STEPS:
+            return self.fail("too many ways to order the operands of commutative operations", where, op)
+        problem = None if mine.is_constant else castable(theirs.type, mine.type)
+        return problem is None or self.fail(f"result of {mine.label}: {problem}", where, op)
 
     def children(self, mine: Node, theirs: Node) -> bool:
         if len(mine.children) != len(theirs.children):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.preprocess import expressions
@@ -24,6 +25,8 @@ class Index:
         self.by_body: dict[Hashable, list[int]] = {}
         self.by_name: dict[str, list[int]] = {}
         self.any: list[int] = []
+        self.roots: dict[int, int] = {}
+        self.scalars = False
         for number, matcher in enumerate(matchers):
             self._add(number, matcher)
 
@@ -35,7 +38,10 @@ class Index:
             if not op.operands or op.operands[0] not in roots:
                 continue
             if isinstance(op, MatchDagOp):
-                self.tree.add(pattern_of(self.run, op).path, number)
+                pattern = pattern_of(self.run, op)
+                self.tree.add(pattern.path, number)
+                self.roots[number] = pattern.nodes[0].key
+                self.scalars = self.scalars or not isinstance(pattern.nodes[0].type, TensorType)
                 return
             if isinstance(op, MatchOperationNameOp):
                 names = same_names(strings_of(op.op_names))
@@ -62,6 +68,15 @@ class Index:
         found.update(self.by_name.get(op.name, ()))
         if op.regions and self.by_body:
             found.update(self.by_body.get(tuple(expressions.region_key(op, [])), ()))
-        if op.results:
+        if op.results and (self.scalars or isinstance(op.results[0].type, TensorType)):
             found.update(self.tree.find(op, self.run.view))
         return sorted(found)
+
+    def near(self, number: int, op: Operation) -> bool:
+        """Whether a matcher can come near to `op`: it is like the root."""
+        if number not in self.roots:
+            names = {name for name, numbers in self.by_name.items() if number in numbers}
+            return not names or op.name in names
+        if not op.results or not (self.scalars or isinstance(op.results[0].type, TensorType)):
+            return False
+        return self.run.view.nodes(op)[0].key == self.roots[number]

@@ -79,7 +79,7 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
                 for into, held in zip(gathered, _act(run, op, actions[number], yielded, each), strict=False):
                     into += held
                 break
-    explain(run, matchers, run.ops(op, env))
+    explain(run, matchers, run.ops(op, env), index)
     env[op.results[0]] = env[op.operands[0]]
     env.update(zip(op.results[1:], gathered, strict=True))
 
@@ -100,13 +100,15 @@ def _act(run: Interpreter, op: Any, action: Any, handles: list[list[Any]], root:
                  "what may say no belongs into the matcher")  # fmt: skip
 
 
-def explain(run: Interpreter, matchers: list[Any], roots: list[Operation]) -> None:
+def explain(run: Interpreter, matchers: list[Any], roots: list[Operation], index: Index) -> None:
     """For matchers that matched nothing: tries them on everything that is like their root, to see how far they get."""
-    for matcher in [m for m in matchers if f"@{m.sym_name.data}" in run.report.unmatched][:EXPLAINED]:
-        for root in roots:
-            for each in root.walk():
-                if each is not root:
-                    _try(run, matcher, each, [])
+    unmatched = set(run.report.unmatched)
+    chosen = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:EXPLAINED]
+    for root in roots:
+        for each in root.walk() if chosen else ():
+            for number, matcher in chosen:
+                if each is not root and index.near(number, each):
+                    _try(run, matcher, each, [[] for _ in matcher.body.block.args[1:]])
 
 
 EXPLAINED = 8
@@ -156,8 +158,8 @@ def _results(run: Interpreter, op: Any, env: Env) -> None:
 def _pick(op: Any, values: list[SSAValue], what: str, target: Operation) -> list[SSAValue]:
     picked = op.positions(len(values))
     if picked is None:
-        no(f"{target.name} has {len(values)} {what}(s), asked for number {list(op.properties['positions'].get_values())}",
-           target)  # fmt: skip
+        asked = ", ".join(str(v) for v in op.properties["positions"].get_values())
+        no(f"{target.name} has {len(values)} {what}(s), asked for number {asked}", target)
     return [values[i] for i in picked]
 
 

@@ -49,7 +49,8 @@ def _cmpi(run: Interpreter, op: Any, env: Env) -> None:
     for a, b in zip(left, right, strict=True):
         if not _COMPARE[op.predicate.data](_number(run, op, a), _number(run, op, b)):
             hint = op.operands[0].name_hint
-            no(f"expected %{hint or 'value'} {op.predicate.data} {_number(run, op, b)}, got {_number(run, op, a)}", None)
+            wanted = f"%{hint or 'value'} {op.predicate.data} {_number(run, op, b)}"
+            no(f"expected {wanted}, got {_number(run, op, a)}", None)
 
 
 def _number(run: Interpreter, op: Operation, param: Any) -> int:
@@ -212,7 +213,7 @@ def _contraction(root: Operation, structure: Structure, names: list[str]) -> Non
 
 def pattern_of(run: Interpreter, op: Any) -> Pattern:
     """The pattern of a `cast_compatible_dag_from_root`, made once."""
-    found = run.patterns.get(op)
+    found: Pattern | None = run.patterns.get(op)
     if found is None:
         block = op.body.block
         root = block.last_op
@@ -225,7 +226,6 @@ def pattern_of(run: Interpreter, op: Any) -> Pattern:
             name = found.unused[0].name_hint or found.unused[0].index
             run.fail(op, f"input %{name} of the pattern is used by no operation above its root",
                      "the root is the last operation; leave the input out")  # fmt: skip
-    assert isinstance(found, Pattern)
     return found
 
 

@@ -47,7 +47,7 @@ def rewrite_as_dispatch(given: Sequence[Any], place: Operation, program: ModuleO
     if len(given) != 6:
         raise CompileError(f"rewriteAsFlowDispatch takes 6 arguments, got {len(given)}", location_of(spec),
                            "the root, the name, inputs, replaced values, their sizes, other operands")  # fmt: skip
-    root, name, inputs, replaced, sizes, others = given
+    _, name, inputs, replaced, sizes, others = given
     if not isinstance(name, StringAttr):
         raise CompileError(f"the name of the function is a string, got {name}", location_of(spec))
     for value in (*inputs, *others):

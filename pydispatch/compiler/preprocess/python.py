@@ -14,6 +14,7 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.preprocess import cleanup
 from pydispatch.compiler.preprocess.dag import Match, Mismatch
+from pydispatch.compiler.preprocess.matchers import FUNCTIONS
 from pydispatch.compiler.preprocess.python_match import Compiled, MatchInfo, compile_pattern
 from pydispatch.compiler.preprocess.python_replace import Replacer
 from pydispatch.compiler.preprocess.report import Report
@@ -29,15 +30,39 @@ def apply_patterns(patterns: Sequence[Pattern], module: ModuleOp, report: Report
     """Rewrites `module`. CompileError for a kernel that does not fit. replace=False: only looks."""
     compiled = [compile_pattern(p, i) for i, p in enumerate(patterns)]
     view = View()
+    ops = [op for function in module.body.block.ops if function.name in FUNCTIONS for op in function.walk()]
+    accepted = _settle(_find(compiled, ops, view, module, report))
+    replacer = Replacer(module)
+    for each, match, chosen in accepted:
+        report.match(each.name, match.root, replacer.describe(chosen))
+    unmatched = set(report.unmatched)
+    for each in [c for c in compiled if c.name in unmatched and c.dag is not None][:EXPLAINED]:
+        for op in ops:
+            match_or_not = each.match(op, view)
+            if isinstance(match_or_not, Mismatch):
+                report.miss(each.name, op, match_or_not)
+    for each, match, chosen in accepted if replace else ():
+        if chosen is not None:
+            replacer.replace(each, match, chosen)
+    if replace and accepted:
+        cleanup.eliminate_dead(module)
+
+
+_Taken = tuple[Compiled, Match, "Replacement | None"]
+
+
+def _find(
+    compiled: Sequence[Compiled], ops: Sequence[Operation], view: View, module: ModuleOp, report: Report
+) -> list[tuple[tuple[int, int, int], _Taken]]:
+    """Every match, with what it is ordered by."""
     tree: Tree[Compiled] = Tree()
     for each in compiled:
         report.declare(each.name)
         if each.dag is not None:
             tree.add(each.dag.path, each)
     others = [each for each in compiled if each.dag is None]
-    found: list[tuple[tuple[int, int, int], Compiled, Match, Replacement | None]] = []
-    functions = [op for op in module.body.block.ops if op.name in ("func.func", "util.func")]
-    for place, op in enumerate(op for function in functions for op in function.walk()):
+    found = []
+    for place, op in enumerate(ops):
         for each in (*tree.find(op, view), *others):
             match = each.match(op, view)
             if isinstance(match, Mismatch):
@@ -45,30 +70,21 @@ def apply_patterns(patterns: Sequence[Pattern], module: ModuleOp, report: Report
                 continue
             chosen = _choose(each, match, module, report)
             if chosen is not None or not each.pattern.replacements:
-                found.append(((-each.pattern.benefit, each.order, -place), each, match, chosen))
-    found.sort(key=lambda item: item[0])
+                found.append(((-each.pattern.benefit, each.order, -place), (each, match, chosen)))
+    return found
+
+
+def _settle(found: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
+    """The matches that are taken: none shares an operation with one in front of it."""
     taken: set[Operation] = set()
-    replacer = Replacer(module)
     accepted = []
-    for _, each, match, chosen in found:
+    for _, item in sorted(found, key=lambda each: each[0]):
+        match = item[1]
         ops = {op for op in (match.ops | {match.root}) if op.name != "arith.constant"}
-        if ops & taken:
-            continue
-        taken |= ops
-        report.match(each.name, match.root, replacer.describe(chosen))
-        accepted.append((each, match, chosen))
-    for each in [c for c in compiled if c.name in report.unmatched and c.dag is not None][:EXPLAINED]:
-        for function in functions:
-            for op in function.walk():
-                match = each.match(op, view)
-                if isinstance(match, Mismatch):
-                    report.miss(each.name, op, match)
-    if replace:
-        for each, match, chosen in accepted:
-            if chosen is not None:
-                replacer.replace(each, match, chosen)
-        if accepted:
-            cleanup.eliminate_dead(module)
+        if not ops & taken:
+            taken |= ops
+            accepted.append(item)
+    return accepted
 
 
 def _choose(each: Compiled, match: Match, module: ModuleOp, report: Report) -> Replacement | None:

@@ -64,8 +64,8 @@ class Lowering:
         return self.line(f"linalg.fill ins({scalar} : {type.dtype}) outs({empty} : {type.mlir}) -> {type.mlir}")
 
     def generic(
-        self, maps: Sequence[str], iterators: Sequence[str], ins: Sequence[Value], outs: Sequence[tuple[str, TensorType]],
-        body: Sequence[str], results: Sequence[str],
+        self, maps: Sequence[str], iterators: Sequence[str], ins: Sequence[Value],
+        outs: Sequence[tuple[str, TensorType]], body: Sequence[str], results: Sequence[str],
     ) -> str:  # fmt: skip
         """A linalg.generic; its body knows the elements as %x0, ... and %o0, ..."""
         names = [self.value(v) for v in ins]
@@ -126,7 +126,8 @@ class Lowering:
                 ("maximum", False): "maxsi"}[op, _float(dtype)]  # fmt: skip
         maps = [_map(rank, range(rank)), _map(rank, [d for d in range(rank) if d != axis])]
         iterators = [_REDUCTION if d == axis else _PARALLEL for d in range(rank)]
-        return self.generic(maps, iterators, [x], [(out, value.type)], [f"%r = arith.{name} %x0, %o0 : {dtype}"], ["%r"])
+        body = [f"%r = arith.{name} %x0, %o0 : {dtype}"]
+        return self.generic(maps, iterators, [x], [(out, value.type)], body, ["%r"])
 
     def _argmax(self, value: Value) -> str:
         (x,) = value.operands

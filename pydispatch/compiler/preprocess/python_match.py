@@ -122,8 +122,7 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
         raise CompileError(f"pattern '{pattern.name}' does not use its input '{name}'",
                            note="leave the parameter out")  # fmt: skip
     dag_outputs = [int(n.partition("#")[2] or 0) for n in names]
-    compiled = Compiled(pattern, order, dag, dag_outputs)
-    return compiled
+    return Compiled(pattern, order, dag, dag_outputs)
 
 
 class MatchInfo:
@@ -179,9 +178,8 @@ class MatchInfo:
         return value.value.data if isinstance(value, (IntegerAttr, FloatAttr)) else None
 
     def __str__(self) -> str:
-        return ", ".join(f"{k}={v.name + ' dynamic' if isinstance(v, Dynamic) else v}" for k, v in self.sizes.items()) or (
-            "this match"
-        )
+        texts = [f"{k} dynamic" if isinstance(v, Dynamic) else f"{k} = {v}" for k, v in self.sizes.items()]
+        return ", ".join(texts) or "this match"
 
 
 def _size(name: str, value: SSAValue, axis: int) -> int | Dynamic:

@@ -1,4 +1,4 @@
-"""Many patterns at once: a tree over the keys of patterns in pre-order, which one walk over the program's nodes follows."""
+"""Many patterns at once: a tree over the keys of patterns in pre-order, which a walk over the program follows."""
 
 from __future__ import annotations
 

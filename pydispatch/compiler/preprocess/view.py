@@ -1,8 +1,8 @@
 """A program as the matcher sees it: nodes that say what is computed, not how it is written.
 
-Elementwise `linalg.generic`s, however much is fused into one, and `arith`/`math` on tensors give the same nodes, one for
-each scalar operation. Named operations look like what they are normalised to. Casts between static and dynamic sizes
-are not there. What an output tensor holds before it is overwritten is no part of a node.
+Elementwise `linalg.generic`s, however much is fused into one, and `arith`/`math` on tensors give the same nodes, one
+for each scalar operation. Named operations look like what they are normalised to. Casts between static and dynamic
+sizes are not there. What an output tensor holds before it is overwritten is no part of a node.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.preprocess import expressions
 from pydispatch.compiler.preprocess.expressions import Body, number, operation_key
@@ -119,9 +120,10 @@ def _nodes_of(op: Operation, view: View) -> list[Node]:
     regions = tuple(expressions.region_key(op, captured)) if op.regions else ()
     operands = list(reversed(op.operands)) if swapped else list(op.operands)
     parts = [(name, str(value)) for name, value in sorted(op.properties.items())]
+    several = len(op.results) > 1
+    children = [*operands, *captured]
     return [
-        Node(("op", key, regions, i if len(op.results) > 1 else 0), [*operands, *captured], r.type, op, op.name, r,
-             commutes, parts)  # fmt: skip
+        Node(("op", key, regions, i if several else 0), children, r.type, op, op.name, r, commutes, parts)
         for i, r in enumerate(op.results)
     ]
 
@@ -140,6 +142,13 @@ def _splat(op: Operation, scalar: SSAValue, view: View, unread: Sequence[SSAValu
 # --- linalg.generic ---
 
 
+def is_identity(map: AffineMap, rank: int) -> bool:
+    """Every loop is a result, in order."""
+    return len(map.results) == rank and all(
+        isinstance(e, AffineDimExpr) and e.position == i for i, e in enumerate(map.results)
+    )
+
+
 def _of_generic(op: GenericOp) -> list[Node]:
     block = op.body.block
     maps = [m.data for m in op.indexing_maps.data]
@@ -147,10 +156,9 @@ def _of_generic(op: GenericOp) -> list[Node]:
     inputs, outputs = list(op.inputs), list(op.outputs)
     rank = len(iterators)
     out_args = block.args[len(inputs) :]
-    identity = [f"d{i}" for i in range(rank)]
     elementwise = (
         all(i == "parallel" for i in iterators)
-        and all([str(e) for e in m.results] == identity for m in maps[len(inputs) :])
+        and all(is_identity(m, rank) for m in maps[len(inputs) :])
         and not any(list(a.uses) for a in out_args)
         and not any(inner.regions for inner in block.ops)
     )
@@ -160,7 +168,7 @@ def _of_generic(op: GenericOp) -> list[Node]:
         made: dict[SSAValue, SSAValue | Node] = {}
         nodes: list[Node] = []
         for result, value in zip(op.results, last.operands, strict=True):
-            nodes.append(_scalar_root(op, block, maps, identity, value, result, made, outputs))
+            nodes.append(_scalar_root(op, block, maps, value, result, made, outputs))
         return nodes
     body = Body(block)
     yields = body.yields()
@@ -184,15 +192,14 @@ def _of_generic(op: GenericOp) -> list[Node]:
 def _scalar_root(
     op: GenericOp,
     block: Block,
-    maps: Sequence[object],
-    identity: list[str],
+    maps: Sequence[AffineMap],
     value: SSAValue,
     result: SSAValue,
     made: dict[SSAValue, SSAValue | Node],
     outputs: Sequence[SSAValue],
 ) -> Node:
     """The node of one result: that of the yielded scalar, with the result as its value."""
-    child = _scalar(op, block, maps, identity, value, result.type, made)
+    child = _scalar(op, block, maps, value, result.type, made)
     if isinstance(child, Node) and child.value is None:
         copy = Node((), child.children, result.type, op, child.label, result, child.commutative, child.parts, outputs)
         copy.key = child.key
@@ -203,8 +210,7 @@ def _scalar_root(
 def _scalar(
     op: GenericOp,
     block: Block,
-    maps: Sequence[object],
-    identity: list[str],
+    maps: Sequence[AffineMap],
     value: SSAValue,
     type: Attribute,
     made: dict[SSAValue, SSAValue | Node],
@@ -223,15 +229,14 @@ def _scalar(
                 pending += missing
                 continue
         pending.pop()
-        made[top] = _scalar_child(op, block, maps, identity, top, type, made)
+        made[top] = _scalar_child(op, block, maps, top, type, made)
     return made[value]
 
 
 def _scalar_child(
     op: GenericOp,
     block: Block,
-    maps: Sequence[object],
-    identity: list[str],
+    maps: Sequence[AffineMap],
     value: SSAValue,
     type: Attribute,
     made: dict[SSAValue, SSAValue | Node],
@@ -242,8 +247,7 @@ def _scalar_child(
         index = block.args.index(value)  # type: ignore[arg-type]
         operand = op.operands[index]
         map = maps[index]
-        results = [str(e) for e in map.results]  # type: ignore[attr-defined]
-        if results == identity or not results:
+        if not map.results or is_identity(map, map.num_dims):
             return operand
         return Node(("map", str(map)), [operand], type, op, f"an operand read by {map}")
     if not isinstance(inner, Operation) or inner.parent is not block:
