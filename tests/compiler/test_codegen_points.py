@@ -163,6 +163,18 @@ def test_reductions(name: str, shape: tuple[int, ...], op: str, init: str) -> No
         np.testing.assert_array_equal(got, want.T if name == "turned" else want)
 
 
+@pytest.mark.parametrize("shape", [(3, 5, 7), (4, 56, 56), (2, 3, 1)])
+@pytest.mark.parametrize("name", ["two", "ends", "first_two", "all"])
+def test_reductions_of_known_sizes(name: str, shape: tuple[int, int, int]) -> None:
+    iterators, out, dims, axes = REDUCTIONS[name]
+    text = reduction(iterators, out, dims, "addf", "0.0").replace("?x?x?x", "x".join(map(str, shape)) + "x")
+    left = [shape[int(d)] for d in dims]
+    text = text.replace(f"tensor<{'x'.join('?' * len(dims))}xf32>", f"tensor<{'x'.join(map(str, left))}xf32>")
+    text = text.replace(f"tensor.empty({', '.join('%d' + d for d in dims)})", "tensor.empty()")
+    a = values(*shape)
+    np.testing.assert_allclose(run(text, a), a.astype(np.float64).sum(axes), rtol=1e-5, atol=1e-4)
+
+
 ARGMAX = """
 func.func @f(%a: tensor<?x?xf32>) -> (tensor<?xf32>, tensor<?xi32>) {
   %c0 = arith.constant 0 : index

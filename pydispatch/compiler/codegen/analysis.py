@@ -114,7 +114,7 @@ def _try(frame: Frame, nest: Nest, split: int | None) -> _Trial:
     for size in dims:
         block = Block(arg_types=[IndexType()])
         levels.append(levels[-1].nested(block))
-        indices.append(levels[-1].bounded(block.args[0], size))
+        indices.append(levels[-1].counts(block.args[0], size))
     if split is not None:
         nest.run_stages(e, levels[split], indices[:split])
         for value, _ in nest.row_stores:
@@ -175,7 +175,7 @@ def _kept(frame: Frame, nest: Nest) -> dict[SSAValue, SSAValue | None]:
     for value, place, indices in e.pulled:
         if not isinstance(value, OpResult) or len(indices) != len(dims) or place.depth <= nest.split:
             continue
-        if list(indices[: nest.split]) == trial.indices[: nest.split] and covers(place, indices, dims):
+        if covers(place, trial.indices[: nest.split], indices, dims):
             loops.setdefault(value, []).append(place)
     found: dict[SSAValue, SSAValue | None] = {}
     free = [v for v, _ in nest.stores]

@@ -39,6 +39,8 @@ class Builder:
         self._levels: dict[Block, Builder] = {**(parent._levels if parent else {}), block: self}
         self._parts: dict[SSAValue, tuple[Index, Index, Index]] = parent._parts if parent else {}
         self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}
+        self._counters: dict[SSAValue, Index] = parent._counters if parent else {}
+        self.joined: dict[tuple[Index, Index], tuple[Index, Index]] = parent.joined if parent else {}
 
     # Operations
 
@@ -142,12 +144,17 @@ class Builder:
             self._parts[value] = (high, size, low)
         return value
 
+    def counts(self, value: SSAValue, limit: Index) -> SSAValue:
+        """States that `value` counts from 0 to just below `limit`, one by one."""
+        self._counters[value] = limit
+        return self.bounded(value, limit)
+
     def is_counter(self, value: Index, limit: Index) -> bool:
-        """Whether a value counts from 0 to just below `limit` (or is an outer index, or the only one there is)."""
+        """Whether a loop around counts `value` from 0 to just below `limit`."""
         if isinstance(value, int):
             return value == 0 and limit == 1
-        bound = self._bounds.get(value)
-        return bound is limit or (isinstance(bound, int) and bound == limit)
+        end = self._counters.get(value)
+        return end is limit or (isinstance(end, int) and end == limit)
 
     def _below(self, value: Index, limit: Index) -> bool:
         """Whether 0 <= value < limit is known."""
@@ -241,6 +248,12 @@ class Builder:
             return True
         return self.pure(arith.CmpiOp(self.value(a), self.value(b), "slt"))
 
+    def halves(self, linear: Index, size: Index) -> tuple[Index, Index]:
+        """`linear` as (quotient, remainder) by `size`; `joined` remembers what the two are made of."""
+        pair = self.quotient(linear, size), self.remainder(linear, size)
+        self.joined[pair] = (linear, size)
+        return pair
+
     def split(self, linear: Index, sizes: Sequence[Index]) -> list[Index]:
         """A row-major number as one index per size."""
         found: list[Index] = []
@@ -281,6 +294,8 @@ class Builder:
         block = Block(arg_types=[IndexType(), *(value.type for value in carried)])
         inner = self.nested(block)
         inner.bounded(block.args[0], high if limit is None else limit)
+        if low == 0 and step == 1:
+            inner._counters[block.args[0]] = high
         inner.add(scf.YieldOp(*body(inner, block.args[0], list(block.args[1:]))))
         op = scf.ForOp(self.value(low), self.value(high), self.index(step), list(carried), Region(block))
         self.add(op)
@@ -297,6 +312,8 @@ class Builder:
         block = Block(arg_types=[IndexType()])
         inner = self.nested(block)
         inner.bounded(block.args[0], high if limit is None else limit)
+        if low == 0 and step == 1:
+            inner._counters[block.args[0]] = high
         body(inner, block.args[0])
         inner.add(scf.ReduceOp())
         self.add(scf.ParallelOp([self.value(low)], [self.value(high)], [self.index(step)], Region(block)))

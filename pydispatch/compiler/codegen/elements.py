@@ -13,6 +13,8 @@ from typing import Any, cast
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
@@ -30,10 +32,7 @@ from pydispatch.ir.location import location_of
 
 @dataclass
 class Kept:
-    """A value that is stored where it is first computed: `filled` is the loop that does so, None before.
-
-    dims: its sizes; `row` of them in front are fixed for one row, the rest are those of the row's loops.
-    """
+    """A value of sizes `dims` that is stored where it is first computed: in the loop `filled`, None before."""
 
     buffer: SSAValue
     index_map: IndexMap | None
@@ -82,6 +81,7 @@ class Elements:
         self.finished: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # those of reductions, dependencies first
         self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # every element of an argument that is read
         self.kept: dict[SSAValue, Kept] = {}
+        self.row: list[Index] = []  # the indices of the row being written
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
         self._dims: dict[SSAValue, list[Index]] = {}
         self._views: dict[Operation, object] = {}
@@ -156,7 +156,7 @@ class Elements:
                 isinstance(value, OpResult) and op is value.op for op, _ in self.reduced[reductions:]
             ):
                 self.finished.append((value, place, tuple(indices)))
-            if kept is not None and covers(place, indices, kept.dims):
+            if kept is not None and covers(place, self.row, indices, kept.dims):
                 where = indices if kept.index_map is None else kept.index_map(place, indices)
                 self.store(place, result, kept.buffer, where)
                 kept.filled = place
@@ -179,7 +179,26 @@ class Elements:
         places = indices if index_map is None else index_map(build, indices)
         if not tensor_type(value).get_num_dims():
             places = []
+        if not isinstance(value, OpResult):
+            buffer, places = self._joined(build, buffer, list(places))
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in places]))
+
+    def _joined(self, build: Builder, buffer: SSAValue, places: list[Index]) -> tuple[SSAValue, list[Index]]:
+        """Two indices that are the halves of one become that one, in a view of the buffer with one dimension less."""
+        type_ = buffer.type
+        assert isinstance(type_, MemRefType)
+        shape = type_.get_shape()
+        for number in range(len(places) - 1):
+            linear, size = build.joined.get((places[number], places[number + 1]), (None, None))
+            if linear is None or not isinstance(size, int) or shape[number + 1] != size:
+                continue
+            key = ("collapsed", buffer, number)
+            view = self.entry.recall(key)
+            if view is None:
+                view = self.entry.add(collapsed(buffer, number))
+                self.entry.remember(key, view)
+            return view, [*places[:number], linear, *places[number + 2 :]]
+        return buffer, places
 
     def store(self, build: Builder, element: SSAValue, buffer: SSAValue, places: Sequence[Index]) -> None:
         """Writes an element of a memref."""
@@ -223,13 +242,32 @@ class Elements:
         return self._views[op]
 
 
-def covers(place: Builder, indices: Sequence[Index], dims: Sequence[Index]) -> bool:
-    """Whether code at `place` runs for every element of a row: each index is the counter of a whole loop."""
+def collapsed(buffer: SSAValue, number: int) -> Operation:
+    """The view of a buffer in which dimensions `number` and the next are one."""
+    type_ = buffer.type
+    assert isinstance(type_, MemRefType)
+    shape = list(type_.get_shape())
+    whole = shape[number] * shape[number + 1] if shape[number] >= 0 else DYNAMIC_INDEX
+    groups = [[i] for i in range(number)] + [[number, number + 1]] + [[i] for i in range(number + 2, len(shape))]
+    return memref.CollapseShapeOp(
+        operands=[buffer],
+        result_types=[MemRefType(type_.element_type, [*shape[:number], whole, *shape[number + 2 :]])],
+        properties={"reassociation": ArrayAttr([ArrayAttr([IntegerAttr(i, 64) for i in g]) for g in groups])},
+    )
+
+
+def covers(place: Builder, row: Sequence[Index], indices: Sequence[Index], dims: Sequence[Index]) -> bool:
+    """Whether code at `place` runs for every element of the row `row`: the other indices count whole loops."""
     for level in place.chain():
         if level.guarded:
             return False
-    seen = set(indices)
-    return len(seen) == len(indices) and all(place.is_counter(i, n) for i, n in zip(indices, dims, strict=True))
+    if list(indices[: len(row)]) != list(row):
+        return False
+    inner = indices[len(row) :]
+    counted = [i for i in inner if isinstance(i, SSAValue)]
+    return len(set(counted)) == len(counted) and all(
+        place.is_counter(i, n) for i, n in zip(inner, dims[len(row) :], strict=True)
+    )
 
 
 def zero_attribute(type: Attribute) -> Any:

@@ -174,6 +174,30 @@ def reassociable(g: Generic) -> frozenset[Operation]:
     return frozenset(found)
 
 
+SHORT = 512
+"""A constant number of steps below which the innermost loop is made one with the loop around it."""
+
+
+def _merges(g: Generic, sizes: Sequence[Index]) -> bool:
+    """Whether the two innermost reduced dimensions lie together in memory, so that one loop may run over both."""
+    if len(g.loops) < 2:
+        return False
+    high, low = g.loops[-2:]
+    steps = sizes[low]
+    if not isinstance(steps, int) or not 1 < steps < SHORT or sizes[high] == 1:
+        return False
+    found = False
+    for number, map in enumerate(g.maps[: len(g.inputs)]):
+        if not g.block.args[number].uses or not {high, low} & dims_in(map):
+            continue
+        places = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results]
+        windows = [r for r in map.results if not isinstance(r, AffineDimExpr)]
+        if windows or high not in places or places[places.index(high) + 1 :][:1] != [low]:
+            return False
+        found = found or places[-1] == low
+    return found
+
+
 InLoop = Callable[[Builder, Sequence[Index]], None]
 
 
@@ -197,8 +221,17 @@ def reduce_at(
         for output, map in zip(g.outputs, g.output_maps, strict=True)
     ]  # fmt: skip
     where = list(point)
+    merged = _merges(g, sizes)
 
     def level(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
+        if merged and depth == len(g.loops) - 2:
+            high, low = g.loops[depth:]
+
+            def both(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
+                where[high], where[low] = deeper.halves(index, sizes[low])
+                return level(deeper, depth + 2, values)
+
+            return inner.loop(0, inner.times(sizes[high], sizes[low]), carried, both)
         if depth == len(g.loops):
             full = [0 if p is None else p for p in where]
             if in_loop is not None:

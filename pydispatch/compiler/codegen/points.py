@@ -203,6 +203,7 @@ def _loops(
 
     def row(b: Builder, indices: list[Index], low: Index, high: Index) -> None:
         if e is not None and nest.rows:
+            e.row = list(indices)
             nest.run_stages(e, b, indices)
             for value, buffer in nest.row_stores:
                 e.store(b, e.at(b, value, indices), buffer, indices)
