@@ -102,6 +102,7 @@ cdef extern from "pydispatch/api.h" nogil:
             pyd_api_device_t*, const char* name, pyd_plugin_query_fn_t query, int32_t priority,
             uint64_t* out_id) noexcept nogil
         pyd_status_t (*device_remove_provider)(pyd_api_device_t*, uint64_t id) noexcept nogil
+        const void* (*call_result_data)(const pyd_api_call_t*, uint32_t index) noexcept nogil
 
     uint64_t pyd_api_from_f32(float value)
     uint64_t pyd_api_from_f64(double value)

@@ -12,10 +12,12 @@ from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
 from pydispatch._core.c_pool cimport pyd_pool_t
+from pydispatch._core.c_procedure cimport pyd_state_t
 from pydispatch._core.c_program cimport pyd_program_t
 from pydispatch._core.c_sched cimport pyd_sched_t
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.memory cimport Pool
+from pydispatch._core.procedure cimport State
 from pydispatch._core.program cimport Module
 from pydispatch._core.sched cimport Scheduler
 
@@ -36,7 +38,7 @@ cdef extern from "api/table.h" nogil:
     pyd_status_t pyd_api_device_make(
         pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner, pyd_api_device_t** out_device)
     pyd_status_t pyd_api_program_make(
-        pyd_api_device_t* device, const pyd_program_t* program, pyd_api_owner_t owner,
+        pyd_api_device_t* device, const pyd_program_t* program, pyd_state_t* state, pyd_api_owner_t owner,
         pyd_api_program_t** out_program)
     void* pyd_api_device_owner(const pyd_api_device_t* device)
     void pyd_api_fill(pyd_api_t* out_table)
@@ -108,9 +110,11 @@ cdef pyd_status_t make_program(
         pyd_api_device_t* device, Module module, object program, pyd_api_program_t** out_program) except? NULL:
     global live_programs
     cdef pyd_api_owner_t kept
+    cdef pyd_state_t* state
     owner = (module, program)
     kept.self, kept.drop = <void*>owner, drop_program
-    status = pyd_api_program_make(device, module.program, kept, out_program)
+    state = (<State>module.state).state if module.state is not None else NULL
+    status = pyd_api_program_make(device, module.program, state, kept, out_program)
     if status == NULL:
         Py_INCREF(owner)
         live_programs += 1

@@ -3,30 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/internal.h"
-
-// Memory of one argument or result.
-typedef struct buffer_s {
-  uint8_t* data;  // as it was bound
-  uint64_t bytes;
-  uint32_t alignment;
-  bool is_tensor;
-  bool is_bound;
-  bool is_detoured;  // |detour| is used instead, and copied
-  void* detour;      // of the pool; kept once it was needed
-} buffer_t;
-
-struct pyd_api_call_s {
-  pyd_call_t* call;
-  atomic_bool is_busy;
-  bool is_stale;      // bindings changed since they were last routed
-  bool has_detours;
-  const pyd_api_entry_t* entry;
-  pyd_plan_t* plan;
-  int64_t* dims;
-  buffer_t* arguments;
-  buffer_t* results;
-};
+#include "api/call.h"
 
 static const char* name_of(const pyd_api_call_t* call) { return call->entry->info.name; }
 
@@ -44,12 +21,12 @@ static void describe_buffers(pyd_api_call_t* call) {
     if (bits == 2 || bits == 4) bytes = (bytes * bits + 7) / 8;
     dims += value->rank;
     uint32_t alignment = pyd_plan_arg_alignment(call->plan, i);
-    call->arguments[i] = (buffer_t){.bytes = bytes, .alignment = alignment ? alignment : 1, .is_tensor = true};
+    call->arguments[i] = (pyd_api_buffer_t){.bytes = bytes, .alignment = alignment ? alignment : 1, .is_tensor = true};
   }
   for (uint32_t i = 0; i < fn->result_count; ++i) {
     if (fn->results[i]->kind != PYD_API_TENSOR) continue;
     uint32_t alignment = pyd_plan_result_alignment(call->plan, i);
-    call->results[i] = (buffer_t){.bytes = pyd_plan_result_bytes(call->plan, i), .alignment = alignment ? alignment : 1,
+    call->results[i] = (pyd_api_buffer_t){.bytes = pyd_plan_result_bytes(call->plan, i), .alignment = alignment ? alignment : 1,
                                   .is_tensor = true};
   }
 }
@@ -72,13 +49,15 @@ static pyd_status_t check_counts(const pyd_api_function_t* fn, const int64_t* di
 static pyd_status_t allocate(const pyd_api_entry_t* entry, const int64_t* dims, pyd_api_call_t** out_call) {
   const pyd_api_function_t* fn = &entry->info;
   size_t buffers = (size_t)fn->argument_count + fn->result_count;
-  size_t size = sizeof(pyd_api_call_t) + buffers * sizeof(buffer_t) + fn->dims_count * sizeof(int64_t);
+  size_t size = sizeof(pyd_api_call_t) + buffers * sizeof(pyd_api_buffer_t) + fn->dims_count * sizeof(int64_t) +
+                (entry->is_procedure ? fn->argument_count * sizeof(pyd_input_t) : 0);
   pyd_api_call_t* call = calloc(1, size);
   if (!call) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of '%s': %zu bytes", fn->name, size);
   call->entry = entry;
-  call->arguments = (buffer_t*)(call + 1);
+  call->arguments = (pyd_api_buffer_t*)(call + 1);
   call->results = call->arguments + fn->argument_count;
   call->dims = (int64_t*)(call->results + fn->result_count);
+  call->inputs = (pyd_input_t*)(call->dims + fn->dims_count);
   if (fn->dims_count) memcpy(call->dims, dims, fn->dims_count * sizeof(int64_t));
   atomic_init(&call->is_busy, false);
   pyd_api_retain(&entry->program->references);
@@ -97,6 +76,15 @@ pyd_status_t pyd_api_call_prepare(const pyd_api_function_t* function, const int6
   pyd_api_call_t* call = NULL;
   pyd_status_t status = check_counts(function, dims, dims_count, scalars, scalar_count);
   if (pyd_ok(status)) status = allocate(entry, dims, &call);
+  if (pyd_ok(status) && entry->is_procedure) {
+    status = pyd_api_procedure_prepare(call, scalars);
+    if (pyd_ok(status)) {
+      *out_call = call;
+    } else {
+      pyd_api_call_release(call);
+    }
+    return status;
+  }
   if (pyd_ok(status)) {
     status = pyd_plan_create(entry->program->program, entry->index, call->dims, scalars ? scalars : &kNoScalars, &call->plan);
   }
@@ -116,6 +104,7 @@ void pyd_api_call_release(pyd_api_call_t* call) {
   pyd_api_program_t* program = call->entry->program;
   for (uint32_t i = 0; i < fn->argument_count; ++i) pyd_pool_release(program->device->pool, call->arguments[i].detour);
   for (uint32_t i = 0; i < fn->result_count; ++i) pyd_pool_release(program->device->pool, call->results[i].detour);
+  pyd_invocation_free(call->last);
   pyd_call_free(call->call);
   if (call->plan) pyd_plan_free(call->plan);
   free(call);
@@ -124,49 +113,68 @@ void pyd_api_call_release(pyd_api_call_t* call) {
 
 // ---- asking
 
-static const buffer_t* argument(const pyd_api_call_t* call, uint32_t index) {
+static const pyd_api_buffer_t* argument(const pyd_api_call_t* call, uint32_t index) {
   return call && index < call->entry->info.argument_count ? &call->arguments[index] : NULL;
 }
 
-static const buffer_t* result(const pyd_api_call_t* call, uint32_t index) {
+static const pyd_api_buffer_t* result(const pyd_api_call_t* call, uint32_t index) {
   return call && index < call->entry->info.result_count ? &call->results[index] : NULL;
 }
 
 uint64_t pyd_api_call_argument_bytes(const pyd_api_call_t* call, uint32_t index) {
-  const buffer_t* buffer = argument(call, index);
+  const pyd_api_buffer_t* buffer = argument(call, index);
   return buffer ? buffer->bytes : 0;
 }
 
 uint64_t pyd_api_call_result_bytes(const pyd_api_call_t* call, uint32_t index) {
-  const buffer_t* buffer = result(call, index);
+  const pyd_api_buffer_t* buffer = result(call, index);
+  pyd_value_t value;
+  if (buffer && pyd_api_procedure_result(call, index, &value)) return value.bytes;
   return buffer ? buffer->bytes : 0;
 }
 
 uint32_t pyd_api_call_argument_alignment(const pyd_api_call_t* call, uint32_t index) {
-  const buffer_t* buffer = argument(call, index);
+  const pyd_api_buffer_t* buffer = argument(call, index);
   return buffer ? buffer->alignment : 0;
 }
 
 uint32_t pyd_api_call_result_alignment(const pyd_api_call_t* call, uint32_t index) {
-  const buffer_t* buffer = result(call, index);
+  const pyd_api_buffer_t* buffer = result(call, index);
   return buffer ? buffer->alignment : 0;
 }
 
 const int64_t* pyd_api_call_result_dims(const pyd_api_call_t* call, uint32_t index) {
-  const buffer_t* buffer = result(call, index);
-  return buffer && buffer->is_tensor ? pyd_plan_result_dims(call->plan, index) : NULL;
+  const pyd_api_buffer_t* buffer = result(call, index);
+  pyd_value_t value;
+  if (!buffer || !buffer->is_tensor) return NULL;
+  if (call->plan) return pyd_plan_result_dims(call->plan, index);
+  return pyd_api_procedure_result(call, index, &value) ? value.dims : NULL;
+}
+
+const void* pyd_api_call_result_data(const pyd_api_call_t* call, uint32_t index) {
+  const pyd_api_buffer_t* buffer = result(call, index);
+  pyd_value_t value;
+  if (!buffer || !buffer->is_tensor) return NULL;
+  if (call->plan) return buffer->data;
+  return pyd_api_procedure_result(call, index, &value) ? value.data : NULL;
 }
 
 pyd_status_t pyd_api_call_scalar_result(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word) {
   if (!out_word) return pyd_api_null("call_scalar_result", "out_word");
   *out_word = 0;
   if (!call) return pyd_api_null("call_scalar_result", "call");
-  const buffer_t* buffer = result(call, index);
+  const pyd_api_buffer_t* buffer = result(call, index);
   if (!buffer || buffer->is_tensor) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_scalar_result: result %u of '%s' %s", index, name_of(call),
                            buffer ? "is a tensor" : "does not exist");
   }
-  *out_word = pyd_call_scalar_result(call->call, index);
+  if (pyd_api_is_procedure(call)) {
+    pyd_value_t value = {.word = 0};
+    pyd_api_procedure_result(call, index, &value);
+    *out_word = value.word;
+  } else {
+    *out_word = pyd_call_scalar_result(call->call, index);
+  }
   return PYD_STATUS_OK;
 }
 
@@ -177,7 +185,7 @@ static pyd_status_t refuse_busy(const pyd_api_call_t* call, const char* function
                          "thread", function, name_of(call));
 }
 
-static pyd_status_t bind(pyd_api_call_t* call, const char* function, const char* what, const buffer_t* found,
+static pyd_status_t bind(pyd_api_call_t* call, const char* function, const char* what, const pyd_api_buffer_t* found,
                          uint32_t index, void* data, size_t bytes) {
   if (!call) return pyd_api_null(function, "call");
   if (!found || !found->is_tensor) {
@@ -189,8 +197,9 @@ static pyd_status_t bind(pyd_api_call_t* call, const char* function, const char*
                            index, name_of(call), (unsigned long long)found->bytes, bytes, data);
   }
   if (atomic_load_explicit(&call->is_busy, memory_order_relaxed)) return refuse_busy(call, function);
-  buffer_t* buffer = (buffer_t*)found;
+  pyd_api_buffer_t* buffer = (pyd_api_buffer_t*)found;
   buffer->data = data;
+  buffer->room = bytes;
   buffer->is_bound = true;
   call->is_stale = true;
   return PYD_STATUS_OK;
@@ -214,6 +223,10 @@ pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scal
   if (!scalar_count) return PYD_STATUS_OK;
   if (!scalars) return pyd_api_null("call_set_scalars", "scalars");
   if (atomic_load_explicit(&call->is_busy, memory_order_relaxed)) return refuse_busy(call, "call_set_scalars");
+  if (pyd_api_is_procedure(call)) {
+    pyd_api_procedure_set_scalars(call, scalars);
+    return PYD_STATUS_OK;
+  }
   if (!pyd_plan_matches(call->plan, call->dims, scalars)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_set_scalars: '%s' was prepared for another value of a scalar that "
                            "decides a size, a grid or a check; prepare another call", fn->name);
@@ -224,18 +237,18 @@ pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scal
 
 // ---- running
 
-static bool overlap(const buffer_t* a, const buffer_t* b) {
+static bool overlap(const pyd_api_buffer_t* a, const pyd_api_buffer_t* b) {
   uintptr_t first = (uintptr_t)a->data, second = (uintptr_t)b->data;
   return a->is_bound && b->is_bound && a->bytes && b->bytes && first < second + b->bytes && second < first + a->bytes;
 }
 
-static bool is_misaligned(const buffer_t* buffer) {
+static bool is_misaligned(const pyd_api_buffer_t* buffer) {
   return buffer->bytes && ((uintptr_t)buffer->data & (buffer->alignment - 1));
 }
 
 static bool needs_detour(const pyd_api_call_t* call, uint32_t index) {
   const pyd_api_function_t* fn = &call->entry->info;
-  const buffer_t* buffer = &call->results[index];
+  const pyd_api_buffer_t* buffer = &call->results[index];
   bool needs = is_misaligned(buffer);
   for (uint32_t i = 0; i < fn->argument_count && !needs; ++i) needs = overlap(buffer, &call->arguments[i]);
   for (uint32_t i = 0; i < fn->result_count && !needs; ++i) needs = i != index && overlap(buffer, &call->results[i]);
@@ -243,7 +256,7 @@ static bool needs_detour(const pyd_api_call_t* call, uint32_t index) {
 }
 
 // Where the kernels find |buffer|: |*out_data|.
-static pyd_status_t route_one(pyd_api_call_t* call, buffer_t* buffer, bool is_detoured, void** out_data) {
+static pyd_status_t route_one(pyd_api_call_t* call, pyd_api_buffer_t* buffer, bool is_detoured, void** out_data) {
   pyd_status_t status = PYD_STATUS_OK;
   if (is_detoured && !buffer->detour) {
     status = pyd_pool_acquire(call->entry->program->device->pool, buffer->bytes, &buffer->detour);
@@ -261,13 +274,13 @@ static pyd_status_t route(pyd_api_call_t* call) {
   void* data = NULL;
   call->has_detours = false;
   for (uint32_t i = 0; i < fn->argument_count && pyd_ok(status); ++i) {
-    buffer_t* buffer = &call->arguments[i];
+    pyd_api_buffer_t* buffer = &call->arguments[i];
     if (!buffer->is_bound) continue;
     status = route_one(call, buffer, is_misaligned(buffer), &data);
     if (pyd_ok(status)) pyd_call_bind_arg(call->call, i, data);
   }
   for (uint32_t i = 0; i < fn->result_count && pyd_ok(status); ++i) {
-    buffer_t* buffer = &call->results[i];
+    pyd_api_buffer_t* buffer = &call->results[i];
     if (!buffer->is_bound) continue;
     status = route_one(call, buffer, needs_detour(call, i), &data);
     if (pyd_ok(status)) pyd_call_bind_result(call->call, i, data);
@@ -278,14 +291,14 @@ static pyd_status_t route(pyd_api_call_t* call) {
 
 static void copy_in(const pyd_api_call_t* call) {
   for (uint32_t i = 0; i < call->entry->info.argument_count; ++i) {
-    const buffer_t* buffer = &call->arguments[i];
+    const pyd_api_buffer_t* buffer = &call->arguments[i];
     if (buffer->is_detoured) memcpy(buffer->detour, buffer->data, buffer->bytes);
   }
 }
 
 static void copy_out(const pyd_api_call_t* call) {
   for (uint32_t i = 0; i < call->entry->info.result_count; ++i) {
-    const buffer_t* buffer = &call->results[i];
+    const pyd_api_buffer_t* buffer = &call->results[i];
     if (buffer->is_detoured) memcpy(buffer->data, buffer->detour, buffer->bytes);
   }
 }
@@ -294,6 +307,11 @@ pyd_status_t pyd_api_call_run(pyd_api_call_t* call) {
   if (!call) return pyd_api_null("call_run", "call");
   if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire)) return refuse_busy(call, "call_run");
   pyd_status_t status = PYD_STATUS_OK;
+  if (pyd_api_is_procedure(call)) {
+    status = pyd_api_procedure_run(call);
+    atomic_store_explicit(&call->is_busy, false, memory_order_release);
+    return status;
+  }
   if (call->is_stale) status = route(call);
   if (pyd_ok(status)) {
     if (call->has_detours) copy_in(call);

@@ -18,12 +18,14 @@ typedef struct pyd_api_entry_s {
   pyd_api_function_t info;
   pyd_api_program_t* program;
   uint32_t index;  // in the program
+  bool is_procedure;
 } pyd_api_entry_t;
 
 struct pyd_api_program_s {
   atomic_uint references;  // the caller's, one per call
   pyd_api_device_t* device;
   const pyd_program_t* program;
+  pyd_state_t* state;  // NULL without procedures
   pyd_api_owner_t owner;
   uint32_t entry_count;
   pyd_api_entry_t* entries;
@@ -65,6 +67,7 @@ pyd_status_t pyd_api_call_bind_argument(pyd_api_call_t* call, uint32_t index, co
 pyd_status_t pyd_api_call_bind_result(pyd_api_call_t* call, uint32_t index, void* data, size_t bytes);
 pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scalars, uint32_t scalar_count);
 pyd_status_t pyd_api_call_run(pyd_api_call_t* call);
+const void* pyd_api_call_result_data(const pyd_api_call_t* call, uint32_t index);
 pyd_status_t pyd_api_call_scalar_result(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word);
 
 #endif  // PYD_API_INTERNAL_H_

@@ -45,44 +45,55 @@ static const pyd_api_value_t* const* copy_values(block_t* block, const pyd_progr
   return list;
 }
 
-static void copy_functions(block_t* block, const pyd_program_t* program, pyd_api_program_t* out) {
-  uint32_t count = pyd_program_function_count(program), public_count = 0;
-  for (uint32_t i = 0; i < count; ++i) public_count += pyd_program_function(program, i)->is_public;
-  pyd_api_entry_t* entry = carve(block, public_count, sizeof(*entry));
+static void copy_function(block_t* block, const pyd_program_function_t* fn, uint32_t index, bool is_procedure,
+                          pyd_api_program_t* out, pyd_api_entry_t* entry) {
+  pyd_api_function_t info = {
+      .name = copy_text(block, fn->name),
+      .signature = copy_text(block, fn->signature),
+      .argument_count = fn->arg_count,
+      .result_count = fn->result_count,
+      .dims_count = fn->dims_count,
+      .arguments = copy_values(block, fn->args, fn->arg_count),
+      .results = copy_values(block, fn->results, fn->result_count),
+  };
+  for (uint32_t k = 0; k < fn->arg_count; ++k) info.scalar_count += fn->args[k].kind != 0;
+  if (out) *entry = (pyd_api_entry_t){.info = info, .program = out, .index = index, .is_procedure = is_procedure};
+}
+
+// The public functions, and the public procedures when there is a state to run them in.
+static void copy_functions(block_t* block, const pyd_program_t* program, bool has_state, pyd_api_program_t* out) {
+  uint32_t functions = pyd_program_function_count(program), count = 0, made = 0;
+  uint32_t procedures = has_state ? pyd_program_procedure_count(program) : 0;
+  for (uint32_t i = 0; i < functions; ++i) count += pyd_program_function(program, i)->is_public;
+  for (uint32_t i = 0; i < procedures; ++i) count += pyd_program_procedure(program, i)->is_public;
+  pyd_api_entry_t* entries = carve(block, count, sizeof(*entries));
   if (out) {
-    out->entries = entry;
-    out->entry_count = public_count;
+    out->entries = entries;
+    out->entry_count = count;
   }
-  for (uint32_t i = 0; i < count; ++i) {
-    const pyd_program_function_t* fn = pyd_program_function(program, i);
-    if (!fn->is_public) continue;
-    pyd_api_function_t info = {
-        .name = copy_text(block, fn->name),
-        .signature = copy_text(block, fn->signature),
-        .argument_count = fn->arg_count,
-        .result_count = fn->result_count,
-        .dims_count = fn->dims_count,
-        .arguments = copy_values(block, fn->args, fn->arg_count),
-        .results = copy_values(block, fn->results, fn->result_count),
-    };
-    for (uint32_t k = 0; k < fn->arg_count; ++k) info.scalar_count += fn->args[k].kind != 0;
-    if (out) *entry++ = (pyd_api_entry_t){.info = info, .program = out, .index = i};
+  for (uint32_t i = 0; i < functions + procedures; ++i) {
+    bool is_procedure = i >= functions;
+    uint32_t index = is_procedure ? i - functions : i;
+    const pyd_program_function_t* fn =
+        is_procedure ? pyd_program_procedure(program, index) : pyd_program_function(program, index);
+    if (fn->is_public) copy_function(block, fn, index, is_procedure, out, out ? &entries[made++] : NULL);
   }
 }
 
-pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t* program, pyd_api_owner_t owner,
-                                  pyd_api_program_t** out_program) {
+pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t* program, pyd_state_t* state,
+                                  pyd_api_owner_t owner, pyd_api_program_t** out_program) {
   *out_program = NULL;
   block_t block = {NULL, sizeof(pyd_api_program_t)};
-  copy_functions(&block, program, NULL);
+  copy_functions(&block, program, state != NULL, NULL);
   pyd_api_program_t* made = malloc(block.at);
   if (!made) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a program's %zu bytes", block.at);
   atomic_init(&made->references, 1);
   made->device = device;
   made->program = program;
+  made->state = state;
   made->owner = owner;
   block = (block_t){(uint8_t*)made, sizeof(*made)};
-  copy_functions(&block, program, made);
+  copy_functions(&block, program, state != NULL, made);
   pyd_api_retain(&device->references);
   *out_program = made;
   return PYD_STATUS_OK;

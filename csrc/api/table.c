@@ -16,7 +16,8 @@ PYD_API_AT(call_run, 30);
 PYD_API_AT(call_scalar_result, 31);
 PYD_API_AT(device_add_import, 32);
 PYD_API_AT(device_remove_provider, 34);
-_Static_assert(sizeof(pyd_api_t) == 8 + 35 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
+PYD_API_AT(call_result_data, 35);
+_Static_assert(sizeof(pyd_api_t) == 8 + 36 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
 _Static_assert(offsetof(pyd_api_t, version) == 0 && offsetof(pyd_api_t, size) == 4, "the head never changes");
 
 // Handed out by pointer; these members stay where they are.
@@ -72,5 +73,6 @@ void pyd_api_fill(pyd_api_t* out_table) {
       .call_set_scalars = pyd_api_call_set_scalars,
       .call_run = pyd_api_call_run,
       .call_scalar_result = pyd_api_call_scalar_result,
+      .call_result_data = pyd_api_call_result_data,
   };
 }

@@ -5,6 +5,7 @@
 
 #include "pydispatch/api.h"
 #include "pydispatch/pool.h"
+#include "pydispatch/procedure.h"
 #include "pydispatch/program.h"
 #include "pydispatch/sched.h"
 
@@ -18,8 +19,9 @@ typedef struct pyd_api_owner_s {
 // On failure |owner| stays with the caller. |device| is retained.
 pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner,
                                  pyd_api_device_t** out_device);
-pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t* program, pyd_api_owner_t owner,
-                                  pyd_api_program_t** out_program);
+// |state|: of |program|; NULL when it has no public procedures.
+pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t* program, pyd_state_t* state,
+                                  pyd_api_owner_t owner, pyd_api_program_t** out_program);
 
 // The object that a handle was made around; for a device that nobody else holds any more it is still there.
 void* pyd_api_device_owner(const pyd_api_device_t* device);

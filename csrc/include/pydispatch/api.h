@@ -168,7 +168,8 @@ typedef struct pyd_api_s {
                                const uint64_t* scalars, uint32_t scalar_count, pyd_api_call_t** out_call);
   // [GIL] when it is the last thing that held a released program. Not while the call runs.
   void (*call_release)(pyd_api_call_t* call);
-  // Bytes of a tensor; 0 for a scalar and for an index that does not exist.
+  // Bytes of a tensor; 0 for a scalar and for an index that does not exist. The results of a function with control flow or
+  // state have the sizes that a run gives them: until then 0 bytes, and NULL for their sizes; any memory may be bound.
   uint64_t (*call_argument_bytes)(const pyd_api_call_t* call, uint32_t index);
   uint64_t (*call_result_bytes)(const pyd_api_call_t* call, uint32_t index);
   // Sizes of a tensor result, as many as its rank; NULL for a scalar. Valid as long as the call.
@@ -205,6 +206,10 @@ typedef struct pyd_api_s {
                                     int32_t priority, uint64_t* out_id);
   // [GIL] Takes back what this handle registered. Programs that are loaded keep what they have.
   pyd_status_t (*device_remove_provider)(pyd_api_device_t* device, uint64_t id);
+
+  // Where a tensor result is after a run: the memory that was bound, or, for a function whose sizes are known only then,
+  // memory of the call, which stays until the next run that succeeds. NULL before.
+  const void* (*call_result_data)(const pyd_api_call_t* call, uint32_t index);
 } pyd_api_t;
 
 // ---- on the extension's side

@@ -82,7 +82,7 @@ static pyd_api_device_t* open_device(void) {
 }
 static pyd_api_program_t* open_program(pyd_api_device_t* device, const pyd_program_t* c_program) {
   pyd_api_program_t* program = NULL;
-  CHECK_OK(pyd_api_program_make(device, c_program, (pyd_api_owner_t){&dropped_programs, drop_program}, &program));
+  CHECK_OK(pyd_api_program_make(device, c_program, NULL, (pyd_api_owner_t){&dropped_programs, drop_program}, &program));
   return program;
 }
 static const pyd_api_function_t* find(const pyd_api_program_t* program, const char* name) {
@@ -108,7 +108,7 @@ static void test_layout(void) {
   CHECK(!pyd_api_accept(NULL, 1, 0));
   pyd_api_t older = pd;
   older.size -= sizeof(void*);
-  CHECK(PYD_API_HAS(&pd, device_remove_provider) && !PYD_API_HAS(&older, device_remove_provider) && PYD_API_HAS(&older, call_run));
+  CHECK(PYD_API_HAS(&pd, call_result_data) && !PYD_API_HAS(&older, call_result_data) && PYD_API_HAS(&older, call_run));
 }
 
 static void test_description(pyd_api_program_t* program) {

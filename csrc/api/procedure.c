@@ -1,0 +1,84 @@
+// Calls of procedures. Their results have the sizes that a run gives them, so memory is bound for as much as it can take.
+#include <string.h>
+
+#include "api/call.h"
+
+void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars) {
+  const pyd_api_function_t* fn = &call->entry->info;
+  for (uint32_t i = 0; i < fn->argument_count; ++i) {
+    if (fn->arguments[i]->kind == PYD_API_SCALAR) call->inputs[i].word = *scalars++;
+  }
+}
+
+pyd_status_t pyd_api_procedure_prepare(pyd_api_call_t* call, const uint64_t* scalars) {
+  const pyd_api_function_t* fn = &call->entry->info;
+  const int64_t* dims = call->dims;
+  for (uint32_t i = 0; i < fn->argument_count; ++i) {
+    const pyd_api_value_t* value = fn->arguments[i];
+    call->inputs[i] = (pyd_input_t){.dims = dims};
+    if (value->kind == PYD_API_SCALAR) continue;
+    uint64_t bytes = value->element_bytes;
+    uint32_t bits = value->dtype & 0xFFFFFF;
+    bool fits = true, is_empty = false;
+    for (uint32_t axis = 0; axis < value->rank; ++axis) {
+      if (dims[axis] < 0 || (value->dims[axis] != -1 && value->dims[axis] != dims[axis])) {
+        return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%s', argument %u: axis %u: expected %lld elements, got "
+                               "%lld", fn->name, i, axis, (long long)value->dims[axis], (long long)dims[axis]);
+      }
+      is_empty |= dims[axis] == 0;
+      fits &= !__builtin_mul_overflow(bytes, (uint64_t)dims[axis], &bytes);
+    }
+    if (is_empty) bytes = 0;
+    if (!is_empty && (!fits || bytes > INT64_MAX / 8)) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%s', argument %u: its sizes multiply to more than 2^60 bytes",
+                             fn->name, i);
+    }
+    if (bits == 2 || bits == 4) bytes = (bytes * bits + 7) / 8;
+    dims += value->rank;
+    call->arguments[i] = (pyd_api_buffer_t){.bytes = bytes, .alignment = 1, .is_tensor = true};
+  }
+  for (uint32_t i = 0; i < fn->result_count; ++i) {
+    call->results[i] = (pyd_api_buffer_t){.alignment = 1, .is_tensor = fn->results[i]->kind == PYD_API_TENSOR};
+  }
+  if (scalars) pyd_api_procedure_set_scalars(call, scalars);
+  return PYD_STATUS_OK;
+}
+
+bool pyd_api_procedure_result(const pyd_api_call_t* call, uint32_t index, pyd_value_t* out_value) {
+  return pyd_api_is_procedure(call) && call->last && pyd_invocation_result(call->last, index, out_value);
+}
+
+// Results that were given memory go there.
+static pyd_status_t copy_results(const pyd_api_call_t* call) {
+  const pyd_api_function_t* fn = &call->entry->info;
+  for (uint32_t i = 0; i < fn->result_count; ++i) {
+    const pyd_api_buffer_t* buffer = &call->results[i];
+    pyd_value_t value;
+    if (!buffer->is_bound || !pyd_api_procedure_result(call, i, &value)) continue;
+    if (value.bytes > buffer->room) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_run: result %u of '%s' has %llu bytes, %llu were bound; it can be "
+                             "read with call_result_data", i, fn->name, (unsigned long long)value.bytes,
+                             (unsigned long long)buffer->room);
+    }
+    if (value.bytes) memcpy(buffer->data, value.data, value.bytes);
+  }
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call) {
+  const pyd_api_function_t* fn = &call->entry->info;
+  for (uint32_t i = 0; i < fn->argument_count; ++i) {
+    const pyd_api_buffer_t* buffer = &call->arguments[i];
+    if (buffer->is_tensor && !buffer->is_bound) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%s': argument %u has no memory; bind it before the call is "
+                             "run", fn->name, i);
+    }
+    call->inputs[i].data = buffer->data;
+  }
+  pyd_invocation_t* made;
+  pyd_status_t status = pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, NULL, &made);
+  if (!pyd_ok(status)) return status;
+  pyd_invocation_free(call->last);
+  call->last = made;
+  return copy_results(call);
+}
