@@ -391,3 +391,27 @@ func.func @f(%a: tensor<4x4xf32>) -> tensor<7xf32> {
     with pytest.raises(pd.CompileError, match=r"linalg\.generic.*projected permutation") as caught:
         pd.compile(text)
     assert caught.value.location is not None and caught.value.location.line == 4
+
+
+NIBBLES = """
+func.func @f(%a: tensor<?x5xi8>) -> tensor<5x?xi8> {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %a, %c0 : tensor<?x5xi8>
+  %r = arith.trunci %a : tensor<?x5xi8> to tensor<?x5xi4>
+  %b = util.optimization_barrier %r : tensor<?x5xi4>
+  %e = tensor.empty(%m) : tensor<5x?xi4>
+  %t = linalg.generic {indexing_maps = [affine_map<(i,j)->(j,i)>, affine_map<(i,j)->(i,j)>],
+    iterator_types = ["parallel", "parallel"]} ins(%b : tensor<?x5xi4>) outs(%e : tensor<5x?xi4>) {
+  ^bb0(%x: i4, %y: i4):
+    linalg.yield %x : i4
+  } -> tensor<5x?xi4>
+  %c = util.optimization_barrier %t : tensor<5x?xi4>
+  %s = arith.extsi %c : tensor<5x?xi4> to tensor<5x?xi8>
+  return %s : tensor<5x?xi8>
+}"""
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_packed_elements(m: int) -> None:
+    a = np.random.default_rng(m).integers(-8, 8, (m, 5)).astype(np.int8)
+    np.testing.assert_array_equal(run(NIBBLES, a), a.T)

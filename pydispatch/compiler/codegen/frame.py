@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.elements import Elements, tensor_type
+from pydispatch.compiler.dispatch.ties import tied_arguments
 from pydispatch.compiler.kernel import Binding, Layout
 from pydispatch.compiler.words import words_of
 from pydispatch.errors import CompileError
@@ -61,7 +62,7 @@ class Frame:
         self.tensors = [a for a in source.body.block.args if isinstance(a.type, TensorType)]
         self.words = 0
         self._load_scalars()
-        self.ties = tied(source)
+        self.ties = tied_arguments(source)
         self.buffers: list[SSAValue] = []
 
     def _load_scalars(self) -> None:
@@ -143,13 +144,3 @@ def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None 
     one = build.index(1)
     build.add(hal.ReturnOp(operands=[[x, one, one]]))
     return Region(block)
-
-
-def tied(source: func.FuncOp) -> list[int]:
-    """Per result the argument that it updates in place, -1 for a result of its own."""
-    try:
-        from pydispatch.compiler.dispatch.ties import tied_arguments
-    except ImportError:
-        last = source.body.block.last_op
-        return [-1] * (len(last.operands) if last is not None else 0)
-    return list(tied_arguments(source))
