@@ -1,6 +1,7 @@
 // Any bytes as a host program: decoded, planned for small sizes without and with executables, and run where that is small.
-// links: base platform sched memory program
+// links: base platform sched program
 #include "program/sample.h"
+#include "program/small_pool.h"
 
 #include "program/double.c"
 

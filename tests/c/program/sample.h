@@ -3,6 +3,7 @@
 #define PYD_TESTS_PROGRAM_SAMPLE_H_
 
 #include "program/builder.h"
+#include "program/procedure_builder.h"
 #include "program/plan.h"
 
 static int32_t sample_kernel(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
@@ -16,6 +17,66 @@ static const pyd_library_header_t kSampleHeader = {.version = 6, .name = "sample
 static const pyd_executable_t kSampleExecutable = {
     .library = {.header = &kSampleHeader,
                 .exports = {.count = 2, .ptrs = kSampleFunctions, .attrs = kSampleAttrs, .names = kSampleNames}}};
+
+// Every step once, and the tables that only procedures use.
+static inline void add_sample_procedures(builder_t* b) {
+  static procs_t s;
+  fn_t* f = add_function(b, "count");  // i -> (i + 1, i < 3)
+  add_scalar(b, f, "i");
+  uint32_t i = op(f, PYD_OP_SCALAR, 0, 0, 0, 0);
+  add_scalar_result(f, op(f, PYD_OP_ADD, 64, i, constant(f, 1), 0));
+  add_scalar_result(f, op(f, PYD_OP_CMP, 64 | 2 << 8, i, constant(f, 3), 0));
+  f = add_function(b, "ones");  // (x, n) -> x with n ones, in the memory of x when it may
+  add_tensor(b, f, F32, "x", 1, (int64_t[]){-1});
+  uint32_t n = op(f, PYD_OP_DIM, 0, 0, 0, 0), bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0);
+  uint32_t out = add_result(f, F32, 1, &n, bytes);
+  f->results.data[7] = 1;
+  add_copy(f, 0, 0, NONE, out, NONE, bytes);
+  add_fill(f, 1, out, NONE, NONE, constant(f, 0x3F800000), 4);
+  uint32_t count = b->function_count - 2, ones = b->function_count - 1;
+  uint32_t parameter = add_constant(b, "", 0, 16);
+  b->constants.data[8 * parameter + 6] = 0;
+  uint32_t text[4];
+  add_string(b, "model", text), add_string(b, "w", text + 2);
+  push_all(&s.sizes, 2, 4, 0);
+  push_all(&s.parameters, 8, text[0], text[1], text[2], text[3], F32, 1, 0, 0);
+  uint32_t state = add_global(b, &s, "state", 0, F32, 1, (int64_t[]){-1}, NONE, 0, true);
+  uint32_t fixed = add_global(b, &s, "fixed", 0, F32, 1, (int64_t[]){4}, parameter, 0, false);
+  uint32_t number = add_global(b, &s, "number", 1, I64, 0, NULL, NONE, 7, true);
+  uint32_t check = add_check_record(b, &s, 4, "m.mlir:1:2");
+  proc_t* p = add_procedure(b, &s, "init");
+  uint32_t c = add_slot(p, 0, F32, 1);
+  step(p, PYD_STEP_CONSTANT, c, parameter, push_all(&p->pool, 2, 4, 0), 0);
+  step(p, PYD_STEP_STORE, state, c | PYD_LAST_USE, 0, 0);
+  step(p, PYD_STEP_RETURN, 0, 0, 0, 0);
+  push(&s.initializers, 0);
+  p = add_procedure(b, &s, "loop");
+  uint32_t x = add_port(b, p, 0, F32, 1, (int64_t[]){-1}), e = add_slot(p, 1, F32, 0), more = add_slot(p, 1, I64, 0);
+  uint32_t k = add_slot(p, 1, I64, 0), y = add_slot(p, 0, F32, 1), v = add_slot(p, 0, F32, 2);
+  step(p, PYD_STEP_SCALAR, k, 0, 0, 0);
+  step(p, PYD_STEP_LOAD, y, state, 0, 0);
+  uint32_t top = step(p, PYD_STEP_RUN, count, push_all(&p->pool, 3, k, k, more), 0, 0);
+  step(p, PYD_STEP_RUN, ones, push_all(&p->pool, 2, x | PYD_LAST_USE, x), 0, 0);
+  step(p, PYD_STEP_MOVE, push_all(&p->pool, 5, 2, x, y, y, x), 0, 0, 0);
+  step(p, PYD_STEP_BRANCH, more, top, top + 4, 0);
+  step(p, PYD_STEP_DIM, k, x, 0, 0);
+  step(p, PYD_STEP_SCALAR, more, 1, 0, 0);
+  step(p, PYD_STEP_VIEW, v, x, push_all(&p->pool, 3, NONE, k, more), 0);
+  step(p, PYD_STEP_READ, e, y, push_all(&p->pool, 2, 1, more), push_all(&p->pool, 2, text[0], text[1]));
+  step(p, PYD_STEP_OBSERVE, check, push_all(&p->pool, 3, 2, x, v), 0, 0);
+  step(p, PYD_STEP_STORE, state, y, 0, 0);
+  step(p, PYD_STEP_STORE, number, k, 0, 0);
+  step(p, PYD_STEP_LOAD, y, fixed, 0, 0);
+  step(p, PYD_STEP_DROP, e, 0, 0, 0);
+  uint32_t end = step(p, PYD_STEP_JUMP, p->steps.count / 5 + 1, 0, 0, 0) + 1;
+  (void)end;
+  add_output(p, 0, F32, 1);
+  add_output(p, 0, F32, 2);
+  add_output(p, 1, I64, 0);
+  add_output(p, 0, F32, 1);
+  step(p, PYD_STEP_RETURN, push_all(&p->pool, 4, x, v | PYD_LAST_USE, more, y), 0, 0, 0);
+  finish_procs(b, &s);
+}
 
 static inline pyd_span_t make_sample(void) {
   static builder_t b;
@@ -46,7 +107,66 @@ static inline pyd_span_t make_sample(void) {
   add_dispatch(f, 1, export, grid, 1, (uint32_t[]){scalar | 1u << 31}, 3, (uint32_t[]){t, NONE, NONE, 0, NONE, NONE, r, NONE, NONE});
   add_copy(f, 2, u, NONE, r, NONE, bytes);
   add_scalar_result(f, op(f, PYD_OP_FMATH, 32, f32, 0, 0));
+  add_sample_procedures(&b);
   return encode(&b);
+}
+
+// One pool for all tries; small_pool.h bounds it.
+static inline pyd_pool_t* sample_pool(void) {
+  static pyd_pool_t* pool;
+  if (!pool) CHECK_OK(pyd_pool_create(1 << 20, &pool));
+  return pool;
+}
+
+static inline int32_t count_down(void* self) { return --*(int*)self < 0; }
+
+// Runs every procedure on small inputs, for a bounded number of jumps. Without executables: what is left are fills and
+// copies, whose sizes |pool| bounds.
+static inline void try_procedures(pyd_program_t* program, pyd_pool_t* pool) {
+  pyd_state_t* state = NULL;
+  pyd_status_t status = pyd_state_create(program, NULL, pool, &state);
+  pyd_status_free(status);
+  if (!state) return;
+  _Alignas(64) static const uint8_t memory[4096];
+  for (uint32_t i = 0; i < pyd_program_procedure_count(program) && i < 16; ++i) {
+    const pyd_program_function_t* info = pyd_program_procedure(program, i);
+    pyd_input_t* inputs = calloc((size_t)info->arg_count + 1, sizeof(*inputs));
+    int64_t* dims = calloc((size_t)info->dims_count + 1, sizeof(*dims));
+    uint32_t at = 0;
+    bool fits = inputs && dims;
+    for (uint32_t a = 0; a < info->arg_count && fits; ++a) {
+      uint64_t bytes = ((info->args[a].dtype & 0xFFFFFF) + 7) / 8;
+      inputs[a] = (pyd_input_t){memory, dims + at, a + 1};
+      for (uint32_t k = 0; k < info->args[a].rank; ++k, ++at) {
+        dims[at] = info->args[a].dims[k] < 0 ? 2 : info->args[a].dims[k];
+        fits = fits && dims[at] <= 4096 && (bytes *= (uint64_t)dims[at]) <= sizeof(memory);
+      }
+    }
+    for (uint32_t n = 0; n < 2 && fits; ++n) {
+      int left = 20;
+      const pyd_interrupt_t interrupt = {count_down, &left};
+      pyd_invocation_t* invocation = NULL;
+      pyd_value_t value;
+      status = pyd_procedure_call(state, i, inputs, &interrupt, &invocation);
+      CHECK(pyd_ok(status) == (invocation != NULL));
+      pyd_status_free(status);
+      if (!invocation) continue;
+      uint8_t sum = 0;
+      for (uint32_t r = 0; pyd_invocation_result(invocation, r, &value); ++r) {
+        for (uint64_t byte = 0; value.kind == 0 && byte < value.bytes; ++byte) sum ^= ((const uint8_t*)value.data)[byte];
+        pyd_pool_release(pool, pyd_invocation_take(invocation, r));
+      }
+      for (uint32_t o = 0; o < pyd_invocation_observation_count(invocation); ++o) {
+        for (uint32_t k = 0; pyd_invocation_observed(invocation, o, k, &value); ++k) {
+          for (uint64_t byte = 0; value.kind == 0 && byte < value.bytes; ++byte) sum ^= ((const uint8_t*)value.data)[byte];
+        }
+      }
+      *(volatile uint8_t*)&left = sum;
+      pyd_invocation_free(invocation);
+    }
+    free(inputs), free(dims);
+  }
+  pyd_state_free(state);
 }
 
 // Decodes |bytes|, plans every function for small sizes and, when a plan comes of it and nothing in it is large, runs it
@@ -67,6 +187,7 @@ static inline bool try_program(pyd_span_t bytes, bool is_linked) {
   for (uint32_t i = 0; is_linked && i < pyd_program_executable_count(program) && i < 64; ++i) {
     pyd_status_free(pyd_program_set_executable(program, i, &kSampleExecutable, 0, 4));
   }
+  if (!is_linked) try_procedures(program, sample_pool());
   for (uint32_t i = 0; i < pyd_program_function_count(program) && i < 16; ++i) {
     const pyd_program_function_t* fn = pyd_program_function(program, i);
     int64_t* dims = calloc(fn->dims_count + 1, sizeof(*dims));

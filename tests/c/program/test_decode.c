@@ -1,7 +1,8 @@
-// links: base platform sched memory program
+// links: base platform sched program
 // with: double.c
 // Decoding: each refusal with its text; a valid program truncated at and spoilt in every word never does harm.
 #include "program/sample.h"
+#include "program/small_pool.h"
 
 static void refuse(builder_t* b, pyd_code_t code, const char* text) {
   pyd_span_t bytes = encode(b);
@@ -106,6 +107,33 @@ static void test_headers(void) {
   CHECK_REFUSED(pyd_program_decode(words_of(122, big), &program), CORRUPT, "10 records at word 72 overlap other tables");
 }
 
+// What is spoilt below does run when it is not.
+static void test_sample(void) {
+  pyd_span_t sample = make_sample();
+  pyd_program_t* program = NULL;
+  pyd_state_t* state = NULL;
+  pyd_invocation_t* invocation = NULL;
+  pyd_value_t value;
+  _Alignas(64) static const uint8_t memory[64];
+  CHECK_OK(pyd_program_decode(sample, &program));
+  CHECK(pyd_program_constant(program, 0)->parameter == NONE && pyd_program_constant(program, 1)->parameter == 0);
+  CHECK(pyd_program_parameter_count(program) == 1 && pyd_program_parameter(program, 0)->dims[0] == 4);
+  CHECK(pyd_program_check_count(program) == 1 && pyd_program_check(program, 0)->location.length == 10);
+  CHECK_REFUSED(pyd_state_create(program, NULL, sample_pool(), &state), INVALID_ARGUMENT, "global 'fixed': constant 1 is not linked");
+  CHECK_OK(pyd_program_set_constant(program, 0, (pyd_span_t){memory, 64}));
+  CHECK_OK(pyd_program_set_constant(program, 1, (pyd_span_t){memory, 16}));
+  CHECK_OK(pyd_state_create(program, NULL, sample_pool(), &state));
+  CHECK_OK(pyd_state_initialize(state));
+  const int64_t size = 4;
+  const pyd_input_t input = {memory, &size, 0};
+  CHECK_OK(pyd_procedure_call(state, 1, &input, NULL, &invocation));
+  CHECK(pyd_invocation_result(invocation, 0, &value) && value.dims[0] == 4 && ((const float*)value.data)[3] == 1);
+  pyd_invocation_free(invocation);
+  pyd_state_free(state);
+  pyd_program_free(program);
+  free((void*)sample.data);
+}
+
 static void test_spoilt(void) {
   pyd_span_t sample = make_sample();
   CHECK(try_program(sample, false) && try_program(sample, true));
@@ -140,6 +168,7 @@ static void test_spoilt(void) {
 int main(void) {
   test_headers();
   test_refusals();
+  test_sample();
   test_spoilt();
   return 0;
 }

@@ -24,6 +24,13 @@ void* calloc(size_t count, size_t size) {
   live += block != NULL;
   return block;
 }
+void* __libc_realloc(void*, size_t);
+void* realloc(void* block, size_t size) {
+  if (fails()) return NULL;
+  void* moved = __libc_realloc(block, size);
+  live += moved && !block;
+  return moved;
+}
 void free(void* block) {
   live -= block != NULL;
   __libc_free(block);
@@ -56,6 +63,16 @@ static pyd_status_t whole_life(pyd_span_t bytes) {
     pyd_call_bind_result(call, 0, buffers[1]);
     status = pyd_call_run(call);
   }
+  pyd_state_t* state = NULL;
+  pyd_invocation_t* invocation = NULL;
+  if (pyd_ok(status)) status = pyd_program_set_constant(program, 1, (pyd_span_t){constants, 16});
+  if (pyd_ok(status)) status = pyd_state_create(program, NULL, pool, &state);
+  if (pyd_ok(status)) status = pyd_state_initialize(state);
+  const int64_t size = 4;
+  const pyd_input_t input = {constants, &size, 0};
+  if (pyd_ok(status)) status = pyd_procedure_call(state, 1, &input, NULL, &invocation);
+  pyd_invocation_free(invocation);
+  pyd_state_free(state);
   pyd_call_free(call);
   if (pool) pyd_pool_release(pool, block);
   pyd_pool_destroy(pool);
