@@ -101,7 +101,9 @@ class Writer:
 
             def part(inner: Builder, k: Index) -> None:
                 self.low[c.k] = k
-                self.valid[c.k] = inner.least(t.kc, inner.minus(self.sizes[c.k], k))
+                size = self.sizes[c.k]
+                whole = isinstance(size, int) and size % t.kc == 0
+                self.valid[c.k] = t.kc if whole else inner.least(t.kc, inner.minus(size, k))
                 self._pack(inner)
                 self._blocks(inner, lambda bb, place: self._multiply(bb, place, sums, number(bb, place), True))
 

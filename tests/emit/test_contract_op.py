@@ -1,0 +1,70 @@
+"""pyd.contract by itself: strides, K at run time, every form, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernels import buffer, load
+
+import pydispatch.ir as ir
+from pydispatch.errors import CompileError
+
+KERNEL = """
+func.func @kernel() {{
+  %k32 = hal.interface.constant.load[0] : i32
+  %k = arith.index_cast %k32 : i32 to index
+  %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<{m}x40x{t}>
+  %b = hal.interface.binding.subspan binding(1) flags(ReadOnly) : memref<40x{n}x{t}>
+  %c = hal.interface.binding.subspan binding(2) : memref<{m}x{n}x{t}>
+  %x = memref.reinterpret_cast %a to offset: [0], sizes: [{m}, %k], strides: {sa}
+      : memref<{m}x40x{t}> to memref<{m}x?x{t}, strided<{sa}>>
+  %y = memref.reinterpret_cast %b to offset: [0], sizes: [%k, {n}], strides: {sb}
+      : memref<40x{n}x{t}> to memref<?x{n}x{t}, strided<{sb}>>
+  pyd.contract %x, %y, %c {how} : memref<{m}x?x{t}, strided<{sa}>>, memref<?x{n}x{t}, strided<{sb}>>, memref<{m}x{n}x{t}>
+  func.return
+}}
+"""
+
+
+@pytest.mark.parametrize("cpu", ["generic", "x86-64-v3", "native"])
+@pytest.mark.parametrize("form", ["rows", "turned a", "along k"])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 5), (4, 37), (13, 32)])
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_block(m: int, n: int, form: str, cpu: str, accumulate: bool) -> None:
+    sa = [1, m] if form == "turned a" else [40, 1]
+    sb = [1, 40] if form == "along k" else [n, 1]
+    how = "accumulate" if accumulate else ""
+    kernel = load(KERNEL.format(m=m, n=n, t="f32", sa=sa, sb=sb, how=how), cpu=cpu, constants=1, bindings=3)
+    rng = np.random.default_rng(1)
+    a, b, c = (buffer(rng.integers(-9, 9, s).astype(np.float32)) for s in ((m, 40), (40, n), (m, n)))
+    left = a.ravel()[: 40 * m].reshape(40, m).T if form == "turned a" else a
+    right = b.ravel().reshape(n, 40).T if form == "along k" else b
+    for k in (0, 1, 7, 40):
+        expected = left[:, :k] @ right[:k] + (c if accumulate else 0)
+        assert kernel.run(a, b, c, constants=[k]) == 0
+        np.testing.assert_array_equal(c, expected)
+
+
+REFUSED = {
+    "memref<4x8xf32>, memref<9x4xf32>, memref<4x4xf32>": "is not memref<4x4xf32>",
+    "memref<?x8xf32>, memref<8x4xf32>, memref<?x4xf32>": "must be static",
+    "memref<4x8xf32>, memref<8x4xf32>, memref<4xf32>": "got ranks",
+    "memref<4x8x3xi16>, memref<8x4x3xi16>, memref<4x4xi32>": "two steps of K",
+}
+
+
+@pytest.mark.parametrize("types", REFUSED)
+def test_refused(types: str) -> None:
+    names = [f"%{v}: {t}" for v, t in zip("abc", types.split(", "), strict=True)]
+    text = f"func.func @f({', '.join(names)}) {{\n  pyd.contract %a, %b, %c : {types}\n  func.return\n}}"
+    with pytest.raises(CompileError, match=REFUSED[types]):
+        ir.verify(ir.parse(text))
+
+
+def test_printed_as_read() -> None:
+    types = "memref<4x8xf32>, memref<8x4xf32>, memref<4x4xf32>"
+    for how in ("", " accumulate"):
+        text = f"func.func @f(%a: {types.split(', ')[0]}, %b: memref<8x4xf32>, %c: memref<4x4xf32>) {{\n" \
+               f"  pyd.contract %a, %b, %c{how} : {types}\n  func.return\n}}"  # fmt: skip
+        printed = ir.print_module(ir.parse(text))
+        assert f"%c{how} : {types}" in printed and ir.print_module(ir.parse(printed)) == printed
