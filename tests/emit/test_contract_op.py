@@ -20,7 +20,8 @@ func.func @kernel() {{
       : memref<{m}x40x{t}> to memref<{m}x?x{t}, strided<{sa}>>
   %y = memref.reinterpret_cast %b to offset: [0], sizes: [%k, {n}], strides: {sb}
       : memref<40x{n}x{t}> to memref<?x{n}x{t}, strided<{sb}>>
-  pyd.contract %x, %y, %c {how} : memref<{m}x?x{t}, strided<{sa}>>, memref<?x{n}x{t}, strided<{sb}>>, memref<{m}x{n}x{t}>
+  pyd.contract %x, %y, %c {how}
+      : memref<{m}x?x{t}, strided<{sa}>>, memref<?x{n}x{t}, strided<{sb}>>, memref<{m}x{n}x{t}>
   func.return
 }}
 """
