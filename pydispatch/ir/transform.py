@@ -314,7 +314,7 @@ class MergeHandlesOp(TransformOp):
 
     name = "transform.merge_handles"
     deduplicate = opt_prop_def(UnitAttr)
-    PIECES: ClassVar[tuple[str, ...]] = ("flag:deduplicate=deduplicate", "operands", "attributes", "signature")
+    PIECES: ClassVar[tuple[str, ...]] = ("flag:deduplicate=deduplicate", "operands", "attributes", "same")
 
 
 @irdl_op_definition

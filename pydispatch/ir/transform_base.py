@@ -207,6 +207,13 @@ def _signature(p: Parser, s: _State, _: str) -> None:
         s.outputs = syntax.parse_types(p)
 
 
+def _same(p: Parser, s: _State, _: str) -> None:
+    """`: T`, of every operand and of the result."""
+    p.parse_punctuation(":")
+    s.outputs = [p.parse_type()]
+    s.inputs = s.outputs * len(s.names)
+
+
 def _result(p: Parser, s: _State, _: str) -> None:
     """`-> T`."""
     p.parse_punctuation("->")
@@ -216,7 +223,7 @@ def _result(p: Parser, s: _State, _: str) -> None:
 _PARSE: dict[str, Callable[[Parser, _State, str], None]] = {
     "operand": _operand, "operands": _operands, "word": _word, "flag": _flag, "choice": _choice, "symbol": _symbol,
     "string": _string, "attribute": _attribute, "type": _type, "positions": _positions, "attributes": _attributes,
-    "region": _region, "signature": _signature, "result": _result, "failures": _failures,
+    "region": _region, "signature": _signature, "same": _same, "result": _result, "failures": _failures,
 }  # fmt: skip
 
 
@@ -293,6 +300,12 @@ def _print_signature(q: Printer, op: TransformOp, _: str, at: int) -> int:
     return at
 
 
+def _print_same(q: Printer, op: TransformOp, _: str, at: int) -> int:
+    q.print_string(" : ")
+    q.print_attribute(op.results[0].type)
+    return at
+
+
 def _print_result(q: Printer, op: TransformOp, _: str, at: int) -> int:
     q.print_string(" -> ")
     q.print_list(op.results, lambda r: q.print_attribute(r.type))
@@ -303,7 +316,8 @@ _PRINT: dict[str, Callable[[Printer, TransformOp, str, int], int]] = {
     "operand": _print_operand, "operands": _print_operands, "word": _print_word, "flag": _print_flag,
     "choice": _print_choice, "symbol": _print_attribute, "string": _print_attribute, "attribute": _print_attribute,
     "type": _print_attribute, "positions": _print_positions, "attributes": _print_attributes,
-    "region": _print_region, "signature": _print_signature, "result": _print_result, "failures": _print_failures,
+    "region": _print_region, "signature": _print_signature, "same": _print_same, "result": _print_result,
+    "failures": _print_failures,
 }  # fmt: skip
 
 

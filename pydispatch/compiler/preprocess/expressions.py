@@ -42,7 +42,7 @@ _numbers: dict[Hashable, int] = {}
 
 def number(key: Hashable) -> int:
     """The number of a key, one for each process: patterns and programs share it."""
-    return _numbers.setdefault(key, len(_numbers))
+    return _numbers.setdefault(key, len(_numbers) + 1)
 
 
 def properties_key(op: Operation) -> tuple[Hashable, ...]:

@@ -1,0 +1,18 @@
+"""The folder of the kernels that specs name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sys
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from preprocess_cases import KERNEL  # noqa: E402
+
+
+@pytest.fixture
+def kernels(tmp_path: Path) -> Path:
+    (tmp_path / "square_diff.c").write_text(KERNEL)
+    return tmp_path
