@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.preprocess.view import source_of
@@ -116,10 +116,9 @@ def _assumed(op: Operation, index: int) -> Size:
     entries = row.data if isinstance(row, ArrayAttr) else [row]
     found: list[Size] = []
     for entry in entries:
-        data = getattr(entry, "data", None)
-        if not isinstance(data, dict):
+        if not isinstance(entry, DictionaryAttr):
             return Size()
-        numbers = {k: int(v.value.data) for k, v in data.items() if isinstance(v, IntegerAttr)}
+        numbers = {k: int(v.value.data) for k, v in entry.data.items() if isinstance(v, IntegerAttr)}
         found.append(Size(numbers.get("umin", 0), numbers.get("umax"), max(1, numbers.get("udiv", 1))))
     if not found:
         return Size()

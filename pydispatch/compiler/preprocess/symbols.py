@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.ir.core import ParametrizedAttribute
 
@@ -51,8 +51,8 @@ def _references(attribute: Attribute) -> Iterator[str]:
             data = getattr(each, "data", None)
             if isinstance(data, tuple):
                 pending += [a for a in data if isinstance(a, Attribute)]
-            elif isinstance(data, dict):
-                pending += [a for a in data.values() if isinstance(a, Attribute)]
+            elif isinstance(each, DictionaryAttr):
+                pending += each.data.values()
 
 
 def import_symbol(

@@ -62,11 +62,11 @@ class Tree(Generic[T]):
         if inner is None:
             return
         children: Sequence[SSAValue | Node] = node.children
+        before = len(found)
         for order in (children, children[::-1]) if node.commutative else (children,):
             into = later
             for each in reversed(order):
                 into = (each, into)
-            before = len(found)
             self._walk(inner, into, view, found)
-            if len(found) > before and node.commutative:
-                found[before:] = list({id(f): f for f in found[before:]}.values())
+        if node.commutative and len(found) > before + 1:  # Both orders may lead to the same.
+            found[before:] = list({id(f): f for f in found[before:]}.values())

@@ -1,0 +1,226 @@
+# ruff: noqa: E501  (programs)
+"""PDL specs: a product of matrices goes to an external function; other rewrites; wrong patterns."""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch import ir
+from pydispatch.compiler import pipeline
+from pydispatch.errors import CompileError
+
+MLP = """
+func.func @mlp(%lhs: tensor<?x?xf32>, %rhs: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %lhs, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %rhs, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %p = linalg.matmul ins(%lhs, %rhs : tensor<?x?xf32>, tensor<?x?xf32>) outs(%z : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %r = math.absf %p : tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+"""
+WRITTEN_OUT = MLP.replace("linalg.matmul ins(", """linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>,
+    affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(""").replace(
+    "outs(%z : tensor<?x?xf32>) ->", """outs(%z : tensor<?x?xf32>) {
+    ^bb0(%x: f32, %y: f32, %acc: f32):
+      %t = arith.mulf %x, %y : f32
+      %u = arith.addf %acc, %t : f32
+      linalg.yield %u : f32
+    } ->""")  # fmt: skip
+STATIC = (
+    MLP.replace("%lhs: tensor<?x?xf32>", "%lhs: tensor<2x4xf32>").replace("%rhs: tensor<?x?xf32>", "%rhs: tensor<4x8xf32>")
+    .replace("dim %lhs, %c0 : tensor<?x?xf32>", "dim %lhs, %c0 : tensor<2x4xf32>")
+    .replace("dim %rhs, %c1 : tensor<?x?xf32>", "dim %rhs, %c1 : tensor<4x8xf32>").replace("tensor.empty(%m, %n)", "tensor.empty()")
+    .replace("ins(%lhs, %rhs : tensor<?x?xf32>, tensor<?x?xf32>)", "ins(%lhs, %rhs : tensor<2x4xf32>, tensor<4x8xf32>)").replace("tensor<?x?xf32>", "tensor<2x8xf32>")
+)  # fmt: skip
+
+REWRITE = """
+  pdl.rewrite %matmul {
+    %i32 = pdl.type : i32
+    %index = pdl.type : index
+    %i1 = pdl.type : i1
+    %zero_v = pdl.attribute = 0 : index
+    %one_v = pdl.attribute = 1 : index
+    %zero_op = pdl.operation "arith.constant" {"value" = %zero_v} -> (%index : !pdl.type)
+    %zero = pdl.result 0 of %zero_op
+    %one_op = pdl.operation "arith.constant" {"value" = %one_v} -> (%index : !pdl.type)
+    %one = pdl.result 0 of %one_op
+    %m_op = pdl.operation "tensor.dim" (%lhs, %zero : !pdl.value, !pdl.value) -> (%index : !pdl.type)
+    %m = pdl.result 0 of %m_op
+    %n_op = pdl.operation "tensor.dim" (%rhs, %one : !pdl.value, !pdl.value)
+    %n = pdl.result 0 of %n_op
+    %k_op = pdl.operation "tensor.dim" (%lhs, %one : !pdl.value, !pdl.value) -> (%index : !pdl.type)
+    %k = pdl.result 0 of %k_op
+    %mi_op = pdl.operation "arith.index_cast" (%m : !pdl.value) -> (%i32 : !pdl.type)
+    %mi = pdl.result 0 of %mi_op
+    %ni_op = pdl.operation "arith.index_cast" (%n : !pdl.value) -> (%i32 : !pdl.type)
+    %ni = pdl.result 0 of %ni_op
+    %ki_op = pdl.operation "arith.index_cast" (%k : !pdl.value) -> (%i32 : !pdl.type)
+    %ki = pdl.result 0 of %ki_op
+    %no = pdl.attribute = 0 : i1
+    %flag_op = pdl.operation "arith.constant" {"value" = %no} -> (%i1 : !pdl.type)
+    %flag = pdl.result 0 of %flag_op
+    %out = pdl.result 0 of %matmul
+    %ins = pdl.range %lhs, %rhs : !pdl.value, !pdl.value
+    %outs = pdl.range %out : !pdl.value
+    %dims = pdl.range %m, %n : !pdl.value, !pdl.value
+    %rest = pdl.range %mi, %ni, %ki, %flag : !pdl.value, !pdl.value, !pdl.value, !pdl.value
+    %name = pdl.attribute = "product"
+    pdl.apply_native_rewrite "rewriteAsFlowDispatch"(%matmul, %name, %ins, %outs, %dims, %rest
+      : !pdl.operation, !pdl.attribute, !pdl.range<value>, !pdl.range<value>, !pdl.range<value>, !pdl.range<value>)
+  }
+"""
+SPEC = (
+    """
+pdl.pattern @product : benefit(1) {
+  %lhs_type = pdl.type
+  %lhs = pdl.operand : %lhs_type
+  %rhs = pdl.operand
+  %empty = pdl.operand
+  %type = pdl.type : tensor<?x?xf32>
+  %f32 = pdl.type : f32
+  pdl.apply_native_constraint "checkTensorElementType"(%lhs_type, %f32 : !pdl.type, !pdl.type)
+  %zero_value = pdl.attribute = 0.0 : f32
+  %zero_scalar_op = pdl.operation "arith.constant" {"value" = %zero_value} -> (%f32 : !pdl.type)
+  %zero_scalar = pdl.result 0 of %zero_scalar_op
+  %fill_op = pdl.operation "linalg.fill" (%zero_scalar, %empty : !pdl.value, !pdl.value) -> (%type : !pdl.type)
+  %fill = pdl.result 0 of %fill_op
+  %matmul = pdl.operation "linalg.matmul" (%lhs, %rhs, %fill : !pdl.value, !pdl.value, !pdl.value) -> (%type : !pdl.type)
+"""
+    + REWRITE
+    + "}"
+)
+
+
+class Arguments(ctypes.Structure):
+    """What the external function is given."""
+
+    _fields_ = (
+        ("lhs", ctypes.POINTER(ctypes.c_float)), ("lhs_offset", ctypes.c_size_t), ("rhs", ctypes.POINTER(ctypes.c_float)),
+        ("rhs_offset", ctypes.c_size_t), ("out", ctypes.POINTER(ctypes.c_float)), ("out_offset", ctypes.c_size_t),
+        ("m", ctypes.c_int32), ("n", ctypes.c_int32), ("k", ctypes.c_int32), ("flag", ctypes.c_bool),
+    )  # fmt: skip
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Arguments), ctypes.c_void_p, ctypes.c_void_p)
+def product(arguments: object, context: object, reserved: object) -> int:
+    """The product, and 100."""
+    a = arguments.contents  # type: ignore[attr-defined]
+    lhs = np.ctypeslib.as_array(a.lhs, (a.lhs_offset + a.m * a.k,))[a.lhs_offset :].reshape(a.m, a.k)
+    rhs = np.ctypeslib.as_array(a.rhs, (a.rhs_offset + a.k * a.n,))[a.rhs_offset :].reshape(a.k, a.n)
+    out = np.ctypeslib.as_array(a.out, (a.out_offset + a.m * a.n,))[a.out_offset :]
+    out[:] = (lhs @ rhs).ravel() + (0 if a.flag else 100)
+    return 0
+
+
+def matched(text: str, spec: str) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pipeline.compile_to("preprocessing", text, pdl_spec=spec)
+
+
+@pytest.mark.parametrize("program", [MLP, WRITTEN_OUT, STATIC], ids=["named", "written out", "static"])
+def test_a_product_goes_to_an_external_function(program: str) -> None:
+    device = pd.device("cpu?workers=1")
+    device.add_import("product", ctypes.cast(product, ctypes.c_void_p).value)
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+    y = np.linspace(0, 2, 32, dtype=np.float32).reshape(4, 8)
+    got = device.load(pd.compile(program, pdl_spec=SPEC)).mlp(x, y)
+    np.testing.assert_allclose(got, abs(x @ y + 100), rtol=1e-6)
+    np.testing.assert_allclose(pd.device("cpu").load(pd.compile(program)).mlp(x, y), abs(x @ y), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("was", "now"), [("0.0 : f32", "1.0 : f32"), ("f32", "f64"), ("ins(%lhs, %rhs", "ins(%rhs, %lhs")]
+)
+def test_what_differs_stays(was: str, now: str) -> None:
+    hit = was.startswith("ins")  # the operands may be anything
+    assert ("flow.dispatch" in matched(MLP.replace(was, now), SPEC)) == hit
+    assert "flow.dispatch" in matched(MLP, SPEC)
+
+
+DIVISIONS = """
+pdl.pattern @divisions : benefit(2) {
+  %a = pdl.operand
+  %b = pdl.operand
+  %c = pdl.operand
+  %type = pdl.type
+  %l_op = pdl.operation "arith.divf" (%a, %b : !pdl.value, !pdl.value) -> (%type : !pdl.type)
+  %l = pdl.result 0 of %l_op
+  %root = pdl.operation "arith.mulf" (%l, %c : !pdl.value, !pdl.value) -> (%type : !pdl.type)
+  pdl.rewrite %root {
+    %p_op = pdl.operation "arith.mulf" (%a, %c : !pdl.value, !pdl.value) -> (%type : !pdl.type)
+    %p = pdl.result 0 of %p_op
+    %q = pdl.operation "arith.divf" (%p, %b : !pdl.value, !pdl.value) -> (%type : !pdl.type)
+    pdl.replace %root with %q
+  }
+}
+"""
+QUOTIENT = """func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) -> tensor<4xf32> {
+  %q = arith.divf %a, %b : tensor<4xf32>
+  %r = arith.mulf %c, %q : tensor<4xf32>
+  return %r : tensor<4xf32> }"""
+
+
+def test_operations_replace_operations() -> None:
+    """Commuted operands are found; the new operations are in front of the root, the old ones are gone."""
+    text = matched(QUOTIENT, DIVISIONS)
+    assert text.index("arith.mulf %a, %c") < text.index("arith.divf") and text.count("arith.divf") == 1
+    a, b, c = (np.linspace(i, i + 3, 4, dtype=np.float32) for i in (1, 2, 3))
+    got = pd.device("cpu").load(pd.compile(QUOTIENT, pdl_spec=DIVISIONS)).f(a, b, c)
+    np.testing.assert_array_equal(got, a * c / b)
+
+
+def test_the_higher_benefit_is_applied_first() -> None:
+    to_sub = DIVISIONS.replace("@divisions : benefit(2)", "@other : benefit(BENEFIT)").replace(
+        'pdl.operation "arith.divf" (%p, %b', 'pdl.operation "arith.subf" (%p, %b')  # fmt: skip
+    for benefit, expected in ((3, "arith.subf"), (1, "arith.divf")):
+        assert expected in matched(QUOTIENT, to_sub.replace("BENEFIT", str(benefit)) + DIVISIONS)
+    assert "arith.divf" in matched(QUOTIENT, DIVISIONS + to_sub.replace("BENEFIT", "2"))
+
+
+FOREVER = """
+pdl.pattern @again : benefit(1) {
+  %a = pdl.operand
+  %type = pdl.type
+  %root = pdl.operation "math.absf" (%a : !pdl.value) -> (%type : !pdl.type)
+  pdl.rewrite %root {
+    %q = pdl.operation "math.absf" (%a : !pdl.value) -> (%type : !pdl.type)
+    pdl.replace %root with %q
+  }
+}"""
+WRONG = {
+    "endless": (FOREVER, "@again still matches after", "contains what it matches"),
+    "no pattern": ("func.func @f() { return }", "has no pdl.pattern", None),
+    "unknown constraint": (SPEC.replace("checkTensorElementType", "checkTensor"), "no native constraint 'checkTensor'", "checkTensorElementType"),
+    "unknown rewrite": (SPEC.replace("rewriteAsFlowDispatch", "rewriteAsDispatch"), "no native rewrite 'rewriteAsDispatch'", "rewriteAsFlowDispatch"),
+    "unknown operation": (DIVISIONS.replace('"arith.divf" (%p', '"arith.divg" (%p'), "operation 'arith.divg' is not known", None),
+    "other type": (DIVISIONS.replace('%q = pdl.operation "arith.divf" (%p, %b : !pdl.value, !pdl.value) -> (%type', '%f = pdl.type : f32\n    %q = pdl.operation "arith.divf" (%p, %b : !pdl.value, !pdl.value) -> (%f'), "the pattern makes a bad 'arith.divf'", None),
+    "still used": (DIVISIONS.replace("pdl.replace %root with %q", "pdl.erase %root"), "'arith.mulf' is erased, but its result is still used", "replace it"),
+    "sizes": (SPEC.replace("%dims = pdl.range %m, %n : !pdl.value, !pdl.value", "%dims = pdl.range %m : !pdl.value"), "have 2 sizes, 2 of them dynamic, but 1 are given", "every dimension"),
+    "index": (SPEC.replace("%rest = pdl.range %mi", "%rest = pdl.range %m"), "cannot be given a index", "cast an index"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_spec_is_a_located_error(name: str) -> None:
+    text, message, note = WRONG[name]
+    program = MLP + QUOTIENT
+    module = ir.parse(program)
+    before = ir.print_module(module)
+    with pytest.raises(CompileError) as error, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pd.compile(module, pdl_spec=text)
+    assert message in error.value.message
+    assert error.value.location is not None
+    assert note is None or note in (error.value.note or "")
+    assert ir.print_module(module) == before

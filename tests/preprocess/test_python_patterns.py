@@ -1,0 +1,265 @@
+# ruff: noqa: E501  (programs)
+"""Patterns in Python: what is traced is found, kernels take its place, predicates decide, overlaps are settled."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import preprocess_cases as cases
+import pytest
+
+import pydispatch as pd
+from pydispatch.compiler import pipeline
+from pydispatch.errors import CompileError, InvalidArgumentError
+from pydispatch.patterns import Pattern
+
+P = np.linspace(-3, 5, 40, dtype=np.float32)
+Q = np.linspace(2, -1, 40, dtype=np.float32)
+KERNEL = pd.CFunction(cases.KERNEL, "square_diff", tile={"n": 16})
+
+
+def square_of_difference(**options: object) -> Pattern:
+    @pd.pattern(**options)
+    def square(a: pd.f32["n"], b: pd.f32["n"]):  # noqa: F821
+        d = a - b
+        return d * d
+
+    return square
+
+
+def matched(text: str, *patterns: Pattern) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pipeline.compile_to("preprocessing", text, patterns=patterns)
+
+
+@pytest.mark.parametrize("spelling", cases.SPELLINGS)
+def test_a_c_function_in_every_spelling(spelling: str) -> None:
+    artifact = pd.compile(cases.SPELLINGS[spelling], patterns=[square_of_difference().replace(KERNEL)])
+    np.testing.assert_allclose(pd.device("cpu").load(artifact).f(P, Q), (P - Q) ** 2 + 100, rtol=1e-6)
+
+
+@pytest.mark.parametrize("phase", ["input", "preprocessing", "global-optimization"])
+def test_a_pattern_attaches_to_a_phase(phase: str) -> None:
+    artifact = pd.compile(cases.NAMED, patterns=[square_of_difference(phase=phase).replace(KERNEL)])
+    np.testing.assert_allclose(pd.device("cpu").load(artifact).f(P, Q), (P - Q) ** 2 + 100, rtol=1e-6)
+
+
+def test_named_arguments_and_one_workgroup() -> None:
+    text = "#include <stddef.h>\nvoid g(size_t n, float* out, const float* b, const float* a) { for (size_t i = 0; i < n; ++i) out[i] = a[i] - 2 * b[i]; }"
+    pattern = square_of_difference().replace(pd.CFunction(text, "g", "n", "out", "b", "a"))
+    got = pd.device("cpu").load(pd.compile(cases.DYNAMIC, patterns=[pattern])).f(P, Q)
+    np.testing.assert_allclose(got, P - 2 * Q, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("divisor", "hit"), [(8, True), (16, False)])
+def test_predicates_on_sizes(divisor: int, hit: bool) -> None:
+    pattern = square_of_difference().replace(KERNEL, when=lambda m: m.n % divisor == 0)
+    assert ("util.call" in matched(cases.STATIC, pattern)) == hit
+    # What only a run will know does not hold, unless the program says it.
+    assert "util.call" not in matched(cases.DYNAMIC, pattern)
+    known = cases.DYNAMIC.replace("%e = tensor.empty(%n)", "%k = util.assume.int %n<udiv = 8> : index\n  %e = tensor.empty(%k)")
+    pattern = square_of_difference().replace(KERNEL, when=lambda m: m.shape("out")[0] % divisor == 0)
+    assert ("util.call" in matched(known, pattern)) == hit
+
+
+def test_predicates_see_types_and_attributes() -> None:
+    seen = []
+
+    def look(m: object) -> bool:
+        seen.append((m.dtype("a"), m.shape("b"), m.op.name, m.op.attributes.get("note")))  # type: ignore[attr-defined]
+        return False
+
+    matched(cases.ON_TENSORS.replace("?", "40"), square_of_difference().replace(KERNEL, when=look))
+    ((dtype, shape, name, note),) = seen
+    assert (dtype, shape, name, note.data) == ("f32", (40,), "arith.mulf", "kept")
+
+
+def test_equal_names_are_equal_sizes() -> None:
+    @pd.pattern
+    def outer(a: pd.f32["m", "k"], b: pd.f32["k", "n"]):  # noqa: F821
+        return a @ b
+
+    @pd.pattern
+    def square(a: pd.f32["m", "m"], b: pd.f32["m", "m"]):  # noqa: F821
+        return a @ b
+
+    text = """func.func @f(%a: tensor<2x4xf32>, %b: tensor<4x8xf32>) -> tensor<2x8xf32> {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<2x8xf32>
+      %z = linalg.fill ins(%zero : f32) outs(%e : tensor<2x8xf32>) -> tensor<2x8xf32>
+      %p = linalg.matmul ins(%a, %b : tensor<2x4xf32>, tensor<4x8xf32>) outs(%z : tensor<2x8xf32>) -> tensor<2x8xf32>
+      return %p : tensor<2x8xf32> }"""
+    kernel = pd.CFunction(
+        "#include <stddef.h>\nvoid mm(const float* a, const float* b, float* out, size_t m, size_t k, size_t n) {\n"
+        "for (size_t i = 0; i < m * n; ++i) { out[i] = 7; for (size_t j = 0; j < k; ++j) out[i] += a[i / n * k + j] * b[j * n + i % n]; } }", "mm")  # fmt: skip
+    x, y = np.ones((2, 4), np.float32), np.arange(32, dtype=np.float32).reshape(4, 8)
+    got = pd.device("cpu").load(pd.compile(text, patterns=[outer.replace(kernel)])).f(x, y)
+    np.testing.assert_array_equal(got, x @ y + 7)
+    assert "util.call" not in matched(text, square.replace(kernel))
+
+
+def test_a_kernel_is_generated_for_each_match() -> None:
+    made = []
+    pattern = square_of_difference()
+
+    @pattern.generate
+    def make(m: object) -> str:
+        made.append(m.n)  # type: ignore[attr-defined]
+        return (f"#include <stddef.h>\nvoid {m.symbol}(const float* a, const float* b, float* out, size_t n) "  # type: ignore[attr-defined]
+                f"{{ for (int i = 0; i < {m.n}; ++i) out[i] = {m.n}; }}")  # type: ignore[attr-defined] # fmt: skip
+
+    two = cases.STATIC + cases.STATIC.replace("@f", "@g").replace("40", "24")
+    program = pd.device("cpu").load(pd.compile(two, patterns=[pattern]))
+    np.testing.assert_array_equal(program.f(P, Q), np.full(40, 40, np.float32))
+    np.testing.assert_array_equal(program.g(P[:24], Q[:24]), np.full(24, 24, np.float32))
+    assert sorted(made) == [24, 40]
+
+
+def test_another_computation_as_the_replacement() -> None:
+    pattern = square_of_difference()
+
+    @pattern.replace()
+    def expanded(a, b):  # type: ignore[no-untyped-def]
+        return a * a - 2 * a * b + b * b
+
+    assert "util.call" in matched(cases.DYNAMIC, pattern)
+    got = pd.device("cpu").load(pd.compile(cases.DYNAMIC, patterns=[pattern])).f(P, Q)
+    np.testing.assert_allclose(got, (P - Q) ** 2, rtol=1e-4, atol=1e-4)
+
+
+def test_scalars_and_constants() -> None:
+    @pd.pattern
+    def scaled(x: pd.f32["n"], alpha: pd.f32):  # noqa: F821
+        return pd.tanh(x * alpha) + 1.5
+
+    text = """func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %two = arith.constant 2.0 : f32
+      %half = arith.constant 1.5 : f32
+      %e = tensor.empty() : tensor<8xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+          ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+        ^bb0(%a: f32, %o: f32):
+          %m = arith.mulf %two, %a : f32
+          %t = math.tanh %m : f32
+          %s = arith.addf %half, %t : f32
+          linalg.yield %s : f32
+        } -> tensor<8xf32>
+      return %r : tensor<8xf32> }"""
+    constants = []
+    scaled.replace(
+        pd.CFunction("#include <stddef.h>\nvoid s(const float* x, float alpha, float* out, size_t n) { for (size_t i = 0; i < n; ++i) out[i] = alpha * 10 + x[i]; }", "s"),
+        when=lambda m: constants.append(m.constant("alpha")) is None,
+    )  # fmt: skip
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(pd.device("cpu").load(pd.compile(text, patterns=[scaled])).f(x), x + 20)
+    assert constants == [2.0]
+    assert "util.call" not in matched(text.replace("1.5", "1.25"), scaled)
+
+
+def test_argmax_and_a_matcher_function() -> None:
+    @pd.pattern
+    def where_largest(x: pd.f32[1, "n"]):  # noqa: F821
+        return pd.argmax(x)[1]
+
+    text = "#include <stddef.h>\n#include <stdint.h>\nvoid at(const float* x, int64_t* out, size_t n) { out[0] = n; }"
+    x = np.sin(np.arange(128, dtype=np.float32)).reshape(1, 128)
+    best, at = pd.device("cpu").load(pd.compile(cases.ARGMAX, patterns=[where_largest.replace(pd.CFunction(text, "at"))])).f(x)
+    np.testing.assert_array_equal(best, x.max(1))
+    assert at.tolist() == [128]
+
+    @pd.matcher
+    def any_argmax(op: object) -> object:
+        if op.name != "linalg.generic":  # type: ignore[attr-defined]
+            return None
+        if op.loops[-1] != "reduction" or len(op.results) != 2:  # type: ignore[attr-defined]
+            return "no reduction to two values"
+        return op.inputs, [op.results[1]]  # type: ignore[attr-defined]
+
+    text = text.replace("size_t n) { out[0] = n; }", "float* unused) { out[0] = 77; }").replace(", float* unused", "")
+    _, at = pd.device("cpu").load(pd.compile(cases.ARGMAX, patterns=[any_argmax.replace(pd.CFunction(text, "at"))])).f(x)
+    assert at.tolist() == [77]
+
+
+def test_overlaps_are_settled_by_benefit_then_order() -> None:
+    def sub(benefit: int) -> Pattern:
+        @pd.pattern(benefit=benefit)
+        def difference(a: pd.f32["n"], b: pd.f32["n"]):  # noqa: F821
+            return a - b
+
+        return difference.replace(KERNEL)
+
+    large = square_of_difference().replace(KERNEL)
+    for first, second, taken in (
+        (large, sub(1), "@square"), (sub(1), large, "@difference"), (large, sub(2), "@difference"), (sub(0), large, "@square"),
+    ):  # fmt: skip
+        text = matched(cases.ON_TENSORS, first, second)
+        assert f"util.call {taken}(" in text and text.count("util.call") == 1
+
+
+def test_whole_kernels_for_several_targets() -> None:
+    source = b"""
+#include "pydispatch/library_author.h"
+int32_t whole(const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch, const pyd_workgroup_state_t* workgroup) {
+  const float* a = pyd_binding(dispatch, 0); const float* b = pyd_binding(dispatch, 1); float* out = pyd_binding(dispatch, 2);
+  uint32_t n = pyd_constant(dispatch, 0), i = workgroup->workgroup_id_x * 16;
+  for (uint32_t end = i + 16; i < end && i < n; ++i) out[i] = a[i] + b[i] + 1000;
+  return 0;
+}"""
+    kernel = pd.WholeKernel({cases.FORMAT: "whole.c", "vulkan-spirv-fb": b"spirv"}, "whole", ("n",), (("n", 16),))
+    with pytest.raises(pd.Error, match="cannot read the kernel 'whole.c'"):
+        matched(cases.DYNAMIC, square_of_difference().replace(kernel))
+    import pathlib
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "whole.c"
+        file.write_bytes(source)
+        kernel = pd.WholeKernel({cases.FORMAT: file, "vulkan-spirv-fb": b"spirv"}, "whole", ("n",), (("n", 16),))
+        artifact = pd.compile(cases.DYNAMIC, patterns=[square_of_difference().replace(kernel)])
+    np.testing.assert_allclose(pd.device("cpu").load(artifact).f(P, Q), P + Q + 1000)
+
+
+def test_wrong_patterns() -> None:
+    with pytest.raises(InvalidArgumentError, match="parameter 'a' of a pattern needs a type"):
+
+        @pd.pattern
+        def untyped(a):  # type: ignore[no-untyped-def]
+            return -a
+
+    with pytest.raises(InvalidArgumentError, match="computes nothing"):
+
+        @pd.pattern
+        def identity(a: pd.f32["n"]):  # noqa: F821
+            return a
+
+    with pytest.raises(InvalidArgumentError, match="cannot branch on a value"):
+
+        @pd.pattern
+        def branching(a: pd.f32["n"]):  # noqa: F821
+            return -a if a else a
+
+    with pytest.raises(InvalidArgumentError, match="shapes of f32.n. and f32.m. differ"):
+
+        @pd.pattern
+        def shapes(a: pd.f32["n"], b: pd.f32["m"]):  # noqa: F821
+            return a + b
+
+    @pd.pattern
+    def unused(a: pd.f32["n"], b: pd.f32["n"]):  # noqa: F821
+        return -a
+
+    with pytest.raises(CompileError, match="does not use its input 'b'"):
+        matched(cases.DYNAMIC, unused)
+    with pytest.raises(InvalidArgumentError, match="is no function"):
+        square_of_difference()(1, 2)
+    with pytest.raises(CompileError, match="asks for 'wrong'") as error:
+        matched(cases.DYNAMIC, square_of_difference().replace(pd.CFunction(cases.KERNEL, "square_diff", "wrong")))
+    assert "a, b, out, n" in str(error.value) and error.value.location is not None
+
+    def other(a, b):  # type: ignore[no-untyped-def]
+        return pd.reduce("add", a - b)
+
+    with pytest.raises(CompileError, match=r"gives \(f32\[\]\), the pattern \(f32\[n\]\)"):
+        matched(cases.DYNAMIC, square_of_difference().replace(other))
