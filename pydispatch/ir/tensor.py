@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir import linalg_shape, syntax, tensor_gather, tensor_insert
 from pydispatch.ir import tensor_empty as _tensor_empty  # noqa: F401  (gives tensor.empty its attributes)
+from pydispatch.ir import tensor_expand as _tensor_expand  # noqa: F401  (lets output_shape be left out)
 from pydispatch.ir.widen import same_shape, widen
 
 

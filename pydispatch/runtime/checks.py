@@ -66,7 +66,13 @@ def _all_true(check: Check, values: list[Array]) -> str | None:
 
 
 def _equal(check: Check, values: list[Array]) -> str | None:
-    return _differences(check, values, _same_bits(*values) if _alike(values) else None)
+    if not _alike(values):
+        return _differences(check, values, None)
+    same = _same_bits(*values)
+    if not same.all() and _is_float(check.types[0]):
+        a, b = (_wide(value, check.types[0]) for value in values)
+        same = same | (np.isnan(a) & np.isnan(b))
+    return _differences(check, values, same)
 
 
 def _almost_equal(check: Check, values: list[Array]) -> str | None:
@@ -99,7 +105,7 @@ def _alike(values: list[Array]) -> bool:
 
 
 def _same_bits(a: Array, b: Array) -> NDArray[np.bool_]:
-    """Equal as numbers, which zeros of both signs are, or as bits, which the same NaN is."""
+    """Equal as numbers, which zeros of both signs are, or as bits."""
     with np.errstate(invalid="ignore"):
         equal: NDArray[np.bool_] = np.asarray(a == b)
     if equal.all():
