@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 24
 """Digits that are decoded at a time: little is held twice."""
 
+_BLOCK = 1 << 16
+"""Bytes of a constant that are compared at a time."""
+
 _LONG = 1024
 """Characters from which a list is worth the start of NumPy."""
 
@@ -122,10 +125,23 @@ def splat(type: Any, value: Any) -> DenseIntOrFPElementsAttr[Any]:
 
 
 def is_splat(self: DenseIntOrFPElementsAttr[Any]) -> bool:
-    """Whether all elements have the same bits; there is at least one."""
-    data, size = self.data.data, element_bytes(self.type.element_type)
-    # Equal to itself moved by one element.
-    return len(data) > 0 and memoryview(data)[size:] == memoryview(data)[: len(data) - size]
+    """Whether all elements have the same bits; there is at least one.
+
+    The answer is kept on the attribute: passes ask again and again, and there may be millions of elements.
+    """
+    known: bool | None = self.__dict__.get("_is_splat")
+    if known is None:
+        known = _all_equal(self.data.data, element_bytes(self.type.element_type))
+        object.__setattr__(self, "_is_splat", known)
+    return known
+
+
+def _all_equal(data: bytes, size: int) -> bool:
+    if len(data) <= size:
+        return len(data) > 0
+    block = data[:size] * max(1, min(len(data), _BLOCK) // size)
+    end = len(data) - len(data) % len(block)
+    return all(data.startswith(block, at) for at in range(0, end, len(block))) and block.startswith(data[end:])
 
 
 def _nesting_fits(body: str, shape: tuple[int, ...]) -> bool:

@@ -28,18 +28,10 @@ WORKGROUP = 3
 
 
 def splat_of(attribute: Attribute | None) -> IntegerAttr | FloatAttr | None:
-    """The element of a dense constant whose elements are all equal, None for any other attribute.
-
-    Compares bytes, since constants may have millions of elements.
-    """
-    if not isinstance(attribute, DenseIntOrFPElementsAttr):
+    """The element of a dense constant whose elements are all equal, None for any other attribute."""
+    if not isinstance(attribute, DenseIntOrFPElementsAttr) or not attribute.is_splat():
         return None
-    data = attribute.data.data
-    count = prod(attribute.get_shape())
-    width = len(data) // count if count else 0
-    if not width or (count > 1 and data[width:] != data[:-width]):
-        return None
-    return cast(IntegerAttr | FloatAttr, next(iter(attribute.iter_attrs())) if count == 1 else _first(attribute, width))
+    return cast(IntegerAttr | FloatAttr, _first(attribute, len(attribute.data.data) // prod(attribute.get_shape())))
 
 
 def _first(attribute: DenseIntOrFPElementsAttr, width: int) -> Attribute:

@@ -14,10 +14,12 @@ from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IndexType
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from pydispatch.compiler.codegen.constants import splat_of
 from pydispatch.compiler.dispatch.destinations import slice_of
 from pydispatch.compiler.dispatch.kinds import has_effects
 from pydispatch.compiler.dispatch.sizes import constant_index, iterators, maps_of, shape_of, size_of, term_of
 from pydispatch.ir import flow_tensor
+from pydispatch.ir.dense import splat as splat_constant
 from pydispatch.ir.location import set_location
 
 Rule = Callable[[Operation], "SSAValue | None"]
@@ -139,9 +141,7 @@ def _splat_value(value: SSAValue) -> Attribute | None:
     """The element of a splat constant."""
     op = _made_by(value, "arith.constant")
     dense = op.properties.get("value") if op is not None else None
-    if not isinstance(dense, DenseIntOrFPElementsAttr) or not dense.is_splat():
-        return None
-    return next(iter(dense.iter_attrs()))
+    return splat_of(dense)
 
 
 def _view_of_splat(op: Operation) -> SSAValue | None:
@@ -155,7 +155,7 @@ def _view_of_splat(op: Operation) -> SSAValue | None:
     element = _splat_value(op.operands[0])
     if element is None:
         return None
-    return before(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [_number(element)])), op)
+    return before(arith.ConstantOp(splat_constant(type_, _number(element))), op)
 
 
 def _number(element: Attribute) -> int | float:
