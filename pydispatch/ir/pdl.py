@@ -22,6 +22,6 @@ def _relaxed(kind: Any, name: str) -> Callable[[Any], None]:
 
 
 for _kind, _name in _CONSTANT.items():
-    _kind.verify_ = _relaxed(_kind, _name)  # type: ignore[method-assign]
+    setattr(_kind, "verify_", _relaxed(_kind, _name))  # noqa: B010
 
 PDL: Dialect = pdl.PDL

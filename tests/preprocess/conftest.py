@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
-import sys
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from preprocess_cases import KERNEL  # noqa: E402
+from preprocess_cases import KERNEL
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-# ruff: noqa: E501  (programs)
+# ruff: noqa: E501, F821, UP037  (programs; sizes of a pattern are names)
 """Near misses: how far a pattern got and why it stopped; what matches nothing is a warning, or an error."""
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_structured_matchers_say_which_check_failed() -> None:
 
 def test_predicates_are_explained() -> None:
     @pd.pattern
-    def square(a: pd.f32["n"], b: pd.f32["n"]):  # noqa: F821
+    def square(a: pd.f32["n"], b: pd.f32["n"]):
         return (a - b) * (a - b)
 
     square.replace(pd.CFunction(cases.KERNEL, "square_diff"), when=lambda m: m.n % 64 == 0)
@@ -117,7 +117,7 @@ OPS = ["math.absf", "math.sqrt", "math.exp", "math.tanh", "math.sin", "math.cos"
 
 def test_a_thousand_patterns_over_ten_thousand_operations() -> None:
     """All rooted at linalg.generic; three operations deep; under five seconds."""
-    lines = [f"func.func @f(%v_: tensor<128xf32>) -> tensor<128xf32> {{\n%e = tensor.empty() : tensor<128xf32>"]
+    lines = ["func.func @f(%v_: tensor<128xf32>) -> tensor<128xf32> {\n%e = tensor.empty() : tensor<128xf32>"]
     last = "%v_"
     state = 1
     for i in range(3400):

@@ -1,4 +1,4 @@
-# ruff: noqa: E501  (programs)
+# ruff: noqa: E501, F821, UP037  (programs; sizes of a pattern are names)
 """Patterns in Python: what is traced is found, kernels take its place, predicates decide, overlaps are settled."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KERNEL = pd.CFunction(cases.KERNEL, "square_diff", tile={"n": 16})
 
 def square_of_difference(**options: object) -> Pattern:
     @pd.pattern(**options)
-    def square(a: pd.f32["n"], b: pd.f32["n"]):  # noqa: F821
+    def square(a: pd.f32["n"], b: pd.f32["n"]):
         d = a - b
         return d * d
 
@@ -78,11 +78,11 @@ def test_predicates_see_types_and_attributes() -> None:
 
 def test_equal_names_are_equal_sizes() -> None:
     @pd.pattern
-    def outer(a: pd.f32["m", "k"], b: pd.f32["k", "n"]):  # noqa: F821
+    def outer(a: pd.f32["m", "k"], b: pd.f32["k", "n"]):
         return a @ b
 
     @pd.pattern
-    def square(a: pd.f32["m", "m"], b: pd.f32["m", "m"]):  # noqa: F821
+    def square(a: pd.f32["m", "m"], b: pd.f32["m", "m"]):
         return a @ b
 
     text = """func.func @f(%a: tensor<2x4xf32>, %b: tensor<4x8xf32>) -> tensor<2x8xf32> {
@@ -131,7 +131,7 @@ def test_another_computation_as_the_replacement() -> None:
 
 def test_scalars_and_constants() -> None:
     @pd.pattern
-    def scaled(x: pd.f32["n"], alpha: pd.f32):  # noqa: F821
+    def scaled(x: pd.f32["n"], alpha: pd.f32):
         return pd.tanh(x * alpha) + 1.5
 
     text = """func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -160,7 +160,7 @@ def test_scalars_and_constants() -> None:
 
 def test_argmax_and_a_matcher_function() -> None:
     @pd.pattern
-    def where_largest(x: pd.f32[1, "n"]):  # noqa: F821
+    def where_largest(x: pd.f32[1, "n"]):
         return pd.argmax(x)[1]
 
     text = "#include <stddef.h>\n#include <stdint.h>\nvoid at(const float* x, int64_t* out, size_t n) { out[0] = n; }"
@@ -185,7 +185,7 @@ def test_argmax_and_a_matcher_function() -> None:
 def test_overlaps_are_settled_by_benefit_then_order() -> None:
     def sub(benefit: int) -> Pattern:
         @pd.pattern(benefit=benefit)
-        def difference(a: pd.f32["n"], b: pd.f32["n"]):  # noqa: F821
+        def difference(a: pd.f32["n"], b: pd.f32["n"]):
             return a - b
 
         return difference.replace(KERNEL)
@@ -208,7 +208,7 @@ int32_t whole(const pyd_environment_t* environment, const pyd_dispatch_state_t* 
   return 0;
 }"""
     kernel = pd.WholeKernel({cases.FORMAT: "whole.c", "vulkan-spirv-fb": b"spirv"}, "whole", ("n",), (("n", 16),))
-    with pytest.raises(pd.Error, match="cannot read the kernel 'whole.c'"):
+    with pytest.raises(pd.Error, match=r"cannot read the kernel 'whole\.c'"):
         matched(cases.DYNAMIC, square_of_difference().replace(kernel))
     import pathlib
     import tempfile
@@ -231,23 +231,23 @@ def test_wrong_patterns() -> None:
     with pytest.raises(InvalidArgumentError, match="computes nothing"):
 
         @pd.pattern
-        def identity(a: pd.f32["n"]):  # noqa: F821
+        def identity(a: pd.f32["n"]):
             return a
 
     with pytest.raises(InvalidArgumentError, match="cannot branch on a value"):
 
         @pd.pattern
-        def branching(a: pd.f32["n"]):  # noqa: F821
+        def branching(a: pd.f32["n"]):
             return -a if a else a
 
-    with pytest.raises(InvalidArgumentError, match="shapes of f32.n. and f32.m. differ"):
+    with pytest.raises(InvalidArgumentError, match=r"shapes of f32.n. and f32.m. differ"):
 
         @pd.pattern
-        def shapes(a: pd.f32["n"], b: pd.f32["m"]):  # noqa: F821
+        def shapes(a: pd.f32["n"], b: pd.f32["m"]):
             return a + b
 
     @pd.pattern
-    def unused(a: pd.f32["n"], b: pd.f32["n"]):  # noqa: F821
+    def unused(a: pd.f32["n"], b: pd.f32["n"]):
         return -a
 
     with pytest.raises(CompileError, match="does not use its input 'b'"):

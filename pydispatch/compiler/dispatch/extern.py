@@ -101,5 +101,5 @@ def _replace(op: hal.DispatchExternOp, name: str) -> None:
     for old, new in zip(op.results, dispatch.results, strict=True):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
-    op.detach()
+    block.detach_op(op)
     op.erase(safe_erase=False)

@@ -50,6 +50,7 @@ class Inserter:
         )
         if not ok:
             raise why(f"{value.type} cannot become {wanted}" + ("" if shapes else " without a type conversion"))
+        assert isinstance(wanted, TensorType)
         return self.add(tensor.CastOp(value, wanted)).results[0]
 
     def empty(self, type: Attribute, like: SSAValue | None) -> SSAValue:

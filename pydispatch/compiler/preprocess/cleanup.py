@@ -37,7 +37,7 @@ def _is_dead(op: Operation) -> bool:
         return True
     if op.name.startswith(_VALUE_DIALECTS):
         return any(isinstance(r.type, TensorType) for r in op.results) or not op.regions
-    return would_be_trivially_dead(op)
+    return bool(would_be_trivially_dead(op))
 
 
 def eliminate_symbols(module: ModuleOp) -> None:

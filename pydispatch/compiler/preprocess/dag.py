@@ -44,7 +44,7 @@ class Pattern:
         self.view = View()
         self.inputs = list(block.args)
         self.nodes = self.view.nodes(root)
-        self._index = {a: i for i, a in enumerate(block.args)}
+        self._index: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}
         used, self._path = self._reach()
         self.unused = [a for a in block.args if a not in used]
 
@@ -94,7 +94,7 @@ class Pattern:
         """The input that a child is."""
         if isinstance(child, Node):
             return None
-        return self._index.get(source_of(child))  # type: ignore[arg-type]
+        return self._index.get(source_of(child))
 
     def name_only(self, child: SSAValue | Node) -> str | None:
         """The name of an operation of which only the name counts."""

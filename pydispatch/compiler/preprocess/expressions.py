@@ -47,8 +47,9 @@ def number(key: Hashable) -> int:
 
 def properties_key(op: Operation) -> tuple[Hashable, ...]:
     """What an operation is told beside its operands, as far as it decides about the result."""
-    kept = [(name, value) for name, value in op.properties.items() if name not in _IGNORED]
-    return tuple(sorted(kept, key=lambda item: item[0])) if kept else ()
+    kept: list[tuple[str, Attribute]] = [(name, value) for name, value in op.properties.items() if name not in _IGNORED]
+    kept.sort(key=lambda item: item[0])
+    return tuple(kept)
 
 
 def comparison(op: Operation) -> tuple[int, bool] | None:
@@ -143,7 +144,7 @@ class Body:
     def _number(self, value: SSAValue, operands: Sequence[SSAValue]) -> None:
         op = value.owner
         if op is self.block:
-            index = self.block.args.index(value)  # type: ignore[arg-type]
+            index = self.block.args.index(value)
             self._set(value, ("argument", index, value.type), f"%{index}")
         elif isinstance(op, Operation) and op.name == "arith.constant":
             key = constant_key(op.properties.get("value"))
@@ -156,7 +157,7 @@ class Body:
             if commutes:
                 numbers.sort()
             regions = tuple(region_key(op, self.captured)) if op.regions else ()
-            index = op.results.index(value)  # type: ignore[arg-type]
+            index = op.results.index(value)
             texts = ", ".join(self._texts[v] for v in operands)
             short = op.name.split(".", 1)[1]
             self._set(value, (key, index, tuple(numbers), regions, value.type), f"{short}({texts})"[:400])

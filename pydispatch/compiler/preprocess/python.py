@@ -94,7 +94,7 @@ def _choose(each: Compiled, match: Match, module: ModuleOp, report: Report) -> R
         if replacement.when is None:
             return replacement
         try:
-            verdict = replacement.when(info)
+            verdict: object = replacement.when(info)
         except Undecided as why:
             verdict = str(why)
         if verdict is True or (verdict and not isinstance(verdict, str)):

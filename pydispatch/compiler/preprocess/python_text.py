@@ -83,7 +83,7 @@ def _result(value: SSAValue, match: Match) -> TensorType:
         shape[axis] = f"a size that is dynamic in result {axis}"
         if structure is None:
             continue
-        index = match.root.results.index(value)  # type: ignore[arg-type]
+        index = match.root.results.index(value)
         loop = structure.maps[len(structure.inputs) + index].results[axis]
         for operand, map in zip(structure.inputs, structure.maps, strict=False):
             if loop in map.results and operand in match.inputs:

@@ -37,9 +37,10 @@ def _named(op: GenericOp, name: str) -> Operation | None:
         return None
     sizes = DenseArrayBase.from_list(i32, [len(op.inputs), len(op.outputs)])
     try:
-        return kind.create(
+        made: Operation = kind.create(
             operands=list(op.operands), result_types=[r.type for r in op.results],
             properties={"operandSegmentSizes": sizes},
         )  # fmt: skip
+        return made
     except Exception:  # One that needs more to be made.
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -26,7 +26,7 @@ class Structure:
         """How often each loop runs, DYNAMIC when no type says so."""
         found = [DYNAMIC] * len(self.iterators)
         for value, map in zip([*self.inputs, *self.outputs], self.maps, strict=True):
-            shape = getattr(value.type, "get_shape", tuple)()
+            shape: Sequence[int] = value.type.get_shape() if isinstance(value.type, TensorType) else ()
             for expr, size in zip(map.results, shape, strict=False):
                 if isinstance(expr, AffineDimExpr) and size != DYNAMIC:
                     found[expr.position] = size

@@ -26,7 +26,7 @@ def table_of(module: ModuleOp) -> dict[str, Operation]:
 
 def clone(op: Operation) -> Operation:
     """A copy that keeps the places in the source."""
-    copy = op.clone()
+    copy: Operation = op.clone()
     for new, old in zip(copy.walk(), op.walk(), strict=True):
         new.location = old.location
     return copy

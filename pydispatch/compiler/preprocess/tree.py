@@ -52,7 +52,9 @@ class Tree(Generic[T]):
         found += branch.here
         if rest is None:
             return
-        child, later = rest  # type: ignore[misc]
+        assert isinstance(rest, tuple)
+        child: SSAValue | Node = rest[0]
+        later: object = rest[1]
         if branch.any is not None:
             self._walk(branch.any, later, view, found)
         if not branch.by_key:

@@ -244,7 +244,7 @@ def _scalar_child(
     inner = value.owner
     assert isinstance(type, TensorType)
     if inner is block:
-        index = block.args.index(value)  # type: ignore[arg-type]
+        index = block.args.index(value)
         operand = op.operands[index]
         map = maps[index]
         if not map.results or is_identity(map, map.num_dims):
@@ -261,7 +261,7 @@ def _scalar_child(
     children = [made[v] for v in inner.operands]
     if swapped:
         children.reverse()
-    index = inner.results.index(value) if len(inner.results) > 1 else 0  # type: ignore[arg-type]
+    index = inner.results.index(value) if len(inner.results) > 1 else 0
     parts = [(name, str(attr)) for name, attr in sorted(inner.properties.items())]
     return Node(("op", key, (), index), children, wide, op, inner.name, None, commutes, parts)
 
@@ -328,7 +328,7 @@ def _moved(
     if node in done:
         return done[node]
     if node.value in back:
-        return back[node.value]  # type: ignore[index]
+        return back[node.value]
     children = [_moved(inside.node(c), inside, back, op, done) for c in node.children]
     unread = [back[u] for u in node.unread if u in back]
     new = Node((), children, node.type, op, node.label, None, node.commutative, node.parts, unread)
