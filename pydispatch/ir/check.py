@@ -51,8 +51,9 @@ class CheckOp(IRDLOperation):
                 properties["value"] = p.parse_attribute()
             while cls.TOLERANCES and p.parse_optional_punctuation(",") is not None:
                 start = p.pos
-                # Older releases write one number, the absolute tolerance.
+                # Older releases write one number, or `tolerance` and one: the absolute tolerance.
                 keyword = p.parse_optional_identifier() or "atol"
+                keyword = "atol" if keyword == "tolerance" else keyword
                 if keyword not in cls.TOLERANCES or keyword in properties:
                     p.raise_error(f"expected one atol and one rtol, got '{keyword}'", start, p.pos)
                 properties[keyword] = FloatAttr(float(p.parse_number()), f32)
