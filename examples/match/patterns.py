@@ -1,3 +1,4 @@
+# ruff: noqa: F821  (sizes are names)
 """The Python way: the computation is traced, a C function takes its place."""
 
 from pathlib import Path

@@ -307,3 +307,73 @@ def test_the_text_of_the_dialect_survives_printing() -> None:
     for text in (SPEC, ARGMAX_SPEC):
         once = ir.print_module(ir.parse(text))
         assert ir.print_module(ir.parse(once)) == once
+
+
+LAYER = """
+func.func @f(%lhs: tensor<2x4xf32>, %rhs: tensor<4x8xf32>) -> tensor<2x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %p = linalg.matmul ins(%lhs, %rhs : tensor<2x4xf32>, tensor<4x8xf32>) outs(%z : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %r = linalg.max ins(%z, %p : tensor<2x8xf32>, tensor<2x8xf32>) outs(%e : tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %r : tensor<2x8xf32>
+}
+"""
+LAYER_KERNEL = "#include <stddef.h>\nvoid layer(const float* a, const float* b, float* out, size_t m, size_t k, size_t n) { for (size_t i = 0; i < m * n; ++i) { float s = 0; for (size_t j = 0; j < k; ++j) s += a[i / n * k + j] * b[j * n + i % n]; out[i] = (s < 0 ? 0 : s) + 100; } }"
+LAYER_SPEC = spec(
+    """
+stream.executable private @layers attributes {hal.executable.objects = [#hal.executable.object<{path = "layer.c"}>]} {
+  stream.executable.export public @entry workgroups() -> (index, index, index) {
+    %c1 = arith.constant 1 : index
+    stream.return %c1, %c1, %c1 : index, index, index
+  }
+  builtin.module {
+    func.func private @layer(memref<f32>, memref<f32>, memref<f32>, index, index, index) attributes {hal.import.static, llvm.bareptr}
+    func.func @entry(%b0: !stream.binding, %b1: !stream.binding, %b2: !stream.binding, %m: index, %k: index, %n: index) {
+      %c0 = arith.constant 0 : index
+      %a = stream.binding.subspan %b0[%c0] : !stream.binding -> memref<f32>
+      %b = stream.binding.subspan %b1[%c0] : !stream.binding -> memref<f32>
+      %o = stream.binding.subspan %b2[%c0] : !stream.binding -> memref<f32>
+      func.call @layer(%a, %b, %o, %m, %k, %n) : (memref<f32>, memref<f32>, memref<f32>, index, index, index) -> ()
+      return
+    }
+  }
+}
+util.func private @call_layer(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %i: tensor<?x?xf32>, %j: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %a, %c0 : tensor<?x?xf32>
+  %k = tensor.dim %a, %c1 : tensor<?x?xf32>
+  %n = tensor.dim %b, %c1 : tensor<?x?xf32>
+  %r = flow.dispatch @layers::@entry(%a, %b, %m, %k, %n) : (tensor<?x?xf32>{%m, %k}, tensor<?x?xf32>{%k, %n}, index, index, index) -> tensor<?x?xf32>{%m, %n}
+  util.return %r : tensor<?x?xf32>
+}
+transform.named_sequence @match(%root: !transform.any_op {transform.readonly}) -> (!transform.any_value, !transform.any_value) {
+  %ins, %outs = transform.iree.match.cast_compatible_dag_from_root %root {
+    ^bb0(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %i: tensor<?x?xf32>, %j: tensor<?x?xf32>):
+      %zero = arith.constant 0.0 : f32
+      %z = linalg.fill ins(%zero : f32) outs(%i : tensor<?x?xf32>) -> tensor<?x?xf32>
+      %p = linalg.matmul ins(%a, %b : tensor<?x?xf32>, tensor<?x?xf32>) outs(%z : tensor<?x?xf32>) -> tensor<?x?xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+          ins(%p : tensor<?x?xf32>) outs(%j : tensor<?x?xf32>) {
+        ^bb0(%x: f32, %o: f32):
+          %m = arith.maximumf %x, %zero : f32
+          linalg.yield %m : f32
+        } -> tensor<?x?xf32>
+  } : (!transform.any_op) -> (!transform.any_value, !transform.any_value)
+  transform.yield %ins, %outs : !transform.any_value, !transform.any_value
+}""",
+    ACT.replace("@call_square_diff", "@call_layer").replace("@kernels", "@layers"),
+    main(),
+)
+
+
+@pytest.mark.parametrize("phase", ["preprocessing", "global-optimization"])
+def test_a_layer_of_named_operations(phase: str, tmp_path: Path) -> None:
+    """Fill, product and the larger of zero; the pattern names output tensors that the program may not have."""
+    (tmp_path / "layer.c").write_text(LAYER_KERNEL)
+    artifact = pd.compile(LAYER, transform_spec={phase: LAYER_SPEC}, object_search_path=[tmp_path], require_match=True)
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+    y = np.linspace(1, -2, 32, dtype=np.float32).reshape(4, 8)
+    got = pd.device("cpu").load(artifact).f(x, y)
+    np.testing.assert_allclose(got, np.maximum(x @ y, 0) + 100, rtol=1e-6)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import func, tensor
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import FunctionType, IndexType, SymbolRefAttr, TensorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.ir import util
@@ -56,6 +56,7 @@ class Inserter:
     def empty(self, type: Attribute, like: SSAValue | None) -> SSAValue:
         """An empty tensor with the sizes of another."""
         assert isinstance(type, TensorType)
+        like = None if like is None else shape_source(like)
         sizes = []
         for dim, size in enumerate(type.get_shape()):
             if size != DYNAMIC:
@@ -64,6 +65,20 @@ class Inserter:
             index = self.add(ConstantOp.from_int_and_width(dim, IndexType())).results[0]
             sizes.append(self.add(tensor.DimOp(like, index)).results[0])
         return self.add(tensor.EmptyOp(sizes, type)).results[0]
+
+
+def shape_source(value: SSAValue) -> SSAValue:
+    """A value of the same shape that is still there when the operation of `value` is gone."""
+    while isinstance(value, OpResult):
+        op = value.op
+        outputs = getattr(op, "outputs", None)
+        if op.name.startswith("linalg.") and outputs is not None and value.index < len(outputs):
+            value = outputs[value.index]
+        elif op.name.startswith(("arith.", "math.")) and op.operands and op.operands[0].type == value.type:
+            value = op.operands[0]
+        else:
+            break
+    return value
 
 
 def call_in_place(
@@ -114,7 +129,7 @@ def _check_order(inputs: Sequence[SSAValue], at: Inserter, spec: Operation) -> N
     for value in inputs:
         owner = value.owner
         if isinstance(owner, Operation) and owner.parent is at.block:
-            late = at.place.is_before_in_block(owner) or (owner is at.place and not at.after)
+            late = at.last.is_before_in_block(owner) or (owner is at.place and not at.after)
             if late:
                 raise CompileError(
                     f"the call at {location_of(at.place)} would use %{value.name_hint or 'a value'} in front of its "

@@ -308,9 +308,25 @@ def _of_named(op: Operation, view: View) -> list[Node] | None:
         found = _moved(inside.node(value), inside, back, op, {})
         if not isinstance(found, Node) or (found.value is None and not found.key):
             return None
+        if found.label == "splat" and view.node(found.children[0]).is_constant:
+            scalar = view.node(found.children[0])
+            found.key, found.label, found.children, found.parts = scalar.key, "constant", (), scalar.parts
         found.value, found.type = result, result.type
+        found.unread = [o for o in getattr(op, "outputs", ()) if not _reads(found, o)]
         nodes.append(found)
     return nodes
+
+
+def _reads(node: Node, value: SSAValue) -> bool:
+    """Whether a node, inside of its operation, has the value for an operand."""
+    pending: list[SSAValue | Node] = [node]
+    while pending:
+        child = pending.pop()
+        if child is value:
+            return True
+        if isinstance(child, Node):
+            pending += child.children
+    return False
 
 
 def _inside(value: SSAValue, op: Operation) -> bool:
