@@ -19,6 +19,7 @@ cdef class Procedure:
     cdef readonly str signature
     cdef Module module
     cdef State state
+    cdef object verify
     cdef uint32_t index
     cdef uint32_t arg_count, result_count
     cdef tuple arg_types, arg_names, arg_dims, result_types, result_ranks

@@ -147,13 +147,14 @@ cdef class Procedure:
     The sizes of its results are known when it has run: an `out` of another shape is refused then.
     """
 
-    def __init__(self, Module module not None, uint32_t index):
+    def __init__(self, Module module not None, uint32_t index, verify):
+        """verify: called as verify(name, [((kind, location, types, atol, rtol), values)]) with what checks observed."""
         cdef const pyd_program_function_t* info = pyd_program_procedure(module.program, index)
         cdef const pyd_program_value_t* value
         cdef uint32_t i
         if self.module is not None or info == NULL or not isinstance(module.state, State):
             raise Error("a Procedure is made once, of a program that is linked")
-        self.module, self.index, self.state = module, index, module.state
+        self.module, self.index, self.state, self.verify = module, index, module.state, verify
         self.name = text_of(info.name.data, info.name.length)
         self.signature = text_of(info.signature.data, info.signature.length)
         self.arg_count, self.result_count = info.arg_count, info.result_count
@@ -294,8 +295,7 @@ cdef class Procedure:
     cdef object finish(self, pyd_invocation_t* invocation, list given):
         cdef uint32_t i
         if pyd_invocation_observation_count(invocation):
-            from pydispatch.runtime.checks import verify
-            verify(self.name, self.observed(invocation))
+            self.verify(self.name, self.observed(invocation))
         values = []
         for i in range(self.result_count):
             value = self.result(invocation, i)
@@ -322,9 +322,7 @@ cdef class Procedure:
         return array_over(self.name, kind, &value, block)
 
     cdef list observed(self, pyd_invocation_t* invocation):
-        """(Check, values) of every check that the call came by."""
-        from pydispatch.runtime.checks import Check
-
+        """((kind, location, types, atol, rtol), values) of every check that the call came by."""
         cdef const pyd_program_check_t* record
         cdef pyd_value_t value
         cdef ElementType kind
@@ -342,7 +340,7 @@ cdef class Procedure:
                 values.append(kind.unpack(value.word) if value.kind else
                               array_over(self.name, kind, &value, None).copy())
             location = text_of(record.location.data, record.location.length)
-            found.append((Check(KINDS[record.kind], location, tuple(types), record.atol, record.rtol), values))
+            found.append(((KINDS[record.kind], location, tuple(types), record.atol, record.rtol), values))
         return found
 
 

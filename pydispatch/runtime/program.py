@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.function import Function
 from pydispatch._core.program import Module
@@ -43,7 +43,7 @@ class Program:
         if module.state is not None:
             from pydispatch._core.procedure import Procedure
 
-            functions.update({entry: Procedure(module, index) for index, entry in module.procedures()})
+            functions.update({entry: Procedure(module, index, _verify) for index, entry in module.procedures()})
         self._functions = functions
         # Instance attributes are the fastest way to a function; one that is named like a method stays behind it.
         own = self.__dict__
@@ -108,3 +108,10 @@ class Program:
         near = difflib.get_close_matches(name, functions, 1) if isinstance(name, str) else ()
         hint = f"; did you mean '{near[0]}'?" if near else "."
         return f"the program has no function '{name}'{hint} It has: {', '.join(functions) or 'none'}"
+
+
+def _verify(function: str, observed: Sequence[tuple[tuple[Any, ...], Sequence[Any]]]) -> None:
+    """Raises CheckError for the checks of a call that do not hold."""
+    from pydispatch.runtime.checks import Check, verify
+
+    verify(function, [(Check(*record), values) for record, values in observed])
