@@ -25,6 +25,7 @@ from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from pydispatch.errors import CompileError
+from pydispatch.ir.dialects import FORMER_NAMES
 from pydispatch.ir.hal_device import DEVICE_ATTRS
 from pydispatch.ir.lexer import FastLexer, FastParser
 from pydispatch.ir.location import Source, SourceLoc
@@ -117,7 +118,7 @@ class ProgramParser(FastParser):
 
     def _get_op_by_name_at(self, name: str, start: int, end: int) -> type[Operation]:
         stack = self._parser_state.dialect_stack
-        op_type = self.ctx.get_optional_op(name, dialect_stack=stack)
+        op_type = self.ctx.get_optional_op(FORMER_NAMES.get(name, name), dialect_stack=stack)
         if op_type is None:
             raise CompileError(f"operation '{name}' is not known", self.source.locate(start, end), self._nearest(name))
         return op_type
@@ -228,6 +229,7 @@ class ProgramParser(FastParser):
     def _parse_dialect_type_or_attribute_body(
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ) -> Any:
+        attr_name = FORMER_NAMES.get(attr_name, attr_name)
         if "." in attr_name:
             known = self.ctx.get_optional_type(attr_name) if is_type else self.ctx.get_optional_attr(attr_name)
             if known is None:  # Kept as text.

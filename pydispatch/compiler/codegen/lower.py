@@ -17,7 +17,8 @@ from pydispatch.compiler.codegen.contract import lower_contraction
 from pydispatch.compiler.codegen.elements import tensor_type
 from pydispatch.compiler.codegen.frame import Frame, Kernel, sizes_of
 from pydispatch.compiler.codegen.generics import generic_of
-from pydispatch.compiler.codegen.points import lower_points
+from pydispatch.compiler.codegen.points import lower_points, lower_whole
+from pydispatch.compiler.dispatch.regions import GRID
 from pydispatch.ir import hal
 
 __all__ = ["Kernel", "lower", "sizes_of"]
@@ -26,6 +27,10 @@ __all__ = ["Kernel", "lower", "sizes_of"]
 def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
     """Kernel IR of a dispatch function for one target. CompileError, at the operation, for what it cannot compute."""
     backend = target.backend.data
+    if GRID in source.attributes:
+        frame = Frame(source, backend, reassociates(target))
+        frame.bind()
+        return lower_whole(frame)
     contraction = lower_contraction(source, target)
     if contraction is not None:
         return contraction

@@ -21,7 +21,7 @@ from pydispatch.compiler.codegen.frame import Frame, Kernel, count_region
 from pydispatch.compiler.codegen.generics import loop_sizes, view_of
 from pydispatch.compiler.codegen.nests import Cut, cut_columns, cut_points, cut_rows, emit_inner, emit_nest
 from pydispatch.compiler.codegen.turns import cut_turned, emit_turned
-from pydispatch.compiler.codegen.updates import Update, updates_of
+from pydispatch.compiler.codegen.updates import Update, starts_empty, updates_of
 from pydispatch.errors import CompileError
 
 
@@ -53,6 +53,14 @@ def lower_points(frame: Frame) -> Kernel:
     return frame.finish(lambda elements, b: _grid(frame.backend, nests, elements, b))
 
 
+def lower_whole(frame: Frame) -> Kernel:
+    """A kernel of which every workgroup computes everything; its grid was chosen by hand."""
+    e, build = frame.elements, frame.build
+    for nest in analyse(frame, _nests(frame, into_empty=True)):
+        _serial(frame, nest, _cut(frame.backend, nest, e, build))
+    return frame.finish(None)
+
+
 def _guarded(frame: Frame, nest: Nest, cut: Cut, group: Index, build: Builder) -> None:
     _emit(frame, nest, cut, build, group)
 
@@ -81,11 +89,12 @@ def _serial(frame: Frame, nest: Nest, cut: Cut) -> None:
     frame.build.loop(0, cut.workgroups, [], body)
 
 
-def _nests(frame: Frame) -> list[Nest]:
+def _nests(frame: Frame, into_empty: bool = False) -> list[Nest]:
+    """into_empty: of a result that is inserted into a tensor.empty, only what is inserted is written."""
     nests: list[Nest] = []
     spaces: dict[object, Nest] = {}
     for value, tie, buffer in zip(frame.returned, frame.ties, frame.results, strict=True):
-        if tie >= 0:
+        if tie >= 0 or (into_empty and starts_empty(value)):
             nests += [Nest([(value, buffer)], update) for update in updates_of(value)]
             continue
         key = (tuple(frame.elements.dims(value)), packed(value) > 1)

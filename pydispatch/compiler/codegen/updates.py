@@ -46,6 +46,14 @@ class Update:
         return e.at(build, self.op.source, indices)
 
 
+def starts_empty(value: SSAValue) -> bool:
+    """Whether a value is a chain of updates of a tensor.empty."""
+    links = 0
+    while isinstance(value, OpResult) and value.op.name in ("tensor.insert", "tensor.insert_slice", "tensor.scatter"):
+        value, links = value.op.operands[1], links + 1
+    return links > 0 and isinstance(value, OpResult) and value.op.name == "tensor.empty"
+
+
 def updates_of(value: SSAValue) -> list[Update]:
     """The chain of updates that makes a tied result, first to last."""
     links: list[Any] = []
@@ -53,6 +61,8 @@ def updates_of(value: SSAValue) -> list[Update]:
         if value.op.name in ("tensor.insert", "tensor.insert_slice", "tensor.scatter"):
             links.insert(0, value.op)
             value = value.op.operands[1]
+        elif value.op.name == "tensor.empty":
+            break
         elif value.op.name in ("flow.dispatch.tie_shape", "tensor.cast"):
             value = value.op.operands[0]
         else:

@@ -342,7 +342,8 @@ def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[
     kernels: list[Operation] = []
     for ordinal, export in enumerate(exports):
         kernel = lower(functions[symbol_name(export)], target)
-        body.append(make_export(export, ordinal, kernel.layout, kernel.count))
+        count = _with_device(export.count, export) if export.count.blocks else kernel.count
+        body.append(make_export(export, ordinal, kernel.layout, count))
         kernels += [*kernel.globals, kernel.function]
     inner = ModuleOp(kernels)
     set_location(inner, op)

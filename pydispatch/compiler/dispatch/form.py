@@ -12,12 +12,13 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, OpResult
 
 from pydispatch.compiler.codegen.legality import why_not
+from pydispatch.compiler.dispatch.computed_regions import Grid, open_grid, open_regions
 from pydispatch.compiler.dispatch.explain import Report
 from pydispatch.compiler.dispatch.fusion import WhyNot, form_groups
 from pydispatch.compiler.dispatch.kinds import has_effects, inputs_of
 from pydispatch.compiler.dispatch.known_sizes import Sizes
 from pydispatch.compiler.dispatch.outline import Outline
-from pydispatch.compiler.dispatch.regions import outline_regions
+from pydispatch.compiler.dispatch.regions import GRID, outline_regions
 from pydispatch.compiler.dispatch.simplify import simplify
 from pydispatch.compiler.dispatch.split import split_reductions
 from pydispatch.ir import flow
@@ -42,6 +43,8 @@ def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not) -> list[Report]
 
     why_not: says why an operation may not join a group, None when it may. Returns what became of each function.
     """
+    for function in host_functions(module):
+        open_regions(function)
     outline_regions(module, [(symbol_name(function), function) for function in host_functions(module)])
     reports: list[Report] = []
     initializers = 0
@@ -83,6 +86,9 @@ class Former:
             self._block(block, sizes)
 
     def _block(self, block: Block, sizes: Sizes) -> None:
+        grids = [
+            open_grid(op) for op in list(block.ops) if isinstance(op, flow.DispatchRegionOp) and GRID in op.attributes
+        ]
         for argument in block.args:
             sizes.meet(argument)
         for op in list(block.ops):
@@ -94,15 +100,19 @@ class Former:
                 for region in op.regions:
                     for inner in region.blocks:
                         self._block(inner, Sizes(sizes))
+        for grid in grids:
+            self._outline([op for op in grid.group if op.parent is block], sizes, grid)
         groups, edges = form_groups(block, self.why_not)
         self.report.begin(groups, edges)
         for group in groups:
-            number = len(self.executables)
-            outline = Outline(group, f"{self.name}_dispatch_{number}", sizes)
-            self.executables.append(outline.build())
-            self.report.outlined(outline.dispatch)
+            self.report.outlined(self._outline(group, sizes))
         drop_unused(block)
         sort_topologically(block)
+
+    def _outline(self, group: list[Operation], sizes: Sizes, grid: Grid | None = None) -> flow.DispatchOp:
+        outline = Outline(group, f"{self.name}_dispatch_{len(self.executables)}", sizes, grid)
+        self.executables.append(outline.build())
+        return outline.dispatch
 
 
 def drop_unused(block: Block) -> None:

@@ -14,13 +14,16 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
     TensorType,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from pydispatch.compiler.dispatch.computed_regions import Grid
 from pydispatch.compiler.dispatch.kinds import inputs_of, size_operands
 from pydispatch.compiler.dispatch.known_sizes import Sizes
 from pydispatch.compiler.dispatch.names import export_name
+from pydispatch.compiler.dispatch.regions import GRID
 from pydispatch.compiler.dispatch.sizes import Term, shape_of, term_of
 from pydispatch.compiler.dispatch.ties import tied_arguments
 from pydispatch.ir import flow, flow_tensor
@@ -30,8 +33,9 @@ from pydispatch.ir.location import set_location
 class Outline:
     """One group on its way into an executable. The arguments are tensors, then scalars, then sizes."""
 
-    def __init__(self, group: Sequence[Operation], name: str, sizes: Sizes) -> None:
-        self.group, self.name, self.sizes = list(group), name, sizes
+    def __init__(self, group: Sequence[Operation], name: str, sizes: Sizes, grid: Grid | None = None) -> None:
+        """grid: the dispatch has this one, chosen by hand."""
+        self.group, self.name, self.sizes, self.grid = list(group), name, sizes, grid
         self.last = self.group[-1]
         inside = set(self.group)
         nested = {inner for op in self.group for region in op.regions for inner in region.walk()}
@@ -84,7 +88,7 @@ class Outline:
             op.erase(safe_erase=False)
         export = flow.ExecutableExportOp.create(
             properties={"sym_name": StringAttr(function.sym_name.data), "sym_visibility": StringAttr("public")},
-            regions=[Region()],
+            regions=[Region() if self.grid is None else self.grid.count],
         )
         inner = ModuleOp([function])
         executable = flow.ExecutableOp.create(
@@ -138,6 +142,8 @@ class Outline:
         name = export_name(self.name, self.group, self.outputs)
         function = func.FuncOp(name, (types, [o.type for o in self.outputs]), Region(body))
         function.attributes["sizes"] = IntegerAttr(len(self.wanted), i64)  # an index in front of them is a scalar
+        if self.grid is not None:
+            function.attributes[GRID] = UnitAttr()
         return function
 
     def _dispatch(self, function: func.FuncOp) -> flow.DispatchOp:
@@ -146,13 +152,14 @@ class Outline:
 
         block = self.last.parent
         assert block is not None
-        workload = host(self.wanted)
+        sizes = host(self.wanted)
         argument_dims = [d for t in self.tensors for d in host(self.dims[t])]
         result_dims = [d for o in self.outputs for d in host(self.dims[o])]
+        workload = sizes if self.grid is None else self.grid.workload
         tied = tied_arguments(function)
         properties = {"tied_operands": DenseArrayBase.from_list(i64, tied)} if any(t >= 0 for t in tied) else {}
         dispatch = flow.DispatchOp(
-            operands=[workload, [*self.tensors, *self.scalars, *workload], argument_dims, result_dims],
+            operands=[workload, [*self.tensors, *self.scalars, *sizes], argument_dims, result_dims],
             result_types=[[o.type for o in self.outputs]],
             properties={
                 "entry_points": ArrayAttr([SymbolRefAttr(self.name, [function.sym_name.data])]), **properties

@@ -27,11 +27,19 @@ from pydispatch.errors import CompileError
 from pydispatch.ir import flow, stream, tensor_ext
 from pydispatch.ir.location import location_of, set_location
 
+GRID = "grid"
+"""The attribute of regions and dispatch functions that compute on tensors on a grid chosen by hand."""
+
 DISPATCHES = ("flow.dispatch.region", "flow.dispatch.workgroups")
 IDS = tuple(f"{dialect}.dispatch.workgroup.id" for dialect in ("flow", "stream"))
 DERIVED_COUNTS = (
     "iree_tensor_ext.dispatch.workgroup_count_from_slice", "iree_tensor_ext.dispatch.workgroup_count_from_dag_root"
 )  # fmt: skip
+
+
+def is_handwritten(op: Operation) -> bool:
+    """A dispatch of slices, microkernels and scalar code; grids that compute are computed_regions.py's."""
+    return op.name in DISPATCHES and GRID not in op.attributes
 
 
 def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]) -> None:
@@ -40,7 +48,7 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
     Each becomes an executable in front of its function. Raises CompileError for a body that is not understood.
     """
     for name, function in functions:
-        for number, op in enumerate([op for op in function.walk() if op.name in DISPATCHES]):
+        for number, op in enumerate([op for op in function.walk() if is_handwritten(op)]):
             kind = RegionKernel if isinstance(op, flow.DispatchRegionOp) else WorkgroupsKernel
             executable = kind(op, f"{name}_region_{number}").outline()
             module.body.block.insert_op_before(executable, function)
