@@ -91,6 +91,9 @@ def _patterns_of(path: str) -> list[object]:
 def run(args: argparse.Namespace) -> int:
     """Writes the artifact, or prints the text after a phase. Raises CompileError."""
     try:
+        from pydispatch.compiler import llvm_start
+
+        llvm_start.start()
         from pydispatch.compiler import pipeline
     except ModuleNotFoundError as error:
         raise Error(f"compiling needs {error.name}: pip install 'pydispatch[compiler]'") from None

@@ -7,10 +7,11 @@ B11 forms of LLVM's APFloat.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Name -> bits of the exponent, bits of the fraction, bias, and what the largest codes are: "ieee" infinities and NaNs,
 # "fn" one NaN above all values, "fnuz" NaN in the place of -0, "finite" numbers like the others.
@@ -45,6 +46,8 @@ def least_normal(name: str) -> float:
 @functools.cache
 def values(name: str) -> NDArray[np.float64]:
     """The value of every code of a format, in order. KeyError for a name that is not in FORMATS or f8E8M0FNU."""
+    import numpy as np
+
     if name == EXPONENT_ONLY:
         table = np.ldexp(1.0, np.arange(256) - 127)
         table[255] = np.nan
@@ -69,6 +72,8 @@ def values(name: str) -> NDArray[np.float64]:
 @functools.cache
 def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
     """(the least magnitudes above which the next code is nearer, the code of what lies beyond the largest number)."""
+    import numpy as np
+
     exponent_bits, fraction_bits, _, special = FORMATS[name]
     half = 1 << (exponent_bits + fraction_bits)
     positive = values(name)[:half]
@@ -84,6 +89,8 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
     Beyond the largest number: infinity, NaN where there is none, the largest number where there is neither. A NaN that
     a format lacks is -0. f8E8M0FNU takes the exponent as it is (0 gives the least, the sign is ignored), as MLIR does.
     """
+    import numpy as np
+
     given = numbers.astype(np.float64)
     size = np.abs(given)
     if name == EXPONENT_ONLY:
@@ -106,4 +113,6 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
 
 def decode(codes: NDArray[Any], name: str) -> NDArray[np.float64]:
     """The values of an array of codes, one per element."""
+    import numpy as np
+
     return values(name)[codes.view(np.uint8)]

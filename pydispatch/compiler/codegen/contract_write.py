@@ -19,6 +19,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.codegen.affine_maps import evaluate
 from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.constants import splat_of
 from pydispatch.compiler.codegen.contract_match import Factor
 from pydispatch.compiler.codegen.contract_pack import Packing, Side, across, narrowed, widened
 from pydispatch.compiler.codegen.contract_plan import Plan, argument_of, counts, extents_of
@@ -362,7 +363,7 @@ class Writer:
 def _is_zero(op: Operation) -> bool:
     value = op.properties["value"]
     if isinstance(value, DenseIntOrFPElementsAttr):
-        return 0 in value.type.get_shape() or (value.is_splat() and next(iter(value.get_values())) == 0)
+        value = splat_of(value)
     return isinstance(value, IntegerAttr | FloatAttr) and value.value.data == 0
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import struct
 
-import numpy as np
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float4E2M1FNType,
@@ -185,7 +184,11 @@ def float_bits(value: float, type_: Attribute) -> int:
         except OverflowError:
             return 0xFC00 if value < 0 else 0x7C00
     small = small_float(type_)
-    return int(encode(np.array([value]), small)[0]) if small else _bfloat_bits(value)
+    if small is None:
+        return _bfloat_bits(value)
+    import numpy as np
+
+    return int(encode(np.array([value]), small)[0])
 
 
 def _bfloat_bits(value: float) -> int:
