@@ -52,5 +52,5 @@ def _use() -> None:
         with llvm.create_context() as context, llvm.parse_assembly(_LOOP, context) as module:
             builder.getModulePassManager().run(module, builder)
             machine.emit_object(module)
-    except Exception:  # noqa: BLE001, S110  (the compiler itself meets it again, and says so)
+    except Exception:  # the compiler itself meets it again, and says so
         pass
