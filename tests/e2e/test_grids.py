@@ -119,5 +119,5 @@ def test_what_every_workgroup_makes_cannot_be_inserted_into():
         "%e = tensor.empty() : tensor<4xf32>",
         "%v = arith.constant 1.0 : f32\n    %e = tensor.splat %v : tensor<4xf32>",
     )
-    with pytest.raises(pd.CompileError, match="inserted into what 'tensor.splat' makes in every workgroup"):
+    with pytest.raises(pd.CompileError, match=r"inserted into what 'tensor\.splat' makes in every workgroup"):
         pd.compile(text)
