@@ -15,6 +15,7 @@ from pydispatch.errors import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
     from pydispatch._core.function import Function
+    from pydispatch._core.procedure import Procedure
     from pydispatch.cli.values import Value
     from pydispatch.runtime.device import Device
     from pydispatch.runtime.program import Program
@@ -137,7 +138,7 @@ def _add_plugin(target: Device, spec: str) -> None:
     target.add_plugin(path, priority=int(priority), **params)
 
 
-def _function(program: Program, name: str | None) -> Function:
+def _function(program: Program, name: str | None) -> Function | Procedure:
     functions = program.functions
     if name is not None:
         return program[name]
@@ -148,7 +149,7 @@ def _function(program: Program, name: str | None) -> Function:
     return next(iter(functions.values()))
 
 
-def _compare(function: Function, returned: list[Value], args: argparse.Namespace, reader: Any) -> int:
+def _compare(function: Function | Procedure, returned: list[Value], args: argparse.Namespace, reader: Any) -> int:
     from pydispatch.cli import values
 
     if len(args.expected_output) != len(returned):
@@ -173,7 +174,7 @@ def _compare(function: Function, returned: list[Value], args: argparse.Namespace
     return failed
 
 
-def _write(function: Function, returned: list[Value], args: argparse.Namespace) -> None:
+def _write(function: Function | Procedure, returned: list[Value], args: argparse.Namespace) -> None:
     from pydispatch.cli import values
 
     for where, value, (kind, _) in zip(args.output, returned, function.results, strict=True):
