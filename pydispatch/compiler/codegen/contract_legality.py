@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, OpResult
+from xdsl.ir import Operation
 
 from pydispatch.compiler.codegen.contract_match import Contraction, contractions
 from pydispatch.compiler.codegen.contract_results import positions
@@ -33,7 +33,7 @@ def judge_contraction(group: Sequence[Operation], op: Operation) -> str | bool |
         return "a dispatch holds one contraction"
     c = found[0]
     members = set(together)
-    after = {o for o in together if o is not c.op and _uses(o, c.op, members)}
+    after = _after_of(c.op, members)
     for other in together:
         if other is c.op or other.name in FREE:
             continue
@@ -43,12 +43,20 @@ def judge_contraction(group: Sequence[Operation], op: Operation) -> str | bool |
     return None
 
 
-def _uses(op: Operation, producer: Operation, members: set[Operation]) -> bool:
-    """Whether an operation needs another, directly or through others of the group."""
-    makers = [
-        v.op for o in op.walk() for v in o.operands if isinstance(v, OpResult) and v.op in members and v.op is not op
-    ]
-    return any(maker is producer or _uses(maker, producer, members) for maker in makers)
+def _after_of(c: Operation, members: set[Operation]) -> set[Operation]:
+    """The operations of a group that need `c`, directly or through others."""
+    found: set[Operation] = set()
+    pending = [c]
+    while pending:
+        for result in pending.pop().results:
+            for use in result.uses:
+                user: Operation | None = use.operation
+                while user is not None and user not in members:
+                    user = user.parent_op()
+                if user is not None and user is not c and user not in found:
+                    found.add(user)
+                    pending.append(user)
+    return found
 
 
 def _after(op: Operation, c: Contraction) -> str | None:

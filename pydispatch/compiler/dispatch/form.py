@@ -20,6 +20,7 @@ from pydispatch.compiler.dispatch.known_sizes import Sizes
 from pydispatch.compiler.dispatch.outline import Outline
 from pydispatch.compiler.dispatch.regions import GRID, outline_regions
 from pydispatch.compiler.dispatch.simplify import simplify
+from pydispatch.compiler.dispatch.sizes import Known, remembered
 from pydispatch.compiler.dispatch.split import split_reductions
 from pydispatch.ir import flow
 
@@ -91,11 +92,13 @@ class Former:
         ]
         for argument in block.args:
             sizes.meet(argument)
+        known: Known = {}
         for op in list(block.ops):
             for result in op.results:
                 sizes.meet(result)
-            sizes.learn(op)
-            sizes.settle(op)
+            with remembered(known):
+                sizes.learn(op)
+                sizes.settle(op)
             if op.name.startswith("scf."):
                 for region in op.regions:
                     for inner in region.blocks:

@@ -6,7 +6,9 @@ that two equal terms are the same size.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
@@ -38,6 +40,10 @@ class Product:
 
 
 Term = int | SSAValue | Dim | Sum | Product
+
+
+Known = dict[tuple[SSAValue, int], Term]
+_REMEMBERED = threading.local()
 
 
 @dataclass(frozen=True)
@@ -83,20 +89,48 @@ def sizes_of(value: SSAValue) -> tuple[Term, ...]:
 
 def size_of(value: SSAValue, axis: int) -> Term:
     """One size of a tensor."""
-    while True:
-        known = shape_of(value)[axis]
-        if known >= 0:
-            return known
-        op = value.owner
-        found: Answer = None
-        if isinstance(op, Operation):
-            rule = RULES.get(op.name)
-            if rule is None and op.name.startswith(("arith.", "math.")):
-                rule = _elementwise
-            found = rule(op, value, axis) if rule is not None else None
-        if not isinstance(found, Like):
-            return Dim(value, axis) if found is None else found
-        value, axis = found.tensor, found.axis
+    known: Known = getattr(_REMEMBERED, "known", {})
+    passed: list[tuple[SSAValue, int]] = []
+    answer: Term | None = None
+    while answer is None:
+        answer = _one_step(value, axis) if (value, axis) not in known else known[value, axis]
+        passed.append((value, axis))
+        if isinstance(answer, Like):
+            value, axis, answer = answer.tensor, answer.axis, None
+        elif answer is None:
+            answer = Dim(value, axis)
+    if hasattr(_REMEMBERED, "known"):
+        known.update(dict.fromkeys(passed, answer))
+    return answer
+
+
+def _one_step(value: SSAValue, axis: int) -> Answer:
+    """A size from the type or from the operation that makes the tensor; None when only the tensor knows it."""
+    size = shape_of(value)[axis]
+    if size >= 0:
+        return size
+    op = value.owner
+    if not isinstance(op, Operation):
+        return None
+    rule = RULES.get(op.name)
+    if rule is None and op.name.startswith(("arith.", "math.")):
+        rule = _elementwise
+    return rule(op, value, axis) if rule is not None else None
+
+
+@contextmanager
+def remembered(known: Known) -> Iterator[None]:
+    """`size_of` keeps its answers in `known` for as long as tensors keep their producers: a size is found through a
+    whole chain of them, and looking at every link of a long chain would look at each again and again."""
+    before = getattr(_REMEMBERED, "known", None)
+    _REMEMBERED.known = known
+    try:
+        yield
+    finally:
+        if before is None:
+            del _REMEMBERED.known
+        else:
+            _REMEMBERED.known = before
 
 
 def add(parts: Sequence[Term]) -> Term:
