@@ -232,9 +232,14 @@ class Artifact:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file. Whoever reads `path` meanwhile sees the old file or the new one, never a part.
 
-        Raises an OSError when it cannot be written; nothing is left behind then.
+        A device or pipe is written into, not replaced. Raises an OSError when `path` cannot be written; nothing is left
+        behind then.
         """
         target = Path(path)
+        if target.exists() and not target.is_file() and not target.is_dir():
+            with target.open("wb") as stream:
+                stream.writelines(self._parts())
+            return
         temporary = target.parent / f".{target.name[:100]}.{os.urandom(6).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         try:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import struct
 import subprocess
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -235,3 +237,14 @@ def test_build_refuses_what_a_reader_would() -> None:
             pack([(name, b"")])
     with pytest.raises(ArtifactError, match="two members are named 'a'"):
         pack([("a", b""), ("a", b"")])
+
+
+def test_a_pipe_is_written_into(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    artifact = example()
+    with ThreadPoolExecutor(1) as reader:
+        content = reader.submit(path.read_bytes)
+        artifact.save(path)
+        assert content.result(timeout=30) == artifact.to_bytes()
+    assert stat.S_ISFIFO(path.stat().st_mode)
