@@ -102,11 +102,11 @@ def _own_destination(value: SSAValue, members: set[Operation], block: Block, fir
         last.operands[UPDATES[last.name]] = barrier.results[0]
 
 
-def _inline(region: flow.DispatchRegionOp) -> list[Operation]:
+def _inline(region: Operation) -> list[Operation]:
     """Moves the body in front of the region, which goes."""
     block = region.parent
     assert block is not None
-    moved = list(region.body.block.ops)
+    moved = list(region.regions[0].block.ops)
     end = moved.pop()
     for old, new in zip(region.results, end.operands, strict=True):
         old.replace_all_uses_with(new)
