@@ -289,7 +289,18 @@ def _print_generic(op: ops.GenericOp, printer: Printer) -> None:
 
 give_syntax(ops.GenericOp, _parse_generic, _print_generic)
 ops.GenericOp.verify_ = _verify_generic  # type: ignore[method-assign,assignment]
-# An index may stand in the body of linalg.map and linalg.reduce too.
+
+
+def _verify_index(op: ops.IndexOp) -> None:
+    """Its iteration exists. It may stand in the body of linalg.map and linalg.reduce too, and inside of loops there."""
+    around = op.parent_op()
+    while around is not None and not around.name.startswith("linalg."):
+        around = around.parent_op()
+    if isinstance(around, ops.GenericOp) and not 0 <= op.dim.value.data < len(around.iterator_types):
+        raise VerifyException(f"{op.dim.value.data} is not one of the {len(around.iterator_types)} iteration(s)")
+
+
 ops.IndexOp.traits = traits_def(Pure())
+ops.IndexOp.verify_ = _verify_index  # type: ignore[method-assign,assignment]
 
 OPERATIONS: list[type[Operation]] = [MapOp, ReduceOp]

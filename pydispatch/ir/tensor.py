@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.ir import linalg_shape, syntax, tensor_gather, tensor_insert
 from pydispatch.ir import tensor_empty as _tensor_empty  # noqa: F401  (gives tensor.empty its attributes)
 from pydispatch.ir import tensor_expand as _tensor_expand  # noqa: F401  (lets output_shape be left out)
+from pydispatch.ir.tensor_verify import element_of, shape_of, verify_yield
 from pydispatch.ir.widen import same_shape, widen
 
 
@@ -63,6 +64,7 @@ class GenerateOp(IRDLOperation):
             raise VerifyException(
                 f"{self.result.type} has {expected} dynamic dimension(s), got {len(self.dynamic_extents)} extent(s)"
             )
+        verify_yield(self, element_of(self.result), len(shape_of(self.result)))
 
 
 @irdl_op_definition
@@ -88,6 +90,9 @@ class BitcastOp(IRDLOperation):
 
     def verify_(self) -> None:
         same_shape(self, self.source.type, self.dest.type)
+        widths = [getattr(element_of(v), "bitwidth", None) for v in (self.source, self.dest)]
+        if widths[0] != widths[1]:
+            raise VerifyException(f"the elements of {self.source.type} and {self.dest.type} differ in width")
 
 
 def _verify_empty(op: tensor.EmptyOp) -> None:

@@ -13,6 +13,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir import syntax
+from pydispatch.ir.tensor_verify import element_of, shape_of
 
 
 @irdl_op_definition
@@ -51,6 +52,7 @@ class GatherOp(IRDLOperation):
 
     def verify_(self) -> None:
         _check(self, self.gather_dims, self.source, self.indices)
+        _check_slices(self.gather_dims, self.source, self.indices, self.result)
 
 
 @irdl_op_definition
@@ -91,6 +93,7 @@ class ScatterOp(IRDLOperation):
 
     def verify_(self) -> None:
         _check(self, self.scatter_dims, self.dest, self.indices)
+        _check_slices(self.scatter_dims, self.dest, self.indices, self.source)
         if self.unique is None:
             raise VerifyException("a scatter needs 'unique': coordinates that meet twice have no order")
         if self.result.type != self.dest.type:
@@ -131,6 +134,25 @@ def _check(op: Operation, dims: DenseArrayBase[Any], target: SSAValue, indices: 
         raise VerifyException(f"the last dimension of {indices.type} must be {len(values)}, one for each dimension")
     if not isinstance(indices.type.get_element_type(), IndexType | IntegerType):
         raise VerifyException(f"coordinates are integers or index, got {indices.type}")
+
+
+def _check_slices(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue, slices: SSAValue) -> None:
+    """The slices have the sizes of the coordinates, then those of the target, where `dims` are left out or are ones."""
+    if element_of(slices) != element_of(target):
+        raise VerifyException(f"{slices.type} and {target.type} differ in their elements")
+    picked = {int(d) for d in dims.get_values()}
+    batch, shape = shape_of(indices)[:-1], shape_of(target)
+    kept = tuple(1 if d in picked else n for d, n in enumerate(shape))
+    left = tuple(n for d, n in enumerate(shape) if d not in picked)
+    found = shape_of(slices)
+    for rest in (left, kept):
+        wanted = (*batch, *rest)
+        if len(found) == len(wanted) and all(
+            a is None or b is None or a == b for a, b in zip(found, wanted, strict=True)
+        ):
+            return
+    text = "x".join("?" if n is None else str(n) for n in (*batch, *left))
+    raise VerifyException(f"the slices are {slices.type}, expected the shape {text}")
 
 
 OPERATIONS: list[type[Operation]] = [GatherOp, ScatterOp]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-
 from harness import DTYPES, INTEGERS, Array, Body, Value
 
 # name: einsum of the two factors and the result, over b(atch) m n k
@@ -90,7 +89,7 @@ def quantized(body: Body, m: int, k: int, n: int, zeros: tuple[int, int], batch:
         )  # fmt: skip
     depth = body.scalar(k, "i32")
     (corrected,) = body.generic(
-        ["(d0, d1) -> (d0, d1)", "(d0, d1) -> (d0)", "(d0, d1) -> (d1)", *["(d0, d1) -> ()"] * 3, "(d0, d1) -> (d0, d1)"],
+        ["(i, j) -> (i, j)", "(i, j) -> (i)", "(i, j) -> (j)", *["(i, j) -> ()"] * 3, "(i, j) -> (i, j)"],
         "pp", [plain, *sums, za, zb, depth], [body.empty([m, n], "i32")],
         """%0 = arith.muli %a1, %a4 : i32
         %1 = arith.muli %a2, %a3 : i32

@@ -109,8 +109,9 @@ def convolution(
 
 
 LIMITS = {
-    **{e: (np.iinfo(DTYPES[e]).min, np.iinfo(DTYPES[e]).max) for e in INTEGERS}, **dict.fromkeys(FLOATS, (-np.inf, np.inf)),
-}  # fmt: skip
+    **{e: (np.iinfo(DTYPES[e]).min, np.iinfo(DTYPES[e]).max) for e in INTEGERS},
+    **dict.fromkeys(FLOATS, (-np.inf, np.inf)),
+}
 
 
 def pooling(
@@ -123,7 +124,8 @@ def pooling(
     a, image = body.numbers(image_shape(dims, steps, gaps, sizes), element)
     window = body.empty([sizes[d.upper()] for d in where], element)
     unsigned = kind.endswith("unsigned")
-    start = {"sum": 0, "max": LIMITS[element][0], "min": LIMITS[element][1], "max_unsigned": 0, "min_unsigned": -1}[kind]
+    low, high = LIMITS[element]
+    start = {"sum": 0, "max": low, "min": high, "max_unsigned": 0, "min_unsigned": -1}[kind]
     out = body.filled(start, [sizes[d] for d in dims], element)
     result = body.named(f"pooling_{layout}_{kind}", [a, window], out, attributes(steps, gaps))
     view = image.view(image.dtype.str.replace("i", "u")) if unsigned else image

@@ -37,9 +37,10 @@ EXAMPLES = int(os.environ.get("PYDISPATCH_EXAMPLES", "10"))
 def examples(share: float = 1.0) -> Any:
     """The settings of a property. PYDISPATCH_EXAMPLES sets how many programs are tried, times `share`."""
     return settings(
-        max_examples=max(1, round(EXAMPLES * share)), deadline=None, derandomize="PYDISPATCH_EXAMPLES" not in os.environ,
+        max_examples=max(1, round(EXAMPLES * share)), deadline=None,
+        derandomize="PYDISPATCH_EXAMPLES" not in os.environ,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-        database=None,
+        database=None, report_multiple_bugs=False,
     )  # fmt: skip
 
 
@@ -49,6 +50,8 @@ class Value(NamedTuple):
     name: str
     shape: tuple[int, ...] | None
     element: str
+    known: int = 0
+    """How many dimensions, from the last, have static sizes in any case."""
 
     def __str__(self) -> str:
         return self.name
@@ -72,13 +75,14 @@ class Body:
     def is_dynamic(self, size: int) -> bool:
         return self.sizes == "dynamic" or (self.sizes == "mixed" and size % 2 == 1)
 
-    def type(self, shape: Shape | None, element: str) -> str:
+    def type(self, shape: Shape | None, element: str, known: int = 0) -> str:
         if shape is None:
             return element
-        return f"tensor<{''.join(f'{chr(63) if self.is_dynamic(n) else n}x' for n in shape)}{element}>"
+        sizes = ["?" if self.is_dynamic(n) and i < len(shape) - known else str(n) for i, n in enumerate(shape)]
+        return f"tensor<{''.join(f'{n}x' for n in sizes)}{element}>"
 
     def type_of(self, *values: Value) -> str:
-        return ", ".join(self.type(v.shape, v.element) for v in values)
+        return ", ".join(self.type(v.shape, v.element, v.known) for v in values)
 
     def line(self, text: str) -> None:
         self.lines.append(text)
@@ -98,7 +102,7 @@ class Body:
 
     def scalar(self, number: Any, element: str) -> Value:
         text = literal(np.asarray(number, DTYPES[element]), element)
-        return self.value(f"arith.constant {text} : {element}", None, element)
+        return self.value(f"arith.constant {text}" + ("" if element == "i1" else f" : {element}"), None, element)
 
     def empty(self, shape: Shape, element: str) -> Value:
         dims = ", ".join(self.index(n) for n in shape if self.is_dynamic(n))
@@ -141,9 +145,9 @@ class Body:
 
     # ---- values
 
-    def input(self, array: Any, element: str) -> Value:
+    def input(self, array: Any, element: str, known: int = 0) -> Value:
         array = np.asarray(array, DTYPES[element])
-        made = Value(f"%x{len(self.inputs)}", array.shape, element)
+        made = Value(f"%x{len(self.inputs)}", array.shape, element, known)
         self.inputs.append((made, array))
         return made
 
@@ -191,7 +195,8 @@ class Body:
                 lines.append(f"{shown} = tensor.cast {value} : {self.type_of(value)} to {static}")
             constant = f"dense<{literal(array, value.element)}> : {static}"
             if rtol or atol:
-                lines.append(f"check.expect_almost_eq_const({shown}, {constant}, atol {atol!r}, rtol {rtol!r}) : {static}")
+                words = f"{shown}, {constant}, atol {atol!r}, rtol {rtol!r}"
+                lines.append(f"check.expect_almost_eq_const({words}) : {static}")
             else:
                 lines.append(f"check.expect_eq_const({shown}, {constant}) : {static}")
         lines.append("return")

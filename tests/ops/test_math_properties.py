@@ -152,11 +152,11 @@ def wrapped(values: list[int], dtype: Any, bits: int) -> Array:
     return np.array([signed(int(v), bits) for v in values], np.int64).astype(dtype)
 
 
-def drawn(bits: int, lanes: int = 24) -> Any:
+def drawn(bits: int, lanes: int = 32) -> Any:
     """Bit patterns: any, or one beside the ends and powers of two."""
     edges = sorted({unsigned(s * (1 << k) + d, bits) for k in range(bits) for d in (-1, 0, 1) for s in (1, -1)})
     pattern = st.one_of(st.sampled_from(edges), st.integers(0, (1 << bits) - 1))
-    return st.lists(st.tuples(pattern, pattern), min_size=1, max_size=lanes)
+    return st.lists(st.tuples(pattern, pattern), min_size=lanes // 2, max_size=lanes)
 
 
 @pytest.mark.parametrize("type_", INTEGERS)
