@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation, OpResult
 
 from pydispatch.compiler.codegen.legality import why_not
 from pydispatch.compiler.dispatch.computed_regions import Grid, open_grid, open_regions
+from pydispatch.compiler.dispatch.equal import Made
 from pydispatch.compiler.dispatch.explain import Report
 from pydispatch.compiler.dispatch.fusion import WhyNot, form_groups
 from pydispatch.compiler.dispatch.kinds import has_effects, inputs_of
@@ -49,6 +50,7 @@ def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not) -> list[Report]
     outline_regions(module, [(symbol_name(function), function) for function in host_functions(module)])
     reports: list[Report] = []
     initializers = 0
+    made = Made()
     for op in list(module.body.block.ops):
         if op.name == "util.initializer" and op.regions and op.regions[0].blocks:
             name = f"initializer_{initializers}"
@@ -57,7 +59,7 @@ def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not) -> list[Report]
             name = symbol_name(op)
         else:
             continue
-        former = Former(op, name, why_not)
+        former = Former(op, name, why_not, made)
         former.run()
         for executable in former.executables:
             module.body.block.insert_op_before(executable, op)
@@ -72,6 +74,7 @@ class Former:
     function: Operation
     name: str
     why_not: WhyNot
+    made: Made = field(default_factory=Made)
     executables: list[flow.ExecutableOp] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -114,7 +117,9 @@ class Former:
 
     def _outline(self, group: list[Operation], sizes: Sizes, grid: Grid | None = None) -> flow.DispatchOp:
         outline = Outline(group, f"{self.name}_dispatch_{len(self.executables)}", sizes, grid)
-        self.executables.append(outline.build())
+        executable = outline.build()
+        if grid is not None or not self.made.is_known(executable, outline.dispatch):
+            self.executables.append(executable)
         return outline.dispatch
 
 

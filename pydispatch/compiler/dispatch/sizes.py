@@ -91,14 +91,13 @@ def size_of(value: SSAValue, axis: int) -> Term:
     """One size of a tensor."""
     known: Known = getattr(_REMEMBERED, "known", {})
     passed: list[tuple[SSAValue, int]] = []
-    answer: Term | None = None
-    while answer is None:
-        answer = _one_step(value, axis) if (value, axis) not in known else known[value, axis]
+    while True:
+        step = known[value, axis] if (value, axis) in known else _one_step(value, axis)
         passed.append((value, axis))
-        if isinstance(answer, Like):
-            value, axis, answer = answer.tensor, answer.axis, None
-        elif answer is None:
-            answer = Dim(value, axis)
+        if not isinstance(step, Like):
+            break
+        value, axis = step.tensor, step.axis
+    answer = Dim(value, axis) if step is None else step
     if hasattr(_REMEMBERED, "known"):
         known.update(dict.fromkeys(passed, answer))
     return answer

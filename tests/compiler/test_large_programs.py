@@ -1,0 +1,135 @@
+"""Programs of many layers: compiling takes time in proportion to their length, and equal layers share their kernels."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.compiler.pipeline import Pipeline, _prepare
+
+LAYER = """
+  %m{i} = linalg.matmul ins(%h{i}, %w : {t}, tensor<16x16xf32>) outs(%z : {t}) -> {t}
+  %a{i} = arith.addf %m{i}, %h{i} : {t}
+  %b{i} = arith.mulf %a{i}, %m{i} : {t}
+  %c{i} = arith.subf %b{i}, %a{i} : {t}
+  %d{i} = arith.maximumf %c{i}, %c{i} : {t}
+  %e{i} = arith.addf %d{i}, %c{i} : {t}
+  %s{i} = linalg.generic {{indexing_maps = [#full, #row], iterator_types = ["parallel", "reduction"]}}
+      ins(%e{i} : {t}) outs(%zr : {r}) {{
+  ^bb0(%p: f32, %q: f32):
+    %k = arith.maximumf %q, %p : f32
+    linalg.yield %k : f32
+  }} -> {r}
+  %h{next} = linalg.generic {{indexing_maps = [#full, #row, #full], iterator_types = ["parallel", "parallel"]}}
+      ins(%e{i}, %s{i} : {t}, {r}) outs(%empty : {t}) {{
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %k = arith.subf %p, %q : f32
+    linalg.yield %k : f32
+  }} -> {t}"""
+
+
+def model(layers: int) -> str:
+    t, r = "tensor<?x16xf32>", "tensor<?xf32>"
+    body = "".join(LAYER.format(i=i, next=i + 1, t=t, r=r) for i in range(layers))
+    return f"""
+#full = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @f(%h0: {t}, %w: tensor<16x16xf32>) -> {t} {{
+  %zero = arith.constant 0.0 : f32
+  %first = arith.constant 0 : index
+  %n = tensor.dim %h0, %first : {t}
+  %empty = tensor.empty(%n) : {t}
+  %row = tensor.empty(%n) : {r}
+  %z = linalg.fill ins(%zero : f32) outs(%empty : {t}) -> {t}
+  %zr = linalg.fill ins(%zero : f32) outs(%row : {r}) -> {r}{body}
+  return %h{layers} : {t}
+}}
+"""
+
+
+def calls_to_form(layers: int) -> int:
+    """How many Python functions are called from the parsed program to kernels."""
+    options, module = _prepare(model(layers), "cpu", None, "", (), None)
+    pipeline = Pipeline(module, options)
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        pipeline.run_to("executables")
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def test_work_grows_with_the_length_of_the_program():
+    calls_to_form(1)  # what is imported and cached once
+    short, long = calls_to_form(15), calls_to_form(60)
+    assert long < 5.5 * short
+
+
+def test_long_chains_behind_a_contraction():
+    """Every operation uses the last one twice: a walk that forgets where it was would never end."""
+    t = "tensor<8x8xf32>"
+    chain = "".join(f"  %x{i + 1} = arith.addf %x{i}, %x{i} : {t}\n" for i in range(60))
+    artifact = pd.compile(f"""
+func.func @f(%a: {t}, %b: {t}) -> {t} {{
+  %zero = arith.constant dense<0.0> : {t}
+  %x0 = linalg.matmul ins(%a, %b : {t}, {t}) outs(%zero : {t}) -> {t}
+{chain}  return %x60 : {t}
+}}
+""")
+    a, b = np.random.default_rng(1).integers(-8, 8, (2, 8, 8)).astype(np.float32)
+    np.testing.assert_array_equal(pd.device("cpu").load(artifact).f(a, b), a @ b * np.float32(2.0**60))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_equal_layers_share_their_kernels(rows):
+    artifact = pd.compile(model(6))
+    assert len(artifact.executables) == 2
+    rng = np.random.default_rng(2)
+    x, w = rng.standard_normal((rows, 16), np.float32), rng.standard_normal((16, 16), np.float32) / 16
+    expected = x
+    for _ in range(6):
+        m = expected @ w
+        a = m + expected
+        c = a * m - a
+        e = c + c
+        expected = e - np.maximum(e.max(axis=1, keepdims=True), 0)
+    np.testing.assert_allclose(pd.device("cpu").load(artifact).f(x, w), expected, rtol=2e-4, atol=1e-4)
+
+
+def test_what_differs_only_in_a_constant_is_not_equal():
+    artifact = pd.compile("""
+func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<5xf32>) {
+  %one = arith.constant dense<1.0> : tensor<4xf32>
+  %y = arith.addf %x, %one : tensor<4xf32>
+  %z = tensor.pad %y low[0] high[1] {
+  ^bb0(%i: index):
+    %two = arith.constant 2.0 : f32
+    tensor.yield %two : f32
+  } : tensor<4xf32> to tensor<5xf32>
+  return %y, %z : tensor<4xf32>, tensor<5xf32>
+}
+func.func @g(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %one = arith.constant dense<3.0> : tensor<4xf32>
+  %y = arith.addf %x, %one : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @h(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %one = arith.constant dense<3.0> : tensor<4xf32>
+  %y = arith.addf %x, %one : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+""")
+    program = pd.device("cpu").load(artifact)
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(program.f(x)[0], x + 1)
+    np.testing.assert_array_equal(program.f(x)[1], [*(x + 1), 2])
+    np.testing.assert_array_equal(program.g(x), x + 3)
+    np.testing.assert_array_equal(program.h(x), x + 3)
