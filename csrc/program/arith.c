@@ -3,7 +3,7 @@
 #include "program/arith.h"
 
 static bool is_int_width(uint32_t width) {
-  return width == 1 || width == 8 || width == 16 || width == 32 || width == 64;
+  return width >= 1 && width <= 64;
 }
 static bool is_float_format(uint32_t format) {
   return format == PYD_F16 || format == PYD_BF16 || format == 32 || format == 64;
