@@ -1,0 +1,199 @@
+"""Kernel IR to SPIR-V: the module and the table of lowerings.
+
+`emit_module` is the door. A lowering is a row `op name -> function(FunctionEmitter, op)` in one of the `spirv_*` files,
+by subject. SPIR-V 1.3 for Vulkan 1.1: buffers of set 0, constants in one block of push constants as 32-bit words,
+executable constants as specialization constants numbered by word.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit import (
+    spirv_affine,
+    spirv_arith,
+    spirv_calls,
+    spirv_casts,
+    spirv_hal,
+    spirv_math,
+    spirv_memref,
+    spirv_parallel,
+    spirv_scf,
+    spirv_views,
+)
+from pydispatch.compiler.emit.llvm_bindings import SUBSPAN, BindingFacts
+from pydispatch.compiler.emit.llvm_calls import callees, reachable
+from pydispatch.compiler.emit.llvm_ops import attribute, op_name, unsupported
+from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.spirv_module import Id, Module
+from pydispatch.compiler.emit.spirv_words import BUILTIN, OP
+from pydispatch.compiler.kernel import Export, Target
+from pydispatch.errors import CompileError
+from pydispatch.ir.location import location_of
+
+SUBJECTS = (spirv_arith, spirv_casts, spirv_math, spirv_memref, spirv_views, spirv_scf, spirv_parallel, spirv_affine,
+            spirv_calls, spirv_hal)  # fmt: skip
+
+INVOCATIONS = 64
+"""Invocations of a workgroup that spreads points, when neither the export nor the function says."""
+
+ESCAPES = frozenset(("arith.index_cast", "arith.index_castui"))
+
+
+@functools.cache
+def lowerings() -> dict[str, Lowering]:
+    """Every row of every subject. Two rows for one op are an error of this package."""
+    table: dict[str, Lowering] = {}
+    for subject in SUBJECTS:
+        rows: dict[str, Lowering] = subject.ROWS
+        if clash := table.keys() & rows.keys():
+            raise AssertionError(f"two lowerings for {sorted(clash)}")
+        table.update(rows)
+    return table
+
+
+def emit_module(
+    module: ModuleOp,
+    exports: Sequence[Export],
+    constants: Sequence[str] = (),
+    target: Target | None = None,
+    libraries: Sequence[tuple[str, bytes]] = (),
+) -> bytes:
+    """A SPIR-V module with an entry point for each export.
+
+    constants: the keys of the executable constants, in order; target: what its configuration says about the device is a
+    hint; libraries: (name, SPIR-V) of modules whose functions calls
+    of external functions are resolved from. Raises CompileError, at the op, for whatever has no lowering.
+    """
+    return Emitter(module, exports, constants, libraries).run()
+
+
+class Emitter:
+    """One SPIR-V module in the making. Not shared between threads."""
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        exports: Sequence[Export],
+        constants: Sequence[str],
+        libraries: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
+        self.m = Module()
+        self.exports, self.constants, self.libraries = tuple(exports), tuple(constants), tuple(libraries)
+        self.table = lowerings()
+        self.functions: dict[str, FuncOp] = {}
+        self.memref_globals: dict[str, Operation] = {}
+        self.constant_words = max((export.layout.constants for export in exports), default=0)
+        self.linked: object = None
+        for op in module.body.block.ops:
+            if isinstance(op, FuncOp):
+                self.functions[op.sym_name.data] = op
+            elif op_name(op) == "memref.global":
+                symbol = attribute(op, "sym_name")
+                assert isinstance(symbol, StringAttr)
+                self.memref_globals[symbol.data] = op
+            else:
+                raise unsupported(op)
+
+    def run(self) -> bytes:
+        for export in self.exports:
+            self._export(export)
+        return self.m.bytes()
+
+    def _export(self, export: Export) -> None:
+        function = self._function(export.name)
+        size = local_size(export, self, function)
+        f = FunctionEmitter(self, function, size[0] * size[1] * size[2])
+        m, name = self.m, export.name
+        f.declared_size = export.workgroup_size
+        spirv_memref.find_shared(f)
+        f.region(function.body, lambda op: None)
+        f.code.do("Return")
+        for variables in f.units.values():
+            if len(variables) > 1:
+                for variable in variables:
+                    m.decorate(variable, "Aliased")
+        made = m.id()
+        void = m.void()
+        head = [5 << 16 | OP["Function"], void, made, 0, m.type("TypeFunction", void)]
+        f.code.lines[:0] = f.entry
+        f.code.finish(head)
+        m.name(made, name)
+        m.entry(name, made, [*f.interface.values()], size)
+
+    def _function(self, name: str) -> FuncOp:
+        function = self.functions.get(name)
+        if function is None or not function.body.blocks:
+            defined = ", ".join(sorted(n for n, f in self.functions.items() if f.body.blocks)) or "none"
+            raise CompileError(f"export '{name}' has no function in the executable", note=f"defined are: {defined}")
+        if function.function_type.inputs.data or function.function_type.outputs.data:
+            raise CompileError(
+                f"export '{name}' must take no arguments and return nothing, got {function.function_type}",
+                location_of(function),
+                "reach buffers and scalars through hal.interface.binding.subspan and hal.interface.constant.load",
+            )
+        return function
+
+    def builtin(self, name: str, type_: Id) -> Id:
+        """The input variable of a built-in, made once."""
+
+        def make() -> Id:
+            made = self.m.variable("Input", type_)
+            self.m.decorate(made, "BuiltIn", BUILTIN[name])
+            return made
+
+        return self.m.once(("builtin", name), make)
+
+    def reached(self, function: FuncOp) -> list[FuncOp]:
+        """A function and the helpers that it may call."""
+        names = reachable(self.functions, function.sym_name.data)
+        return [self.functions[name] for name in names]
+
+    def bindings_of(self, function: FuncOp) -> dict[int, BindingFacts]:
+        """Which bindings a function and its helpers name, and whether they only read them."""
+        from pydispatch.compiler.emit.llvm_bindings import bindings_of
+
+        found: dict[int, BindingFacts] = {}
+        for each in self.reached(function):
+            for number, facts in bindings_of(each).items():
+                merged = found.setdefault(number, BindingFacts())
+                merged.read_only &= facts.read_only
+        return found
+
+    def index_width(self, function: FuncOp) -> int:
+        """32, unless the function makes integers of more bits from an index, or stores one: those are 64 bits wide."""
+        for each in self.reached(function):
+            for op in each.walk():
+                for value in op.results:
+                    if isinstance(value.type, MemRefType) and isinstance(value.type.element_type, IndexType):
+                        return 64
+                if op_name(op) in ESCAPES and isinstance(op.operands[0].type, IndexType):
+                    if getattr(getattr(op.results[0].type, "width", None), "data", 64) > 32:
+                        return 64
+        return 32
+
+
+def local_size(export: Export, emitter: Emitter, function: FuncOp) -> tuple[int, int, int]:
+    """The invocations of a workgroup: what the function or the export says, else one where no points are spread."""
+    stated = attribute(function, "pyd.invocations")
+    if stated is not None:
+        return (int(stated.value.data), 1, 1)  # type: ignore[attr-defined]
+    if export.workgroup_size[0] > 0:
+        x, y, z = export.workgroup_size
+        return (x, y, z)
+    spread = ("scf.parallel", "scf.forall", "affine.parallel")
+    found = any(op_name(op) in spread for each in emitter.reached(function) for op in each.walk())
+    return (INVOCATIONS, 1, 1) if found else (1, 1, 1)
+
+
+def names_called(function: FuncOp) -> list[str]:
+    """What a function calls."""
+    return list(callees(function))
+
+
+__all__ = ["SUBSPAN", "Emitter", "emit_module"]

@@ -1,0 +1,440 @@
+"""arith on integers, comparisons, and float arithmetic: one row per operation.
+
+Integers narrower than their register keep its upper bits equal to their sign. Nothing is undefined (docs/kernel-ir.md,
+Numbers); guards that constants make superfluous are left out. Floats are decorated NoContraction unless fast-math
+flags let them be fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.llvm_arith import FLOAT_PREDICATES, INT_PREDICATES, flags
+from pydispatch.compiler.emit.llvm_ops import attribute, integer, op_name
+from pydispatch.compiler.emit.llvm_types import bit_width, float_bits, is_float, is_integer
+from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.spirv_half import computed, widened
+from pydispatch.compiler.emit.spirv_module import Id
+from pydispatch.compiler.emit.spirv_types import Index, is_native_float, known, signed
+
+INT_COMPARISONS = dict(
+    zip(INT_PREDICATES, ("IEqual", "INotEqual", "SLessThan", "SLessThanEqual", "SGreaterThan", "SGreaterThanEqual",
+                         "ULessThan", "ULessThanEqual", "UGreaterThan", "UGreaterThanEqual"), strict=True)
+)  # fmt: skip
+FLOAT_COMPARISONS = {
+    "oeq": "FOrdEqual", "ogt": "FOrdGreaterThan", "oge": "FOrdGreaterThanEqual", "olt": "FOrdLessThan",
+    "ole": "FOrdLessThanEqual", "one": "FOrdNotEqual", "ueq": "FUnordEqual", "ugt": "FUnordGreaterThan",
+    "uge": "FUnordGreaterThanEqual", "ult": "FUnordLessThan", "ule": "FUnordLessThanEqual", "une": "FUnordNotEqual",
+}  # fmt: skip
+
+
+def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
+    """Bits that a value of an integer type means; its register may have more."""
+    if not is_integer(type_):
+        raise f.error(
+            f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
+            "kernel IR computes on scalars; vectors come from the loops over points",
+        )
+    return f.index_width if isinstance(type_, IndexType) else min(bit_width(type_), f.width(type_))
+
+
+def wrap(f: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
+    """A register whose upper bits are the sign of the low `bits` again."""
+    if bits == width:
+        return value
+    if width == 32:
+        return f.code.let("BitFieldSExtract", f.m.int(32), value, f.m.integer(0), f.m.integer(bits))
+    shift = f.m.integer(width - bits, 32)
+    type_ = f.m.int(width)
+    return f.code.let("ShiftRightArithmetic", type_, f.code.let("ShiftLeftLogical", type_, value, shift), shift)
+
+
+def zero_extended(f: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
+    """The number without sign."""
+    if bits == width:
+        return value
+    return f.code.let("BitwiseAnd", f.m.int(width), value, f.m.integer((1 << bits) - 1, width))
+
+
+def _constant(f: FunctionEmitter, op: Operation) -> None:
+    value, type_ = attribute(op, "value"), op.results[0].type
+    f.width(type_)
+    if isinstance(value, IntegerAttr):
+        f.define(op.results[0], signed(int(value.value.data), bits_of(f, type_)))
+    elif isinstance(value, FloatAttr):
+        f.define(op.results[0], float_constant(f, float(value.value.data), type_))
+    else:
+        raise f.error(f"a constant of type {type_} cannot be compiled into a kernel")
+
+
+def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Id:
+    """A float in its register."""
+    bits = float_bits(value, type_)
+    if is_native_float(type_):
+        return f.m.number(bits, bit_width(type_))
+    return f.m.integer(signed(bits, bit_width(type_)))
+
+
+def _int(instruction: str, foldable: Callable[[int, int], int], logical: str = "") -> Lowering:
+    """logical: the instruction on i1."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        type_ = op.results[0].type
+        bits, width = bits_of(f, type_), f.width(type_)
+        a, b = f.index(op.operands[0]), f.index(op.operands[1])
+        if known(a) and known(b):
+            f.define(op.results[0], signed(foldable(a, b), bits))
+            return
+        if width == 1:
+            f.define(op.results[0], f.code.let(logical, f.m.bool(), f.get(op.operands[0]), f.get(op.operands[1])))
+            return
+        if instruction in ("IAdd", "IMul", "ISub") and (short := _neutral(instruction, a, b)) is not None:
+            f.define(op.results[0], short)
+            return
+        value = f.code.let(instruction, f.m.int(width), f.get(op.operands[0]), f.get(op.operands[1]))
+        bitwise = instruction.startswith("Bitwise")
+        f.define(op.results[0], value if bitwise else wrap(f, value, bits, width))
+
+    return lower
+
+
+def _neutral(instruction: str, a: Index, b: Index) -> Index | None:
+    if instruction == "IMul":
+        return b if known(a) and a == 1 else a if known(b) and b == 1 else None
+    if known(b) and b == 0:
+        return a
+    return b if instruction == "IAdd" and known(a) and a == 0 else None
+
+
+def divided(f: FunctionEmitter, instruction: str, bits: int, width: int, a: Index, b: Index) -> Id:
+    """SDiv, UDiv, SRem, UMod that never trap: by zero 0 and the dividend, the smallest number by -1 itself and 0."""
+    m, let = f.m, f.code.let
+    type_, is_signed, quotient = m.int(width), instruction[0] == "S", instruction.endswith("Div")
+
+    def as_id(value: Index) -> Id:
+        return value if isinstance(value, Id) else m.integer(value, width)
+
+    if known(b) and b > 0:
+        shift = b.bit_length() - 1
+        left = as_id(a) if is_signed else zero_extended(f, as_id(a), bits, width)
+        if not is_signed and b & (b - 1) == 0:
+            op, operand = ("ShiftRightLogical", shift) if quotient else ("BitwiseAnd", b - 1)
+            return wrap(f, let(op, type_, left, m.integer(operand, width)), bits, width)
+        return wrap(f, let(instruction, type_, left, m.integer(b, width)), bits, width)
+    left, right = as_id(a), as_id(b)
+    if not is_signed:
+        left, right = zero_extended(f, left, bits, width), zero_extended(f, right, bits, width)
+    zero, one = m.integer(0, width), m.integer(1, width)
+    is_zero = let("IEqual", m.bool(), right, zero)
+    unsafe = is_zero
+    if is_signed:
+        is_minus = let("IEqual", m.bool(), right, m.integer(-1, width))
+        unsafe = let("LogicalOr", m.bool(), is_zero, is_minus)
+    result = let(instruction, type_, left, let("Select", type_, unsafe, one, right))
+    if is_signed and quotient:
+        result = let("Select", type_, is_minus, let("SNegate", type_, left), result)
+    result = let("Select", type_, is_zero, zero if quotient else left, result)
+    return wrap(f, result, bits, width)
+
+
+def _division(instruction: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        type_ = op.results[0].type
+        bits, width = bits_of(f, type_), f.width(type_)
+        a, b = f.index(op.operands[0]), f.index(op.operands[1])
+        if known(a) and known(b) and a >= 0 and b > 0:
+            f.define(op.results[0], a // b if instruction.endswith("Div") else a % b)
+            return
+        if width == 1:
+            f.define(op.results[0], _division_of_bits(f, instruction, f.get(op.operands[0]), f.get(op.operands[1])))
+            return
+        f.define(op.results[0], divided(f, instruction, bits, width, a, b))
+
+    return lower
+
+
+def _division_of_bits(f: FunctionEmitter, instruction: str, a: Id, b: Id) -> Id:
+    """i1: the only divisor is 1, or -1."""
+    if instruction.endswith("Div"):
+        return f.code.let("LogicalAnd", f.m.bool(), a, b)
+    return f.code.let("LogicalAnd", f.m.bool(), a, f.code.let("LogicalNot", f.m.bool(), b))
+
+
+def _shift(instruction: str) -> Lowering:
+    """By the width or more: 0, or the sign."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        type_ = op.results[0].type
+        bits, width = bits_of(f, type_), f.width(type_)
+        count, let, m = f.index(op.operands[1]), f.code.let, f.m
+        a, b = f.get(op.operands[0]), f.get(op.operands[1])
+        if width == 1:
+            arithmetic = instruction == "ShiftRightArithmetic"
+            f.define(op.results[0], a if arithmetic else let("LogicalAnd", m.bool(), a, let("LogicalNot", m.bool(), b)))
+            return
+        register = m.int(width)
+        if instruction == "ShiftRightLogical":
+            a = zero_extended(f, a, bits, width)
+        if known(count) and 0 <= count < bits:
+            f.define(op.results[0], wrap(f, let(instruction, register, a, b), bits, width))
+            return
+        fits = let("ULessThan", m.bool(), zero_extended(f, b, bits, width), m.integer(bits, width))
+        if instruction == "ShiftRightArithmetic":
+            shift = let("Select", register, fits, b, m.integer(bits - 1, width))
+            f.define(op.results[0], wrap(f, let(instruction, register, a, shift), bits, width))
+            return
+        shift = let("Select", register, fits, b, m.integer(0, width))
+        moved = let("Select", register, fits, let(instruction, register, a, shift), m.integer(0, width))
+        f.define(op.results[0], wrap(f, moved, bits, width))
+
+    return lower
+
+
+def rounded_division(f: FunctionEmitter, width: int, bits: int, a: Index, b: Index, up: bool, is_signed: bool) -> Id:
+    """a / b rounded down or up: the quotient, moved where the remainder asks."""
+    m, let = f.m, f.code.let
+    type_, kinds = m.int(width), ("SDiv", "SRem") if is_signed else ("UDiv", "UMod")
+    quotient, remainder = (divided(f, kind, bits, width, a, b) for kind in kinds)
+    zero = m.integer(0, width)
+    move = let("INotEqual", m.bool(), remainder, zero)
+    if not known(b):  # by zero the remainder is the dividend, and the quotient stays 0
+        move = let("LogicalAnd", m.bool(), move, let("INotEqual", m.bool(), b, zero))
+    if is_signed:
+        signs = let("BitwiseXor", type_, remainder, b if isinstance(b, Id) else m.integer(b, width))
+        toward = let("SGreaterThanEqual" if up else "SLessThan", m.bool(), signs, zero)
+        move = let("LogicalAnd", m.bool(), move, toward)
+    moved = let("IAdd" if up else "ISub", type_, quotient, m.integer(1, width))
+    return wrap(f, let("Select", type_, move, moved, quotient), bits, width)
+
+
+def _rounded(up: bool, is_signed: bool = True) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        type_ = op.results[0].type
+        bits, width = bits_of(f, type_), f.width(type_)
+        if width == 1:
+            raise f.error(f"{op_name(op)} on i1 cannot be compiled into a kernel for this target", "extend it first")
+        a, b = f.index(op.operands[0]), f.index(op.operands[1])
+        f.define(op.results[0], rounded_division(f, width, bits, a, b, up, is_signed))
+
+    return lower
+
+
+def _extreme(name: str, compare: str) -> Lowering:
+    """name: SMin, SMax, UMin, UMax. 64 bits are compared and chosen."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        type_ = op.results[0].type
+        bits, width = bits_of(f, type_), f.width(type_)
+        a, b = f.index(op.operands[0]), f.index(op.operands[1])
+        if known(a) and known(b) and name[0] == "S":
+            f.define(op.results[0], min(a, b) if name == "SMin" else max(a, b))
+            return
+        f.define(op.results[0], extreme(f, name, compare, width, f.get(op.operands[0]), f.get(op.operands[1])))
+
+    return lower
+
+
+def extreme(f: FunctionEmitter, name: str, compare: str, width: int, a: Id, b: Id) -> Id:
+    """The smaller or the larger. Registers extended with their sign compare right without sign too."""
+    if width == 1:  # true is -1 where there is a sign
+        return f.code.let("LogicalOr" if name in ("SMin", "UMax") else "LogicalAnd", f.m.bool(), a, b)
+    if width == 32:
+        return f.code.glsl(name, f.m.int(32), a, b)
+    return f.code.let("Select", f.m.int(64), f.code.let(compare, f.m.bool(), a, b), a, b)
+
+
+def _wide_product(is_signed: bool) -> Lowering:
+    """The two halves of a product."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        type_ = op.results[0].type
+        bits, width = bits_of(f, type_), f.width(type_)
+        if width != 32:
+            raise f.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
+        a, b = f.get(op.operands[0]), f.get(op.operands[1])
+        if not is_signed:
+            a, b = zero_extended(f, a, bits, width), zero_extended(f, b, bits, width)
+        m, let, word = f.m, f.code.let, f.m.int(32)
+        pair = let("SMulExtended" if is_signed else "UMulExtended", m.type("TypeStruct", word, word), a, b)
+        low, high = (let("CompositeExtract", word, pair, part) for part in (0, 1))
+        if bits < 32:
+            shift = "ShiftRightArithmetic" if is_signed else "ShiftRightLogical"
+            if bits > 16:
+                raise f.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
+            low, high = wrap(f, low, bits, 32), wrap(f, let(shift, word, low, m.integer(bits)), bits, 32)
+        f.define(op.results[0], low)
+        f.define(op.results[1], high)
+
+    return lower
+
+
+def _addui_extended(f: FunctionEmitter, op: Operation) -> None:
+    type_ = op.results[0].type
+    bits, width = bits_of(f, type_), f.width(type_)
+    a, b = (zero_extended(f, f.get(o), bits, width) for o in op.operands)
+    total = f.code.let("IAdd", f.m.int(width), a, b)
+    plain = zero_extended(f, total, bits, width)
+    f.define(op.results[0], wrap(f, total, bits, width))
+    f.define(op.results[1], f.code.let("ULessThan", f.m.bool(), plain, a))
+
+
+def _cmpi(f: FunctionEmitter, op: Operation) -> None:
+    predicate, type_ = INT_PREDICATES[integer(op, "predicate")], op.operands[0].type
+    a, b = f.get(op.operands[0]), f.get(op.operands[1])
+    f.define(op.results[0], compared(f, predicate, f.width(type_), a, b))
+
+
+def compared(f: FunctionEmitter, predicate: str, width: int, a: Id, b: Id) -> Id:
+    """An i1. Registers extended with their sign keep their order without sign as well."""
+    m, let = f.m, f.code.let
+    if width > 1:
+        return let(INT_COMPARISONS[predicate], m.bool(), a, b)
+    if predicate in ("eq", "ne"):
+        return let("LogicalEqual" if predicate == "eq" else "LogicalNotEqual", m.bool(), a, b)
+    if predicate in ("slt", "sle", "ugt", "uge"):  # true is -1 where there is a sign
+        a, b = b, a
+    strict = predicate in ("slt", "sgt", "ult", "ugt")
+    return let("LogicalAnd" if strict else "LogicalOr", m.bool(), let("LogicalNot", m.bool(), a), b)
+
+
+def _select(f: FunctionEmitter, op: Operation) -> None:
+    condition, (then, other), result = f.get(op.operands[0]), op.operands[1:], op.results[0]
+    if f.width(op.operands[0].type) != 1:
+        raise f.error("arith.select takes an i1")
+    if isinstance(result.type, MemRefType):
+        roots = f.roots([then])
+        f.same_roots(roots, [other])
+        types = f.part_types([result], [then])
+        parts = zip(types, f.parts([then]), f.parts([other]), strict=True)
+        f.take([result], [a if a == b else f.code.let("Select", t, condition, a, b) for t, a, b in parts], roots)
+        return
+    f.define(result, f.code.let("Select", f.type(result.type), condition, f.get(then), f.get(other)))
+
+
+def float_op(f: FunctionEmitter, instruction: str, type_: int, *operands: int, op: Operation | None = None) -> Id:
+    """Float arithmetic as IEEE 754 has it: not fused, unless the flags of `op` say so."""
+    made = f.code.let(instruction, type_, *operands)
+    given = flags(op, "fastmath").split() if op is not None else []
+    if "contract" not in given and "fast" not in given:
+        f.m.decorate(made, "NoContraction")
+    return made
+
+
+def _float(instruction: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        def compute(type_: Id, operands: Sequence[Id]) -> Id:
+            if instruction == "FRem":
+                return remainder(f, type_, *operands)
+            return float_op(f, instruction, type_, *operands, op=op)
+
+        f.define(op.results[0], computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
+
+    return lower
+
+
+def remainder(f: FunctionEmitter, type_: Id, a: Id, b: Id) -> Id:
+    """The float remainder with the sign of the dividend."""
+    return float_op(f, "FRem", type_, a, b)
+
+
+def _negf(f: FunctionEmitter, op: Operation) -> None:
+    type_ = op.results[0].type
+    if not is_float(type_):
+        raise f.error(f"arith.negf on {type_} cannot be compiled into a kernel")
+    if is_native_float(type_):
+        f.define(op.results[0], f.code.let("FNegate", f.type(type_), f.get(op.operands[0])))
+    elif bit_width(type_) == 16:
+        flipped = f.code.let("BitwiseXor", f.m.int(32), f.get(op.operands[0]), f.m.integer(-32768))
+        f.define(op.results[0], flipped)
+    else:
+        operands = [f.get(op.operands[0])]
+        f.define(op.results[0], computed(f, type_, operands, lambda t, x: f.code.let("FNegate", t, x[0])))
+
+
+def float_extreme(f: FunctionEmitter, name: str, type_: Id, a: Id, b: Id) -> Id:
+    """maximum, minimum: NaN when one is NaN, -0 below +0. maxnum, minnum: the other one when one is NaN."""
+    m, let = f.m, f.code.let
+    larger = name.startswith("max")
+    chosen = let("Select", type_, let("FOrdGreaterThan" if larger else "FOrdLessThan", m.bool(), a, b), a, b)
+    width = 64 if type_ == m.type("TypeFloat", 64) else 32
+    # Equal numbers are zeros of either sign, or the same bits: and-ed for the larger, or-ed for the smaller.
+    bits = [let("Bitcast", m.int(width), x) for x in (a, b)]
+    both = let("Bitcast", type_, let("BitwiseAnd" if larger else "BitwiseOr", m.int(width), *bits))
+    chosen = let("Select", type_, let("FOrdEqual", m.bool(), a, b), both, chosen)
+    b_is_nan = let("IsNan", m.bool(), b)
+    a_is_nan = let("IsNan", m.bool(), a)
+    if name.endswith("num"):
+        chosen = let("Select", type_, b_is_nan, a, chosen)
+        return let("Select", type_, a_is_nan, b, chosen)
+    chosen = let("Select", type_, b_is_nan, b, chosen)
+    return let("Select", type_, a_is_nan, a, chosen)
+
+
+def _float_extreme(name: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        given = flags(op, "fastmath").split()
+
+        def compute(type_: Id, operands: Sequence[Id]) -> Id:
+            if "nnan" in given and "nsz" in given or "fast" in given:
+                return f.code.glsl("FMax" if name.startswith("max") else "FMin", type_, *operands)
+            return float_extreme(f, name, type_, *operands)
+
+        f.define(op.results[0], computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
+
+    return lower
+
+
+def _cmpf(f: FunctionEmitter, op: Operation) -> None:
+    predicate, m, let = FLOAT_PREDICATES[integer(op, "predicate")], f.m, f.code.let
+    _, (a, b) = widened(f, op.operands[0].type, [f.get(o) for o in op.operands])
+    if predicate in ("false", "true"):
+        f.define(op.results[0], m.truth(predicate == "true"))
+    elif predicate in ("uno", "ord"):
+        unordered = let("LogicalOr", m.bool(), let("IsNan", m.bool(), a), let("IsNan", m.bool(), b))
+        f.define(op.results[0], unordered if predicate == "uno" else let("LogicalNot", m.bool(), unordered))
+    else:
+        f.define(op.results[0], let(FLOAT_COMPARISONS[predicate], m.bool(), a, b))
+
+
+ROWS: dict[str, Lowering] = {
+    "arith.constant": _constant,
+    "arith.addi": _int("IAdd", lambda a, b: a + b, "LogicalNotEqual"),
+    "arith.subi": _int("ISub", lambda a, b: a - b, "LogicalNotEqual"),
+    "arith.muli": _int("IMul", lambda a, b: a * b, "LogicalAnd"),
+    "arith.divsi": _division("SDiv"),
+    "arith.divui": _division("UDiv"),
+    "arith.remsi": _division("SRem"),
+    "arith.remui": _division("UMod"),
+    "arith.andi": _int("BitwiseAnd", lambda a, b: a & b, "LogicalAnd"),
+    "arith.ori": _int("BitwiseOr", lambda a, b: a | b, "LogicalOr"),
+    "arith.xori": _int("BitwiseXor", lambda a, b: a ^ b, "LogicalNotEqual"),
+    "arith.shli": _shift("ShiftLeftLogical"),
+    "arith.shrsi": _shift("ShiftRightArithmetic"),
+    "arith.shrui": _shift("ShiftRightLogical"),
+    "arith.floordivsi": _rounded(up=False),
+    "arith.ceildivsi": _rounded(up=True),
+    "arith.ceildivui": _rounded(up=True, is_signed=False),
+    "arith.minsi": _extreme("SMin", "SLessThan"),
+    "arith.maxsi": _extreme("SMax", "SGreaterThan"),
+    "arith.minui": _extreme("UMin", "ULessThan"),
+    "arith.maxui": _extreme("UMax", "UGreaterThan"),
+    "arith.mulsi_extended": _wide_product(is_signed=True),
+    "arith.mului_extended": _wide_product(is_signed=False),
+    "arith.addui_extended": _addui_extended,
+    "arith.addf": _float("FAdd"),
+    "arith.subf": _float("FSub"),
+    "arith.mulf": _float("FMul"),
+    "arith.divf": _float("FDiv"),
+    "arith.remf": _float("FRem"),
+    "arith.negf": _negf,
+    "arith.maximumf": _float_extreme("maximum"),
+    "arith.minimumf": _float_extreme("minimum"),
+    "arith.maxnumf": _float_extreme("maxnum"),
+    "arith.minnumf": _float_extreme("minnum"),
+    "arith.cmpi": _cmpi,
+    "arith.cmpf": _cmpf,
+    "arith.select": _select,
+}

@@ -1,0 +1,179 @@
+"""hal.interface and hal.executable: bindings, constants and the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.emit.llvm_bindings import SUBSPAN
+from pydispatch.compiler.emit.llvm_ops import attribute, integer, integers, symbol
+from pydispatch.compiler.emit.llvm_types import bit_width, checked_memref, packed, storage_bits
+from pydispatch.compiler.emit.llvm_values import layout_of
+from pydispatch.compiler.emit.spirv_arith import wrap
+from pydispatch.compiler.emit.spirv_casts import resized
+from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.spirv_module import Id
+from pydispatch.compiler.emit.spirv_types import Index, MemRef, Root, is_native_float
+from pydispatch.compiler.emit.spirv_words import OP
+
+
+def _subspan(f: FunctionEmitter, op: Operation) -> None:
+    """The memref's storage begins `offset` bytes into the binding."""
+    memref = checked_memref(op.results[0].type)
+    ordinal = integer(op, "binding")
+    sizes = integers(op, "operandSegmentSizes")
+    has_offset = bool(sizes and sizes[0])
+    byte_offset: Index = f.index(op.operands[0]) if has_offset else 0
+    dims: list[SSAValue] = list(op.operands[1 if has_offset else 0 :])
+    start = _elements(f, byte_offset, memref.element_type)
+    offset, shape, strides = layout_of(memref)
+    rest = iter(dims)
+    extents: list[Index] = [f.index(next(rest)) if size is None else size for size in shape]
+    facts = f.once_object("bindings", lambda: f.module.bindings_of(f.function))
+    read_only = facts[ordinal].read_only if ordinal in facts else False
+    root = Root("binding", ("binding", ordinal), ordinal, read_only=read_only)
+    base, within = (0, start) if offset is None else (start, offset)
+    f.define(
+        op.results[0],
+        MemRef(root, base, within, tuple(extents), _strides(f, extents, strides), memref.element_type),
+    )
+
+
+def _elements(f: FunctionEmitter, offset: Index, element: Attribute) -> Index:
+    bits = storage_bits(element)
+    return f.mul(offset, 8 // bits) if packed(element) else f.divide(offset, bits // 8)
+
+
+def _strides(f: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
+    """Open strides are those of a contiguous buffer."""
+    found: list[Index] = []
+    running: Index = 1
+    for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
+        found.insert(0, running if stride is None else stride)
+        if len(found) < len(extents):
+            running = f.mul(found[0], extent)
+    return tuple(found)
+
+
+def _constant(f: FunctionEmitter, op: Operation) -> None:
+    ordinal, type_ = integer(op, "ordinal"), op.results[0].type
+    count = _words(f, op, ordinal)
+    if ordinal + count > f.module.constant_words:
+        raise f.error(
+            f"constant {ordinal} of type {type_} lies outside the layout, which has {f.module.constant_words} words"
+        )
+    f.define(op.results[0], f.at_entry(("constant", ordinal, type_), lambda: _scalar(f, type_, count, _push(f, ordinal))))
+
+
+def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
+    """How many words a constant takes; see llvm_hal."""
+    type_ = op.results[0].type
+    if not isinstance(type_, IndexType):
+        return 2 if bit_width(type_) > 32 else 1
+    if attribute(op, "layout") is not None:
+        return 1
+    others = (o for o in f.function.walk() if o is not op and o.name == op.name)
+    taken = any(integer(other, "ordinal") == ordinal + 1 for other in others)
+    return 2 if ordinal + 1 < f.module.constant_words and not taken else 1
+
+
+def _push(f: FunctionEmitter, ordinal: int) -> Callable[[int], Id]:
+    m = f.m
+
+    def make() -> Id:
+        block = m.block("constants", m.array(m.int(32), f.module.constant_words, 4))
+        return m.variable("PushConstant", block)
+
+    def word(number: int) -> Id:
+        variable, pointer = m.once("push constants", make), m.pointer("PushConstant", m.int(32))
+        place = f.code.let("AccessChain", pointer, variable, m.integer(0), m.integer(ordinal + number))
+        return f.code.let("Load", m.int(32), place)
+
+    return word
+
+
+def _scalar(f: FunctionEmitter, type_: Attribute, count: int, word: Callable[[int], Id]) -> Id:
+    """A scalar from its words. A narrow one is the low bits of a word; an index of 32 bits the low word."""
+    m, let, width = f.m, f.code.let, f.width(type_)
+    low = word(0)
+    if width == 64 and not is_native_float(type_):
+        low = let("UConvert", m.int(64), low)
+        if count == 1:
+            return low
+        high = let("UConvert", m.int(64), word(1))
+        return let("BitwiseOr", m.int(64), low, let("ShiftLeftLogical", m.int(64), high, m.integer(32)))
+    if width == 64:
+        pair = let("CompositeConstruct", m.type("TypeVector", m.int(32), 2), low, word(1))
+        return let("Bitcast", m.float(64), pair)
+    if is_native_float(type_):
+        return let("Bitcast", m.float(32), low)
+    if width == 1:
+        return resized(f, low, 32, 1)
+    return low if isinstance(type_, IndexType) else wrap(f, low, bit_width(type_), 32)
+
+
+def _executable_constant(f: FunctionEmitter, op: Operation) -> None:
+    """A specialization constant, numbered by the word that it is."""
+    key, type_, constants = symbol(op, "key"), op.results[0].type, f.module.constants
+    if key not in constants:
+        known_keys = ", ".join(constants) or "none"
+        raise f.error(f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known_keys}")
+    ordinal = constants.index(key)
+    wide = not isinstance(type_, IndexType) and bit_width(type_) > 32
+    if wide and tuple(constants[ordinal : ordinal + 2]) != (key, key):
+        raise f.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
+
+    def word(number: int) -> Id:
+        return f.m.once(("specialized", ordinal + number), lambda: _specialized(f, ordinal + number))
+
+    value = f.at_entry(("executable constant", key, type_), lambda: _scalar(f, type_, 2 if wide else 1, word))
+    f.define(op.results[0], value)
+
+
+def _specialized(f: FunctionEmitter, number: int) -> Id:
+    m = f.m
+    type_, made = m.int(32), m.id()
+    m.globals += [4 << 16 | OP["SpecConstant"], type_, made, 0]
+    m.decorate(made, "SpecId", number)
+    m.name(made, f.module.constants[number])
+    return made
+
+
+def _grid(builtin: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        dimension = integer(op, "dimension")
+        m = f.m
+        vector = m.type("TypeVector", m.int(32), 3)
+
+        def make() -> Id:
+            whole = f.code.let("Load", vector, f.builtin(builtin, vector))
+            part = f.code.let("CompositeExtract", m.int(32), whole, dimension)
+            return part if f.index_width == 32 else f.code.let("UConvert", m.int(64), part)
+
+        f.define(op.results[0], f.at_entry((builtin, dimension), make))
+
+    return lower
+
+
+def _size(f: FunctionEmitter, op: Operation) -> None:
+    """The invocations of a workgroup are the emitter's doing: for a kernel it has the size that its export declares."""
+    f.define(op.results[0], max(1, f.declared_size[integer(op, "dimension")]))
+
+
+def _barrier(f: FunctionEmitter, op: Operation) -> None:
+    if f.points:
+        raise f.error("gpu.barrier inside a loop over points", "points are independent: put it between two loops")
+    f.barrier()
+
+
+ROWS: dict[str, Lowering] = {
+    SUBSPAN: _subspan,
+    "hal.interface.constant.load": _constant,
+    "hal.executable.constant.load": _executable_constant,
+    "hal.interface.workgroup.id": _grid("WorkgroupId"),
+    "hal.interface.workgroup.count": _grid("NumWorkgroups"),
+    "hal.interface.workgroup.size": _size,
+    "gpu.barrier": _barrier,
+}

@@ -1,0 +1,411 @@
+"""f32 functions in plain arithmetic: what GLSL.std.450 has is too coarse (`Exp` may be off by 3 + 2|x| units in the last
+place, `Sin` has an absolute error only), or differs from driver to driver.
+
+The formulas are those of the device library's float kernels. Where a device fuses `Fma`, errors are those of docs/math.md
+for f32 with fused multiply-add; docs/vulkan.md has what was measured. Everything is free of branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydispatch.compiler.emit.spirv_coefficients import POLYNOMIALS
+from pydispatch.compiler.emit.spirv_function import FunctionEmitter
+from pydispatch.compiler.emit.spirv_module import Id
+from pydispatch.compiler.emit.spirv_types import single_bits
+
+SHIFT = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits
+LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e430p-1"), float.fromhex("-0x1.05c610p-29")
+LN2_1, LN2_2 = float.fromhex("0x1.62e4p-1"), float.fromhex("0x1.7f7d1cp-20")
+LOG2E, LOG2E_LOW = float.fromhex("0x1.715476p+0"), float.fromhex("0x1.4ae0c0p-26")
+LOG10E, LOG10E_LOW = float.fromhex("0x1.bcb7b2p-2"), float.fromhex("-0x1.5b235ep-27")
+LOG10_2_1, LOG10_2_2 = float.fromhex("0x1.344p-2"), float.fromhex("0x1.3509f8p-18")
+PIO2, PIO2_LOW = float.fromhex("0x1.921fb6p+0"), float.fromhex("-0x1.777a5cp-25")
+PIO2_PARTS = (float.fromhex("0x1.921p+0"), float.fromhex("-0x1.2ae8p-17"), float.fromhex("-0x1.de974p-32"),
+              float.fromhex("0x1.1a62634p-54"))  # fmt: skip
+"""pi/2 in pieces of 13 bits and less, so that their products with whole numbers below 2^11 are exact."""
+INFINITY, NAN = float("inf"), float("nan")
+
+
+class Single:
+    """An f32 in the function being written; arithmetic writes instructions, numbers are constants."""
+
+    __slots__ = ("f", "id")
+
+    def __init__(self, f: FunctionEmitter, id: Id) -> None:
+        self.f, self.id = f, id
+
+    def _of(self, other: Single | float) -> Id:
+        return other.id if isinstance(other, Single) else self.f.m.number(single_bits(other), 32)
+
+    def new(self, value: float) -> Single:
+        return Single(self.f, self._of(value))
+
+    def _op(self, name: str, a: Single | float, b: Single | float) -> Single:
+        made = self.f.code.let(name, self.f.m.float(32), self._of(a), self._of(b))
+        self.f.m.decorate(made, "NoContraction")
+        return Single(self.f, made)
+
+    def __add__(self, other: Single | float) -> Single:
+        return self._op("FAdd", self, other)
+
+    def __radd__(self, other: float) -> Single:
+        return self._op("FAdd", other, self)
+
+    def __sub__(self, other: Single | float) -> Single:
+        return self._op("FSub", self, other)
+
+    def __rsub__(self, other: float) -> Single:
+        return self._op("FSub", other, self)
+
+    def __mul__(self, other: Single | float) -> Single:
+        return self._op("FMul", self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Single | float) -> Single:
+        return self._op("FDiv", self, other)
+
+    def __rtruediv__(self, other: float) -> Single:
+        return self._op("FDiv", other, self)
+
+    def __neg__(self) -> Single:
+        return Single(self.f, self.f.code.let("FNegate", self.f.m.float(32), self.id))
+
+    def fma(self, factor: Single | float, term: Single | float) -> Single:
+        """self * factor + term."""
+        return Single(self.f, self.f.code.glsl("Fma", self.f.m.float(32), self.id, self._of(factor), self._of(term)))
+
+    def glsl(self, name: str) -> Single:
+        return Single(self.f, self.f.code.glsl(name, self.f.m.float(32), self.id))
+
+    def poly(self, name: str) -> Single:
+        """A polynomial by its name."""
+        first, second, *rest = POLYNOMIALS[name]
+        total = self.fma(first, second)
+        for coefficient in rest:
+            total = total.fma(self, coefficient)
+        return total
+
+    def test(self, name: str, other: Single | float) -> Id:
+        """A comparison; false where one is NaN."""
+        return self.f.code.let(f"FOrd{name}", self.f.m.bool(), self.id, self._of(other))
+
+    def pick(self, condition: Id, other: Single | float) -> Single:
+        """self where the condition holds, else the other."""
+        return Single(self.f, self.f.code.let("Select", self.f.m.float(32), condition, self.id, self._of(other)))
+
+    def bits(self) -> Id:
+        return self.f.code.let("Bitcast", self.f.m.int(32), self.id)
+
+    def clamp(self, low: float, high: float) -> Single:
+        """NaN stays NaN."""
+        raised = self.new(low).pick(self.test("LessThan", low), self)
+        return raised.new(high).pick(raised.test("GreaterThan", high), raised)
+
+    def size(self) -> Single:
+        return self.glsl("FAbs")
+
+    def with_sign_of(self, other: Single) -> Single:
+        magnitude = word(self.f, "BitwiseAnd", self.bits(), 0x7FFFFFFF)
+        sign = word(self.f, "BitwiseAnd", other.bits(), 0x80000000)
+        return from_bits(self.f, word(self.f, "BitwiseOr", magnitude, sign))
+
+    def is_nan(self) -> Id:
+        return self.f.code.let("IsNan", self.f.m.bool(), self.id)
+
+
+def word(f: FunctionEmitter, name: str, a: int, b: int) -> Id:
+    """32-bit integer arithmetic; plain ints are constants."""
+    left, right = (x if isinstance(x, Id) else f.m.integer(x) for x in (a, b))
+    return f.code.let(name, f.m.int(32), left, right)
+
+
+def from_bits(f: FunctionEmitter, bits: Id) -> Single:
+    return Single(f, f.code.let("Bitcast", f.m.float(32), bits))
+
+
+def power2(f: FunctionEmitter, k: Id) -> Single:
+    """2^k of a whole number for which that is normal."""
+    return from_bits(f, word(f, "ShiftLeftLogical", word(f, "IAdd", k, 127), 23))
+
+
+def scaled(x: Single, k: Id) -> Single:
+    """x 2^k for -252 < k < 254, rounded once."""
+    first = word(x.f, "ShiftRightArithmetic", k, 1)
+    return x * power2(x.f, first) * power2(x.f, word(x.f, "ISub", k, first))
+
+
+def _expm1_reduced(r: Single) -> Single:
+    return (r * r).fma(r.fma(r.poly("exp"), 0.5), r)
+
+
+def _exp_parts(x: Single) -> tuple[Single, Id]:
+    """e^r - 1 and k of x = k log 2 + r."""
+    shifted = x.fma(LOG2E, SHIFT)
+    k = -(shifted - SHIFT)
+    r = k.fma(LN2_LOW, k.fma(LN2_HIGH, x))
+    return _expm1_reduced(r), word(x.f, "ISub", shifted.bits(), 0x4B400000)
+
+
+def exp(x: Single) -> Single:
+    m, k = _exp_parts(x.clamp(-104.0, 89.0))
+    return scaled(1.0 + m, k)
+
+
+def exp2(x: Single) -> Single:
+    t = x.clamp(-151.0, 129.0)
+    shifted = t + SHIFT
+    m = _expm1_reduced((t - (shifted - SHIFT)) * LN2_HIGH)
+    return scaled(1.0 + m, word(x.f, "ISub", shifted.bits(), 0x4B400000))
+
+
+def _half_exp(x: Single) -> Single:
+    """e^x / 2 for 0 <= x < 90, where e^x itself overflows."""
+    m, k = _exp_parts(x)
+    return scaled(1.0 + m, word(x.f, "ISub", k, 1))
+
+
+def expm1(x: Single) -> Single:
+    m, k = _exp_parts(x.clamp(-18.0, 89.0))
+    half = power2(x.f, word(x.f, "ISub", k, 1))  # so that 2^128 does not overflow
+    y = 2.0 * half.fma(m, half - 0.5)
+    return x.pick(x.test("Equal", 0.0), y)
+
+
+def _log_of(k: Single, mantissa_less_one: Single) -> tuple[Single, Single, Single]:
+    """log x = k log 2 + f + tail."""
+    f = mantissa_less_one
+    return k, f, (f * f) * f.fma(f.poly("log"), -0.5)
+
+
+def _log_parts(x: Single) -> tuple[Single, Single, Single]:
+    """Of a positive finite x."""
+    f = x.f
+    small = x.test("LessThan", 2.0**-126)
+    bits = (x * 8388608.0).pick(small, x).bits()
+    exponent = word(f, "BitwiseAnd", word(f, "ISub", bits, 0x3F2AAAAB), 0xFF800000)
+    whole = f.code.let("ConvertSToF", f.m.float(32), word(f, "ShiftRightArithmetic", exponent, 23))
+    k = Single(f, whole) - x.new(23.0).pick(small, 0.0)
+    return _log_of(k, from_bits(f, word(f, "ISub", bits, exponent)) - 1.0)
+
+
+def _log_sum(parts: tuple[Single, Single, Single]) -> Single:
+    k, f, tail = parts
+    return k.fma(LN2_1, f + k.fma(LN2_2, tail))
+
+
+def _log_special(x: Single, y: Single) -> Single:
+    """The logarithm of any x given that of positive finite ones."""
+    y = x.pick(x.test("Equal", INFINITY), y)
+    y = x.new(-INFINITY).pick(x.test("Equal", 0.0), y)
+    y = x.new(NAN).pick(x.test("LessThan", 0.0), y)
+    return x.pick(x.is_nan(), y)
+
+
+def log(x: Single) -> Single:
+    return _log_special(x, _log_sum(_log_parts(x)))
+
+
+def log2(x: Single) -> Single:
+    k, f, tail = _log_parts(x)
+    return _log_special(x, k + f.fma(LOG2E, f.fma(LOG2E_LOW, tail * LOG2E)))
+
+
+def log10(x: Single) -> Single:
+    k, f, tail = _log_parts(x)
+    low = f.fma(LOG10E_LOW, tail.fma(LOG10E, k * LOG10_2_2))
+    return _log_special(x, k.fma(LOG10_2_1, f.fma(LOG10E, low)))
+
+
+def log1p(x: Single) -> Single:
+    f = x.f
+    bits = (1.0 + x).bits()
+    exponent = word(f, "BitwiseAnd", word(f, "ISub", bits, 0x3F2AAAAB), 0xFF800000)
+    k = word(f, "ShiftRightArithmetic", exponent, 23)
+    far = f.code.let("SGreaterThan", f.m.bool(), k, f.m.integer(60))
+    down = f.code.let("Select", f.m.int(32), far, f.m.integer(-60), word(f, "ISub", 0, k))
+    back = power2(f, down)
+    mantissa = (from_bits(f, word(f, "ISub", bits, exponent)) - 1.0).pick(far, x.fma(back, back - 1.0))
+    y = _log_sum(_log_of(Single(f, f.code.let("ConvertSToF", f.m.float(32), k)), mantissa))
+    y = x.pick(x.test("Equal", INFINITY), y)
+    y = x.new(-INFINITY).pick(x.test("Equal", -1.0), y)
+    y = x.new(NAN).pick(x.test("LessThan", -1.0), y)
+    y = x.pick(x.test("Equal", 0.0), y)
+    return x.pick(x.is_nan(), y)
+
+
+def sinh(x: Single) -> Single:
+    size = x.size()
+    half = _half_exp(size.clamp(0.0, 90.0))
+    z = x * x
+    near = (size * z).fma(z.poly("sinh"), size)
+    return near.pick(size.test("LessThan", 1.0), half - 0.25 / half).with_sign_of(x)
+
+
+def cosh(x: Single) -> Single:
+    half = _half_exp(x.size().clamp(0.0, 90.0))
+    return half + 0.25 / half
+
+
+def tanh(x: Single) -> Single:
+    """Near zero an odd polynomial, then 1 - 2/(e^2x + 1), which is 1 from 9.1 on."""
+    size, z = x.size(), x * x
+    m, k = _exp_parts(2.0 * size.clamp(0.0, 10.0))
+    power = power2(x.f, k)
+    far = 1.0 - 2.0 / (power.fma(m, power) + 1.0)
+    near = (size * z).fma(z.poly("tanh"), size)
+    return near.pick(size.test("LessThan", 0.625), far).with_sign_of(x)
+
+
+def erf(x: Single) -> Single:
+    """Below 7/8 an odd polynomial; beyond, 1 - exp(-x^2) G(x) with G a polynomial up to 4, where erf rounds to 1."""
+    size = x.size().clamp(0.0, 4.0)
+    z = size * size
+    near = size.fma(z.fma(z.poly("erf"), float.fromhex("0x1.06eba8p-3")), size)
+    t = size - 2.4375
+    far = (-exp(-z)).fma(t.poly("erfcx"), 1.0)
+    return near.pick(size.test("LessThan", 0.875), far).with_sign_of(x)
+
+
+def _quadrant(x: Single) -> tuple[Single, Id]:
+    """x = n pi/2 + r. Exact enough while |n| is below 2^17; for larger arguments r loses digits."""
+    shifted = x.fma(2.0 / 3.141592653589793, SHIFT)
+    n = -(shifted - SHIFT)
+    r = n.fma(PIO2_LOW_PARTS[2], n.fma(PIO2_LOW_PARTS[1], n.fma(PIO2_LOW_PARTS[0], x)))
+    return r, word(x.f, "ISub", shifted.bits(), 0x4B400000)
+
+
+PIO2_LOW_PARTS = (float.fromhex("0x1.921fb6p+0"), float.fromhex("-0x1.777a5cp-25"), float.fromhex("-0x1.ee59dap-50"))
+"""pi/2 as three floats; fused, their products with n lose nothing."""
+
+
+def _sin_kernel(r: Single) -> Single:
+    z = r * r
+    return (r * z).fma(z.poly("sin"), r)
+
+
+def _cos_kernel(r: Single) -> Single:
+    z = r * r
+    half = 0.5 * z
+    one = 1.0 - half
+    return one + (z * z).fma(z.poly("cos"), (1.0 - one) - half)
+
+
+def _turned(r: Single, n: Id) -> Single:
+    f = r.f
+    odd = f.code.let("INotEqual", f.m.bool(), word(f, "BitwiseAnd", n, 1), f.m.integer(0))
+    y = _cos_kernel(r).pick(odd, _sin_kernel(r))
+    return from_bits(f, word(f, "BitwiseXor", y.bits(), word(f, "ShiftLeftLogical", word(f, "BitwiseAnd", n, 2), 30)))
+
+
+def _finite(x: Single, y: Single) -> Single:
+    return x.new(NAN).pick(x.size().test("Equal", INFINITY), y)
+
+
+def sin(x: Single) -> Single:
+    r, n = _quadrant(x)
+    return x.pick(x.test("Equal", 0.0), _finite(x, _turned(r, n)))
+
+
+def cos(x: Single) -> Single:
+    r, n = _quadrant(x)
+    return _finite(x, _turned(r, word(x.f, "IAdd", n, 1)))
+
+
+def tan(x: Single) -> Single:
+    r, n = _quadrant(x)
+    return x.pick(x.test("Equal", 0.0), _finite(x, _turned(r, n) / _turned(r, word(x.f, "IAdd", n, 1))))
+
+
+def asin(x: Single) -> Single:
+    size = x.size()
+    outer = size.test("GreaterThan", 0.5)
+    z = size.fma(-0.5, 0.5).pick(outer, size * size)
+    s = z.glsl("Sqrt").pick(outer, size)
+    tail = s * z * z.poly("asin")
+    far = s.fma(-2.0, PIO2) - tail.fma(2.0, -PIO2_LOW)
+    y = far.pick(outer, s + tail).with_sign_of(x)
+    return x.new(NAN).pick(size.test("GreaterThan", 1.0), y)
+
+
+def acos(x: Single) -> Single:
+    size = x.size()
+    outer = size.test("GreaterThan", 0.5)
+    z = size.fma(-0.5, 0.5).pick(outer, size * size)
+    s = z.glsl("Sqrt").pick(outer, size)
+    tail = s * z * z.poly("asin")
+    y = s + tail
+    far = (y.fma(-2.0, 2.0 * PIO2_LOW) + 2.0 * PIO2).pick(x.test("LessThan", 0.0), 2.0 * y)
+    signed_s, signed_tail = s.with_sign_of(x), tail.with_sign_of(x)
+    high = PIO2 - signed_s
+    low = (PIO2 - high) - signed_s
+    inner = high + ((low + PIO2_LOW) - signed_tail)
+    return x.new(NAN).pick(size.test("GreaterThan", 1.0), far.pick(outer, inner))
+
+
+def _angle(y: Single, x: Single) -> Single:
+    """The angle of (x, y) in [0, pi/2], both not negative and finite, not both 0."""
+    steep = y.test("GreaterThan", x)
+    t = x.pick(steep, y) / y.pick(steep, x)
+    z = t * t
+    angle = (t * z).fma(z.poly("atan"), t)
+    return (PIO2 - (angle - PIO2_LOW)).pick(steep, angle)
+
+
+def atan(x: Single) -> Single:
+    size = x.size()
+    far = size.test("GreaterThan", 2.0**60)
+    y = x.new(PIO2).pick(far, _angle(size.clamp(0.0, 2.0**60), x.new(1.0)))
+    return x.pick(x.is_nan(), y.with_sign_of(x))
+
+
+def atan2(y: Single, x: Single) -> Single:
+    a, b, f = y.size(), x.size(), y.f
+    infinite = [v.test("Equal", INFINITY) for v in (a, b)]
+    both = f.code.let("LogicalAnd", f.m.bool(), *infinite)
+    zeros = f.code.let("LogicalAnd", f.m.bool(), a.test("Equal", 0.0), b.test("Equal", 0.0))
+    a = a.new(1.0).pick(both, a)
+    b = b.new(1.0).pick(f.code.let("LogicalOr", f.m.bool(), both, zeros), b)
+    # Scaled so that a quotient of subnormal numbers keeps its digits.
+    by = a.new(2.0**60).pick((a + b).test("LessThan", 2.0**-60), 1.0)
+    angle = _angle(a * by, b * by)
+    negative = f.code.let("SLessThan", f.m.bool(), x.bits(), f.m.integer(0))
+    angle = ((2.0 * PIO2 - angle) + 2.0 * PIO2_LOW).pick(negative, angle)
+    nan = f.code.let("LogicalOr", f.m.bool(), x.is_nan(), y.is_nan())
+    return y.new(NAN).pick(nan, angle.with_sign_of(y))
+
+
+def asinh(x: Single) -> Single:
+    size = x.size()
+    square = size * size
+    t = size + square / (1.0 + (square + 1.0).glsl("Sqrt"))
+    far = log(size) + 0.6931471805599453
+    y = far.pick(size.test("GreaterThan", 2.0**30), log1p(t))
+    return size.pick(size.is_nan(), y).with_sign_of(x)
+
+
+def acosh(x: Single) -> Single:
+    t = x - 1.0
+    near = log1p(t + (t * (t + 2.0)).glsl("Sqrt"))
+    y = (log(x) + 0.6931471805599453).pick(x.test("GreaterThan", 2.0**30), near)
+    return x.new(NAN).pick(x.test("LessThan", 1.0), y)
+
+
+def atanh(x: Single) -> Single:
+    size = x.size()
+    t = 2.0 * size / (1.0 - size)
+    y = 0.5 * log1p(t.pick(size.test("LessThan", 1.0), 0.0))
+    y = x.new(INFINITY).pick(size.test("Equal", 1.0), y)
+    y = x.new(NAN).pick(size.test("GreaterThan", 1.0), y)
+    return x.pick(x.is_nan(), y.with_sign_of(x))
+
+
+Function = Callable[[Single], Single]
+
+FUNCTIONS: dict[str, Function] = {
+    "exp": exp, "exp2": exp2, "expm1": expm1, "log": log, "log2": log2, "log10": log10, "log1p": log1p, "sinh": sinh,
+    "cosh": cosh, "tanh": tanh, "erf": erf, "sin": sin, "cos": cos, "tan": tan, "asin": asin, "acos": acos,
+    "atan": atan, "asinh": asinh, "acosh": acosh, "atanh": atanh,
+}  # fmt: skip
+"""Functions of one argument."""
