@@ -207,7 +207,7 @@ int32_t whole(const pyd_environment_t* environment, const pyd_dispatch_state_t* 
   for (uint32_t end = i + 16; i < end && i < n; ++i) out[i] = a[i] + b[i] + 1000;
   return 0;
 }"""
-    kernel = pd.WholeKernel({cases.FORMAT: "whole.c", "vulkan-spirv-fb": b"spirv"}, "whole", ("n",), (("n", 16),))
+    kernel = pd.WholeKernel({cases.FORMAT: "whole.c", "webgpu-wgsl-fb": b"wgsl"}, "whole", ("n",), (("n", 16),))
     with pytest.raises(pd.Error, match=r"cannot read the kernel 'whole\.c'"):
         matched(cases.DYNAMIC, square_of_difference().replace(kernel))
     import pathlib
@@ -216,7 +216,7 @@ int32_t whole(const pyd_environment_t* environment, const pyd_dispatch_state_t* 
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "whole.c"
         file.write_bytes(source)
-        kernel = pd.WholeKernel({cases.FORMAT: file, "vulkan-spirv-fb": b"spirv"}, "whole", ("n",), (("n", 16),))
+        kernel = pd.WholeKernel({cases.FORMAT: file, "webgpu-wgsl-fb": b"wgsl"}, "whole", ("n",), (("n", 16),))
         artifact = pd.compile(cases.DYNAMIC, patterns=[square_of_difference().replace(kernel)])
     np.testing.assert_allclose(pd.device("cpu").load(artifact).f(P, Q), P + Q + 1000)
 

@@ -137,7 +137,7 @@ func.func private @argmax(%x: tensor<1x?xf32>) -> tensor<1xi64> {{
       #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer>]>)
     objects({{
       #hal.executable.target<"llvm-cpu", "{FORMAT}"> ordinal(0) = [#hal.executable.object<{{path = "argmax.c"}}>],
-      #hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb"> ordinal(0) = [#hal.executable.object<{{path = "argmax.spv"}}>]
+      #hal.executable.target<"webgpu", "webgpu-wgsl-fb"> ordinal(0) = [#hal.executable.object<{{path = "argmax.wgsl"}}>]
     }})
   return %r : tensor<1xi64>
 }}"""
