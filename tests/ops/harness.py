@@ -195,7 +195,7 @@ class Body:
                 lines.append(f"{shown} = tensor.cast {value} : {self.type_of(value)} to {static}")
             constant = f"dense<{literal(array, value.element)}> : {static}"
             if rtol or atol:
-                words = f"{shown}, {constant}, atol {atol!r}, rtol {rtol!r}"
+                words = f"{shown}, {constant}, atol {atol:.1e}, rtol {rtol:.1e}"
                 lines.append(f"check.expect_almost_eq_const({words}) : {static}")
             else:
                 lines.append(f"check.expect_eq_const({shown}, {constant}) : {static}")

@@ -125,6 +125,12 @@ def _same_type(op: Operation) -> SSAValue | None:
     return op.operands[0] if op.operands[0].type == op.results[0].type else None
 
 
+def _same_shape(op: Operation) -> SSAValue | None:
+    """A reshape that changes nothing. With two dynamic sizes the types may agree and the sizes may not."""
+    sizes = shape_of(op.results[0])
+    return _same_type(op) if sum(n < 0 for n in sizes) <= 1 and 0 not in sizes else None
+
+
 def _cast_of_cast(op: Operation) -> SSAValue | None:
     inner = _made_by(op.operands[0], "tensor.cast")
     if inner is None:
@@ -301,7 +307,7 @@ RULES: dict[str, Sequence[Rule]] = {
     "tensor.cast": (_same_type, _cast_of_cast, _view_of_splat, _view_of_empty),
     "tensor.expand_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _twice),
     "tensor.collapse_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _twice),
-    "flow.tensor.reshape": (_same_type, _view_of_splat, _view_of_empty),
+    "flow.tensor.reshape": (_same_shape, _view_of_splat, _view_of_empty),
     "tensor.reshape": (_view_of_splat, _view_of_empty, _sized_reshape),
     "tensor.bitcast": (_same_type,),
     "tensor.extract": (_extract,),
