@@ -11,6 +11,7 @@ import numpy as np
 import vulkan as vk
 
 WHOLE = 0xFFFFFFFFFFFFFFFF
+MAX_BUFFERS = 32
 LAYER = "VK_LAYER_KHRONOS_validation"
 
 
@@ -89,6 +90,7 @@ class Lavapipe:
         specialization: Sequence[int] = (),
     ) -> list[np.ndarray]:
         """The buffers after one dispatch. AssertionError for whatever the validation layer finds."""
+        assert len(buffers) <= MAX_BUFFERS, f"{len(buffers)} buffers, the device has {MAX_BUFFERS}"
         self.said.clear()
         d = self.device
         bindings = [vk.VkDescriptorSetLayoutBinding(binding=i, descriptorType=7, descriptorCount=1, stageFlags=32)

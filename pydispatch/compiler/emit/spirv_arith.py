@@ -359,7 +359,7 @@ def float_extreme(f: FunctionEmitter, name: str, type_: Id, a: Id, b: Id) -> Id:
     m, let = f.m, f.code.let
     larger = name.startswith("max")
     chosen = let("Select", type_, let("FOrdGreaterThan" if larger else "FOrdLessThan", m.bool(), a, b), a, b)
-    width = 64 if type_ == m.type("TypeFloat", 64) else 32
+    width = 32 if type_ == m.float(32) else 64
     # Equal numbers are zeros of either sign, or the same bits: and-ed for the larger, or-ed for the smaller.
     bits = [let("Bitcast", m.int(width), x) for x in (a, b)]
     both = let("Bitcast", type_, let("BitwiseAnd" if larger else "BitwiseOr", m.int(width), *bits))

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import Float64Type
+from xdsl.dialects.builtin import Float64Type, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm_arith import flags
-from pydispatch.compiler.emit.llvm_types import bit_width, is_float
+from pydispatch.compiler.emit.llvm_ops import attribute
+from pydispatch.compiler.emit.llvm_types import bit_width, is_float, packed
 from pydispatch.compiler.emit.spirv_arith import float_constant
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_hazards import MANY, Accesses
@@ -29,6 +30,9 @@ Range = tuple[Index, Index, Index]
 
 RADIX = 8
 """How many partial results one invocation combines in a step of the tree."""
+
+WHOLE_BYTES = "pyd.whole_bytes"
+"""Says that every point of a kernel writes whole bytes."""
 
 FREE = {"arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
         "arith.minui", "arith.maxui", "arith.minimumf", "arith.maximumf", "arith.minnumf", "arith.maxnumf"}  # fmt: skip
@@ -148,7 +152,24 @@ def points(f: FunctionEmitter, op: Operation, bounds: Sequence[Range]) -> None:
             f.define(argument, value)
         f.region(op.regions[0], lambda terminator: None)
 
-    spread(f, bounds, body, f.accesses(op) if f.together else Accesses())
+    accesses = f.accesses(op) if f.together else Accesses()
+    if f.together and _shares_bytes(op) and attribute(f.function, WHOLE_BYTES) is None:
+        f.before(accesses)
+        f.by_one(lambda: _alone(f, bounds, body))
+        return
+    spread(f, bounds, body, accesses)
+
+
+def _alone(f: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[Index]], None]) -> None:
+    f.points += 1
+    _sequential(f, list(bounds), [], body)
+    f.points -= 1
+
+
+def _shares_bytes(op: Operation) -> bool:
+    """Whether points may write elements that lie in one byte with those of other points."""
+    stores = (o for o in op.walk() if o.name in ("memref.store", "affine.store"))
+    return any(packed(cast(MemRefType, o.operands[1].type).element_type) for o in stores)
 
 
 def _parallel(f: FunctionEmitter, op: Operation) -> None:

@@ -28,8 +28,7 @@ ERFC_ODD = (
 def _log_pair(x: Single) -> tuple[Single, Single]:
     """log x of a positive finite x as a sum of two f32."""
     k, f, _ = log_parts(x)
-    square = f * f
-    lost = f.fma(f, -square)  # what the square was rounded by
+    square, lost = f.product(f)
     half = 0.5 * square
     high = f - half
     low = ((f - high) - half) - 0.5 * lost
@@ -49,8 +48,8 @@ def power(x: Single, y: Single) -> Single:
     f, let, m = x.f, x.f.code.let, x.f.m
     size = x.size()
     high, low = _log_pair(size)
-    product = high * y
-    lost = high.fma(y, -product) + low * y
+    product, lost = high.product(y)
+    lost = lost + low * y
     bounded = product.clamp(-150.0, 128.0)
     lost = lost.pick(product.test("Equal", bounded), 0.0)
     e, k = exp_parts(bounded)
@@ -94,8 +93,9 @@ def cube_root(x: Single) -> Single:
     for _ in range(2):
         cube = y * y * y
         y = y * ((cube + 2.0 * t) / (2.0 * cube + t))
-    square = y * y
-    rest = square.fma(y, -t) + y.fma(y, -square) * y
+    square, lost = y.product(y)
+    cube, left = square.product(y)
+    rest = ((cube - t) + left) + lost * y
     y = y - rest / (3.0 * square)
     y = (y * 2.0**-20).pick(small, y)
     plain = f.code.let("LogicalAnd", f.m.bool(), size.test("GreaterThan", 0.0), size.test("LessThan", INFINITY))
@@ -113,8 +113,7 @@ def erfc(x: Single) -> Single:
     for coefficient in ERFC_ODD[1:]:
         odd = odd.fma(square, coefficient)
     g = even.fma(u, odd)
-    z = size * size
-    lost = size.fma(size, -z)
+    z, lost = size.product(size)
     e = exp(-z)
     y = (e - e * lost) * g / (1.0 + 2.0 * size)
     y = (2.0 - y).pick(x.test("LessThan", 0.0), y)

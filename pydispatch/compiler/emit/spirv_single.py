@@ -1,8 +1,8 @@
-"""f32 functions in plain arithmetic: what GLSL.std.450 has is too coarse (`Exp` may be off by 3 + 2|x| units in the last
-place, `Sin` has an absolute error only), or differs from driver to driver.
+"""f32 functions in plain arithmetic: what GLSL.std.450 has is too coarse (`Exp` may be off by 3 + 2|x| units in
+the last place, `Sin` has an absolute error only), or differs from driver to driver.
 
-The formulas are those of the device library's float kernels. Where a device fuses `Fma`, errors are those of docs/math.md
-for f32 with fused multiply-add; docs/vulkan.md has what was measured. Everything is free of branches.
+The formulas are those of the device library's float kernels, less what needs fused operations: `Fma` may be fused or
+not. Sines of arguments beyond 12000 lose digits. Everything is free of branches.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from pydispatch.compiler.emit.spirv_module import Id
 from pydispatch.compiler.emit.spirv_types import single_bits
 
 SHIFT = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits
-LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e430p-1"), float.fromhex("-0x1.05c610p-29")
+LN2_HIGH = float.fromhex("0x1.62e430p-1")
 LN2_1, LN2_2 = float.fromhex("0x1.62e4p-1"), float.fromhex("0x1.7f7d1cp-20")
 LOG2E, LOG2E_LOW = float.fromhex("0x1.715476p+0"), float.fromhex("0x1.4ae0c0p-26")
 LOG10E, LOG10E_LOW = float.fromhex("0x1.bcb7b2p-2"), float.fromhex("-0x1.5b235ep-27")
 LOG10_2_1, LOG10_2_2 = float.fromhex("0x1.344p-2"), float.fromhex("0x1.3509f8p-18")
 PIO2, PIO2_LOW = float.fromhex("0x1.921fb6p+0"), float.fromhex("-0x1.777a5cp-25")
-PIO2_PARTS = (float.fromhex("0x1.921p+0"), float.fromhex("-0x1.2ae8p-17"), float.fromhex("-0x1.de974p-32"),
-              float.fromhex("0x1.1a62634p-54"))  # fmt: skip
-"""pi/2 in pieces of 13 bits and less, so that their products with whole numbers below 2^11 are exact."""
+PIO2_PARTS = tuple(map(float.fromhex, ("0x1.9200000000000p+0", "0x1.fb40000000000p-12", "0x1.4440000000000p-24", "0x1.68c2340000000p-39")))
+"""pi/2 in pieces of 11 bits and less: their products with whole numbers below 2^13 are exact."""
 INFINITY, NAN = float("inf"), float("nan")
 
 
@@ -75,6 +74,17 @@ class Single:
     def fma(self, factor: Single | float, term: Single | float) -> Single:
         """self * factor + term."""
         return Single(self.f, self.f.code.glsl("Fma", self.f.m.float(32), self.id, self._of(factor), self._of(term)))
+
+    def product(self, other: Single) -> tuple[Single, Single]:
+        """The product and what it was rounded by; nothing here needs to be fused."""
+        whole = self * other
+        high, most = self.upper(), other.upper()
+        low, rest = self - high, other - most
+        return whole, ((high * most - whole) + high * rest + low * most) + low * rest
+
+    def upper(self) -> Single:
+        """The upper half of the digits."""
+        return from_bits(self.f, word(self.f, "BitwiseAnd", self.bits(), 0xFFFFF000))
 
     def glsl(self, name: str) -> Single:
         return Single(self.f, self.f.code.glsl(name, self.f.m.float(32), self.id))
@@ -142,9 +152,9 @@ def _expm1_reduced(r: Single) -> Single:
 
 def _exp_parts(x: Single) -> tuple[Single, Id]:
     """e^r - 1 and k of x = k log 2 + r."""
-    shifted = x.fma(LOG2E, SHIFT)
-    k = -(shifted - SHIFT)
-    r = k.fma(LN2_LOW, k.fma(LN2_HIGH, x))
+    shifted = x * LOG2E + SHIFT
+    k = shifted - SHIFT
+    r = (x - k * LN2_1) - k * LN2_2
     return _expm1_reduced(r), word(x.f, "ISub", shifted.bits(), 0x4B400000)
 
 
@@ -269,15 +279,13 @@ def erf(x: Single) -> Single:
 
 
 def _quadrant(x: Single) -> tuple[Single, Id]:
-    """x = n pi/2 + r. Exact enough while |n| is below 2^17; for larger arguments r loses digits."""
-    shifted = x.fma(2.0 / 3.141592653589793, SHIFT)
-    n = -(shifted - SHIFT)
-    r = n.fma(PIO2_LOW_PARTS[2], n.fma(PIO2_LOW_PARTS[1], n.fma(PIO2_LOW_PARTS[0], x)))
+    """x = n pi/2 + r. Exact enough while |n| is below 2^13; for larger arguments r loses digits."""
+    shifted = x * (2.0 / 3.141592653589793) + SHIFT
+    n = shifted - SHIFT
+    r = x
+    for part in PIO2_PARTS:
+        r = r - n * part
     return r, word(x.f, "ISub", shifted.bits(), 0x4B400000)
-
-
-PIO2_LOW_PARTS = (float.fromhex("0x1.921fb6p+0"), float.fromhex("-0x1.777a5cp-25"), float.fromhex("-0x1.ee59dap-50"))
-"""pi/2 as three floats; fused, their products with n lose nothing."""
 
 
 def _sin_kernel(r: Single) -> Single:
