@@ -25,13 +25,13 @@ $(VENV)/.demo: $(VENV)/.base setup.py $(SOURCES)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo
-	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[compiler,test,bench]"
+	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[compiler,vulkan,test,bench]"
 	@touch $@
 
 setup: $(VENV)/.test
 
 # What pip cannot bring. Installed when root, otherwise named.
-APT_TEST := qemu-user-static binutils gdb unzip
+APT_TEST := qemu-user-static binutils gdb unzip libvulkan1 mesa-vulkan-drivers vulkan-validationlayers spirv-tools glslang-tools
 APT_FUZZ := clang-14 libclang-rt-14-dev
 
 define need

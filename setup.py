@@ -36,6 +36,7 @@ EXTENSIONS = {
     "function": [],
     "bound": [],
     "prepared": [],
+    "device": ["base", "platform", "elf", "imports", "executable", "sched", "memory", "program"],
     "procedure": ["base", "platform", "elf", "imports", "executable", "sched", "memory", "program"],
     "capi": ["base", "platform", "elf", "imports", "executable", "sched", "memory", "program", "api"],
 }

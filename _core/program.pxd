@@ -60,6 +60,7 @@ cdef class Plan:
     cdef size_t* result_mask
     cdef size_t stage_bytes
     cdef bint has_scalars
+    cdef public object device   # what a device that runs the plan by itself keeps with it
 
     cdef void drop(self, Slot* slot) noexcept
     cdef void stage(self, Slot* slot, void** args) noexcept nogil

@@ -3,7 +3,7 @@
 #ifndef PYD_PROGRAM_INTERNAL_H_
 #define PYD_PROGRAM_INTERNAL_H_
 
-#include "pydispatch/program.h"
+#include "pydispatch/program_device.h"
 
 #define PYD_NONE PYD_PROGRAM_NONE
 
@@ -223,6 +223,7 @@ struct pyd_program_s {
   const uint32_t* initializers;  // procedures
   pyd_program_check_t* checks;
   pyd_program_parameter_t* parameters;
+  pyd_runner_t runner;  // of calls; `run` is NULL: this process
   void* blocks;  // everything above that was allocated, as a list
 };
 

@@ -216,6 +216,8 @@ pyd_status_t pyd_call_run(pyd_call_t* call) {
   pyd_status_t status = PYD_STATUS_OK;
   if (call->is_late_stale) status = compute_late(call);
   if (!pyd_ok(status)) return status;
+  const pyd_runner_t* runner = &call->plan->program->runner;
+  if (runner->run) return runner->run(runner->self, call);
   if (LIKELY(call->is_arena_kept)) return run_steps(call);
   void* arena = NULL;
   status = pyd_pool_acquire(call->pool, call->plan->arena_bytes, &arena);

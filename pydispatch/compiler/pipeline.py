@@ -282,7 +282,7 @@ class Pipeline:
         return binary
 
 
-MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic"}
+MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic", "spirv": "spirv"}
 """Optional keys of a variant in the manifest -> the note of a target that fills them."""
 
 

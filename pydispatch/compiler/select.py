@@ -18,11 +18,17 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.hal import DeviceTargetAttr, ExecutableTargetAttr
 from pydispatch.ir.location import location_of
 
-BACKENDS = {"llvm-cpu": "cpu"}
+BACKENDS = {"llvm-cpu": "cpu", "vulkan-spirv": "vulkan"}
 """Backend name of a target attribute -> module of pydispatch.compiler.targets."""
 
-DEVICES = {"cpu": "llvm-cpu", "local": "llvm-cpu", "llvm-cpu": "llvm-cpu"}
+DEVICES = {
+    "cpu": "llvm-cpu", "local": "llvm-cpu", "llvm-cpu": "llvm-cpu", "vulkan": "vulkan-spirv",
+    "vulkan-spirv": "vulkan-spirv",
+}  # fmt: skip
 """What `targets=` may name -> backend."""
+
+FORMATS = {"vulkan-spirv": "vulkan-spirv-fb"}
+"""Backends with one format, whatever the machine."""
 
 HINTS = frozenset(("data_layout", "target_triple", "native_vector_size", "target_abi", "max_stack_allocation_size"))
 """Configuration entries that a key may state and a target need not: they describe, they do not choose."""
@@ -85,6 +91,9 @@ def select_targets(
 
 def _named(name: str) -> list[ExecutableTargetAttr]:
     """The target that one name stands for: "cpu" is this machine, "x86_64" or "embedded-elf-x86_64" an architecture."""
+    backend = DEVICES.get(name, "llvm-cpu")
+    if backend in FORMATS:
+        return [ExecutableTargetAttr(StringAttr(backend), StringAttr(FORMATS[backend]), DictionaryAttr({}))]
     formats = {name: f"embedded-elf-{suffix}" for suffix, arch in ARCHITECTURES.items() for name in (suffix, arch)}
     if name in DEVICES:
         format = host_format()
@@ -109,6 +118,8 @@ def require_backend(target: ExecutableTargetAttr, module: ModuleOp) -> None:
 
 def apply_levels(target: ExecutableTargetAttr, levels: Iterable[str], features: str) -> list[ExecutableTargetAttr]:
     """One target for each CPU level that fits the architecture of `target`; itself when none does."""
+    if target.backend.data != "llvm-cpu":
+        return [target]
     arch = ARCHITECTURES.get(target.format.data.removeprefix("embedded-elf-"))
     made = []
     for level in levels or [""]:

@@ -6,7 +6,7 @@ import fnmatch
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.memory import Pool
@@ -51,6 +51,19 @@ class Host:
         return None
 
 
+class Foreign(Protocol):
+    """A device that runs executables by itself, see `_core.device`."""
+
+    def link(
+        self, module: Module, index: int, executable: dict[str, Any], variant: dict[str, Any], data: memoryview,
+        constants: list[int], chosen: int,
+    ) -> None:
+        """Loads variant number `chosen` of executable `index`; executable and variant are entries of the manifest."""
+
+    def finish(self, module: Module) -> None:
+        """Everything is linked, and nothing has run."""
+
+
 def load(
     file: ArtifactFile,
     host: Host,
@@ -58,6 +71,7 @@ def load(
     pool: Pool,
     registry: Registry | None = None,
     parameters: Mapping[str, Any] | None = None,
+    foreign: Foreign | None = None,
 ) -> tuple[Module, list[Import]]:
     """Links the program of an artifact; returns it and who provides which import.
 
@@ -66,7 +80,7 @@ def load(
     `parameters` are not what the program needs.
     """
     try:
-        return _load(file, host, sched, pool, registry, parameters)
+        return _load(file, host, sched, pool, registry, parameters, foreign)
     except ArtifactError as error:
         # What C found in a member does not know whose member it is.
         if str(error).startswith(file.name):
@@ -81,6 +95,7 @@ def _load(
     pool: Pool,
     registry: Registry | None,
     parameters: Mapping[str, Any] | None,
+    foreign: Foreign | None,
 ) -> tuple[Module, list[Import]]:
     text = bytes(file.find(MANIFEST, True))
     try:
@@ -103,7 +118,7 @@ def _load(
     actual = [name for _, name in (*module.functions(), *module.procedures())]
     if sorted(functions) != sorted(actual):
         raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {functions}, {PROGRAM} {actual}")
-    linker = _Linker(module, file, host, registry)
+    linker = _Linker(module, file, host, registry, foreign)
     for i, executable in enumerate(executables):
         linker.link(i, executable)
     imports = linker.imports()
@@ -111,6 +126,8 @@ def _load(
         from pydispatch.runtime.parameters import bind
 
         module.bound = tuple(bind(module, parameters))
+    if foreign is not None:
+        foreign.finish(module)
     if module.procedures():
         from pydispatch._core.procedure import State
 
@@ -125,14 +142,20 @@ _Words = tuple[list[int], tuple[int, ...], int]
 class _Linker:
     """Loads the executables of one program, and keeps what is known of their imports."""
 
-    def __init__(self, module: Module, file: ArtifactFile, host: Host, registry: Registry | None) -> None:
-        self.module, self.file, self.host, self.registry = module, file, host, registry
+    def __init__(
+        self, module: Module, file: ArtifactFile, host: Host, registry: Registry | None, foreign: Foreign | None
+    ) -> None:
+        self.module, self.file, self.host, self.registry, self.foreign = module, file, host, registry, foreign
         self.resolution: Resolution | None = None
         self.importing: list[tuple[str, dict[str, Any]]] = []  # who asked for imports, in the order of asking
 
     def link(self, index: int, executable: dict[str, Any]) -> None:
         """Loads the best variant of an executable; see `load` for what may be raised."""
         name, variant, constants, chosen = _prepare(self.module, self.file, self.host, index, executable)
+        if self.foreign is not None:
+            data = self.file.find(variant["member"], True)
+            self.foreign.link(self.module, index, executable, variant, data, constants, chosen)
+            return
         words: _Words = (constants, self.host.processor_data, chosen)
         if variant.get("dynamic"):
             self._link_given(index, executable, name, variant, words)

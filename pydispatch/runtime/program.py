@@ -37,19 +37,22 @@ class Program:
         self._module = module
         self._name = name
         self._imports = tuple(imports)
-        functions: dict[str, Function | Procedure] = {
-            entry: Function(module, index) for index, entry in module.functions()
-        }
-        if module.state is not None:
-            from pydispatch._core.procedure import Procedure
-
-            functions.update({entry: Procedure(module, index, _verify) for index, entry in module.procedures()})
+        functions = self._make(module)
         self._functions = functions
         # Instance attributes are the fastest way to a function; one that is named like a method stays behind it.
         own = self.__dict__
         for entry, function in functions.items():
             if not entry.startswith("_") and not hasattr(Program, entry):
                 own[entry] = function
+
+    def _make(self, module: Module) -> dict[str, Any]:
+        """The public functions by name, as this device runs them."""
+        functions: dict[str, Any] = {entry: Function(module, index) for index, entry in module.functions()}
+        if module.state is not None:
+            from pydispatch._core.procedure import Procedure
+
+            functions.update({entry: Procedure(module, index, _verify) for index, entry in module.procedures()})
+        return functions
 
     @property
     def functions(self) -> Mapping[str, Function | Procedure]:

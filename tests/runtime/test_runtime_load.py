@@ -247,7 +247,7 @@ def test_code_is_announced_to_profilers(pdx: Path) -> None:
 
 
 def test_device_names() -> None:
-    assert pd.devices() == ["cpu"]
+    assert pd.devices()[0] == "cpu"
     assert pd.device("local-sync").workers == 1 and pd.device("cpu?workers=3").workers == 3
     assert pd.device("cpu").workers == pd.device("local-task").workers == sched.available_cpus()
     held = pd.device("cpu?workers=5")

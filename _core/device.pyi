@@ -1,0 +1,36 @@
+from collections.abc import Callable
+from typing import Any
+
+from pydispatch._core.function import Function
+from pydispatch._core.program import Module, Plan
+
+class PlanData:
+    commands: list[tuple[Any, ...]]
+    numbers: list[int]
+    buffers: list[tuple[int, int, int, int]]
+    results: list[tuple[tuple[int, ...], int] | None]
+    constants: bytes
+    arena_bytes: int
+    late: bool
+    function: int
+    command_count: int
+    constant_count: int
+    device: Any
+
+def data_of(plan: Plan) -> PlanData: ...
+def link_executable(module: Module, index: int, variant: int, alignment: int) -> None: ...
+def exports_of(module: Module, executable: int) -> list[tuple[int, str, int, int]]: ...
+def constant_bytes(module: Module, index: int) -> memoryview: ...
+def memory_at(address: int, size: int, writable: bool) -> memoryview: ...
+
+class Runner:
+    def __init__(self, module: Module, run: Callable[[PlanData, bytes, list[int], list[int]], None]) -> None: ...
+
+class DeviceFunction:
+    function: Function
+    @property
+    def closed(self) -> bool: ...
+    def __init__(self, module: Module, index: int, buffer: type) -> None: ...
+    def bind(self, args: tuple[Any, ...]) -> tuple[Plan, list[Any], bytes]: ...
+    def compute(self, plan: Plan, scalars: bytes) -> tuple[bytes, list[int], list[Any]]: ...
+    def close(self) -> None: ...

@@ -1,0 +1,311 @@
+"""Programs on devices that run plans by themselves: executables that live elsewhere, plans as data, calls handed over.
+
+A device links each executable with `link_executable`, takes over all calls that are made through NumPy memory with a
+`Runner`, and calls of functions on its own memory with `DeviceFunction`.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+
+from pydispatch._core.arrays cimport ElementType, packed_of
+from pydispatch._core.binding cimport input_array, type_text, wrong_scalar
+from pydispatch._core.c_device cimport *
+from pydispatch._core.c_numpy cimport PyArray_DIMS, PyArrayObject
+from pydispatch._core.c_program cimport (
+    pyd_plan_arena_bytes,
+    pyd_plan_command_count,
+    pyd_plan_result_bytes,
+    pyd_plan_result_dims,
+    pyd_program_function_t,
+)
+from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.function cimport Function
+from pydispatch._core.program cimport Module, Plan
+from pydispatch._core.status cimport check
+
+cimport numpy as cnp
+
+from pydispatch._core.status import CODES, Error, InvalidArgumentError
+
+cnp.import_array()
+
+cdef enum:
+    MAX_PLANS = 64  # that a runner remembers
+    KERNEL = 6      # code of status.h; needs a workgroup, which nobody knows here
+    INTERNAL = 9
+
+
+@cython.final
+cdef class PlanData:
+    """A plan as data; see program_device.h.
+
+    commands: (kind, region, executable, export, ordinal, name, grid, first constant, constant count, slots, pattern,
+    pattern bytes) of every command that does something; kind 0 is a dispatch, 1 a fill, 2 a copy; a slot is (buffer,
+    offset, length). numbers: of these commands in the plan. buffers: (kind, index, bytes, offset in the arena); kind 0
+    is an argument, 1 a result, 2 a transient, 3 a constant. constants: words, as bytes. results: per result (shape,
+    bytes), or None for a number. late: whether constants, patterns and numbers follow the scalars of each call.
+    """
+
+    cdef readonly list commands, numbers, buffers, results
+    cdef readonly bytes constants
+    cdef readonly uint64_t arena_bytes
+    cdef readonly bint late
+    cdef readonly uint32_t function, command_count, constant_count
+    cdef public object device
+
+
+cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* function):
+    cdef PlanData data = PlanData.__new__(PlanData)
+    cdef pyd_command_info_t command
+    cdef pyd_command_slot_t slot
+    cdef pyd_buffer_info_t buffer
+    cdef const int64_t* dims
+    cdef uint32_t i, k
+    data.commands, data.numbers, data.buffers, data.results = [], [], [], []
+    data.function, data.command_count = pyd_plan_function(plan), pyd_plan_command_count(plan)
+    for i in range(data.command_count):
+        pyd_plan_command(plan, i, &command)
+        if command.is_empty:
+            continue
+        slots = []
+        for k in range(command.slot_count):
+            pyd_plan_command_slot(plan, i, k, &slot)
+            slots.append((slot.buffer, slot.offset, slot.length))
+        name = command.name.data[:command.name.length].decode("utf-8", "replace") if command.name.length else ""
+        data.numbers.append(i)
+        data.commands.append((
+            command.kind, command.region, command.executable, command.export, command.ordinal, name,
+            (command.grid[0], command.grid[1], command.grid[2]), command.first_constant, command.constant_count,
+            slots, command.pattern, command.pattern_bytes))
+    for i in range(pyd_plan_buffer_count(plan)):
+        pyd_plan_buffer(plan, i, &buffer)
+        data.buffers.append((buffer.kind, buffer.index, buffer.bytes, buffer.offset))
+    for i in range(function.result_count):
+        if function.results[i].kind != 0:
+            data.results.append(None)
+            continue
+        dims = pyd_plan_result_dims(plan, i)
+        shape = tuple([dims[k] for k in range(function.results[i].rank)])
+        data.results.append((shape, pyd_plan_result_bytes(plan, i)))
+    data.constant_count = pyd_plan_constant_count(plan)
+    data.constants = (<const char*>pyd_plan_constants(plan))[:4 * data.constant_count] if data.constant_count else b""
+    data.arena_bytes, data.late = pyd_plan_arena_bytes(plan), pyd_plan_is_late(plan)
+    return data
+
+
+def data_of(Plan plan not None):
+    """The PlanData of a plan."""
+    return plan_data(plan.plan, plan.function)
+
+
+def link_executable(Module module not None, uint32_t index, uint32_t variant, uint32_t alignment):
+    """Tells the program that the device has loaded `variant` of executable `index`.
+
+    alignment: bytes, a power of two, that host code keeps bindings aligned to.
+    """
+    check(pyd_program_set_device_executable(module.program, index, variant, alignment))
+
+
+def exports_of(Module module not None, uint32_t executable):
+    """(ordinal, name, constants, bindings) of every export of an executable that host code dispatches."""
+    cdef pyd_export_info_t info
+    cdef uint32_t i
+    found = []
+    for i in range(pyd_program_export_count(module.program)):
+        pyd_program_export(module.program, i, &info)
+        if info.executable == executable:
+            name = info.name.data[:info.name.length].decode("utf-8", "replace") if info.name.length else ""
+            found.append((info.ordinal, name, info.constant_count, info.binding_count))
+    return found
+
+
+def constant_bytes(Module module not None, uint32_t index):
+    """The bytes of a constant, where they lie; valid as long as the module."""
+    cdef pyd_span_t span = pyd_program_constant_bytes(module.program, index)
+    return memory_at(<uintptr_t>span.data, span.size, False)
+
+
+def memory_at(uintptr_t address, size_t size, bint writable):
+    """A view of memory that somebody else keeps."""
+    if not size:
+        return memoryview(bytearray() if writable else b"")
+    cdef const unsigned char[::1] fixed
+    cdef unsigned char[::1] changing
+    if writable:
+        changing = <unsigned char[:size]>(<unsigned char*>address)
+        return memoryview(changing)
+    fixed = <const unsigned char[:size]>(<const unsigned char*>address)
+    return memoryview(fixed)
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Runner:
+    """Takes over the calls of a program.
+
+    run(data, constants, patterns, addresses): data is a PlanData; constants are the words of this call, as bytes;
+    patterns one number per command of `data.commands`; addresses one per buffer: where an argument is read and a
+    result written in the memory of the process, 0 for others and where no command uses it. What it raises reaches the
+    caller, as the class of pydispatch that it has.
+    """
+
+    cdef object run
+    cdef dict plans
+
+    def __init__(self, Module module not None, run):
+        cdef pyd_runner_t runner
+        self.run, self.plans = run, {}
+        runner.run, runner.self = run_call, <void*>self
+        module.hold(self)
+        pyd_program_set_runner(module.program, runner)
+
+
+cdef pyd_status_t run_call(void* context, pyd_call_t* call) noexcept with gil:
+    try:
+        return run_here(<Runner>context, call)
+    except Error as error:
+        text = str(error).encode()
+        return pyd_status_make(code_of(error), b"%s", <const char*>text)
+    except BaseException as error:
+        text = f"{type(error).__name__}: {error}".encode()
+        return pyd_status_make(<int>INTERNAL, b"%s", <const char*>text)
+
+
+cdef int code_of(error):
+    for number, kind in CODES.items():
+        if isinstance(error, kind) and number != KERNEL:
+            return number
+    return INTERNAL
+
+
+cdef pyd_status_t run_here(Runner self, pyd_call_t* call) except *:
+    cdef const pyd_plan_t* plan = pyd_call_plan(call)
+    cdef uint32_t scalar_count, dims_count, i
+    cdef const uint64_t* scalars = pyd_plan_scalars(plan, &scalar_count)
+    cdef uint32_t function = pyd_plan_function(plan)
+    cdef const pyd_program_function_t* info = pyd_plan_function_info(plan)
+    dims_count = info.dims_count
+    key = (
+        function, (<const char*>pyd_plan_dims(plan))[:8 * dims_count] if dims_count else b"",
+        (<const char*>scalars)[:8 * scalar_count] if scalar_count else b"")
+    cdef PlanData data = self.plans.get(key)
+    if data is None:
+        data = plan_data(plan, info)
+        if len(self.plans) >= MAX_PLANS:
+            self.plans.pop(next(iter(self.plans)), None)
+        self.plans[key] = data
+    constants = (<const char*>pyd_call_constants(call))[:4 * data.constant_count] if data.constant_count else b""
+    patterns = [pyd_call_pattern(call, i) for i in data.numbers]
+    addresses = [
+        <uintptr_t>pyd_call_buffer(call, i) if data.buffers[i][0] < 2 else 0 for i in range(len(data.buffers))
+    ]
+    self.run(data, constants, patterns, addresses)
+    return NULL
+
+
+@cython.final
+cdef class DeviceFunction:
+    """Checks the arguments of a call and finds its plan. Arguments may be buffers of the device, or arrays.
+
+    buffer: the class of the device's buffers, with `element` (an ElementType) and `shape`.
+    """
+
+    cdef readonly Function function
+    cdef object buffer
+
+    def __init__(self, Module module not None, uint32_t index, buffer):
+        self.function, self.buffer = Function(module, index), buffer
+
+    @property
+    def closed(self):
+        """Whether the program was closed."""
+        return self.function.module.closed
+
+    def bind(self, tuple args):
+        """(Plan, arguments, scalars): per argument a buffer, a contiguous array as programs keep it, or None for a
+        number; scalars is the words of all numbers as bytes. InvalidArgumentError."""
+        cdef Function function = self.function
+        cdef uint64_t words[128]
+        cdef uint64_t* memory = words
+        cdef int64_t* dims
+        cdef uint64_t* scalars
+        cdef uint32_t i, axis, scalar = 0
+        cdef ElementType kind
+        cdef Plan plan
+        if function.module.closed:
+            raise Error(f"@{function.name}: its program was closed")
+        if len(args) != function.arg_count:
+            function.check_count(len(args))
+        if function.dims_count + function.scalar_count > 128:
+            memory = <uint64_t*>calloc(function.dims_count + function.scalar_count, sizeof(uint64_t))
+            if memory == NULL:
+                raise MemoryError()
+        dims, scalars = <int64_t*>memory, memory + function.dims_count
+        try:
+            inputs = []
+            for i in range(function.arg_count):
+                given, kind = args[i], function.arg_types[i]
+                if function.args[i].descr == NULL:
+                    try:
+                        kind.pack(given, &scalars[scalar])
+                    except (TypeError, ValueError, OverflowError) as error:
+                        raise wrong_scalar(
+                            function.name, i, function.arg_names[i], kind, given, error) from None
+                    scalar += 1
+                    inputs.append(None)
+                    continue
+                if isinstance(given, self.buffer):
+                    self.check_buffer(i, kind, given)
+                    shape = <tuple>given.shape
+                    for axis in range(function.args[i].rank):
+                        dims[function.args[i].dims_offset + axis] = shape[axis]
+                    inputs.append(given)
+                    continue
+                array = input_array(function.name, i, function.arg_names[i], kind, function.arg_dims[i], given)
+                for axis in range(function.args[i].rank):
+                    dims[function.args[i].dims_offset + axis] = PyArray_DIMS(<PyArrayObject*>array)[axis]
+                inputs.append(packed_of(kind, array) if kind.packed else array)
+            plan = function.last
+            if plan is None or not plan.matches(dims, scalars):
+                plan = function.find_plan(dims, scalars)
+            return plan, inputs, (<char*>scalars)[:8 * scalar] if scalar else b""
+        finally:
+            if memory != words:
+                free(memory)
+
+    cdef int check_buffer(self, uint32_t i, ElementType kind, object given) except -1:
+        cdef ElementType has = given.element
+        cdef Function function = self.function
+        if has is kind or (has.dtype == kind.dtype and has.packed == kind.packed and has.bits == kind.bits):
+            if len(given.shape) == function.args[i].rank:
+                return 0
+        name = f" '{function.arg_names[i]}'" if function.arg_names[i] else ""
+        where = f"@{function.name}: argument {i}{name}"
+        raise InvalidArgumentError(
+            f"{where}: expected {type_text(kind, function.arg_dims[i])}, got a buffer of "
+            f"{type_text(has, given.shape)}; give an array or a buffer of that type")
+
+    def compute(self, Plan plan not None, bytes scalars):
+        """(constant words as bytes, pattern per command of its PlanData, value per result or None) of one call."""
+        cdef uint32_t constants = pyd_plan_constant_count(plan.plan), commands = pyd_plan_command_count(plan.plan)
+        cdef uint32_t results = plan.function.result_count, i
+        cdef uint64_t* memory = <uint64_t*>calloc(constants + commands + results + 1, sizeof(uint64_t))
+        if memory == NULL:
+            raise MemoryError()
+        try:
+            check(pyd_plan_compute(
+                plan.plan, <const uint64_t*><const char*>scalars, <uint32_t*>(memory + commands + results), memory,
+                memory + commands))
+            words = (<const char*>(memory + commands + results))[:4 * constants] if constants else b""
+            values = [
+                self.function.scalar_result(i, memory[commands + i]) if plan.function.results[i].kind else None
+                for i in range(results)
+            ]
+            return words, [memory[i] for i in range(commands)], values
+        finally:
+            free(memory)
+
+    def close(self):
+        """Forgets every plan."""
+        self.function.close()

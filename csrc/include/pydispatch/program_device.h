@@ -1,0 +1,109 @@
+// What a device that runs plans by itself needs of a program: executables that are not in this process, the commands of
+// a plan as data, and a place where calls are handed over. For GPUs; the CPU has program.h alone.
+//
+// Everything that runs calls (functions, prepared calls, procedures) then works on the device: buffers in the memory of
+// the process come to the runner, which moves what has to be moved.
+#ifndef PYDISPATCH_PROGRAM_DEVICE_H_
+#define PYDISPATCH_PROGRAM_DEVICE_H_
+
+#include "pydispatch/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// As pyd_program_set_executable, for code that only the device knows: it has checked exports and layouts itself.
+pyd_status_t pyd_program_set_device_executable(pyd_program_t* program, uint32_t index, uint32_t variant,
+                                               uint32_t alignment);
+
+typedef struct pyd_export_info_s {
+  uint32_t executable;
+  uint32_t ordinal;
+  pyd_string_t name;  // may be empty
+  uint32_t constant_count, binding_count;
+} pyd_export_info_t;
+
+uint32_t pyd_program_export_count(const pyd_program_t* program);
+void pyd_program_export(const pyd_program_t* program, uint32_t index, pyd_export_info_t* out_info);
+
+// Runs |call| from pyd_call_run, in place of the kernels of this process; the late values are computed. It may be asked
+// from any thread, several at once.
+typedef struct pyd_runner_s {
+  pyd_status_t (*run)(void* self, pyd_call_t* call);
+  void* self;
+} pyd_runner_t;
+
+// Before any call; not thread safe. |runner.self| outlives the program.
+void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner);
+
+enum { PYD_COMMAND_KIND_DISPATCH = 0, PYD_COMMAND_KIND_FILL = 1, PYD_COMMAND_KIND_COPY = 2 };
+
+// A range of a buffer, as a command names it.
+typedef struct pyd_command_slot_s {
+  uint32_t buffer;
+  uint64_t offset;
+  uint64_t length;
+} pyd_command_slot_t;
+
+typedef struct pyd_command_info_s {
+  uint32_t kind;
+  uint32_t region;      // commands of one region are independent
+  bool is_empty;        // it runs nothing, its slots mean nothing
+  uint32_t slot_count;  // bindings of a dispatch in order; the target of a fill; source and target of a copy
+  // Of a dispatch:
+  uint32_t executable, export, ordinal;  // |export| counts all exports of the program
+  pyd_string_t name;                     // of the export, may be empty
+  uint32_t grid[3];
+  uint32_t constant_count;
+  uint32_t first_constant;  // in the constants of the plan
+  // Of a fill:
+  uint64_t pattern;
+  uint32_t pattern_bytes;
+} pyd_command_info_t;
+
+// |index| < pyd_plan_command_count.
+void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t* out_info);
+void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot, pyd_command_slot_t* out_slot);
+
+enum { PYD_BUFFER_KIND_ARGUMENT = 0, PYD_BUFFER_KIND_RESULT, PYD_BUFFER_KIND_TRANSIENT, PYD_BUFFER_KIND_CONSTANT };
+
+typedef struct pyd_buffer_info_s {
+  uint32_t kind;
+  uint32_t index;   // of the argument, result or constant
+  uint64_t bytes;
+  uint64_t offset;  // of a transient, in the arena
+} pyd_buffer_info_t;
+
+uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan);
+void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* out_info);
+
+// The 32-bit constants of all dispatches, one after another. Those that depend on scalars which are not part of the
+// plan's key have the values of the scalars that it was made with.
+uint32_t pyd_plan_constant_count(const pyd_plan_t* plan);
+const uint32_t* pyd_plan_constants(const pyd_plan_t* plan);
+// Whether constants, patterns or scalar results change with scalars that are not part of the key.
+bool pyd_plan_is_late(const pyd_plan_t* plan);
+// The bytes of a linked constant of the program.
+pyd_span_t pyd_program_constant_bytes(const pyd_program_t* program, uint32_t index);
+
+// What depends on the scalars of one call: |out_constants| all constants of the plan, |out_patterns| one per command (0
+// for those that fill nothing), |out_scalars| one per result (0 for tensors). INVALID_ARGUMENT where a division is
+// impossible.
+pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, uint32_t* out_constants,
+                              uint64_t* out_patterns, uint64_t* out_scalars);
+
+// For a runner. |buffer| counts those of the plan: the memory of an argument or result, NULL when no command uses it.
+const pyd_plan_t* pyd_call_plan(const pyd_call_t* call);
+void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer);
+const uint32_t* pyd_call_constants(const pyd_call_t* call);
+uint64_t pyd_call_pattern(const pyd_call_t* call, uint32_t command);
+// The function, sizes and scalars that the plan was made for: what tells it from other plans of the program.
+uint32_t pyd_plan_function(const pyd_plan_t* plan);
+const pyd_program_function_t* pyd_plan_function_info(const pyd_plan_t* plan);
+const int64_t* pyd_plan_dims(const pyd_plan_t* plan);
+const uint64_t* pyd_plan_scalars(const pyd_plan_t* plan, uint32_t* out_count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_PROGRAM_DEVICE_H_

@@ -1,0 +1,141 @@
+// Plans as data, and calls that somebody else runs. See program_device.h.
+#include "pydispatch/program_device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/call.h"
+
+_Static_assert((int)PYD_COMMAND_KIND_COPY == (int)PYD_COMMAND_COPY, "kinds of commands are the same");
+_Static_assert((int)PYD_BUFFER_KIND_CONSTANT == (int)PYD_BUFFER_CONSTANT, "kinds of buffers are the same");
+
+// Stands where a kernel of this process would; a call that gets here has no runner.
+static int nothing_here(const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
+                        const pyd_workgroup_state_t* workgroup) {
+  (void)environment, (void)dispatch, (void)workgroup;
+  return 1;
+}
+
+pyd_status_t pyd_program_set_device_executable(pyd_program_t* program, uint32_t index, uint32_t variant,
+                                               uint32_t alignment) {
+  static const pyd_library_export_attrs_t kNoAttributes = {0};
+  if (index >= program->executable_count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "executable %u does not exist, the program has %u", index,
+                           program->executable_count);
+  }
+  if (alignment == 0 || alignment > PYD_POOL_ALIGNMENT || (alignment & (alignment - 1))) {
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "executable %u wants its bindings aligned to %u bytes; powers of two up to "
+                           "%u are possible", index, alignment, PYD_POOL_ALIGNMENT);
+  }
+  for (uint32_t i = 0; i < program->export_count; ++i) {
+    if (program->exports[i].executable != index) continue;
+    program->exports[i].function = nothing_here;
+    program->exports[i].attrs = &kNoAttributes;
+  }
+  program->links[index] = (pyd_executable_link_t){.variant = variant, .alignment = alignment};
+  return PYD_STATUS_OK;
+}
+
+uint32_t pyd_program_export_count(const pyd_program_t* program) { return program->export_count; }
+void pyd_program_export(const pyd_program_t* program, uint32_t index, pyd_export_info_t* out_info) {
+  const pyd_export_t* export = &program->exports[index];
+  *out_info = (pyd_export_info_t){export->executable, export->ordinal, export->name, export->constant_count,
+                                  export->binding_count};
+}
+
+void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner) { program->runner = runner; }
+
+void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t* out_info) {
+  const pyd_plan_command_t* command = &plan->commands[index];
+  *out_info = (pyd_command_info_t){
+      .kind = command->kind,
+      .region = command->region,
+      .is_empty = command->count == 0,
+      .slot_count = command->slot_count,
+      .pattern = command->pattern,
+      .pattern_bytes = command->pattern_bytes,
+  };
+  if (command->kind != PYD_COMMAND_DISPATCH) return;
+  const pyd_export_t* export = &plan->program->exports[command->export];
+  out_info->executable = export->executable;
+  out_info->export = command->export;
+  out_info->ordinal = export->ordinal;
+  out_info->name = export->name;
+  memcpy(out_info->grid, command->grid, sizeof(out_info->grid));
+  out_info->constant_count = command->constant_count;
+  out_info->first_constant = command->first_constant;
+}
+
+void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot, pyd_command_slot_t* out_slot) {
+  const pyd_plan_slot_t* found = &plan->slots[plan->commands[index].first_slot + slot];
+  *out_slot = (pyd_command_slot_t){found->buffer, found->offset, found->length};
+}
+
+uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan) { return plan->fn->buffer_count; }
+
+void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* out_info) {
+  const pyd_buffer_t* buffer = &plan->fn->buffers[index];
+  *out_info = (pyd_buffer_info_t){buffer->kind, buffer->index, plan->buffer_bytes[index], plan->buffer_offset[index]};
+}
+
+uint32_t pyd_plan_constant_count(const pyd_plan_t* plan) { return plan->constant_count; }
+const uint32_t* pyd_plan_constants(const pyd_plan_t* plan) { return plan->constants; }
+bool pyd_plan_is_late(const pyd_plan_t* plan) { return plan->fn->late_count != 0; }
+
+pyd_span_t pyd_program_constant_bytes(const pyd_program_t* program, uint32_t index) {
+  return index < program->constant_count ? program->constant_links[index] : (pyd_span_t){NULL, 0};
+}
+
+pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, uint32_t* out_constants,
+                              uint64_t* out_patterns, uint64_t* out_scalars) {
+  const pyd_function_t* fn = plan->fn;
+  const uint64_t* regs = plan->regs;
+  uint64_t* own = NULL;
+  if (fn->late_count) {
+    own = malloc((size_t)fn->reg_count * sizeof(*own));
+    if (!own) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u registers", fn->reg_count);
+    memcpy(own, plan->regs, (size_t)fn->reg_count * sizeof(*own));
+    pyd_status_t status = pyd_function_interpret_late(plan->program, fn, scalars, own);
+    if (!pyd_ok(status)) {
+      free(own);
+      return status;
+    }
+    regs = own;
+  }
+  if (plan->constant_count) memcpy(out_constants, plan->constants, plan->constant_count * sizeof(*out_constants));
+  for (uint32_t i = 0; i < plan->command_count; ++i) out_patterns[i] = plan->commands[i].pattern;
+  for (uint32_t i = 0; i < plan->late_count; ++i) {
+    const pyd_plan_late_t* late = &plan->late[i];
+    if (late->is_pattern) {
+      out_patterns[late->target] = regs[late->reg];
+    } else {
+      out_constants[late->target] = (uint32_t)(regs[late->reg] >> (late->is_high ? 32 : 0));
+    }
+  }
+  for (uint32_t i = 0; i < fn->info.result_count; ++i) {
+    out_scalars[i] = fn->info.results[i].kind == 1 ? regs[fn->results[i].target] : 0;
+  }
+  free(own);
+  return PYD_STATUS_OK;
+}
+
+const pyd_plan_t* pyd_call_plan(const pyd_call_t* call) { return call->plan; }
+
+void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer) {
+  const pyd_plan_t* plan = call->plan;
+  uint32_t first = plan->patch_first[buffer];
+  if (first == plan->patch_first[buffer + 1]) return NULL;
+  const pyd_plan_patch_t* patch = &plan->patches[first];
+  return (void*)((uintptr_t)call->pointers[patch->slot] - patch->offset);
+}
+
+const uint32_t* pyd_call_constants(const pyd_call_t* call) { return call->constants; }
+uint64_t pyd_call_pattern(const pyd_call_t* call, uint32_t command) { return call->commands[command].pattern; }
+
+uint32_t pyd_plan_function(const pyd_plan_t* plan) { return (uint32_t)(plan->fn - plan->program->functions); }
+const pyd_program_function_t* pyd_plan_function_info(const pyd_plan_t* plan) { return &plan->fn->info; }
+const int64_t* pyd_plan_dims(const pyd_plan_t* plan) { return plan->dims; }
+const uint64_t* pyd_plan_scalars(const pyd_plan_t* plan, uint32_t* out_count) {
+  *out_count = plan->fn->scalar_count;
+  return plan->scalars;
+}

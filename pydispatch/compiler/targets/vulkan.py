@@ -1,0 +1,198 @@
+"""The Vulkan target: a variant becomes SPIR-V, the user's, ours, or both.
+
+A variant may have several modules: the member is one after the other, and the manifest says where each begins, which
+entry point of which module an export is, and which specialization constants take the executable constants.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from pydispatch.compiler.kernel import Binary, Export, ObjectFile, Variant
+from pydispatch.compiler.targets import vulkan_tools
+from pydispatch.errors import ArtifactError, CompileError
+from pydispatch.formats import spirv_interface
+from pydispatch.formats.spirv_reflect import EntryPoint, Reflection, reflect
+
+FORMAT = "vulkan-spirv-fb"
+SPIRV = (".spv",)
+SOURCES = (".glsl", ".comp")
+ALIGNMENT = 4
+"""Bytes to which host code aligns bindings. Devices want more, and move what is less aligned than they need."""
+
+Dump = Callable[[str, "bytes | str"], None]
+
+
+@dataclass
+class Module:
+    """One SPIR-V module of a variant. stem: of the file that it came from, "" for a generated one."""
+
+    data: bytes
+    reflection: Reflection
+    name: str
+    stem: str
+    file: ObjectFile | None = None
+
+
+def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
+    """Compiles and checks one variant.
+
+    dump: gets each module as (suffix, bytes). `Binary.notes`: "modules", "entries" and "specialization" go into the
+    manifest; "seconds" has the time of each phase. Raises CompileError.
+    """
+    try:
+        return _compile(variant, dump)
+    except CompileError as error:
+        if error.location is None and variant.location is not None:
+            raise CompileError(error.message, variant.location, error.note) from error
+        raise
+
+
+def _compile(variant: Variant, dump: Dump | None) -> Binary:
+    if variant.target.format != FORMAT:
+        raise CompileError(f"there is no format '{variant.target.format}' for Vulkan", note=f"known is: {FORMAT}")
+    if variant.module is None and not variant.objects:
+        return Binary(b"", ".spv", (), ALIGNMENT, notes={"dynamic": True})
+    start = time.perf_counter()
+    seconds: dict[str, float] = {}
+    modules = []
+    if variant.module is not None:
+        modules.append(_generated(variant))
+        seconds["emit"] = time.perf_counter() - start
+    start = time.perf_counter()
+    modules += [_given(file) for file in variant.objects]
+    seconds["objects"] = time.perf_counter() - start
+    entries = [_entry(export, modules, variant) for export in variant.exports]
+    used = [modules[module].reflection for module, _ in entries]
+    for export, (module, entry) in zip(variant.exports, entries, strict=True):
+        _check_export(export, modules[module], entry)
+    specialization = _specialization(variant, modules)
+    offsets, data = [], b""
+    for i, each in enumerate(modules):
+        offsets.append([len(data), len(each.data)])
+        data += each.data
+        if dump is not None:
+            dump(".spv" if len(modules) == 1 else f".{i}.spv", each.data)
+    requires = dict.fromkeys(
+        need
+        for reflection, (_, entry) in zip(used, entries, strict=True)
+        for need in spirv_interface.requirements(reflection, entry)
+    )
+    notes: dict[str, object] = {"seconds": seconds}
+    notes["spirv"] = {
+        "modules": offsets,
+        "entries": [[module, entry.name] for module, entry in entries],
+        "specialization": specialization,
+        "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for _, entry in entries],
+    }
+    return Binary(data, ".spv", tuple(requires), ALIGNMENT, notes=notes)
+
+
+def _generated(variant: Variant) -> Module:
+    """The module of the kernels in kernel IR."""
+    try:
+        from pydispatch.compiler.emit.spirv import emit_module
+    except ModuleNotFoundError as error:
+        if error.name != "pydispatch.compiler.emit.spirv":
+            raise
+        raise CompileError(
+            f"executable '@{variant.executable}' has kernels in MLIR, and this build generates no SPIR-V",
+            variant.location,
+            "give its kernels as .spv or .glsl objects for the target vulkan",
+        ) from None
+    assert variant.module is not None
+    data = emit_module(variant.module, variant.exports, variant.constants, variant.target)
+    return Module(data, reflect(data, f"executable '@{variant.executable}'"), f"@{variant.executable}", "")
+
+
+def _given(file: ObjectFile) -> Module:
+    """The module of an object: SPIR-V as it is, GLSL compiled."""
+    if file.suffix in SOURCES:
+        data = vulkan_tools.compile_glsl(file)
+    elif file.suffix in SPIRV:
+        data = file.data
+    else:
+        raise CompileError(
+            f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot be used for Vulkan",
+            file.location,
+            f"known kinds: {', '.join((*SPIRV, *SOURCES))}",
+        )
+    try:
+        reflection = reflect(data, file.name)
+    except ArtifactError as error:
+        raise CompileError(
+            str(error), file.location, "compile it again: glslangValidator -V, glslc or dxc -spirv"
+        ) from None
+    if not reflection.entry_points:
+        others = ", ".join(f"'{name}' ({model})" for name, model in reflection.others)
+        raise CompileError(
+            f"object '{file.name}' has no entry point for compute{f'; it has {others}' if others else ''}",
+            file.location,
+        )
+    problem = vulkan_tools.validate(data)
+    if problem:
+        raise CompileError(f"object '{file.name}' is not valid SPIR-V:\n{problem}", file.location)
+    return Module(data, reflection, file.name, PurePath(file.name).name.split(".")[0], file)
+
+
+def _entry(export: Export, modules: Sequence[Module], variant: Variant) -> tuple[int, EntryPoint]:
+    """The module and entry point that an export means.
+
+    By name; else the only entry point of the object whose file is named like the export; else the only entry point of
+    the only object, for the only export. CompileError when there is none, or more than one.
+    """
+    named = [
+        (i, entry) for i, m in enumerate(modules) for entry in m.reflection.entry_points if entry.name == export.name
+    ]
+    if not named:
+        alike = [i for i, m in enumerate(modules) if m.stem == export.name and len(m.reflection.entry_points) == 1]
+        named = [(i, modules[i].reflection.entry_points[0]) for i in alike]
+    if not named and len(variant.exports) == 1 and len(modules) == 1 and len(modules[0].reflection.entry_points) == 1:
+        named = [(0, modules[0].reflection.entry_points[0])]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        where = ", ".join(modules[i].name for i, _ in named)
+        raise CompileError(
+            f"export '@{export.name}' is an entry point of several objects: {where}", export.location,
+            "leave one of them out, or name the exports after the files of the shaders",
+        )  # fmt: skip
+    have = "; ".join(f"{m.name}: {', '.join(e.name for e in m.reflection.entry_points)}" for m in modules)
+    raise CompileError(
+        f"export '@{export.name}' is no entry point of the objects of executable '@{variant.executable}'",
+        export.location,
+        f"entry points: {have}. GLSL's are all called 'main': name the file like the export ({export.name}.spv)",
+    )
+
+
+def _check_export(export: Export, module: Module, entry: EntryPoint) -> None:
+    """What the shader expects against what the layout gives. CompileError."""
+    layout = export.layout
+    read_only = [binding.read_only for binding in layout.bindings]
+    problem = spirv_interface.mismatch(entry, layout.constants, len(layout.bindings), read_only)
+    if problem is None and any(export.workgroup_size) and entry.workgroup_size is not None:
+        fixed = entry.size_spec == (None, None, None)
+        if fixed and export.workgroup_size != entry.workgroup_size:
+            problem = (
+                f"the export declares workgroup_size = {list(export.workgroup_size)}, "
+                f"the shader has {list(entry.workgroup_size)}"
+            )
+    if problem is not None:
+        raise CompileError(
+            f"export '@{export.name}' does not fit entry point '{entry.name}' of {module.name}: {problem}",
+            export.location,
+            "change the layout of the export or the shader",
+        )
+
+
+def _specialization(variant: Variant, modules: Sequence[Module]) -> list[list[int]]:
+    """Per executable constant the SpecIds that take it: those of its name, else the SpecId that is its number."""
+    known = {(c.id, c.name) for m in modules for c in m.reflection.spec_constants}
+    found = []
+    for number, key in enumerate(variant.constants):
+        ids = sorted({id for id, name in known if name == key}) or sorted({id for id, _ in known if id == number})
+        found.append(ids)
+    return found

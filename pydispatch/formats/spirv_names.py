@@ -1,0 +1,133 @@
+"""Numbers of SPIR-V and what they are called: the part of the Khronos specification (1.6) that compute shaders use."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Op(IntEnum):
+    """Opcodes that the reader looks into."""
+
+    NAME = 5
+    EXTENSION = 10
+    EXT_INST_IMPORT = 11
+    MEMORY_MODEL = 14
+    ENTRY_POINT = 15
+    EXECUTION_MODE = 16
+    CAPABILITY = 17
+    TYPE_VOID = 19
+    TYPE_BOOL = 20
+    TYPE_INT = 21
+    TYPE_FLOAT = 22
+    TYPE_VECTOR = 23
+    TYPE_MATRIX = 24
+    TYPE_ARRAY = 28
+    TYPE_RUNTIME_ARRAY = 29
+    TYPE_STRUCT = 30
+    TYPE_POINTER = 32
+    TYPE_FUNCTION = 33
+    CONSTANT_TRUE = 41
+    CONSTANT_FALSE = 42
+    CONSTANT = 43
+    CONSTANT_COMPOSITE = 44
+    SPEC_CONSTANT_TRUE = 48
+    SPEC_CONSTANT_FALSE = 49
+    SPEC_CONSTANT = 50
+    SPEC_CONSTANT_COMPOSITE = 51
+    SPEC_CONSTANT_OP = 52
+    FUNCTION = 54
+    FUNCTION_PARAMETER = 55
+    FUNCTION_END = 56
+    FUNCTION_CALL = 57
+    VARIABLE = 59
+    IMAGE_TEXEL_POINTER = 60
+    LOAD = 61
+    STORE = 62
+    COPY_MEMORY = 63
+    COPY_MEMORY_SIZED = 64
+    ACCESS_CHAIN = 65
+    IN_BOUNDS_ACCESS_CHAIN = 66
+    PTR_ACCESS_CHAIN = 67
+    ARRAY_LENGTH = 68
+    IN_BOUNDS_PTR_ACCESS_CHAIN = 70
+    DECORATE = 71
+    MEMBER_DECORATE = 72
+    COPY_OBJECT = 83
+    ATOMIC_LOAD = 227
+    ATOMIC_STORE = 228
+    ATOMIC_LAST = 242
+    EXECUTION_MODE_ID = 331
+    GROUP_NON_UNIFORM_FIRST = 333
+    GROUP_NON_UNIFORM_LAST = 366
+
+
+class Decoration(IntEnum):
+    SPEC_ID = 1
+    BLOCK = 2
+    BUFFER_BLOCK = 3
+    ROW_MAJOR = 4
+    ARRAY_STRIDE = 6
+    MATRIX_STRIDE = 7
+    BUILT_IN = 11
+    NON_WRITABLE = 24
+    BINDING = 33
+    DESCRIPTOR_SET = 34
+    OFFSET = 35
+    LINKAGE = 41
+
+
+class Storage(IntEnum):
+    UNIFORM_CONSTANT = 0
+    INPUT = 1
+    UNIFORM = 2
+    WORKGROUP = 4
+    PUSH_CONSTANT = 9
+    STORAGE_BUFFER = 12
+
+
+class BuiltIn(IntEnum):
+    NUM_WORKGROUPS = 24
+    WORKGROUP_SIZE = 25
+    SUBGROUP_SIZE = 36
+    NUM_SUBGROUPS = 38
+    SUBGROUP_ID = 40
+
+
+GL_COMPUTE = 5
+LOCAL_SIZE = 17
+SUBGROUP_SIZE_MODE = 35
+LOCAL_SIZE_ID = 38
+
+MODELS = {
+    0: "Vertex", 1: "TessellationControl", 2: "TessellationEvaluation", 3: "Geometry", 4: "Fragment", 5: "GLCompute",
+    6: "Kernel", 5267: "TaskNV", 5268: "MeshNV", 5313: "RayGenerationKHR", 5364: "TaskEXT", 5365: "MeshEXT",
+}  # fmt: skip
+
+CAPABILITIES = {
+    0: "Matrix", 1: "Shader", 4: "Addresses", 5: "Linkage", 6: "Kernel", 7: "Vector16", 8: "Float16Buffer",
+    9: "Float16", 10: "Float64", 11: "Int64", 12: "Int64Atomics", 13: "ImageBasic", 18: "Groups", 21: "AtomicStorage",
+    22: "Int16", 25: "ImageGatherExtended", 27: "StorageImageMultisample", 28: "UniformBufferArrayDynamicIndexing",
+    29: "SampledImageArrayDynamicIndexing", 30: "StorageBufferArrayDynamicIndexing",
+    31: "StorageImageArrayDynamicIndexing", 38: "GenericPointer", 39: "Int8", 43: "Sampled1D", 44: "Image1D",
+    46: "SampledBuffer", 47: "ImageBuffer", 49: "StorageImageExtendedFormats", 50: "ImageQuery",
+    55: "StorageImageReadWithoutFormat", 56: "StorageImageWriteWithoutFormat", 61: "GroupNonUniform",
+    62: "GroupNonUniformVote", 63: "GroupNonUniformArithmetic", 64: "GroupNonUniformBallot",
+    65: "GroupNonUniformShuffle", 66: "GroupNonUniformShuffleRelative", 67: "GroupNonUniformClustered",
+    68: "GroupNonUniformQuad", 4423: "SubgroupBallotKHR", 4431: "SubgroupVoteKHR", 4433: "StorageBuffer16BitAccess",
+    4434: "UniformAndStorageBuffer16BitAccess", 4435: "StoragePushConstant16", 4436: "StorageInputOutput16",
+    4437: "DeviceGroup", 4441: "VariablePointersStorageBuffer", 4442: "VariablePointers",
+    4448: "StorageBuffer8BitAccess", 4449: "UniformAndStorageBuffer8BitAccess", 4450: "StoragePushConstant8",
+    4464: "DenormPreserve", 4465: "DenormFlushToZero", 4466: "SignedZeroInfNanPreserve", 4467: "RoundingModeRTE",
+    4468: "RoundingModeRTZ", 5055: "ShaderClockKHR", 5301: "ShaderNonUniform", 5302: "RuntimeDescriptorArray",
+    5345: "VulkanMemoryModel", 5346: "VulkanMemoryModelDeviceScope", 5347: "PhysicalStorageBufferAddresses",
+    5357: "CooperativeMatrixNV", 5612: "AtomicFloat32MinMaxEXT", 5613: "AtomicFloat64MinMaxEXT",
+    5616: "AtomicFloat16MinMaxEXT", 6016: "DotProductInputAll", 6017: "DotProductInput4x8Bit",
+    6018: "DotProductInput4x8BitPacked", 6019: "DotProduct", 6022: "CooperativeMatrixKHR",
+    6033: "AtomicFloat32AddEXT", 6034: "AtomicFloat64AddEXT", 6095: "AtomicFloat16AddEXT", 6026: "BitInstructions",
+    6029: "FloatControls2",
+}  # fmt: skip
+
+
+def capability_name(number: int) -> str:
+    """The name of the specification, or the number in words."""
+    return CAPABILITIES.get(number, f"capability {number}")

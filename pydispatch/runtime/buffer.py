@@ -1,0 +1,171 @@
+"""Arrays in the memory of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+
+from pydispatch._core.arrays import ElementType, pack_elements, type_of, unpack_elements
+from pydispatch.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+
+class Memory(Protocol):
+    """Bytes on a device. They go back to it when this object dies."""
+
+    size: int
+
+    @property
+    def device_name(self) -> str:
+        """For people."""
+
+    def view(self) -> memoryview | None:
+        """The bytes where they lie, writable, or None when the processor cannot see them."""
+
+    def read(self, target: memoryview) -> None:
+        """Copies its first bytes into `target`."""
+
+    def write(self, source: memoryview) -> None:
+        """Copies `source` over its first bytes."""
+
+
+class Buffer:
+    """An array of a device: what its functions return, and take without a copy.
+
+    shape: sizes. dtype: the NumPy type of an element. `np.asarray(buffer)` is its content: a view where the processor
+    sees the memory, else a copy. A buffer of elements of 2 or 4 bits is packed on the device, and unpacked in arrays.
+    Operations on a buffer come after the calls that write it; nothing runs on it any more when a call has returned.
+    """
+
+    __slots__ = ("__weakref__", "element", "memory", "nbytes", "shape")
+
+    def __init__(self, memory: Memory, shape: tuple[int, ...], element: ElementType, nbytes: int) -> None:
+        self.memory, self.shape, self.element, self.nbytes = memory, shape, element, nbytes
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.element.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def device(self) -> str:
+        """The name of the device."""
+        return self.memory.device_name
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the processor sees the memory: then arrays of it are views."""
+        return self.memory.view() is not None
+
+    def upload(self, array: Any) -> None:
+        """Takes over the elements of an array of the same shape and type. InvalidArgumentError for another."""
+        source = np.ascontiguousarray(array)
+        if source.shape != self.shape or source.dtype != self.dtype:
+            raise InvalidArgumentError(
+                f"upload: expected a {self.dtype} array of shape {self.shape}, got {source.dtype} {source.shape}"
+            )
+        data = pack_elements(self.element, source) if self.element.packed else source.reshape(-1).view(np.uint8)
+        self.memory.write(memoryview(cast(Any, data)).cast("B"))
+
+    def download(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """A copy of the content, in `out` when it is given. InvalidArgumentError when it does not fit."""
+        if out is not None and (out.shape != self.shape or out.dtype != self.dtype or not out.flags.c_contiguous):
+            raise InvalidArgumentError(
+                f"download: expected a contiguous {self.dtype} array of shape {self.shape}, got {out.dtype} {out.shape}"
+            )
+        target = np.empty(self.shape, self.dtype) if out is None else out
+        if self.element.packed:
+            data = bytearray(self.nbytes)
+            self.memory.read(memoryview(data))
+            target[...] = unpack_elements(self.element, bytes(data), self.shape)
+        elif self.nbytes:
+            self.memory.read(memoryview(cast(Any, target.reshape(-1).view(np.uint8))))
+        return target
+
+    def numpy(self) -> NDArray[Any]:
+        """The content: a view where the processor sees the memory and elements are whole bytes, else a copy."""
+        view = None if self.element.packed else self.memory.view()
+        if view is None:
+            return self.download()
+        return _Owned.of(self, np.frombuffer(view, np.uint8, self.nbytes)).view(self.dtype).reshape(self.shape)
+
+    @contextmanager
+    def map(self) -> Iterator[NDArray[Any]]:
+        """The content as a writable array; what is written is on the device when the block ends."""
+        array = self.numpy()
+        yield array
+        if not self.is_mapped or self.element.packed:
+            self.upload(array)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        array = self.download() if copy else self.numpy()
+        return array if dtype is None or array.dtype == dtype else array.astype(dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # arrays of it are memory of the processor
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a buffer without dimensions")
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.numpy()[index]
+
+    def tolist(self) -> Any:
+        return self.numpy().tolist()
+
+    def __repr__(self) -> str:
+        sizes = "".join(f"{size}x" for size in self.shape)
+        return f"<pydispatch.Buffer {sizes}{self.element.name} on {self.device}>"
+
+
+class _Owned(np.ndarray):
+    """Keeps the buffer whose memory it shows; views of it keep it as their base."""
+
+    _owner: Buffer
+
+    @classmethod
+    def of(cls, owner: Buffer, array: NDArray[Any]) -> NDArray[Any]:
+        made = array.view(cls)
+        made._owner = owner
+        return np.asarray(made)  # plain; `made` is its base
+
+
+_KINDS = {"f": 0x21, "i": 0x10, "u": 0x12, "c": 0x23}
+
+
+def element_of(dtype: DTypeLike) -> ElementType:
+    """The element type of a NumPy dtype. InvalidArgumentError when programs have nothing like it."""
+    wanted = np.dtype(dtype)
+    if wanted.kind == "b":
+        return type_of(0x13 << 24 | 8)
+    if wanted.kind in _KINDS and wanted.isnative:
+        return type_of(_KINDS[wanted.kind] << 24 | 8 * wanted.itemsize)
+    for word in (0x22000010, *(kind << 24 | 8 for kind in range(0x24, 0x2C))):
+        try:
+            found = type_of(word)
+        except ValueError:
+            continue
+        if found.dtype == wanted and wanted.kind not in "iu":
+            return found
+    raise InvalidArgumentError(f"there is no element type for {wanted}; pass an array of numbers in native byte order")

@@ -1,0 +1,134 @@
+"""The one place that touches the `vulkan` package: raw calls through cffi, results as exceptions, structures.
+
+The package's own wrappers are not used: they build every structure anew and cost more than the calls themselves.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydispatch.errors import DeviceUnavailableError, Error, InternalError, OutOfMemoryError
+
+SUCCESS, NOT_READY, TIMEOUT, INCOMPLETE = 0, 1, 2, 5
+OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, DEVICE_LOST = -1, -2, -4
+FOREVER = 0xFFFFFFFFFFFFFFFF
+WHOLE_SIZE = 0xFFFFFFFFFFFFFFFF
+VERSION_1_2 = 1 << 22 | 2 << 12
+VERSION_1_3 = 1 << 22 | 3 << 12
+
+NAMES = {
+    -1: "VK_ERROR_OUT_OF_HOST_MEMORY", -2: "VK_ERROR_OUT_OF_DEVICE_MEMORY", -3: "VK_ERROR_INITIALIZATION_FAILED",
+    -4: "VK_ERROR_DEVICE_LOST", -5: "VK_ERROR_MEMORY_MAP_FAILED", -6: "VK_ERROR_LAYER_NOT_PRESENT",
+    -7: "VK_ERROR_EXTENSION_NOT_PRESENT", -8: "VK_ERROR_FEATURE_NOT_PRESENT", -9: "VK_ERROR_INCOMPATIBLE_DRIVER",
+    -10: "VK_ERROR_TOO_MANY_OBJECTS", -12: "VK_ERROR_FRAGMENTED_POOL", -13: "VK_ERROR_UNKNOWN",
+    -1000069000: "VK_ERROR_OUT_OF_POOL_MEMORY", -1000012000: "VK_ERROR_INVALID_SHADER_NV",
+}  # fmt: skip
+
+
+class DeviceLostError(DeviceUnavailableError):
+    """The device is gone, with what was on it: a driver reset it, or it was removed."""
+
+
+@cache
+def binding() -> tuple[Any, Any]:
+    """(ffi, lib) of the `vulkan` package. DeviceUnavailableError when it, or the Vulkan loader, is missing."""
+    try:
+        from vulkan._vulkan import ffi, lib
+    except ModuleNotFoundError as error:
+        raise DeviceUnavailableError(
+            f"Vulkan needs the package '{error.name}': pip install 'pydispatch[vulkan]'"
+        ) from None
+    except (OSError, AttributeError) as error:
+        raise DeviceUnavailableError(
+            f"the Vulkan loader (libvulkan.so.1) is not there: {error}; install libvulkan1 and a driver, for example "
+            "mesa-vulkan-drivers"
+        ) from None
+    return ffi, lib
+
+
+def check(result: int, what: str) -> None:
+    """Raises the error that a VkResult stands for."""
+    if result >= 0:
+        return
+    name = NAMES.get(result, f"VkResult {result}")
+    if result in (OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY):
+        raise OutOfMemoryError(f"{what}: {name}")
+    if result == DEVICE_LOST:
+        raise DeviceLostError(f"{what}: {name}: the device was lost; open it again with pydispatch.device()")
+    if result in (-3, -6, -7, -8, -9):
+        raise DeviceUnavailableError(f"{what}: {name}")
+    raise InternalError(f"{what}: {name}")
+
+
+class Arena:
+    """Structures that live together: cffi frees what nobody holds, and structures point at each other."""
+
+    def __init__(self) -> None:
+        self.ffi, self.lib = binding()
+        self.kept: list[Any] = []
+
+    def new(self, kind: str, /, **fields: Any) -> Any:
+        """A pointer to a structure with `fields` set; sType follows from the kind when it is registered here."""
+        made = self.ffi.new(f"{kind}*")
+        if kind in STRUCTURES:
+            made.sType = STRUCTURES[kind]
+        for name, value in fields.items():
+            setattr(made, name, value)
+            if isinstance(value, self.ffi.CData):
+                self.kept.append(value)
+        self.kept.append(made)
+        return made
+
+    def array(self, kind: str, items: Any) -> Any:
+        """An array from a list, or of a length."""
+        made = self.ffi.new(f"{kind}[]", items)
+        self.kept.append(made)
+        if not isinstance(items, int):
+            self.kept.append(items)
+        return made
+
+    def text(self, value: str) -> Any:
+        made = self.ffi.new("char[]", value.encode())
+        self.kept.append(made)
+        return made
+
+    def texts(self, values: list[str]) -> Any:
+        return self.array("char*", [self.text(v) for v in values]) if values else self.ffi.NULL
+
+
+# kind → VkStructureType
+STRUCTURES = {
+    "VkApplicationInfo": 0, "VkInstanceCreateInfo": 1, "VkDeviceQueueCreateInfo": 2, "VkDeviceCreateInfo": 3,
+    "VkSubmitInfo": 4, "VkMemoryAllocateInfo": 5, "VkFenceCreateInfo": 8, "VkSemaphoreCreateInfo": 9,
+    "VkQueryPoolCreateInfo": 11, "VkBufferCreateInfo": 12, "VkShaderModuleCreateInfo": 16,
+    "VkPipelineCacheCreateInfo": 17, "VkPipelineShaderStageCreateInfo": 18, "VkComputePipelineCreateInfo": 29,
+    "VkPipelineLayoutCreateInfo": 30, "VkDescriptorSetLayoutCreateInfo": 32, "VkDescriptorPoolCreateInfo": 33,
+    "VkDescriptorSetAllocateInfo": 34, "VkWriteDescriptorSet": 35, "VkCommandPoolCreateInfo": 39,
+    "VkCommandBufferAllocateInfo": 40, "VkCommandBufferBeginInfo": 42, "VkMemoryBarrier": 46,
+    "VkPhysicalDeviceVulkan11Features": 49, "VkPhysicalDeviceVulkan12Features": 51,
+    "VkPhysicalDeviceVulkan13Features": 53, "VkPhysicalDeviceVulkan13Properties": 54,
+    "VkPhysicalDeviceSubgroupProperties": 1000094000, "VkPhysicalDeviceFeatures2": 1000059000,
+    "VkPhysicalDeviceProperties2": 1000059001, "VkPhysicalDeviceMaintenance3Properties": 1000168000,
+    "VkPhysicalDeviceDriverProperties": 1000196000, "VkSemaphoreTypeCreateInfo": 1000207002,
+    "VkTimelineSemaphoreSubmitInfo": 1000207003, "VkSemaphoreWaitInfo": 1000207004,
+    "VkDebugUtilsObjectNameInfoEXT": 1000128000, "VkDebugUtilsMessengerCreateInfoEXT": 1000128004,
+    "VkDebugUtilsLabelEXT": 1000128002, "VkValidationFeaturesEXT": 1000247000,
+    "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": 1000260000,
+}  # fmt: skip
+
+
+def functions(names: tuple[str, ...], resolve: Any, owner: Any) -> Any:
+    """An object with the functions of a device or instance as attributes, without the loader in between."""
+    ffi, _ = binding()
+
+    class Functions:
+        __slots__ = names
+
+    found = Functions()
+    for name in names:
+        pointer = resolve(owner, name.encode())
+        if pointer == ffi.NULL:
+            raise Error(f"the Vulkan driver has no {name}")
+        setattr(found, name, ffi.cast(f"PFN_{name}", pointer))
+    return found

@@ -1,0 +1,70 @@
+"""The pipeline cache of a device, kept as a file between processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydispatch.runtime.devices.vulkan import api
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.vulkan.context import Context
+
+_MAX_BYTES = 256 << 20
+
+
+def folder() -> Path:
+    """$PYDISPATCH_CACHE_DIR, else the XDG cache directory of the user."""
+    own = os.environ.get("PYDISPATCH_CACHE_DIR")
+    base = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pydispatch"
+    return base / "vulkan"
+
+
+class PipelineCache:
+    """A VkPipelineCache. A file that is missing, broken, or of another driver counts as empty."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        properties = context.features.properties
+        self.uuid = bytes(properties.pipelineCacheUUID)
+        self.header = struct.pack("<IIII", 32, 1, properties.vendorID, properties.deviceID) + self.uuid
+        self.path = folder() / f"{properties.vendorID:04x}-{properties.deviceID:04x}-{self.uuid.hex()}.bin"
+        data = self._load()
+        self.stored = len(data)
+        ffi, arena = context.ffi, api.Arena()
+        create = arena.new("VkPipelineCacheCreateInfo")
+        if data:
+            create.initialDataSize, create.pInitialData = len(data), arena.array("char", data)
+        made = ffi.new("VkPipelineCache*")
+        api.check(context.calls.vkCreatePipelineCache(context.handle, create, ffi.NULL, made), "vkCreatePipelineCache")
+        self.handle = made[0]
+
+    def _load(self) -> bytes:
+        try:
+            if self.path.stat().st_size > _MAX_BYTES:
+                return b""
+            data = self.path.read_bytes()
+        except OSError:
+            return b""
+        return data if data[:32] == self.header else b""
+
+    def save(self) -> None:
+        """Writes what was added since it was read; a failure to write is no failure."""
+        context, ffi = self.context, self.context.ffi
+        size = ffi.new("size_t*")
+        if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, ffi.NULL) < 0:
+            return
+        if size[0] <= max(32, self.stored) or size[0] > _MAX_BYTES:
+            return
+        data = ffi.new("char[]", size[0])
+        if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, data) != 0:
+            return
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = self.path.with_suffix(f".{os.getpid()}.tmp")
+            temporary.write_bytes(bytes(ffi.buffer(data, size[0])))
+            temporary.replace(self.path)
+            self.stored = size[0]

@@ -1,0 +1,287 @@
+"""A logical device: its queue, the timeline that submissions are counted on, memory, pipeline cache, names."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from typing import Any
+
+from pydispatch.errors import DeviceUnavailableError
+from pydispatch.runtime.devices.vulkan import api, cache
+from pydispatch.runtime.devices.vulkan.features import ATOMIC_FLOAT, Features
+from pydispatch.runtime.devices.vulkan.instance import KINDS, Instance
+from pydispatch.runtime.devices.vulkan.memory import Block, Pool, memory_types
+from pydispatch.runtime.devices.vulkan.record import Descriptors, Recorder
+
+CALLS = tuple(
+    [
+        "vkGetDeviceQueue",
+        "vkQueueSubmit",
+        "vkDeviceWaitIdle",
+        "vkWaitSemaphores",
+        "vkCreateSemaphore",
+        "vkDestroySemaphore",
+        "vkDestroyDevice",
+        "vkCreateBuffer",
+        "vkDestroyBuffer",
+        "vkGetBufferMemoryRequirements",
+        "vkAllocateMemory",
+        "vkFreeMemory",
+        "vkBindBufferMemory",
+        "vkMapMemory",
+        "vkCreateShaderModule",
+        "vkDestroyShaderModule",
+        "vkCreateDescriptorSetLayout",
+        "vkDestroyDescriptorSetLayout",
+        "vkCreatePipelineLayout",
+        "vkDestroyPipelineLayout",
+        "vkCreateComputePipelines",
+        "vkDestroyPipeline",
+        "vkCreatePipelineCache",
+        "vkDestroyPipelineCache",
+        "vkGetPipelineCacheData",
+        "vkCreateDescriptorPool",
+        "vkDestroyDescriptorPool",
+        "vkAllocateDescriptorSets",
+        "vkFreeDescriptorSets",
+        "vkUpdateDescriptorSets",
+        "vkCreateCommandPool",
+        "vkDestroyCommandPool",
+        "vkAllocateCommandBuffers",
+        "vkFreeCommandBuffers",
+        "vkBeginCommandBuffer",
+        "vkEndCommandBuffer",
+        "vkResetCommandBuffer",
+        "vkCmdBindPipeline",
+        "vkCmdBindDescriptorSets",
+        "vkCmdPushConstants",
+        "vkCmdDispatch",
+        "vkCmdPipelineBarrier",
+        "vkCmdCopyBuffer",
+        "vkCmdFillBuffer",
+        "vkCmdWriteTimestamp",
+        "vkCmdResetQueryPool",
+        "vkCreateQueryPool",
+        "vkDestroyQueryPool",
+        "vkGetQueryPoolResults",
+    ]
+)
+
+OBJECT_BUFFER, OBJECT_SHADER_MODULE, OBJECT_PIPELINE = 9, 15, 19  # VkObjectType
+_SLICE_NS = 200_000_000  # a wait is cut into slices, so that Ctrl-C is heard
+
+
+class Context:
+    """One VkDevice. Its queue is used under `lock`; waiting is not."""
+
+    def __init__(self, instance: Instance, physical: Any, index: int, force_staging: bool = False) -> None:
+        self.instance, self.physical, self.index = instance, physical, index
+        self.ffi, lib = instance.ffi, instance.lib
+        self.features = Features(instance, physical)
+        if "timelineSemaphore" not in self.features.features:
+            raise DeviceUnavailableError(f"vulkan:{index}: it has no timeline semaphores; update its driver")
+        properties = self.features.properties
+        self.name = self.ffi.string(properties.deviceName).decode("utf-8", "replace")
+        self.kind = KINDS.get(properties.deviceType, "other")
+        self.arena = api.Arena()
+        self.handle = self._create(lib)
+        self.calls = api.functions(CALLS, lib.vkGetDeviceProcAddr, self.handle)
+        self.lock = threading.RLock()
+        queue = self.ffi.new("VkQueue*")
+        self.calls.vkGetDeviceQueue(self.handle, self.family, 0, queue)
+        self.queue = queue[0]
+        self.lost = self.closed = False
+        self._name = instance.function("vkSetDebugUtilsObjectNameEXT") if instance.has_names else None
+        self._timeline()
+        self._pools(lib, force_staging)
+        pool = self.ffi.new("VkCommandPool*")
+        create = self.arena.new("VkCommandPoolCreateInfo", flags=2, queueFamilyIndex=self.family)  # reset one by one
+        api.check(self.calls.vkCreateCommandPool(self.handle, create, self.ffi.NULL, pool), "vkCreateCommandPool")
+        self.command_pool = pool[0]
+        self.cache = cache.PipelineCache(self)
+        self.descriptors = Descriptors(self)
+        self.garbage: deque[Any] = deque()  # what dead recordings held
+        self.executables: weakref.WeakSet[Any] = weakref.WeakSet()
+        limits = self.features.limits
+        self.alignment = max(1, limits["minStorageBufferOffsetAlignment"])
+        self.max_range = limits["maxStorageBufferRange"]
+
+    def _create(self, lib: Any) -> Any:
+        family = self.instance.queue_family(self.physical)
+        assert family is not None
+        self.family = family
+        arena, features = self.arena, self.features
+        extensions = [name for name in (ATOMIC_FLOAT,) if name in features.extensions]
+        queue = arena.new(
+            "VkDeviceQueueCreateInfo",
+            queueFamilyIndex=family,
+            queueCount=1,
+            pQueuePriorities=arena.array("float", [1.0]),
+        )
+        create = arena.new(
+            "VkDeviceCreateInfo", pNext=features.enabled, queueCreateInfoCount=1, pQueueCreateInfos=queue,
+            enabledExtensionCount=len(extensions), ppEnabledExtensionNames=arena.texts(extensions),
+        )  # fmt: skip
+        made = self.ffi.new("VkDevice*")
+        api.check(
+            lib.vkCreateDevice(self.physical, create, self.ffi.NULL, made), f"vulkan:{self.index}: vkCreateDevice"
+        )
+        return made[0]
+
+    def _timeline(self) -> None:
+        ffi, arena = self.ffi, self.arena
+        kind = arena.new("VkSemaphoreTypeCreateInfo", semaphoreType=1, initialValue=0)
+        made = ffi.new("VkSemaphore*")
+        create = arena.new("VkSemaphoreCreateInfo", pNext=kind)
+        api.check(self.calls.vkCreateSemaphore(self.handle, create, ffi.NULL, made), "vkCreateSemaphore")
+        self.semaphore, self.semaphores = made[0], made
+        self.arena.kept.append(made)
+        self.value = 0
+
+    def _pools(self, lib: Any, force_staging: bool) -> None:
+        found = self.ffi.new("VkPhysicalDeviceMemoryProperties*")
+        lib.vkGetPhysicalDeviceMemoryProperties(self.physical, found)
+        kind, self.is_mapped, staging = memory_types(found, force_staging)
+        self.heap_bytes = max(found.memoryHeaps[i].size for i in range(found.memoryHeapCount))
+        limit = min(self.heap_bytes, 1 << 40)
+        self.pool = Pool(self.handle, self.calls, kind, self.is_mapped, f"vulkan:{self.index}", limit)
+        self.staging = self.pool
+        if not self.is_mapped:
+            self.staging = Pool(self.handle, self.calls, staging, True, f"vulkan:{self.index} staging", limit)
+        for pool in {self.pool, self.staging}:
+            pool.name_buffer = lambda buffer, text: self.set_name(OBJECT_BUFFER, buffer, text)
+
+    def set_name(self, kind: int, handle: Any, text: str) -> None:
+        """A name for tools and messages of the validation layer."""
+        if self._name is None:
+            return
+        arena = api.Arena()
+        number = int(self.ffi.cast("uintptr_t", handle))
+        info = arena.new(
+            "VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=number, pObjectName=arena.text(text)
+        )
+        self._name(self.handle, info)
+
+    # Submitting
+
+    def new_submission(self, command_buffer: Any) -> Submission:
+        return Submission(self, command_buffer)
+
+    def submit(self, submission: Submission) -> int:
+        """Puts recorded commands on the queue, under the lock. Returns the value of the timeline when they are done."""
+        self.require_usable()
+        self.value = value = self.value + 1
+        submission.value[0] = value
+        result = self.calls.vkQueueSubmit(self.queue, 1, submission.info, self.ffi.NULL)
+        if result < 0:
+            self.value -= 1
+            self._failed(result, "vkQueueSubmit")
+        return value
+
+    def wait(self, value: int) -> None:
+        """Until everything up to `value` is done."""
+        target = self.ffi.new("uint64_t*", value)
+        info = self.ffi.new("VkSemaphoreWaitInfo*")
+        info.sType, info.semaphoreCount, info.pSemaphores, info.pValues = 1000207004, 1, self.semaphores, target
+        wait = self.calls.vkWaitSemaphores
+        while (result := wait(self.handle, info, _SLICE_NS)) == api.TIMEOUT:
+            pass
+        if result < 0:
+            self._failed(result, "vkWaitSemaphores")
+
+    def _failed(self, result: int, what: str) -> None:
+        if result == api.DEVICE_LOST:
+            self.lost = True
+        api.check(result, f"vulkan:{self.index}: {what}")
+
+    def require_usable(self) -> None:
+        if self.lost:
+            raise api.DeviceLostError(f"vulkan:{self.index} was lost; open it again with pydispatch.device()")
+        if self.closed:
+            raise DeviceUnavailableError(f"vulkan:{self.index} was closed")
+
+    # Moving bytes
+
+    def copy_in(self, block: Block, offset: int, source: Any, size: int) -> None:
+        """Bytes of the process into a block. source: a buffer, or a cffi pointer."""
+        if size == 0:
+            return
+        if block.pointer is not None:
+            self.ffi.memmove(block.pointer + offset, source, size)
+            return
+        stage = self.staging.acquire(size)
+        try:
+            self.ffi.memmove(stage.pointer, source, size)
+            self.run_copy(stage, 0, block, offset, size)
+        finally:
+            self.staging.release(stage)
+
+    def copy_out(self, block: Block, offset: int, target: Any, size: int) -> None:
+        """The other way."""
+        if size == 0:
+            return
+        if block.pointer is not None:
+            self.ffi.memmove(target, block.pointer + offset, size)
+            return
+        stage = self.staging.acquire(size)
+        try:
+            self.run_copy(block, offset, stage, 0, size)
+            self.ffi.memmove(target, stage.pointer, size)
+        finally:
+            self.staging.release(stage)
+
+    def run_copy(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
+        """A copy on the device, done when it returns."""
+        with self.lock:
+            recorder = Recorder(self)
+            recorder.copy(source, at, target, to, size)
+            recorded = recorder.finish()
+            value = self.submit(recorded.submission)
+        self.wait(value)
+
+    def close(self) -> None:
+        """Waits for what runs, and refuses what comes. Buffers keep their content as long as they live; when there are
+        none, everything goes back to the driver."""
+        with self.lock:
+            if self.closed:
+                return
+            self.closed = True
+            if not self.lost:
+                self.calls.vkDeviceWaitIdle(self.handle)
+                self.cache.save()
+            if all(pool.stats()["live_blocks"] == 0 for pool in {self.pool, self.staging}):
+                self._destroy()
+
+    def _destroy(self) -> None:
+        calls, handle, null = self.calls, self.handle, self.ffi.NULL
+        for executables in list(self.executables):
+            executables.destroy()
+        self.garbage.clear()
+        calls.vkDestroyCommandPool(handle, self.command_pool, null)
+        for pool in self.descriptors.pools:
+            calls.vkDestroyDescriptorPool(handle, pool, null)
+        for memory in {self.pool, self.staging}:
+            memory.destroy()
+        calls.vkDestroyPipelineCache(handle, self.cache.handle, null)
+        calls.vkDestroySemaphore(handle, self.semaphore, null)
+        calls.vkDestroyDevice(handle, null)
+
+
+class Submission:
+    """A VkSubmitInfo that is filled once. value: where the timeline's next value is written."""
+
+    __slots__ = ("_arena", "command_buffers", "info", "value")
+
+    def __init__(self, context: Context, command_buffer: Any) -> None:
+        arena = api.Arena()
+        self.value = arena.array("uint64_t", [0])
+        timeline = arena.new(
+            "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self.value
+        )
+        self.command_buffers = arena.array("VkCommandBuffer", [command_buffer])
+        self.info = arena.new(
+            "VkSubmitInfo", pNext=timeline, commandBufferCount=1, pCommandBuffers=self.command_buffers,
+            signalSemaphoreCount=1, pSignalSemaphores=context.semaphores,
+        )  # fmt: skip
+        self._arena = arena

@@ -1,0 +1,152 @@
+"""What a physical device can do: features to enable, capabilities of SPIR-V that follow from them, and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydispatch.runtime.devices.vulkan import api
+from pydispatch.runtime.devices.vulkan.instance import Instance
+
+# Structure → features that are enabled where the device has them.
+WANTED = {
+    "VkPhysicalDeviceFeatures": ("shaderInt64", "shaderInt16", "shaderFloat64"),
+    "VkPhysicalDeviceVulkan11Features": (
+        "storageBuffer16BitAccess", "uniformAndStorageBuffer16BitAccess", "storagePushConstant16",
+        "variablePointersStorageBuffer", "variablePointers",
+    ),
+    "VkPhysicalDeviceVulkan12Features": (
+        "storageBuffer8BitAccess", "uniformAndStorageBuffer8BitAccess", "storagePushConstant8",
+        "shaderBufferInt64Atomics", "shaderSharedInt64Atomics", "shaderFloat16", "shaderInt8", "scalarBlockLayout",
+        "uniformBufferStandardLayout", "shaderSubgroupExtendedTypes", "hostQueryReset", "timelineSemaphore",
+        "bufferDeviceAddress", "vulkanMemoryModel", "vulkanMemoryModelDeviceScope",
+        "vulkanMemoryModelAvailabilityVisibilityChains", "runtimeDescriptorArray",
+    ),
+    "VkPhysicalDeviceVulkan13Features": (
+        "subgroupSizeControl", "computeFullSubgroups", "shaderZeroInitializeWorkgroupMemory", "shaderIntegerDotProduct",
+        "maintenance4", "synchronization2",
+    ),
+    "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": (
+        "shaderBufferFloat32Atomics", "shaderBufferFloat32AtomicAdd", "shaderBufferFloat64Atomics",
+        "shaderBufferFloat64AtomicAdd", "shaderSharedFloat32Atomics", "shaderSharedFloat32AtomicAdd",
+        "shaderSharedFloat64Atomics", "shaderSharedFloat64AtomicAdd",
+    ),
+}  # fmt: skip
+
+ATOMIC_FLOAT = "VK_EXT_shader_atomic_float"
+
+# Capability of SPIR-V → features, one of which it needs.
+CAPABILITIES = {
+    "Int64": ("shaderInt64",), "Int16": ("shaderInt16",), "Float64": ("shaderFloat64",), "Int8": ("shaderInt8",),
+    "Float16": ("shaderFloat16",), "StorageBuffer16BitAccess": ("storageBuffer16BitAccess",),
+    "UniformAndStorageBuffer16BitAccess": ("uniformAndStorageBuffer16BitAccess",),
+    "StoragePushConstant16": ("storagePushConstant16",), "StorageBuffer8BitAccess": ("storageBuffer8BitAccess",),
+    "UniformAndStorageBuffer8BitAccess": ("uniformAndStorageBuffer8BitAccess",),
+    "StoragePushConstant8": ("storagePushConstant8",), "VariablePointers": ("variablePointers",),
+    "VariablePointersStorageBuffer": ("variablePointersStorageBuffer",),
+    "Int64Atomics": ("shaderBufferInt64Atomics", "shaderSharedInt64Atomics"),
+    "VulkanMemoryModel": ("vulkanMemoryModel",), "VulkanMemoryModelDeviceScope": ("vulkanMemoryModelDeviceScope",),
+    "PhysicalStorageBufferAddresses": ("bufferDeviceAddress",), "RuntimeDescriptorArray": ("runtimeDescriptorArray",),
+    "DotProduct": ("shaderIntegerDotProduct",), "DotProductInputAll": ("shaderIntegerDotProduct",),
+    "DotProductInput4x8Bit": ("shaderIntegerDotProduct",), "DotProductInput4x8BitPacked": ("shaderIntegerDotProduct",),
+    "AtomicFloat32AddEXT": ("shaderBufferFloat32AtomicAdd", "shaderSharedFloat32AtomicAdd"),
+    "AtomicFloat64AddEXT": ("shaderBufferFloat64AtomicAdd", "shaderSharedFloat64AtomicAdd"),
+}  # fmt: skip
+
+# Capability → bit of the subgroup operations.
+SUBGROUPS = {
+    "GroupNonUniform": 1, "GroupNonUniformVote": 2, "GroupNonUniformArithmetic": 4, "GroupNonUniformBallot": 8,
+    "GroupNonUniformShuffle": 16, "GroupNonUniformShuffleRelative": 32, "GroupNonUniformClustered": 64,
+    "GroupNonUniformQuad": 128, "SubgroupBallotKHR": 8, "SubgroupVoteKHR": 2,
+}  # fmt: skip
+
+EXTENSIONS = {"SPV_EXT_shader_atomic_float_add": ATOMIC_FLOAT}
+"""Extension of SPIR-V → of the device."""
+
+_COMPUTE_STAGE = 0x20
+
+
+class Names(frozenset[str]):
+    """Names of capabilities and features, which also knows limits: "maxComputeSharedMemorySize>=32768" is in it when
+    the limit is at least that."""
+
+    limits: dict[str, int]
+
+    def __contains__(self, name: object) -> bool:
+        if isinstance(name, str) and ">=" in name:
+            limit, _, least = name.partition(">=")
+            return least.isdecimal() and self.limits.get(limit, -1) >= int(least)
+        return frozenset.__contains__(self, name)
+
+    def issuperset(self, names: Iterable[object]) -> bool:
+        return all(name in self for name in names)
+
+
+class Features:
+    """enabled: the structures to create the device with. names: what variants may require. limits: by name."""
+
+    def __init__(self, instance: Instance, device: Any) -> None:
+        self.instance, self.device = instance, device
+        ffi, lib = instance.ffi, instance.lib
+        self.arena = api.Arena()
+        self.properties = instance.properties(device)
+        self.extensions = self._extensions()
+        kinds = ["VkPhysicalDeviceVulkan11Features", "VkPhysicalDeviceVulkan12Features"]
+        self.is_1_3 = self.properties.apiVersion >= api.VERSION_1_3
+        if self.is_1_3:
+            kinds.append("VkPhysicalDeviceVulkan13Features")
+        if ATOMIC_FLOAT in self.extensions:
+            kinds.append("VkPhysicalDeviceShaderAtomicFloatFeaturesEXT")
+        self.features: set[str] = set()
+        self.enabled = self._enable(ffi, lib, kinds)
+        self.subgroup_size, subgroup_bits = self._subgroups(ffi, lib)
+        self.limits = self._limits(ffi)
+        self.names = Names(self._names(subgroup_bits))
+        self.names.limits = self.limits
+
+    def _extensions(self) -> set[str]:
+        ffi, lib = self.instance.ffi, self.instance.lib
+        count = ffi.new("uint32_t*")
+        lib.vkEnumerateDeviceExtensionProperties(self.device, ffi.NULL, count, ffi.NULL)
+        found = ffi.new("VkExtensionProperties[]", max(1, count[0]))
+        lib.vkEnumerateDeviceExtensionProperties(self.device, ffi.NULL, count, found)
+        return {ffi.string(found[i].extensionName).decode() for i in range(count[0])}
+
+    def _enable(self, ffi: Any, lib: Any, kinds: list[str]) -> Any:
+        """A VkPhysicalDeviceFeatures2 chain with what is wanted and there."""
+        have, enabled = [self.arena.new(kind) for kind in kinds], [self.arena.new(kind) for kind in kinds]
+        heads = []
+        for chain in (have, enabled):
+            for one, two in zip(chain, [*chain[1:], ffi.NULL], strict=True):
+                one.pNext = two
+            heads.append(self.arena.new("VkPhysicalDeviceFeatures2", pNext=chain[0]))
+        lib.vkGetPhysicalDeviceFeatures2(self.device, heads[0])
+        pairs = [("VkPhysicalDeviceFeatures", heads[0].features, heads[1].features)]
+        pairs += list(zip(kinds, have, enabled, strict=True))
+        for kind, source, target in pairs:
+            for name in WANTED[kind]:
+                if getattr(source, name):
+                    setattr(target, name, 1)
+                    self.features.add(name)
+        return heads[1]
+
+    def _subgroups(self, ffi: Any, lib: Any) -> tuple[int, int]:
+        found = self.arena.new("VkPhysicalDeviceSubgroupProperties")
+        lib.vkGetPhysicalDeviceProperties2(self.device, self.arena.new("VkPhysicalDeviceProperties2", pNext=found))
+        return found.subgroupSize, found.supportedOperations if found.supportedStages & _COMPUTE_STAGE else 0
+
+    def _limits(self, ffi: Any) -> dict[str, int]:
+        limits: dict[str, int] = {"subgroupSize": self.subgroup_size}
+        for name, field in ffi.typeof("VkPhysicalDeviceLimits").fields:
+            value = getattr(self.properties.limits, name)
+            if field.type.kind == "array":
+                limits.update({f"{name}[{i}]": int(value[i]) for i in range(len(value))})
+            elif field.type.kind == "primitive":
+                limits[name] = int(value)
+        return limits
+
+    def _names(self, subgroup_bits: int) -> set[str]:
+        names = {name for name, needs in CAPABILITIES.items() if self.features.intersection(needs)}
+        names |= {name for name, bit in SUBGROUPS.items() if subgroup_bits & bit}
+        names |= {name for name, needs in EXTENSIONS.items() if needs in self.extensions}
+        return names | ({"spirv1.6"} if self.is_1_3 else set())

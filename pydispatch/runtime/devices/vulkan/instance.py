@@ -1,0 +1,132 @@
+"""The Vulkan instance of this process, its physical devices, and the validation layer when it is asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Any
+
+from pydispatch.errors import DeviceUnavailableError
+from pydispatch.runtime.devices.vulkan import api
+
+LAYER = "VK_LAYER_KHRONOS_validation"
+VARIABLE = "PYDISPATCH_VULKAN_VALIDATION"
+KINDS = {0: "other", 1: "integrated GPU", 2: "discrete GPU", 3: "virtual GPU", 4: "CPU"}
+_ERROR_BITS = 0x1000 | 0x100  # errors and warnings
+_COMPUTE = 2
+
+
+class Instance:
+    """A VkInstance. `messages`: what the validation layer said, in order."""
+
+    def __init__(self) -> None:
+        self.ffi, self.lib = api.binding()
+        arena = api.Arena()
+        self.validates = os.environ.get(VARIABLE, "0") not in ("", "0")
+        self.messages: list[str] = []
+        layers, extensions = self._layers(), self._extensions(None)
+        self.has_names = "VK_EXT_debug_utils" in extensions
+        wanted = ["VK_EXT_debug_utils"] if self.has_names else []
+        chosen = [LAYER] if self.validates else []
+        if self.validates and LAYER not in layers:
+            raise DeviceUnavailableError(
+                f"{VARIABLE} is set and the layer {LAYER} is not installed: apt-get install vulkan-validationlayers"
+            )
+        chain = self.ffi.NULL
+        if self.validates:
+            if "VK_EXT_validation_features" in self._extensions(LAYER):
+                wanted.append("VK_EXT_validation_features")
+                enables = arena.array("VkValidationFeatureEnableEXT", [4])  # synchronization
+                chain = arena.new(
+                    "VkValidationFeaturesEXT", enabledValidationFeatureCount=1, pEnabledValidationFeatures=enables
+                )
+            self._callback = self.ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", self._hear, error=0)
+        application = arena.new(
+            "VkApplicationInfo", pApplicationName=arena.text("pydispatch"), apiVersion=api.VERSION_1_3
+        )
+        create = arena.new(
+            "VkInstanceCreateInfo", pNext=chain, pApplicationInfo=application, enabledLayerCount=len(chosen),
+            ppEnabledLayerNames=arena.texts(chosen), enabledExtensionCount=len(wanted),
+            ppEnabledExtensionNames=arena.texts(wanted),
+        )  # fmt: skip
+        made = self.ffi.new("VkInstance*")
+        api.check(self.lib.vkCreateInstance(create, self.ffi.NULL, made), "vkCreateInstance")
+        self.handle = made[0]
+        self._listen(arena)
+
+    def _names(self, enumerate: Any, kind: str, field: str, *first: Any) -> set[str]:
+        count = self.ffi.new("uint32_t*")
+        if enumerate(*first, count, self.ffi.NULL) < 0 or not count[0]:
+            return set()
+        found = self.ffi.new(f"{kind}[]", count[0])
+        enumerate(*first, count, found)
+        return {self.ffi.string(getattr(found[i], field)).decode() for i in range(count[0])}
+
+    def _layers(self) -> set[str]:
+        return self._names(self.lib.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layerName")
+
+    def _extensions(self, layer: str | None) -> set[str]:
+        name = self.ffi.NULL if layer is None else self.ffi.new("char[]", layer.encode())
+        enumerate = self.lib.vkEnumerateInstanceExtensionProperties
+        return self._names(enumerate, "VkExtensionProperties", "extensionName", name)
+
+    def _hear(self, severity: int, kinds: int, data: Any, context: Any) -> int:
+        text = self.ffi.string(data.pMessage).decode("utf-8", "replace")
+        self.messages.append(text)
+        sys.stderr.write(f"vulkan validation: {text}\n")
+        return 0
+
+    def _listen(self, arena: api.Arena) -> None:
+        if not (self.validates and self.has_names):
+            return
+        create = self.function("vkCreateDebugUtilsMessengerEXT")
+        info = arena.new(
+            "VkDebugUtilsMessengerCreateInfoEXT", messageSeverity=_ERROR_BITS, messageType=7,
+            pfnUserCallback=self._callback,
+        )  # fmt: skip
+        made = self.ffi.new("VkDebugUtilsMessengerEXT*")
+        api.check(create(self.handle, info, self.ffi.NULL, made), "vkCreateDebugUtilsMessengerEXT")
+
+    def function(self, name: str) -> Any:
+        """A function of the instance or one of its extensions."""
+        return self.ffi.cast(f"PFN_{name}", self.lib.vkGetInstanceProcAddr(self.handle, name.encode()))
+
+    def physical_devices(self) -> list[Any]:
+        """Handles of the devices that can compute with Vulkan 1.2, as the loader orders them."""
+        count = self.ffi.new("uint32_t*")
+        api.check(self.lib.vkEnumeratePhysicalDevices(self.handle, count, self.ffi.NULL), "vkEnumeratePhysicalDevices")
+        if not count[0]:
+            return []
+        found = self.ffi.new("VkPhysicalDevice[]", count[0])
+        api.check(self.lib.vkEnumeratePhysicalDevices(self.handle, count, found), "vkEnumeratePhysicalDevices")
+        usable = [found[i] for i in range(count[0]) if self.queue_family(found[i]) is not None]
+        return [device for device in usable if self.properties(device).apiVersion >= api.VERSION_1_2]
+
+    def properties(self, device: Any) -> Any:
+        made = self.ffi.new("VkPhysicalDeviceProperties*")
+        self.lib.vkGetPhysicalDeviceProperties(device, made)
+        return made
+
+    def queue_family(self, device: Any) -> int | None:
+        """The first family that computes; one that does nothing else besides copies is taken first."""
+        count = self.ffi.new("uint32_t*")
+        self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, self.ffi.NULL)
+        found = self.ffi.new("VkQueueFamilyProperties[]", max(1, count[0]))
+        self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, found)
+        compute = [i for i in range(count[0]) if found[i].queueFlags & _COMPUTE]
+        return min(compute, key=lambda i: (found[i].queueFlags & 1, i), default=None)
+
+
+_lock = threading.Lock()
+_instance: Instance | None = None
+_owner = 0
+
+
+def instance() -> Instance:
+    """The instance, made when it is first asked for. DeviceUnavailableError without a loader or a driver."""
+    global _instance, _owner
+    with _lock:
+        if _instance is None or _owner != os.getpid():  # a child of fork cannot use the parent's
+            _instance, _owner = Instance(), os.getpid()
+        return _instance

@@ -1,0 +1,240 @@
+"""Device memory: large chunks, one buffer each, cut into blocks that are used again and again."""
+
+from __future__ import annotations
+
+import threading
+from bisect import insort
+from collections import deque
+from typing import Any
+
+from pydispatch.errors import OutOfMemoryError
+from pydispatch.runtime.devices.vulkan import api
+
+GRANULE = 256
+"""Bytes that blocks start and end at: the most that a device may ask of the offset of a storage buffer."""
+CHUNK_BYTES = 32 << 20
+_USAGE = 0x20 | 0x10 | 0x1 | 0x2  # storage, uniform, both ends of copies
+_DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 1, 2, 4, 8
+
+
+class Chunk:
+    """One allocation with one buffer over it. address: where it is mapped, or 0."""
+
+    __slots__ = ("address", "buffer", "free", "memory", "size")
+
+    def __init__(self, buffer: Any, memory: Any, size: int, address: int) -> None:
+        self.buffer, self.memory, self.size, self.address = buffer, memory, size, address
+        self.free: list[tuple[int, int]] = [(0, size)]  # (offset, bytes), sorted, never touching
+
+    def take(self, size: int) -> int | None:
+        """The offset of a free range, the first that is large enough."""
+        for i, (offset, room) in enumerate(self.free):
+            if room >= size:
+                if room == size:
+                    del self.free[i]
+                else:
+                    self.free[i] = (offset + size, room - size)
+                return offset
+        return None
+
+    def give(self, offset: int, size: int) -> None:
+        insort(self.free, (offset, size))
+        merged = [self.free[0]]
+        for start, length in self.free[1:]:
+            before, room = merged[-1]
+            if before + room == start:
+                merged[-1] = (before, room + length)
+            else:
+                merged.append((start, length))
+        self.free = merged
+
+
+class Block:
+    """A range of a chunk. number: tells it from every other block that there was; offset: in the buffer of the chunk;
+    pointer: a `char*` where it is mapped, else None."""
+
+    __slots__ = ("buffer", "chunk", "number", "offset", "pointer", "pool", "size")
+
+    def __init__(self, pool: Pool, chunk: Chunk, offset: int, size: int, number: int) -> None:
+        self.pool, self.chunk, self.offset, self.size, self.number = pool, chunk, offset, size, number
+        self.buffer = chunk.buffer
+        self.pointer = pool.ffi.cast("char*", chunk.address + offset) if chunk.address else None
+
+    @property
+    def address(self) -> int:
+        """Where it is mapped, or 0."""
+        return self.chunk.address + self.offset if self.chunk.address else 0
+
+
+class Pool:
+    """Blocks of one kind of memory. Blocks that come back are handed out again first, so that a loop of the same calls
+    sees the same blocks. Any thread; `release` never blocks, so that it may be called by the garbage collector."""
+
+    def __init__(self, device: Any, calls: Any, kind: int, mapped: bool, name: str, limit: int) -> None:
+        """kind: index of the memory type. limit: bytes of the largest buffer."""
+        self.ffi, _ = api.binding()
+        self.device, self.calls, self.kind, self.mapped, self.name, self.limit = (
+            device,
+            calls,
+            kind,
+            mapped,
+            name,
+            limit,
+        )
+        self.lock = threading.Lock()
+        self.chunks: list[Chunk] = []
+        self.ready: dict[int, list[Block]] = {}
+        self.returned: deque[Block] = deque()
+        self.numbers = 0
+        self.live_bytes = self.peak_bytes = self.live_blocks = 0
+        self.epoch = 0  # counts chunks that went: what refers to their buffers is void
+        self.name_buffer: Any = None
+
+    def acquire(self, size: int) -> Block:
+        """A block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
+        size = -(-max(size, 1) // GRANULE) * GRANULE
+        with self.lock:
+            if self.returned:
+                self._drain()
+            found = self.ready.get(size)
+            block = found.pop() if found else self._cut(size)
+            self.live_bytes += size
+            self.live_blocks += 1
+            if self.live_bytes > self.peak_bytes:
+                self.peak_bytes = self.live_bytes
+            return block
+
+    def release(self, block: Block) -> None:
+        self.returned.append(block)
+
+    def _drain(self) -> None:
+        while self.returned:
+            block = self.returned.popleft()
+            self.ready.setdefault(block.size, []).append(block)
+            self.live_bytes -= block.size
+            self.live_blocks -= 1
+
+    def _cut(self, size: int) -> Block:
+        place = self._find(size)
+        if place is None and self.ready:
+            self._merge()
+            place = self._find(size)
+        if place is None:
+            self.chunks.append(self._allocate(size))
+            place = self._find(size)
+        assert place is not None
+        self.numbers += 1
+        return Block(self, *place, size, self.numbers)
+
+    def _find(self, size: int) -> tuple[Chunk, int] | None:
+        for chunk in self.chunks:
+            offset = chunk.take(size)
+            if offset is not None:
+                return chunk, offset
+        return None
+
+    def _merge(self) -> None:
+        """Blocks that wait for reuse become free ranges."""
+        for blocks in self.ready.values():
+            for block in blocks:
+                block.chunk.give(block.offset, block.size)
+        self.ready.clear()
+
+    def _allocate(self, size: int) -> Chunk:
+        if size > self.limit:
+            raise OutOfMemoryError(f"{self.name}: {size} bytes in one buffer, the device has at most {self.limit}")
+        for bytes_ in dict.fromkeys((max(size, min(CHUNK_BYTES, self.limit)), size)):
+            try:
+                return self._chunk(bytes_)
+            except OutOfMemoryError:
+                continue
+        self._trim()
+        try:
+            return self._chunk(size)
+        except OutOfMemoryError as error:
+            raise OutOfMemoryError(
+                f"{self.name}: no memory for {size} bytes; {self.live_bytes} are in use ({error})"
+            ) from None
+
+    def _chunk(self, size: int) -> Chunk:
+        ffi, calls, arena = self.ffi, self.calls, api.Arena()
+        buffer, memory, address = ffi.new("VkBuffer*"), ffi.new("VkDeviceMemory*"), ffi.new("void**")
+        create = arena.new("VkBufferCreateInfo", size=size, usage=_USAGE)
+        api.check(calls.vkCreateBuffer(self.device, create, ffi.NULL, buffer), f"a buffer of {size} bytes")
+        try:
+            needs = ffi.new("VkMemoryRequirements*")
+            calls.vkGetBufferMemoryRequirements(self.device, buffer[0], needs)
+            allocate = arena.new("VkMemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=self.kind)
+            api.check(calls.vkAllocateMemory(self.device, allocate, ffi.NULL, memory), f"{size} bytes of memory")
+            api.check(calls.vkBindBufferMemory(self.device, buffer[0], memory[0], 0), "vkBindBufferMemory")
+            if self.mapped:
+                result = calls.vkMapMemory(self.device, memory[0], 0, api.WHOLE_SIZE, 0, address)
+                api.check(result, f"mapping {size} bytes")
+        except BaseException:
+            calls.vkDestroyBuffer(self.device, buffer[0], ffi.NULL)
+            if memory[0] != ffi.NULL:
+                calls.vkFreeMemory(self.device, memory[0], ffi.NULL)
+            raise
+        if self.name_buffer is not None:
+            self.name_buffer(buffer[0], f"{self.name}, chunk {len(self.chunks)}")
+        return Chunk(buffer[0], memory[0], size, int(ffi.cast("uintptr_t", address[0])) if self.mapped else 0)
+
+    def trim(self) -> None:
+        """Gives chunks without a block in use back to the driver. Nothing may run on them."""
+        with self.lock:
+            self._drain()
+            self._trim()
+
+    def _trim(self) -> None:
+        self._merge()
+        kept = []
+        for chunk in self.chunks:
+            if chunk.free == [(0, chunk.size)]:
+                self.calls.vkDestroyBuffer(self.device, chunk.buffer, self.ffi.NULL)
+                self.calls.vkFreeMemory(self.device, chunk.memory, self.ffi.NULL)
+                self.epoch += 1
+            else:
+                kept.append(chunk)
+        self.chunks = kept
+
+    def destroy(self) -> None:
+        """Everything goes, blocks in use included; the device is idle."""
+        for chunk in self.chunks:
+            self.calls.vkDestroyBuffer(self.device, chunk.buffer, self.ffi.NULL)
+            self.calls.vkFreeMemory(self.device, chunk.memory, self.ffi.NULL)
+        self.chunks = []
+
+    def stats(self) -> dict[str, int]:
+        with self.lock:
+            self._drain()
+            total = sum(chunk.size for chunk in self.chunks)
+            return {
+                "live_bytes": self.live_bytes, "free_bytes": total - self.live_bytes, "peak_bytes": self.peak_bytes,
+                "live_blocks": self.live_blocks,
+            }  # fmt: skip
+
+
+def memory_types(properties: Any, force_staging: bool) -> tuple[int, bool, int]:
+    """(type for buffers, whether it is mapped, type for staging) of a VkPhysicalDeviceMemoryProperties.
+
+    Memory that the processor sees too is taken for buffers where it is most of what the device has: then nothing needs
+    to be staged.
+    """
+    types = [
+        (properties.memoryTypes[i].propertyFlags, properties.memoryTypes[i].heapIndex)
+        for i in range(properties.memoryTypeCount)
+    ]
+    sizes = [properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount)]
+
+    def best(wanted: int, liked: int, heap_least: int = 0) -> int | None:
+        fit = [i for i, (flags, heap) in enumerate(types) if flags & wanted == wanted and sizes[heap] >= heap_least]
+        return max(fit, key=lambda i: (bin(types[i][0] & liked).count("1"), -i), default=None)
+
+    local = [sizes[heap] for flags, heap in types if flags & _DEVICE_LOCAL]
+    staging = best(_HOST_VISIBLE | _HOST_COHERENT, _HOST_CACHED)
+    shared = best(_DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT, _HOST_CACHED, max(local, default=0) // 2)
+    assert staging is not None, "every device has memory that is host visible and coherent"
+    if shared is not None and not force_staging:
+        return shared, True, staging
+    own = best(_DEVICE_LOCAL, 0)
+    return (own if own is not None else staging), own is None, staging

@@ -1,0 +1,252 @@
+"""Executables on a device: shader modules, layouts and pipelines of one loaded program."""
+
+from __future__ import annotations
+
+import struct
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
+from pydispatch.formats import spirv_interface
+from pydispatch.formats.spirv_reflect import EntryPoint, Reflection, reflect
+from pydispatch.runtime.devices.vulkan import api
+from pydispatch.runtime.devices.vulkan.context import OBJECT_PIPELINE, OBJECT_SHADER_MODULE
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.vulkan.context import Context
+
+_COMPUTE_STAGE = 0x20
+_STORAGE_BUFFER = 7
+_COMPUTE_BIND_POINT = 1
+
+
+class Kernel:
+    """One export, ready to be dispatched. written: per binding whether the shader may write it."""
+
+    __slots__ = ("bindings", "constants", "grid_limits", "label", "layout", "pipeline", "set_layout", "written")
+
+    label: str
+    pipeline: Any
+    layout: Any
+    set_layout: Any
+    bindings: int
+    constants: int
+    written: list[bool]
+    grid_limits: tuple[int, int, int]
+
+
+class Executables:
+    """The kernels of a program by (executable, ordinal of the export), and what has to be freed with them."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        context.executables.add(self)
+        self.kernels: dict[tuple[int, int], Kernel] = {}
+        self.modules: list[Any] = []
+        self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
+
+    def load(
+        self,
+        index: int,
+        name: str,
+        data: bytes | memoryview,
+        parts: Parts,
+        exports: Sequence[tuple[int, str, int, int]],
+        constants: Sequence[int],
+        source: str = "",
+    ) -> None:
+        """Makes the pipelines of one executable.
+
+        exports: (ordinal, name, constants, bindings) as the program has them. constants: executable constants, words.
+        Raises ArtifactError, or DeviceUnavailableError when the device lacks something, before a driver sees anything.
+        """
+        where = f"executable '{name}'{f' ({source})' if source else ''}"
+        modules = [bytes(data[offset : offset + size]) for offset, size in parts.modules]
+        reflections = [reflect(module, where) for module in modules]
+        plans = [self._plan(where, export, parts, reflections) for export in exports]
+        values = parts.values(constants)
+        handles: dict[int, Any] = {}
+        for (ordinal, export, constant_count, binding_count), (module, entry) in zip(exports, plans, strict=True):
+            if module not in handles:
+                handles[module] = self._module(modules[module], f"@{name}")
+            kernel = Kernel()
+            kernel.label = f"@{name}::@{export}"
+            kernel.constants, kernel.bindings = constant_count, binding_count
+            written = {r.binding for r in entry.resources if r.written or not r.read_only}
+            kernel.written = [i in written for i in range(binding_count)]
+            limits = self.context.features.limits
+            kernel.grid_limits = tuple(limits[f"maxComputeWorkGroupCount[{i}]"] for i in range(3))  # type: ignore[assignment]
+            kernel.set_layout, kernel.layout = self._layout(binding_count, constant_count)
+            known = {c.id: c.bytes for c in reflections[module].spec_constants}
+            chosen = {id: (value, known[id]) for id, value in values.items() if id in known}
+            kernel.pipeline = self._pipeline(handles[module], entry, kernel, chosen)
+            self.kernels[index, ordinal] = kernel
+
+    def _plan(
+        self, where: str, export: tuple[int, str, int, int], parts: Parts, reflections: Sequence[Reflection]
+    ) -> tuple[int, EntryPoint]:
+        """The module and entry point of an export, checked against the program and the device."""
+        ordinal, name, constants, bindings = export
+        module, entry_name = parts.entry(ordinal, name, reflections, where)
+        entry = reflections[module].entry_point(entry_name)
+        if entry is None:
+            have = ", ".join(e.name for e in reflections[module].entry_points) or "none"
+            raise ArtifactError(f"{where}: there is no entry point '{entry_name}'; the module has: {have}")
+        problem = spirv_interface.mismatch(entry, constants, bindings)
+        if problem is not None:
+            raise ArtifactError(f"{where}, export '@{name}', entry point '{entry_name}': {problem}")
+        lacking = [
+            n for n in spirv_interface.requirements(reflections[module], entry) if n not in self.context.features.names
+        ]
+        if constants * 4 > self.context.features.limits["maxPushConstantsSize"]:
+            lacking.append(f"maxPushConstantsSize>={constants * 4}")
+        if lacking:
+            raise DeviceUnavailableError(
+                f"{where}, export '@{name}' needs {', '.join(map(self._explain, lacking))} "
+                f"of vulkan:{self.context.index} ({self.context.name})"
+            )
+        x, y, z = entry.workgroup_size or (1, 1, 1)
+        subgroup = self.context.features.subgroup_size
+        if entry.one_subgroup and x * y * z > subgroup:
+            warnings.warn(
+                f"{where}, export '@{name}': it combines values within a subgroup only, and its workgroups of "
+                f"{x * y * z} invocations are several subgroups on vulkan:{self.context.index}, whose subgroups are of "
+                f"{subgroup}; "
+                "combine the subgroups through shared memory",
+                RuntimeWarning, stacklevel=6,
+            )  # fmt: skip
+        return module, entry
+
+    def _explain(self, need: str) -> str:
+        limit, is_limit, least = need.partition(">=")
+        if not is_limit:
+            return f"{need}, which is missing,"
+        return f"{limit} of {least}, where {self.context.features.limits.get(limit, 0)} is there,"
+
+    def _module(self, data: bytes, label: str) -> Any:
+        context, arena = self.context, api.Arena()
+        code = arena.array("uint32_t", list(struct.unpack(f"<{len(data) // 4}I", data)))
+        create = arena.new("VkShaderModuleCreateInfo", codeSize=len(data), pCode=code)
+        made = context.ffi.new("VkShaderModule*")
+        result = context.calls.vkCreateShaderModule(context.handle, create, context.ffi.NULL, made)
+        api.check(result, f"{label}: vkCreateShaderModule")
+        self.modules.append(made[0])
+        context.set_name(OBJECT_SHADER_MODULE, made[0], label)
+        return made[0]
+
+    def _layout(self, bindings: int, constants: int) -> tuple[Any, Any]:
+        found = self.layouts.get((bindings, constants))
+        if found is not None:
+            return found
+        context, ffi, arena = self.context, self.context.ffi, api.Arena()
+        items = arena.array("VkDescriptorSetLayoutBinding", max(1, bindings))
+        for i in range(bindings):
+            items[i].binding, items[i].descriptorType, items[i].descriptorCount = i, _STORAGE_BUFFER, 1
+            items[i].stageFlags = _COMPUTE_STAGE
+        create = arena.new("VkDescriptorSetLayoutCreateInfo", bindingCount=bindings, pBindings=items)
+        sets = arena.array("VkDescriptorSetLayout", 1)
+        api.check(
+            context.calls.vkCreateDescriptorSetLayout(context.handle, create, ffi.NULL, sets),
+            "vkCreateDescriptorSetLayout",
+        )
+        ranges = arena.array("VkPushConstantRange", 1)
+        ranges[0].stageFlags, ranges[0].offset, ranges[0].size = _COMPUTE_STAGE, 0, 4 * constants
+        layout = arena.new("VkPipelineLayoutCreateInfo", setLayoutCount=1, pSetLayouts=sets)
+        if constants:
+            layout.pushConstantRangeCount, layout.pPushConstantRanges = 1, ranges
+        made = ffi.new("VkPipelineLayout*")
+        api.check(
+            context.calls.vkCreatePipelineLayout(context.handle, layout, ffi.NULL, made), "vkCreatePipelineLayout"
+        )
+        self.layouts[bindings, constants] = sets[0], made[0]
+        return sets[0], made[0]
+
+    def _pipeline(self, module: Any, entry: EntryPoint, kernel: Kernel, chosen: dict[int, tuple[int, int]]) -> Any:
+        context, ffi, arena = self.context, self.context.ffi, api.Arena()
+        create = arena.new("VkComputePipelineCreateInfo", layout=kernel.layout, basePipelineIndex=-1)
+        create.stage.sType, create.stage.stage, create.stage.module = 18, _COMPUTE_STAGE, module
+        create.stage.pName = arena.text(entry.name)
+        if chosen:
+            entries, data = arena.array("VkSpecializationMapEntry", len(chosen)), b""
+            for item, (id, (value, size)) in zip(entries, chosen.items(), strict=True):
+                item.constantID, item.offset, item.size = id, len(data), size
+                data += (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+            create.stage.pSpecializationInfo = arena.new(
+                "VkSpecializationInfo", mapEntryCount=len(chosen), pMapEntries=entries, dataSize=len(data),
+                pData=arena.array("char", data),
+            )  # fmt: skip
+        made = ffi.new("VkPipeline*")
+        result = context.calls.vkCreateComputePipelines(context.handle, context.cache.handle, 1, create, ffi.NULL, made)
+        api.check(result, f"{kernel.label}: vkCreateComputePipelines")
+        context.set_name(OBJECT_PIPELINE, made[0], kernel.label)
+        return made[0]
+
+    def check_grid(self, kernel: Kernel, grid: tuple[int, int, int]) -> None:
+        """InvalidArgumentError for a grid that the device cannot start."""
+        if any(have > most for have, most in zip(grid, kernel.grid_limits, strict=True)):
+            raise InvalidArgumentError(
+                f"{kernel.label}: a grid of {grid[0]} x {grid[1]} x {grid[2]} workgroups, "
+                f"vulkan:{self.context.index} starts at most {' x '.join(map(str, kernel.grid_limits))}"
+            )
+
+    def destroy(self) -> None:
+        """Nothing of it is running any more."""
+        calls, handle, null = self.context.calls, self.context.handle, self.context.ffi.NULL
+        for kernel in self.kernels.values():
+            calls.vkDestroyPipeline(handle, kernel.pipeline, null)
+        for module in self.modules:
+            calls.vkDestroyShaderModule(handle, module, null)
+        for set_layout, layout in self.layouts.values():
+            calls.vkDestroyPipelineLayout(handle, layout, null)
+            calls.vkDestroyDescriptorSetLayout(handle, set_layout, null)
+        self.kernels, self.modules, self.layouts = {}, [], {}
+
+
+class Parts:
+    """How a member holds the modules of a variant: the key "spirv" of the manifest, or one module when it is absent."""
+
+    def __init__(self, size: int, notes: object, where: str) -> None:
+        """ArtifactError when the notes do not fit `size` bytes."""
+        self.modules: list[tuple[int, int]] = [(0, size)]
+        self.entries: list[tuple[int, str]] | None = None
+        self.specialization: list[list[int]] = []
+        if notes is None:
+            return
+        try:
+            self._read(notes, size)
+        except (KeyError, TypeError, ValueError):
+            raise ArtifactError(f'{where}: the key "spirv" of its variant cannot be read') from None
+
+    def _read(self, notes: Any, size: int) -> None:
+        self.modules = [(int(offset), int(length)) for offset, length in notes["modules"]]
+        self.entries = [(int(module), str(name)) for module, name in notes["entries"]]
+        self.specialization = [[int(id) for id in ids] for ids in notes["specialization"]]
+        for offset, length in self.modules:
+            if not 0 <= offset <= size or not 0 <= length <= size - offset:
+                raise ValueError
+        if not all(0 <= module < len(self.modules) for module, _ in self.entries):
+            raise ValueError
+
+    def entry(self, ordinal: int, name: str, reflections: Sequence[Reflection], where: str) -> tuple[int, str]:
+        """The module and name of the entry point of an export."""
+        if self.entries is not None:
+            if ordinal >= len(self.entries):
+                raise ArtifactError(
+                    f"{where}: export '@{name}' has the ordinal {ordinal}, there are {len(self.entries)}"
+                )
+            return self.entries[ordinal]
+        for module, reflection in enumerate(reflections):
+            if reflection.entry_point(name) is not None:
+                return module, name
+        points = [(m, e.name) for m, r in enumerate(reflections) for e in r.entry_points]
+        if len(points) == 1:
+            return points[0]
+        have = ", ".join(entry for _, entry in points) or "none"
+        raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {have}")
+
+    def values(self, constants: Sequence[int]) -> dict[int, int]:
+        """SpecId → value of the executable constants. Without notes, constant n specializes SpecId n."""
+        if self.entries is None:
+            return dict(enumerate(constants))
+        return {id: value for ids, value in zip(self.specialization, constants, strict=False) for id in ids}

@@ -1,0 +1,339 @@
+"""Commands of a plan → a command buffer that is submitted again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.runtime.devices.vulkan import api
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.vulkan.context import Context, Submission
+    from pydispatch.runtime.devices.vulkan.memory import Block
+    from pydispatch.runtime.devices.vulkan.pipelines import Executables, Kernel
+
+Slot = tuple[int, int, int]
+"""(buffer, byte offset, byte length) of a binding."""
+Command = tuple[Any, ...]
+"""An entry of PlanData.commands."""
+
+DISPATCH, FILL, COPY = 0, 1, 2
+_COMPUTE, _TRANSFER, _HOST = 0x800, 0x1000, 0x4000  # pipeline stages
+_SHADER_READ, _SHADER_WRITE, _COPY_READ, _COPY_WRITE, _HOST_READ, _HOST_WRITE = (
+    0x20,
+    0x40,
+    0x800,
+    0x1000,
+    0x2000,
+    0x4000,
+)
+_READS, _WRITES = _SHADER_READ | _COPY_READ, _SHADER_WRITE | _COPY_WRITE
+_PATTERN_BYTES = 64 << 10
+_STORAGE_BUFFER = 7
+_SETS, _DESCRIPTORS = 128, 1024  # of one descriptor pool
+_TOP, _BOTTOM = 0x1, 0x2000
+
+
+class Recorded:
+    """A recorded command buffer with what it refers to. Whoever runs it holds it until it is done."""
+
+    __slots__ = ("blocks", "buffer", "context", "epoch", "queries", "sets", "submission")
+
+    def __init__(self, context: Context, buffer: Any, sets: list[tuple[Any, Any, int]], blocks: list[Block]) -> None:
+        self.context, self.buffer, self.sets, self.blocks = context, buffer, sets, blocks
+        self.submission: Submission = context.new_submission(buffer)
+        self.queries: Any = None
+        self.epoch = context.pool.epoch
+
+    def __del__(self) -> None:
+        # The collector may come while any lock is held: what is left is freed when the next one is recorded.
+        if self.buffer is not None:
+            self.context.garbage.append((self.buffer, self.sets, self.queries))
+            self.buffer = None
+            for block in self.blocks:
+                block.pool.release(block)
+
+
+def free_garbage(context: Context) -> None:
+    """Frees what dead recordings held. Used under the context's lock."""
+    ffi, calls, handle, garbage = context.ffi, context.calls, context.handle, context.garbage
+    while garbage:
+        buffer, sets, queries = garbage.popleft()
+        calls.vkFreeCommandBuffers(handle, context.command_pool, 1, ffi.new("VkCommandBuffer[]", [buffer]))
+        for pool, members, count in sets:
+            calls.vkFreeDescriptorSets(handle, pool, count, members)
+        if queries is not None:
+            calls.vkDestroyQueryPool(handle, queries, ffi.NULL)
+
+
+class Recorder:
+    """Writes one command buffer. Used under the context's lock."""
+
+    def __init__(self, context: Context) -> None:
+        self.context, self.ffi, self.calls = context, context.ffi, context.calls
+        self.arena = api.Arena()
+        if context.garbage:
+            free_garbage(context)
+        self.buffer = self._allocate()
+        self.sets: list[tuple[Any, Any, int]] = []
+        self.blocks: list[Block] = []  # memory of its own
+        self.stages = 0  # used since the last barrier
+        self.queries: Any = None
+        begin = self.arena.new("VkCommandBufferBeginInfo")
+        api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
+
+    def _allocate(self) -> Any:
+        context = self.context
+        info = self.arena.new(
+            "VkCommandBufferAllocateInfo", commandPool=context.command_pool, level=0, commandBufferCount=1
+        )
+        made = self.ffi.new("VkCommandBuffer[1]")
+        api.check(self.calls.vkAllocateCommandBuffers(context.handle, info, made), "vkAllocateCommandBuffers")
+        return made[0]
+
+    def barrier(self, host: bool = False) -> None:
+        """What was recorded so far is complete and visible to what follows; host: to the processor."""
+        if not self.stages:
+            return
+        target, reads = (_HOST, _HOST_READ) if host else (_COMPUTE | _TRANSFER, _READS | _WRITES)
+        memory = self.arena.new("VkMemoryBarrier", srcAccessMask=_WRITES & _access(self.stages), dstAccessMask=reads)
+        null = self.ffi.NULL
+        self.calls.vkCmdPipelineBarrier(self.buffer, self.stages, target, 0, 1, memory, 0, null, 0, null)
+        self.stages = 0
+
+    def copy(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
+        """`size` bytes from one block to another, or to another place that does not overlap."""
+        region = self.arena.array("VkBufferCopy", 1)
+        region[0].srcOffset, region[0].dstOffset, region[0].size = source.offset + at, target.offset + to, size
+        self.calls.vkCmdCopyBuffer(self.buffer, source.buffer, target.buffer, 1, region)
+        self.stages |= _TRANSFER
+
+    def copy_within(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
+        """The same where the ranges may overlap."""
+        if source is target and at == to:
+            return
+        if source is not target or abs(at - to) >= size:
+            self.copy(source, at, target, to, size)
+            return
+        middle = self.own(size)
+        self.copy(source, at, middle, 0, size)
+        self.barrier()
+        self.copy(middle, 0, target, to, size)
+
+    def own(self, size: int) -> Block:
+        """Memory that lives as long as what is recorded."""
+        block = self.context.pool.acquire(size)
+        self.blocks.append(block)
+        return block
+
+    def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
+        """Whole patterns of 1, 2, 4 or 8 bytes."""
+        word = (pattern & (1 << 8 * pattern_bytes) - 1).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
+        if at % 4 == 0 and size % 4 == 0 and word[:4] == word[4:]:
+            value = int.from_bytes(word[:4], "little")
+            self.calls.vkCmdFillBuffer(self.buffer, target.buffer, target.offset + at, size, value)
+            self.stages |= _TRANSFER
+            return
+        # What the fill command cannot express is copied from a block that holds the pattern many times.
+        length = min(-(-size // 8) * 8, _PATTERN_BYTES)
+        block = self.context.staging.acquire(length)
+        self.blocks.append(block)
+        self.ffi.memmove(block.pointer, word * (length // 8), length)
+        count = -(-size // length)
+        regions = self.arena.array("VkBufferCopy", count)
+        for i in range(count):
+            start = i * length
+            regions[i].srcOffset, regions[i].dstOffset = block.offset, target.offset + at + start
+            regions[i].size = min(length, size - start)
+        self.calls.vkCmdCopyBuffer(self.buffer, block.buffer, target.buffer, count, regions)
+        self.stages |= _TRANSFER
+
+    # Plans
+
+    def commands(
+        self,
+        commands: Sequence[Command],
+        blocks: Sequence[Block | None],
+        constants: bytes,
+        patterns: Sequence[int],
+        executables: Executables,
+        timed: bool = False,
+    ) -> None:
+        """All commands of a plan. blocks: one per buffer of the plan. timed: a time stamp around each command."""
+        words = self.arena.array("char", constants or b"\0")
+        self._descriptors(commands, blocks, executables)
+        if timed:
+            self._time(len(commands))
+        region = None
+        for number, command in enumerate(commands):
+            if command[1] != region or timed:
+                self.barrier()
+                region = command[1]
+            if command[0] == DISPATCH:
+                self._dispatch(number, command, blocks, words, executables)
+            elif command[0] == FILL:
+                buffer, offset, length = command[9][0]
+                self.fill(_block(blocks, buffer), offset, length, patterns[number], command[11])
+            else:
+                (source, at, length), (target, to, _) = command[9]
+                self.copy_within(_block(blocks, source), at, _block(blocks, target), to, length)
+            if timed:
+                self.calls.vkCmdWriteTimestamp(self.buffer, _BOTTOM, self.queries, number + 1)
+
+    def _time(self, count: int) -> None:
+        create = self.arena.new("VkQueryPoolCreateInfo", queryType=2, queryCount=count + 1)
+        made = self.ffi.new("VkQueryPool*")
+        api.check(self.calls.vkCreateQueryPool(self.context.handle, create, self.ffi.NULL, made), "vkCreateQueryPool")
+        self.queries = made[0]
+        self.calls.vkCmdResetQueryPool(self.buffer, self.queries, 0, count + 1)
+        self.calls.vkCmdWriteTimestamp(self.buffer, _TOP, self.queries, 0)
+
+    def _descriptors(
+        self, commands: Sequence[Command], blocks: Sequence[Block | None], executables: Executables
+    ) -> None:
+        """One descriptor set per dispatch, all of them written at once; what has to be moved is found here."""
+        self.bound: dict[int, Any] = {}
+        self.moved: dict[int, list[tuple[Block, Block, int, int, bool]]] = {}
+        dispatches = [(i, c, executables.kernels[c[2], c[4]]) for i, c in enumerate(commands) if c[0] == DISPATCH]
+        count = sum(kernel.bindings for _, _, kernel in dispatches)
+        if not dispatches:
+            return
+        arena = self.arena
+        writes, infos = (
+            arena.array("VkWriteDescriptorSet", max(1, count)),
+            arena.array("VkDescriptorBufferInfo", max(1, count)),
+        )
+        sets = self._sets([kernel.set_layout for _, _, kernel in dispatches], [k.bindings for _, _, k in dispatches])
+        at = 0
+        for (number, command, kernel), set_ in zip(dispatches, sets, strict=True):
+            executables.check_grid(kernel, command[6])
+            self.bound[number] = set_
+            for binding, slot in enumerate(command[9]):
+                block, offset, length = self._placed(number, slot, blocks, kernel, binding)
+                info, write = infos[at], writes[at]
+                info.buffer, info.offset, info.range = block.buffer, block.offset + offset, length
+                write.sType, write.dstSet, write.dstBinding, write.descriptorCount = 35, set_, binding, 1
+                write.descriptorType, write.pBufferInfo = _STORAGE_BUFFER, infos + at
+                at += 1
+        self.calls.vkUpdateDescriptorSets(self.context.handle, at, writes, 0, self.ffi.NULL)
+
+    def _placed(
+        self, number: int, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int
+    ) -> tuple[Block, int, int]:
+        """Where a binding of command `number` lies: in place, or moved to where the device can bind it."""
+        buffer, offset, length = slot
+        block = _block(blocks, buffer)
+        bound = max(4, -(-length // 4) * 4)
+        if bound > self.context.max_range:
+            raise InvalidArgumentError(
+                f"{kernel.label}, binding {binding}: {length} bytes, vulkan:{self.context.index} binds at most "
+                f"{self.context.max_range} (maxStorageBufferRange)"
+            )
+        if offset % self.context.alignment == 0:
+            return block, offset, bound
+        if length == 0:
+            return block, 0, 4
+        own = self.own(bound)
+        self.moved.setdefault(number, []).append((own, block, offset, length, kernel.written[binding]))
+        return own, 0, bound
+
+    def _sets(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
+        """A descriptor set per layout."""
+        made: list[Any] = []
+        at = 0
+        while at < len(layouts):
+            take = 1
+            while at + take < len(layouts) and take < _SETS and sum(bindings[at : at + take + 1]) <= _DESCRIPTORS:
+                take += 1
+            sets = self.ffi.new("VkDescriptorSet[]", take)
+            pool = self.context.descriptors.allocate(layouts[at : at + take], sets, sum(bindings[at : at + take]))
+            self.sets.append((pool, sets, take))
+            made += [sets[i] for i in range(take)]
+            at += take
+        return made
+
+    def _dispatch(
+        self, number: int, command: Command, blocks: Sequence[Block | None], words: Any, executables: Executables
+    ) -> None:
+        calls, buffer, kernel = self.calls, self.buffer, executables.kernels[command[2], command[4]]
+        moved = self.moved.get(number, ())
+        if moved:
+            self.barrier()
+            for own, block, offset, length, _ in moved:
+                self.copy(block, offset, own, 0, length)
+            self.barrier()
+        calls.vkCmdBindPipeline(buffer, 1, kernel.pipeline)
+        sets = self.ffi.new("VkDescriptorSet[1]", [self.bound[number]])
+        calls.vkCmdBindDescriptorSets(buffer, 1, kernel.layout, 0, 1, sets, 0, self.ffi.NULL)
+        if command[8]:
+            calls.vkCmdPushConstants(buffer, kernel.layout, 0x20, 0, 4 * command[8], words + 4 * command[7])
+        calls.vkCmdDispatch(buffer, *command[6])
+        self.stages |= _COMPUTE
+        if any(written for *_, written in moved):
+            self.barrier()
+            for own, block, offset, length, written in moved:
+                if written:
+                    self.copy(own, 0, block, offset, length)
+
+    def finish(self) -> Recorded:
+        """The command buffer, whose results the processor sees when it is done."""
+        self.barrier(host=True)
+        api.check(self.calls.vkEndCommandBuffer(self.buffer), "vkEndCommandBuffer")
+        recorded = Recorded(self.context, self.buffer, self.sets, self.blocks)
+        recorded.queries = self.queries
+        return recorded
+
+    def abandon(self) -> None:
+        """After an error: gives everything back."""
+        self.calls.vkEndCommandBuffer(self.buffer)
+        Recorded(self.context, self.buffer, self.sets, self.blocks).queries = self.queries
+
+
+def _block(blocks: Sequence[Block | None], buffer: int) -> Block:
+    block = blocks[buffer]
+    assert block is not None, "every buffer that a command names has memory"
+    return block
+
+
+def _access(stages: int) -> int:
+    return (_SHADER_WRITE if stages & _COMPUTE else 0) | (_COPY_WRITE if stages & _TRANSFER else 0)
+
+
+class Descriptors:
+    """Descriptor pools of a context; a new one when the others are full. Used under the context's lock."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.pools: list[Any] = []
+
+    def allocate(self, layouts: list[Any], sets: Any, descriptors: int) -> Any:
+        """Fills `sets`; returns the pool that they are from."""
+        context, arena = self.context, api.Arena()
+        array = arena.array("VkDescriptorSetLayout", layouts)
+        info = arena.new("VkDescriptorSetAllocateInfo", descriptorSetCount=len(layouts), pSetLayouts=array)
+        for pool in reversed(self.pools):
+            info.descriptorPool = pool
+            if context.calls.vkAllocateDescriptorSets(context.handle, info, sets) == 0:
+                return pool
+        info.descriptorPool = pool = self._pool(max(_DESCRIPTORS, descriptors))
+        api.check(context.calls.vkAllocateDescriptorSets(context.handle, info, sets), "vkAllocateDescriptorSets")
+        return pool
+
+    def _pool(self, descriptors: int) -> Any:
+        context, ffi, arena = self.context, self.context.ffi, api.Arena()
+        sizes = arena.array("VkDescriptorPoolSize", 1)
+        sizes[0].type, sizes[0].descriptorCount = _STORAGE_BUFFER, descriptors
+        create = arena.new(
+            "VkDescriptorPoolCreateInfo",
+            flags=1,
+            maxSets=_SETS,
+            poolSizeCount=1,
+            pPoolSizes=sizes,  # freed one by one
+        )
+        made = ffi.new("VkDescriptorPool*")
+        api.check(
+            context.calls.vkCreateDescriptorPool(context.handle, create, ffi.NULL, made), "vkCreateDescriptorPool"
+        )
+        self.pools.append(made[0])
+        return made[0]
