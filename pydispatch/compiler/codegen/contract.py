@@ -16,6 +16,7 @@ from pydispatch.compiler.codegen.contract_match import Contraction, contractions
 from pydispatch.compiler.codegen.contract_plan import counts, plan_of
 from pydispatch.compiler.codegen.contract_results import positions
 from pydispatch.compiler.codegen.contract_tiles import level_of
+from pydispatch.compiler.codegen.contract_windows import lower_windows
 from pydispatch.compiler.codegen.contract_write import Writer
 from pydispatch.compiler.codegen.frame import Frame, Kernel
 from pydispatch.compiler.codegen.generics import loop_sizes
@@ -25,9 +26,13 @@ from pydispatch.ir import hal
 
 
 def lower_contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel | None:
-    """The kernel of a dispatch function that is one contraction with elementwise code around it, else None."""
+    """The kernel of a dispatch function that is one contraction, or one reduction over windows, with elementwise code
+    around it, else None."""
     if target.backend.data != "llvm-cpu":
         return None
+    windows = lower_windows(source, target.backend.data)
+    if windows is not None:
+        return windows
     found = contraction_in(source)
     if found is None:
         return None

@@ -109,7 +109,7 @@ def plan_of(c: Contraction, e: Elements, level: Level) -> Plan | None:
         kc = next((steps for steps in STREAMED if k % steps == 0), STREAMED[0])
         width = level.width // size
         wide = max(tiles.nr, (2 * width if n >= 4 * width else width) // tiles.nr * tiles.nr)
-        tiles = Tiles(tiles.mr, tiles.nr, tiles.mt, min(wide, -(-n // tiles.nr) * tiles.nr), kc)
+        tiles = Tiles(tiles.mr, tiles.nr, tiles.mt, min(wide, -(-max(n, 1) // tiles.nr) * tiles.nr), kc)
     elif a_here and b_here and k is not None and (k * tiles.nr * size <= PANEL or (m or 0) <= tiles.mr):
         kc = max(1, k)
     inside, around = list(known), [d for d in c.reductions if sizes[d] is None]

@@ -362,9 +362,8 @@ class Writer:
 
 def _is_zero(op: Operation) -> bool:
     value = op.properties["value"]
-    if isinstance(value, DenseIntOrFPElementsAttr):
-        value = splat_of(value)
-    return isinstance(value, IntegerAttr | FloatAttr) and value.value.data == 0
+    one = splat_of(value) if isinstance(value, DenseIntOrFPElementsAttr) else value
+    return isinstance(one, IntegerAttr | FloatAttr) and one.value.data == 0
 
 
 def _cast(
