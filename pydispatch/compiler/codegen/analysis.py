@@ -18,7 +18,7 @@ from pydispatch.compiler.codegen.columns import Stage, find_stages
 from pydispatch.compiler.codegen.elements import Elements, IndexMap, Kept, covers, tensor_type
 from pydispatch.compiler.codegen.frame import Frame
 from pydispatch.compiler.codegen.legality import is_costly
-from pydispatch.compiler.codegen.tiles import ROW_BUFFER_BYTES
+from pydispatch.compiler.codegen.tiles import row_buffer_bytes
 from pydispatch.compiler.codegen.turns import turned
 from pydispatch.compiler.codegen.updates import Update
 
@@ -191,7 +191,7 @@ def _kept(frame: Frame, nest: Nest) -> dict[SSAValue, SSAValue | None]:
             free = [v for v in free if v is not value]
         elif len(places) > 1 and is_costly(value):
             size = row * max(1, bits_of(_element(value)) // 8)
-            if 0 <= size <= ROW_BUFFER_BYTES and bits_of(_element(value)) >= 8:
+            if 0 <= size <= row_buffer_bytes(frame.backend) and bits_of(_element(value)) >= 8:
                 found[value] = None
                 continue
             fitting = [v for v in free if _element(v) == _element(value) and bits_of(_element(v)) >= 8]

@@ -35,6 +35,7 @@ class Builder:
     def __init__(self, block: Block, source: Operation, parent: Builder | None = None, guarded: bool = False) -> None:
         self.block, self.source, self.parent, self.guarded = block, source, parent, guarded
         self.depth: int = parent.depth + 1 if parent else 0
+        self.in_points: bool = parent.in_points if parent else False  # inside a loop over independent points
         self._known: dict[Hashable, SSAValue] = {}
         self._levels: dict[Block, Builder] = {**(parent._levels if parent else {}), block: self}
         self._parts: dict[SSAValue, tuple[Index, Index, Index]] = parent._parts if parent else {}
@@ -311,6 +312,7 @@ class Builder:
             return
         block = Block(arg_types=[IndexType()])
         inner = self.nested(block)
+        inner.in_points = True
         inner.bounded(block.args[0], high if limit is None else limit)
         if low == 0 and step == 1:
             inner._counters[block.args[0]] = high

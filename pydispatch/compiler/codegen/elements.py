@@ -40,6 +40,9 @@ class Kept:
     filled: Builder | None = None
 
 
+Spread = Callable[["Elements", Builder, Any, Sequence[Any]], "list[SSAValue] | None"]
+"""Writes a reduction at a point of its results, None when it cannot; see `reduce_gpu`."""
+
 IndexMap = Callable[[Builder, Sequence[Index]], Sequence[Index]]
 """Indices of a tensor -> indices of the buffer that holds it."""
 
@@ -73,6 +76,7 @@ class Elements:
 
     def __init__(self, source: func.FuncOp, entry: Builder, reassociate: bool = True) -> None:
         self.source, self.entry, self.reassociate = source, entry, reassociate
+        self.spread: Spread | None = None  # how a target spreads reductions outside point loops
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.flat: Index | None = None
         self.reduced: list[tuple[Operation, Builder]] = []  # the reductions whose loops were written, and where

@@ -211,6 +211,8 @@ def reduce_at(
     from pydispatch.compiler.codegen.elements import unsupported
 
     e.reduced.append((g.op, build))
+    if e.spread is not None and in_loop is None and (spread := e.spread(e, build, g, point)) is not None:
+        return spread
     sizes = loop_sizes(e, g)
     for dim in g.loops:
         if g.iterators[dim] == "parallel" and sizes[dim] != 1:

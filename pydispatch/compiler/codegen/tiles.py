@@ -7,12 +7,12 @@ from pydispatch.compiler.codegen.builder import Builder, Index
 # Bytes that a workgroup reads and writes. 128 KiB stays inside every second-level cache, takes some microseconds,
 # which hides the cost of claiming it a hundredfold, and leaves enough workgroups to share once a dispatch is worth
 # sharing.
-WORKGROUP_BYTES = {"llvm-cpu": 128 * 1024}
+WORKGROUP_BYTES = {"llvm-cpu": 128 * 1024, "vulkan-spirv": 16 * 1024}
 
 MINIMUM_ELEMENTS = 1024
 
-ROW_BUFFER_BYTES = 64 * 1024
-"""The largest row of intermediates that is kept in workgroup memory."""
+ROW_BUFFER_BYTES = {"llvm-cpu": 64 * 1024, "vulkan-spirv": 8 * 1024}
+"""The largest row of intermediates that is kept in workgroup memory, of which every GPU has 16 KiB."""
 
 COLUMN_BYTES = 4096
 """Bytes of accumulators of a reduction over outer dimensions: a part of the first-level cache."""
@@ -27,3 +27,8 @@ def elements_per_workgroup(backend: str, bytes_per_element: int) -> int:
 def points_per_workgroup(build: Builder, backend: str, bytes_per_point: Index) -> Index:
     """How many points share a workgroup when each moves that many bytes: the same budget, one point at least."""
     return build.most(build.quotient(WORKGROUP_BYTES[backend], build.most(bytes_per_point, 1)), 1)
+
+
+def row_buffer_bytes(backend: str) -> int:
+    """The largest row of intermediates that a workgroup keeps."""
+    return ROW_BUFFER_BYTES[backend]

@@ -1,0 +1,89 @@
+"""Reductions outside point loops on GPUs: spread over the invocations of a workgroup.
+
+What each step adds is taken out of the body, so that the loop becomes `scf.parallel` with `scf.reduce`; the emitter
+combines what the invocations have. Only reductions whose results are each combined by one operation are taken apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+
+from pydispatch.compiler.codegen.affine_maps import evaluate
+from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.elements import Elements
+from pydispatch.compiler.codegen.generics import REASSOCIABLE, Generic, body_at, loop_sizes
+
+INTEGER = ("arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
+           "arith.minui", "arith.maxui")  # fmt: skip
+ORDERLESS = (*INTEGER, "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
+
+FEW = 32
+"""Steps below which one invocation does a reduction alone."""
+
+
+def combiners(g: Generic, reassociate: bool) -> list[Operation] | None:
+    """The operation that combines each result with what a step gives; None when there is more to it."""
+    last = g.block.last_op
+    assert last is not None
+    found: list[Operation] = []
+    for number, value in enumerate(last.operands):
+        argument = g.block.args[len(g.inputs) + number]
+        if not isinstance(value, OpResult) or value.op.parent_block() is not g.block:
+            return None
+        op = value.op
+        if op.name not in ORDERLESS and not (reassociate and op.name in REASSOCIABLE):
+            return None
+        if len(list(argument.uses)) != 1 or argument not in op.operands or len(list(value.uses)) != 1:
+            return None
+        found.append(op)
+    return found
+
+
+def spread_reduction(e: Elements, build: Builder, g: Generic, point: Sequence[Index | None]) -> list[SSAValue] | None:
+    """The results at `point`, by a loop that is spread; None where it should not be."""
+    if build.in_points or combiners(g, e.reassociate) is None:
+        return None
+    sizes = loop_sizes(e, g)
+    steps = [sizes[dim] for dim in g.loops]
+    if all(isinstance(s, int) for s in steps) and prod(s for s in steps if isinstance(s, int)) < FEW:
+        return None
+    if any(g.iterators[dim] == "parallel" for dim in g.loops):
+        return None
+    known = [0 if p is None else p for p in point]
+    initial = [e.at(build, o, evaluate(build, m, known)) for o, m in zip(g.outputs, g.output_maps, strict=True)]
+    block = Block(arg_types=[IndexType() for _ in g.loops])
+    inner = build.nested(block)
+    inner.in_points = True
+    where = list(known)
+    for dim, argument in zip(g.loops, block.args, strict=True):
+        where[dim] = inner.counts(argument, sizes[dim])
+    standins = [block.insert_arg(value.type, len(block.args)) for value in initial]
+    results = body_at(e, inner, g, where, standins)
+    values, regions = [], []
+    for result, standin in zip(results, standins, strict=True):
+        assert isinstance(result, OpResult)
+        combine = result.op
+        values.append(next(o for o in combine.operands if o is not standin))
+        regions.append(_combiner(combine, standin.type))
+        combine.detach()
+        combine.erase(safe_erase=False)
+    for standin in reversed(standins):
+        block.erase_arg(standin, safe_erase=False)
+    inner.add(scf.ReduceOp(values, regions))
+    zero, one = build.index(0), build.index(1)
+    rank = len(g.loops)
+    loop = scf.ParallelOp([zero] * rank, [build.value(s) for s in steps], [one] * rank, Region(block), initial)
+    build.add(loop)
+    return list(loop.results)
+
+
+def _combiner(op: Operation, type_: Attribute) -> Region:
+    block = Block(arg_types=[type_, type_])
+    made = type(op).create(operands=list(block.args), result_types=[type_], properties=dict(op.properties))
+    block.add_ops([made, scf.ReduceReturnOp(made.results[0])])
+    return Region(block)
