@@ -108,7 +108,7 @@ class Packing:
                 return
             partial = b.less(columns, nr)
             b.when(partial, lambda g: g.points(0, columns, column))
-            b.when(_not(b, partial), lambda g: g.points(0, nr, column))
+            b.when(opposite(b, partial), lambda g: g.points(0, nr, column))
 
         build.points(0, build.ceil_quotient(w.valid[n], nr), panel)
 
@@ -223,10 +223,11 @@ def across(
         return
     partial = build.less(columns, full)
     build.when(partial, lambda b: nest(b, columns))
-    build.when(_not(build, partial), lambda b: nest(b, full))
+    build.when(opposite(build, partial), lambda b: nest(b, full))
 
 
-def _not(build: Builder, condition: SSAValue | bool) -> SSAValue | bool:
+def opposite(build: Builder, condition: SSAValue | bool) -> SSAValue | bool:
+    """Whether a condition does not hold."""
     if isinstance(condition, bool):
         return not condition
     return build.pure(arith.XOrIOp(condition, build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))

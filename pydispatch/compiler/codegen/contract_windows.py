@@ -21,6 +21,8 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineMap
 from pydispatch.compiler.codegen.affine_maps import dims_in, evaluate
 from pydispatch.compiler.codegen.bits import bits_of
 from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.contract_pack import opposite
+from pydispatch.compiler.codegen.contract_pads import Pads
 from pydispatch.compiler.codegen.contract_results import positions
 from pydispatch.compiler.codegen.contract_tiles import ceil
 from pydispatch.compiler.codegen.elements import tensor_type
@@ -169,6 +171,8 @@ class _Writer:
 
     def __init__(self, frame: Frame, w: Windows, sizes: list[Index]) -> None:
         self.frame, self.w, self.g, self.e, self.sizes = frame, w, w.g, frame.elements, sizes
+        self.pads = Pads(frame.elements, w.g, w.n, w.near)
+        self.edge = False
         self.sums: SSAValue | None = None
         if w.around:
             self.sums = self.e.fresh(tensor_type(w.g.op.results[0]).element_type, w.width * w.chunk)
@@ -244,10 +248,16 @@ class _Writer:
             where = points(b, channel)
             self._store(b, where, self._steps(b, where, [self._initial(b, p) for p in where]))
 
-        if self.w.around:
-            self._parts(build, at, points, start, end)
-        else:
-            build.points(start, end, whole, limit=self.sizes[self.w.n])
+        def all_(b: Builder, edge: bool) -> None:
+            self.edge = edge
+            if self.w.around:
+                self._parts(b, at, points, start, end)
+            else:
+                b.points(start, end, whole, limit=self.sizes[self.w.n])
+
+        inside = self.pads.inside(build, at, low, width)
+        build.when(inside, lambda b: all_(b, False))
+        build.when(opposite(build, inside), lambda b: all_(b, True))
 
     def _parts(self, build: Builder, at: list[Index], points: Points, start: Index, end: Index) -> None:
         """A block whose sums are in memory, because loops run around its steps."""
@@ -305,6 +315,8 @@ class _Writer:
             for d, index in zip(w.written, step, strict=True):
                 for point in points:
                     point[d] = index
+            for point in points:
+                self.pads.pull(build, point, self.edge)
             values = [_in_order(body_at(self.e, build, self.g, p, [v])[0]) for p, v in zip(points, values, strict=True)]
         return values
 
