@@ -41,14 +41,14 @@ def external(f: FunctionEmitter, op: Operation, callee: FuncOp) -> None:
 
 
 def _available(f: FunctionEmitter, op: Operation) -> None:
-    """What is not linked while compiling is not there: the fallback runs."""
+    """Linking decides."""
     name = symbol(op, "callee")
     callee = f.module.functions.get(name)
     if callee is None:
         raise f.error(f"'{AVAILABLE}' of an unknown function '{name}'")
-    from pydispatch.compiler.emit.spirv_link_calls import is_linked
+    from pydispatch.compiler.emit.spirv_link_calls import available
 
-    f.define(op.results[0], f.m.truth(is_linked(f, import_symbol(callee))))
+    f.define(op.results[0], f.m.truth(True) if not is_declaration(callee) else available(f, callee, import_symbol(callee)))
 
 
 ROWS: dict[str, Lowering] = {"func.call": _call, "util.call": _call, AVAILABLE: _available}

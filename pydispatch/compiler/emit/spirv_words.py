@@ -39,7 +39,7 @@ GLSL = {
 """Instructions of GLSL.std.450."""
 
 CAPABILITY = {
-    "Shader": 1, "Float16": 9, "Float64": 10, "Int64": 11, "Int64Atomics": 12, "Int16": 22, "Int8": 39,
+    "Shader": 1, "Linkage": 5, "Float16": 9, "Float64": 10, "Int64": 11, "Int64Atomics": 12, "Int16": 22, "Int8": 39,
     "StorageBuffer16BitAccess": 4433, "StorageBuffer8BitAccess": 4448,
 }  # fmt: skip
 

@@ -1,0 +1,210 @@
+"""Which words of an instruction are ids: what renumbering a module needs to know.
+
+The patterns follow the machine-readable grammar of SPIR-V 1.6, for what compute shaders use: T type of the result,
+R result, I id, L literal word, S string, M memory access, G image operands, C loop control, W cases of a switch,
+P operation of a specialization constant; `?` optional, `*` any number.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+PATTERNS = {
+    "TRII": "77 86 103 105 128-152 161-167 170-191 194-199 334-336 338-340 343-344 401-403 4432 5631",
+    "TRI": "69 83-84 100-102 104 106-107 109-122 124 126-127 154-160 168 200 204-205 207-215 300 316 321 333 400 "
+           "4421-4422 4428-4430 5056",
+    "TRIII": "60 78 169 202-203 227 232-233 304 318 337 341 345-348 365-366",
+    "TRILII?": "349-364",
+    "TRIIII": "201 229 234-242 5614-5615 6035",
+    "": "0 56 218-219 252-253 255 317 4416 5380",
+    "TR": "1 41-42 46 48-49 55 303 5381",
+    "TRIIG?": "87 91 95 98 305 309 313 320",
+    "TRIIIG?": "89 93 96-97 307 311 314-315",
+    "R": "19-20 26 73 248",
+    "I": "220-221 249 254 5630",
+    "TRI*": "44 51 80 245",
+    "TRIIG": "88 92 306 310",
+    "TRIIIG": "90 94 308 312",
+    "S": "2 4 10 330",
+    "RS": "7 11 31",
+    "IL*": "16 71 75",
+    "TRII*": "57 65-66",
+    "III": "224 302 319",
+    "TRIIL?": "4450-4452",
+    "TRIIIL?": "4453-4455",
+    "RIL": "23-24",
+    "RI": "27 29",
+    "IL": "39 247",
+    "TRL*": "43 50",
+    "TRIII*": "67 70",
+    "TRIL": "68 123",
+    "TRIIL*": "79 82",
+    "II": "225 301",
+    "TRIIIIII": "230-231",
+    "ILI*": "331-332",
+    "LLI?S?": "3",
+    "IS": "5",
+    "ILS": "6",
+    "ILL": "8",
+    "TRILI*": "12",
+    "LL": "14",
+    "LISI*": "15",
+    "L": "17",
+    "RLL": "21",
+    "RLL?": "22",
+    "RILLLLLLL?": "25",
+    "RII": "28",
+    "RI*": "30",
+    "RLI": "32",
+    "RII*": "33",
+    "TRLLL": "45",
+    "TRP": "52",
+    "TRLI": "54",
+    "TRLI?": "59",
+    "TRIM?": "61",
+    "IIM?": "62",
+    "IIM?M?": "63",
+    "IIIM?M?": "64",
+    "ILL*": "72 5632",
+    "ILLL*": "5633",
+    "II*": "74",
+    "TRIL*": "81",
+    "IIIG?": "99",
+    "IIII": "228",
+    "IIC": "246",
+    "IIIL*": "250",
+    "IIW": "251",
+    "TRILI": "342",
+}  # fmt: skip
+"""Pattern → the opcodes that have it."""
+
+_MEMORY_LITERALS, _MEMORY_IDS = 0x2, (0x8, 0x10)
+_IMAGE_IDS = ((0x1, 1), (0x2, 1), (0x4, 2), (0x8, 1), (0x10, 1), (0x20, 1), (0x40, 1), (0x80, 1), (0x100, 1),
+              (0x200, 1), (0x10000, 1))  # fmt: skip
+_IMAGE_PLAIN = 0xC00 | 0x1000 | 0x2000 | 0x4000
+
+Fail = Callable[[int, str], Exception]
+"""(word, text) → the error to raise."""
+
+
+@functools.cache
+def patterns() -> dict[int, str]:
+    """Opcode → pattern."""
+    found: dict[int, str] = {}
+    for pattern, text in PATTERNS.items():
+        for part in text.split():
+            low, _, high = part.partition("-")
+            found.update(dict.fromkeys(range(int(low), int(high or low) + 1), pattern))
+    return found
+
+
+def id_places(
+    words: Sequence[int], opcode: int, first: int, last: int, fail: Fail, case_words: Callable[[int], int]
+) -> tuple[int, int, list[int]]:
+    """(word of the type or 0, word of the result or 0, words of the other ids) of an instruction.
+
+    case_words: the id of a selector → words of a literal of its type, for OpSwitch. Raises what `fail` makes when the
+    operands do not fit the instruction, or the instruction is not known.
+    """
+    pattern = patterns().get(opcode)
+    if pattern is None:
+        raise fail(first, f"opcode {opcode}, which the linker does not know")
+    walk = _Walk(words, opcode, first, last, fail, case_words)
+    walk.take(pattern)
+    return walk.type, walk.result, walk.ids
+
+
+class _Walk:
+    """Over the operands of one instruction."""
+
+    def __init__(
+        self, words: Sequence[int], opcode: int, first: int, last: int, fail: Fail, case_words: Callable[[int], int]
+    ) -> None:
+        self.words, self.opcode, self.first, self.at, self.last = words, opcode, first, first + 1, last
+        self.fail, self.case_words = fail, case_words
+        self.type = self.result = 0
+        self.ids: list[int] = []
+
+    def take(self, pattern: str) -> None:
+        place = 0
+        while place < len(pattern):
+            kind, mark = pattern[place], pattern[place + 1 : place + 2]
+            place += 1
+            if mark == "*":
+                while self.at < self.last:
+                    self.one(kind)
+                place += 1
+            elif mark == "?":
+                if self.at < self.last:
+                    self.one(kind)
+                place += 1
+            else:
+                self.one(kind)
+        if self.at != self.last:
+            raise self.fail(self.first, f"opcode {self.opcode} has {self.last - self.at} operand words too many")
+
+    def word(self) -> int:
+        if self.at >= self.last:
+            raise self.fail(self.first, f"opcode {self.opcode} has {self.last - self.first} words, which are too few")
+        self.at += 1
+        return self.words[self.at - 1]
+
+    def one(self, kind: str) -> None:
+        if kind == "I":
+            self.ids.append(self.at)
+            self.word()
+        elif kind == "L":
+            self.word()
+        elif kind == "T":
+            self.type = self.at
+            self.word()
+        elif kind == "R":
+            self.result = self.at
+            self.word()
+        elif kind == "S":
+            while 0 not in self.word().to_bytes(4, "little"):
+                pass
+        else:
+            getattr(self, f"_{kind.lower()}")()
+
+    def _m(self) -> None:
+        mask = self.word()
+        if mask & ~0x3F:
+            raise self.fail(self.first, f"memory access 0x{mask:X}, which the linker does not know")
+        if mask & _MEMORY_LITERALS:
+            self.word()
+        for bit in _MEMORY_IDS:
+            if mask & bit:
+                self.one("I")
+
+    def _g(self) -> None:
+        mask = self.word()
+        rest = mask & ~_IMAGE_PLAIN
+        for bit, count in _IMAGE_IDS:
+            if mask & bit:
+                rest &= ~bit
+                for _ in range(count):
+                    self.one("I")
+        if rest:
+            raise self.fail(self.first, f"image operands 0x{mask:X}, which the linker does not know")
+
+    def _c(self) -> None:
+        """Loop control: its parameters are literals."""
+        self.word()
+        self.at = self.last
+
+    def _w(self) -> None:
+        size = self.case_words(self.words[self.first + 1])
+        while self.at < self.last:
+            for _ in range(size):
+                self.word()
+            self.one("I")
+
+    def _p(self) -> None:
+        """An operation inside a specialization constant: its operands without type and result."""
+        opcode = self.word()
+        pattern = patterns().get(opcode, "")
+        if not pattern.startswith("TR") or "P" in pattern or opcode in (57, 61, 12):
+            raise self.fail(self.first, f"opcode {opcode} in a specialization constant, which the linker does not know")
+        self.take(pattern[2:])
