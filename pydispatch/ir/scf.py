@@ -285,7 +285,26 @@ def _verify_if(op: scf.IfOp) -> None:
             raise VerifyException(f"a branch of scf.if yields ({given}), expected ({wanted})")
 
 
+def _verify_while(op: scf.WhileOp) -> None:
+    """What goes around the loop has one type everywhere."""
+    carried, results = [v.type for v in op.arguments], [r.type for r in op.results]
+    before, after = op.before_region.block, op.after_region.block
+    condition, end = before.last_op, after.last_op
+    if not isinstance(condition, scf.ConditionOp) or not isinstance(end, scf.YieldOp):
+        raise VerifyException("the first region of scf.while ends with scf.condition, the second with scf.yield")
+    for what, given, wanted in (
+        ("the first region takes", [a.type for a in before.args], carried),
+        ("the second region takes", [a.type for a in after.args], results),
+        ("scf.condition passes", [v.type for v in condition.arguments], results),
+        ("the second region yields", [v.type for v in end.operands], carried),
+    ):
+        if given != wanted:
+            texts = [", ".join(map(str, types)) for types in (given, wanted)]
+            raise VerifyException(f"{what} ({texts[0]}), expected ({texts[1]})")
+
+
 widen(scf.IfOp, verify=_verify_if)
+widen(scf.WhileOp, verify=_verify_while)
 
 
 def _parse_if(cls: type[scf.IfOp], p: Parser) -> scf.IfOp:

@@ -26,7 +26,7 @@ static void test_refusals(void) {
   SPOILT(op(f, PYD_OP_ADD, 64, 0, 0, 0); text = "function 0 ('f'): instruction 0: register 0 is read before it is written");
   SPOILT(constant(f, 1); f->registers = 0; constant(f, 1); text = "instruction 1: register 0 is written twice");
   SPOILT(constant(f, 1); op(f, PYD_OP_ADD, 64, 0, 7, 0); text = "instruction 1: register 7, the function has 2");
-  SPOILT(constant(f, 1); op(f, PYD_OP_ADD, 63, 0, 0, 0); text = "opcode 16 with modifier 63 does not exist");
+  SPOILT(constant(f, 1); op(f, PYD_OP_ADD, 65, 0, 0, 0); text = "opcode 16 with modifier 65 does not exist");
   SPOILT(op(f, 99, 0, 0, 0, 0); text = "opcode 99 with modifier 0 does not exist");
   SPOILT(op(f, 0, 0, 0, 0, 0); text = "opcode 0 with modifier 0");
   SPOILT(constant(f, 1); op(f, PYD_OP_CMP, 64 | 10 << 8, 0, 0, 0); text = "opcode 40 with modifier");
