@@ -140,10 +140,10 @@ typedef struct pyd_export_s {
 } pyd_export_t;
 
 typedef struct pyd_executable_link_s {
-  const pyd_executable_t* executable;  // NULL until linked
+  const pyd_executable_t* executable;  // NULL on a device that runs it by itself
   const pyd_environment_t* environment;
   uint32_t variant;
-  uint32_t alignment;
+  uint32_t alignment;  // 0 until linked
   bool is_embedded;  // see base/embedded_library.h
 } pyd_executable_link_t;
 

@@ -75,7 +75,7 @@ static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn,
       return PYD_STATUS_OK;
     }
     case PYD_OP_VARIANT:
-      if (!program->links[insn->a].executable) {
+      if (program->links[insn->a].alignment == 0) {
         pyd_string_t name = program->executables[insn->a].name;
         return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                                "function '%.*s' asks for the variant of executable '%.*s', which is not linked",
