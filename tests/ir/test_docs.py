@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from pydispatch.compiler import operations
 from pydispatch.ir import (
     affine,
     arith,
@@ -43,3 +44,10 @@ def test_named_operations_are_listed() -> None:
     text = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
     for op in linalg_named.OPERATIONS:
         assert f"`{op.name.partition('.')[2]}`" in text, op.name
+
+
+def test_the_list_of_operations_is_that_of_the_tables() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
+    assert text[text.index(operations.HEADING) :] == operations.chapter(), (
+        "docs/language.md ends with what `python -m pydispatch.compiler.operations` prints"
+    )
