@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test fuzz bench setup tools test-c test-python test-wheel lint clean
+.PHONY: demo test fuzz bench setup tools test-c test-python test-ops test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -64,6 +64,9 @@ test-c:
 
 tools:
 	$(call need,$(APT_TEST))
+
+test-ops: $(VENV)/.test  # the properties of operations over many more random programs: OPS_EXAMPLES=
+	PYDISPATCH_EXAMPLES=$(or $(OPS_EXAMPLES),200) $(BIN)/python -m pytest tests/ops
 
 test-python: tools $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 tests

@@ -1,5 +1,7 @@
 """Wrong twins of operations on tensors: a CompileError at the operation, with what was expected and what is there."""
 
+# ruff: noqa: E501  (a case is one line of a program)
+
 from __future__ import annotations
 
 import pytest
