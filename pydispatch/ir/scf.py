@@ -295,7 +295,7 @@ def _verify_while(op: scf.WhileOp) -> None:
     for what, given, wanted in (
         ("the first region takes", [a.type for a in before.args], carried),
         ("the second region takes", [a.type for a in after.args], results),
-        ("scf.condition passes", [v.type for v in condition.arguments], results),
+        ("scf.condition passes", [v.type for v in condition.operands[1:]], results),
         ("the second region yields", [v.type for v in end.operands], carried),
     ):
         if given != wanted:
