@@ -30,6 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[], metavar="FOLDER", help="where object files are looked for; repeatable",
     )  # fmt: skip
     add_match_arguments(parser)
+    parser.add_argument(
+        "--no-reassociate", dest="reassociate", action="store_false",
+        help="sums of floats in the written order, one by one",
+    )  # fmt: skip
     parser.add_argument("--compile-to", metavar="PHASE", help="print the program after a phase instead")
     parser.add_argument(
         "--dump", "--iree-hal-dump-executable-files-to", dest="dump", metavar="FOLDER",
@@ -75,6 +79,7 @@ def _by_phase(given: list[str]) -> dict[str, list[str]] | None:
 
 def _patterns_of(path: str) -> list[object]:
     import runpy
+    import traceback
 
     from pydispatch.patterns import Pattern
 
@@ -82,6 +87,11 @@ def _patterns_of(path: str) -> list[object]:
         names = runpy.run_path(path)
     except OSError as error:
         raise Error(f"cannot read '{path}': {error.strerror}") from None
+    except Exception as error:
+        lines = [line.lineno for line in traceback.extract_tb(error.__traceback__) if line.filename == path]
+        number = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+        what = error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"
+        raise Error(f"{path}{'' if number is None else f':{number}'}: {what}") from None
     found = list(dict.fromkeys(value for value in names.values() if isinstance(value, Pattern)))
     if not found:
         raise Error(f"'{path}' has no @pydispatch.pattern")
@@ -112,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     if args.compile_to and args.compile_to != "end":
         sys.stdout.write(pipeline.compile_to(args.compile_to, source, **options))  # type: ignore[arg-type]
         return 0
-    artifact = pipeline.compile(source, **options)  # type: ignore[arg-type]
+    artifact = pipeline.compile(source, reassociate=args.reassociate, **options)  # type: ignore[arg-type]
     if args.output == "-" or (args.output is None and args.source == "-"):
         sys.stdout.buffer.write(artifact.to_bytes())
         return 0

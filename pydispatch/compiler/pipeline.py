@@ -16,14 +16,14 @@ from pydispatch import ir
 from pydispatch.compiler import toolchain
 from pydispatch.compiler.dispatch.executables import Selection, expand_executables
 from pydispatch.compiler.dispatch.explain import Report, listing
-from pydispatch.compiler.dispatch.form import form_dispatches
 from pydispatch.compiler.dispatch.extern import outline_externs
+from pydispatch.compiler.dispatch.form import form_dispatches
 from pydispatch.compiler.dispatch.inline import inline_calls
 from pydispatch.compiler.kernel import Binary, Variant
 from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.preprocess import Rewrites, rewrites_of
 from pydispatch.compiler.schedule.host import schedule
-from pydispatch.compiler.select import BACKENDS, select_targets
+from pydispatch.compiler.select import BACKENDS, in_written_order, select_targets
 from pydispatch.compiler.variants import build_variant, variants_of
 from pydispatch.errors import CompileError
 from pydispatch.formats import dispatches
@@ -59,7 +59,7 @@ class Options:
 
     targets: names of targets, None for the module's own. cpu: CPU names, each gives a variant. cpu_features: LLVM
     features for every CPU target. object_search_path: folders for object files. dump: receives (file name, content)
-    of every intermediate. rewrites: specs and patterns to apply.
+    of every intermediate. rewrites: specs and patterns to apply. reassociate: see `compile`.
     """
 
     targets: tuple[str, ...] | None = None
@@ -68,6 +68,7 @@ class Options:
     object_search_path: tuple[str, ...] = ()
     dump: Dump | None = None
     rewrites: Rewrites = field(default_factory=Rewrites)
+    reassociate: bool = True
 
 
 def compile(
@@ -83,6 +84,7 @@ def compile(
     patterns: Sequence[Any] = (),
     require_match: bool = False,
     explain: bool = False,
+    reassociate: bool = True,
 ) -> Artifact:
     """Compiles a program into an artifact.
 
@@ -90,14 +92,18 @@ def compile(
     "aarch64", "riscv64"; without it the module's `hal.device.targets` hold, else this machine's CPU. cpu: "generic",
     "native", "x86-64-v3", ... or several, each a variant of its own. cpu_features: LLVM features, "+avx2,+fma".
     object_search_path: where object files are looked for, after the working directory and before the folder of the
-    source file. dump: a folder for every intermediate. transform_spec, pdl_spec: specs that match and replace, each like
-    `source`, a list of these, or a mapping from the phase that they attach to (see docs/match-and-replace.md). patterns:
-    Python patterns. require_match: one that matches nothing is an error, not a warning. explain: print to stderr which operations went into which
-    dispatch and why neighbours did not.
+    source file. dump: a folder for every intermediate. transform_spec, pdl_spec: specs that match and replace, each
+    like `source`, a list of these, or a mapping from the phase that they attach to (see docs/match-and-replace.md).
+    patterns: Python patterns. require_match: one that matches nothing is an error, not a warning. explain: print to
+    stderr which operations went into which dispatch and why neighbours did not.
+    reassociate: sums and products of floats may be computed in another order than the written one, the same in every
+    run, and a softmax divides once for a row; without it they are computed one by one and unfused, matrix products too,
+    which is slow.
 
     Raises CompileError, with the place in the source, when the program cannot be compiled.
     """
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
+    options = replace(options, reassociate=reassociate)
     options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match)
     pipeline = Pipeline(module, options)
     artifact = pipeline.artifact()
@@ -178,6 +184,9 @@ def _with_rewrites(
     if transform_spec is None and pdl_spec is None and not patterns:
         return options
     rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
+    rewrites.targets = lambda module: tuple(
+        t.format.data for t in select_targets(module, options.targets, options.cpu, options.cpu_features)
+    )
     return replace(options, rewrites=rewrites, object_search_path=(*options.object_search_path, *folders))
 
 
@@ -212,7 +221,7 @@ class Pipeline:
             elif name == "dispatches":
                 outline_externs(self.module)
                 inline_calls(self.module)
-                self.reports = form_dispatches(self.module)
+                self.reports = form_dispatches(self.module, reassociate=self.options.reassociate)
             elif name == "executables":
                 self._expand()
             self.done = name
@@ -222,6 +231,8 @@ class Pipeline:
     def _expand(self) -> None:
         options = self.options
         targets = select_targets(self.module, options.targets, options.cpu, options.cpu_features)
+        if not options.reassociate:
+            targets = [in_written_order(target) for target in targets]
         expand_executables(
             self.module, Selection(targets, options.targets is not None, options.cpu, options.cpu_features)
         )

@@ -10,7 +10,7 @@ import platform
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.kernel import ARCHITECTURES
@@ -135,6 +135,12 @@ def apply_levels(target: ExecutableTargetAttr, levels: Iterable[str], features: 
             config["cpu_features"] = StringAttr(features)
         made.append(ExecutableTargetAttr(target.backend, target.format, DictionaryAttr(config)))
     return made or [target]
+
+
+def in_written_order(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
+    """The target with `reassociate = false`: kernels add floats up in the written order."""
+    config = {**target.configuration.data, "reassociate": IntegerAttr(0, 1)}
+    return ExecutableTargetAttr(target.backend, target.format, DictionaryAttr(config))
 
 
 def config_string(target: ExecutableTargetAttr, key: str, default: str = "") -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.utils import FastMathFlag
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.ir.location import set_location
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pydispatch.compiler.codegen.elements import Elements
 
 _PURE = ("arith.", "math.", "affine.apply", "affine.min", "affine.max")
-_REASSOC = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
 
 
 def clone_block(
@@ -81,9 +80,7 @@ def clone_op(
     if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
         raise unsupported(op, "it computes tensors inside scalar code")
     operands = [resolve(e, mapping, value) for value in op.operands]
-    properties = dict(op.properties)
-    if op in free:
-        properties["fastmath"] = _REASSOC
+    properties = _flagged(e, op, op in free)
     copy = type(op).create(
         operands=operands,
         result_types=[r.type for r in op.results],
@@ -96,6 +93,21 @@ def clone_op(
         return
     build.add(copy)
     mapping.update(zip(op.results, copy.results, strict=True))
+
+
+def _flagged(e: Elements, op: Operation, free: bool = False) -> dict[str, Attribute]:
+    """The properties of the copy of an operation. free: the order in which it combines is left open.
+
+    Where the target keeps the written order, divisions are divisions too.
+    """
+    flags = op.properties.get("fastmath")
+    have = set(flags.data) if isinstance(flags, arith.FastMathFlagsAttr) else set[FastMathFlag]()
+    want = have | {FastMathFlag.REASSOC} if free else have
+    if not e.reassociate:
+        want = want - {FastMathFlag.ALLOW_RECIP}
+    if want == have:
+        return dict(op.properties)
+    return {**op.properties, "fastmath": arith.FastMathFlagsAttr(sorted(want, key=lambda f: f.value))}
 
 
 def _clone_region(
@@ -127,7 +139,7 @@ def scalarized(e: Elements, build: Builder, op: Operation, operands: Sequence[SS
     """An elementwise tensor operation on single elements."""
     types = [r.type.element_type if isinstance(r.type, TensorType) else r.type for r in op.results]
     copy = type(op).create(
-        operands=operands, result_types=types, properties=op.properties,
+        operands=operands, result_types=types, properties=_flagged(e, op),
         attributes={k: v for k, v in op.attributes.items() if k != "loc"},
     )  # fmt: skip
     if len(types) == 1:

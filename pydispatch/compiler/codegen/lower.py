@@ -7,7 +7,7 @@ tensors have the same sizes and every element depends on its own position only.
 from __future__ import annotations
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IntegerAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.codegen.affine_maps import is_identity
@@ -31,9 +31,10 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
         frame = Frame(source, backend, reassociates(target))
         frame.bind()
         return lower_whole(frame)
-    contraction = lower_contraction(source, target)
-    if contraction is not None:
-        return contraction
+    if reassociates(target) or not _sums_floats(source):  # blocks of products fuse, and sum side by side
+        contraction = lower_contraction(source, target)
+        if contraction is not None:
+            return contraction
     frame = Frame(source, backend, reassociates(target))
     frame.bind(_flat_count(frame))
     return lower_points(frame)
@@ -43,6 +44,11 @@ def reassociates(target: hal.ExecutableTargetAttr) -> bool:
     """Whether reductions may add up in any order: unless the target says `reassociate = false`."""
     value = target.configuration.data.get("reassociate")
     return not (isinstance(value, IntegerAttr) and value.value.data == 0)
+
+
+def _sums_floats(source: func.FuncOp) -> bool:
+    floats = (v.type for op in source.walk() for v in op.results if isinstance(v.type, TensorType))
+    return any(isinstance(t.element_type, AnyFloat) for t in floats)
 
 
 def _flat_count(frame: Frame) -> Index | None:

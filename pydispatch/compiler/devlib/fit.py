@@ -169,7 +169,7 @@ def main() -> None:
     def put_single(name: str, function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> None:
         out.append(single(name, fit(function, mp.mpf(low) + e, high, degree)))
 
-    put_single("PYD_EXPS_P", exp_rest, -half, half, 4)
+    put_single("PYD_EXPS_P", exp_rest, -half, half, 3)
     put_single("PYD_LOGS_P", log_rest, -mp.mpf(1) / 3, mp.mpf(1) / 3, 8)
     put_single("PYD_TANHS_P", odd(mp.tanh, 1), 0, mp.mpf("0.3907"), 5)
     put_single("PYD_SINHS_P", odd(mp.sinh, 1), 0, 1, 4)

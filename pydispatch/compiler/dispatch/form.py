@@ -40,10 +40,11 @@ def symbol_name(op: Operation) -> str:
     return name.data
 
 
-def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not) -> list[Report]:
+def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not, reassociate: bool = True) -> list[Report]:
     """Rewrites every host function and initializer of `module` in place; executables are put in front of it.
 
-    why_not: says why an operation may not join a group, None when it may. Returns what became of each function.
+    why_not: says why an operation may not join a group, None when it may. reassociate: sums of floats may be
+    split. Returns what became of each function.
     """
     for function in host_functions(module):
         open_regions(function)
@@ -59,7 +60,7 @@ def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not) -> list[Report]
             name = symbol_name(op)
         else:
             continue
-        former = Former(op, name, why_not, made)
+        former = Former(op, name, why_not, made, reassociate)
         former.run()
         for executable in former.executables:
             module.body.block.insert_op_before(executable, op)
@@ -75,6 +76,7 @@ class Former:
     name: str
     why_not: WhyNot
     made: Made = field(default_factory=Made)
+    reassociate: bool = True
     executables: list[flow.ExecutableOp] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -82,7 +84,7 @@ class Former:
 
     def run(self) -> None:
         simplify(self.function)
-        split_reductions(self.function)
+        split_reductions(self.function, self.reassociate)
         entry: Sizes | None = None
         for block in self.function.regions[0].blocks:
             sizes = Sizes(entry)

@@ -56,17 +56,24 @@ _FLOAT_NEUTRAL = {
 }
 
 
-def split_reductions(function: Operation) -> None:
-    """Rewrites the reductions of a host function in place where splitting gives more parallel work."""
+_IN_ORDER = ("arith.addf", "arith.mulf")
+"""Combining operations whose result depends on the order."""
+
+
+def split_reductions(function: Operation, reassociate: bool = True) -> None:
+    """Rewrites the reductions of a host function in place where splitting gives more parallel work.
+
+    reassociate: floats may be added in another order.
+    """
     for op in list(function.walk()):
         if op.name == "linalg.generic" and op.parent is not None:
-            _split(cast(GenericOp, op))
+            _split(cast(GenericOp, op), reassociate)
 
 
-def _split(op: GenericOp) -> None:
+def _split(op: GenericOp, reassociate: bool) -> None:
     combine = combiner(op)
     place = _place(op)
-    if combine is None or place is None:
+    if combine is None or place is None or (combine.name in _IN_ORDER and not reassociate):
         return
     neutral = neutral_element(combine)
     if neutral is None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, math, tensor
 from xdsl.dialects.builtin import AnyFloat, IndexType, TensorType
 from xdsl.dialects.linalg import ops
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.utils.exceptions import VerifyException
@@ -80,7 +81,10 @@ def _softmax(op: Operation, build: Build) -> None:
 
     largest_body = Body([element, element])
     x, acc = largest_body.block.args
-    largest_body.finish(largest_body.add(arith.MaxnumfOp(acc, x)))
+    # Which number stands for the largest of a row with a NaN does not matter: its exponential is NaN all the same, and
+    # so are the sum and the quotients.
+    unordered = arith.FastMathFlagsAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
+    largest_body.finish(largest_body.add(arith.MaxnumfOp(acc, x, unordered)))
     (largest,) = generic(
         build, Structure((whole, row), over), [op.input], [splat(float("-inf"))], largest_body.block
     )
@@ -97,7 +101,8 @@ def _softmax(op: Operation, build: Build) -> None:
     (sums,) = generic(build, Structure((whole, row), over), [powers], [splat(0.0)], summed.block)
     divided = Body([element] * 3)
     x, total, _ = divided.block.args
-    divided.finish(divided.add(arith.DivfOp(x, total)))
+    # The sum is 1 at least: its reciprocal neither overflows nor loses digits, and one division a row is enough.
+    divided.finish(divided.add(arith.DivfOp(x, total, arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP]))))
     build.replace(
         *generic(build, Structure((whole, row, whole), everywhere), [powers, sums], [op.output], divided.block)
     )

@@ -32,8 +32,12 @@ PYD_INLINE float pyd_clamps(float x, float low, float high) {
 PYD_INLINE float pyd_power2s(int32_t k) { return pyd_float((uint32_t)(k + 127) << 23); }
 // x 2^k for -252 < k < 254, rounded once.
 PYD_INLINE float pyd_scales(float x, int32_t k) {
+#ifdef __AVX512F__
+  return __builtin_ldexpf(x, k);  // vscalefps
+#else
   int32_t first = k >> 1;
   return x * pyd_power2s(first) * pyd_power2s(k - first);
+#endif
 }
 PYD_INLINE float pyd_expm1s_reduced(float r) {
   return PYD_FMAF(r * r, PYD_FMAF(r, PYD_EXPS_P(r), 0.5f), r);
