@@ -23,6 +23,7 @@ from pydispatch.compiler.dispatch.kinds import (
     is_scalar_code,
     may_join,
     size_operands,
+    too_many_scalars,
 )
 from pydispatch.compiler.dispatch.sizes import shape_of
 from pydispatch.compiler.dispatch.views import is_view, stays_on_host
@@ -124,6 +125,8 @@ class Groups:
                 if reason is not None:
                     break
                 union.append(op)
+            else:
+                reason = too_many_scalars(union)
         if reason is not None:
             self._refuse(home, other, bridge, reason)
             return reason
@@ -241,7 +244,8 @@ class Groups:
                 left = True
                 continue
             known = view or op in self.bridges.get(group, ())
-            reason = None if known else self.why_not(self.in_order(self.members[group]), op)
+            others = self.in_order(self.members[group])
+            reason = None if known else self.why_not(others, op) or too_many_scalars([*others, op])
             if reason is not None:
                 left = True
                 for reader in readers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
@@ -18,6 +18,27 @@ SMALL_CONSTANT = 64  # elements; larger constants are read from the artifact's m
 def inputs_of(op: Operation) -> list[SSAValue]:
     """The operands of an operation and of everything inside its regions."""
     return [*op.operands, *(v for region in op.regions for inner in region.walk() for v in inner.operands)]
+
+
+MOST_SCALARS = 28  # two 32-bit constants each at most, of 64 that an export may have
+
+
+def too_many_scalars(ops: Sequence[Operation]) -> str | None:
+    """Why a dispatch of `ops` would have more constants than fit, or None. Equal sizes count as often as they occur."""
+    members = set(ops)
+    nested = {inner for op in ops for region in op.regions for inner in region.walk()}
+    blocks = {b for inner in (*ops, *nested) for region in inner.regions for b in region.blocks}
+    found: set[object] = set()
+    for op in ops:
+        for value in inputs_of(op):
+            owner = value.owner
+            if owner in blocks or owner in members or owner in nested:
+                continue
+            if isinstance(value.type, TensorType):
+                found.update((value, axis) for axis, n in enumerate(value.type.get_shape()) if n < 0)
+            elif not (isinstance(owner, Operation) and owner.name == "arith.constant"):
+                found.add(value)
+    return f"the dispatch would take more than {MOST_SCALARS} scalars and sizes" if len(found) > MOST_SCALARS else None
 
 
 def is_inline_constant(op: Operation) -> bool:
