@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pydispatch.runtime.program import Program
 
 
+TARGETS = {"vulkan": "vulkan"}
+"""Devices whose programs are compiled for a target by name; others take the module's own, or this machine."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file")
     parser.add_argument("--module", metavar="FILE", help="the same")
@@ -44,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
     """What every subcommand takes that loads programs."""
-    parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu, cpu?workers=8, local-sync, local-task")
+    parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu, cpu?workers=8, vulkan:0, ...")
     parser.add_argument(
         "--plugin", "--executable_plugin", dest="plugins", action="append", default=[], metavar="FILE[?KEY=VALUE&...]",
         help="a plugin that provides imports: .so, embedded ELF or .sos; repeatable, the last is asked first",
@@ -66,7 +70,7 @@ def load_program(path: Path, args: argparse.Namespace) -> Program:
     target = device(args.device)
     for spec in args.plugins:
         _add_plugin(target, spec)
-    return target.load(_artifact(path, args.search_path), parameters=_parameters(args.parameters))
+    return target.load(_artifact(path, args.search_path, args.device), parameters=_parameters(args.parameters))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"EXEC @{function.name}")  # in front of whatever kernels print
         results = function(*inputs)
         returned = [results] if len(function.results) == 1 else list(results or ())
+        returned = [value.numpy() if hasattr(value, "numpy") else value for value in returned]  # of a device
         if args.expected_output:
             return _compare(function, returned, args, reader)
     finally:
@@ -105,7 +110,7 @@ def _path(args: argparse.Namespace) -> Path:
     return Path(args.file or args.module)
 
 
-def _artifact(path: Path, search_path: list[str]) -> Any:
+def _artifact(path: Path, search_path: list[str], device: str) -> Any:
     if path.suffix != ".mlir":
         return path
     try:
@@ -114,7 +119,8 @@ def _artifact(path: Path, search_path: list[str]) -> Any:
         raise Error(
             f"{path}: compiling needs the extra 'compiler' ({error.name} is missing): pip install pydispatch[compiler]"
         ) from None
-    return compile(path, object_search_path=search_path)
+    scheme = device.partition(":")[0].partition("?")[0]
+    return compile(path, object_search_path=search_path, targets=TARGETS.get(scheme))
 
 
 def _parameters(specs: list[str]) -> dict[str, list[str]]:
