@@ -135,7 +135,9 @@ class _Linker:
                 rest.append(argument)
                 continue
             if self.kernel.type_of(argument) != parameter.type_id or argument not in self.out.variables:
-                raise self.kernel.fail(inst.at, f"the call of '{text}' passes a buffer that is no variable of the module")
+                raise self.kernel.fail(
+                    inst.at, f"the call of '{text}' passes a buffer that is no variable of the module"
+                )
             buffers.append(argument)
         key = callee, tuple(buffers)
         if key not in self.bound:
@@ -173,7 +175,10 @@ class _Linker:
         type_ = out.share(Op.TYPE_FUNCTION, [function.head.type_id, *rest])
         lines = [instruction(Op.FUNCTION, [function.head.type_id, made, 0, type_])]
         lines += [instruction(Op.FUNCTION_PARAMETER, [each, out.id()]) for each in rest]
-        lines += [instruction(LABEL, [out.id()]), instruction(RETURN_VALUE, [value]) if value else instruction(RETURN, [])]
+        lines += [
+            instruction(LABEL, [out.id()]),
+            instruction(RETURN_VALUE, [value]) if value else instruction(RETURN, []),
+        ]
         lines.append(instruction(Op.FUNCTION_END, []))
         out.put(made, lines, (), (), ())
         out.names[made] = name
@@ -199,7 +204,9 @@ class _Linker:
 class _Binding:
     """One import with its buffers, and the function of a library that it means."""
 
-    def __init__(self, linker: _Linker, taker: Taker, function: Function, symbol: str, buffers: tuple[int, ...]) -> None:
+    def __init__(
+        self, linker: _Linker, taker: Taker, function: Function, symbol: str, buffers: tuple[int, ...]
+    ) -> None:
         self.linker, self.taker, self.out, self.kernel = linker, taker, linker.out, linker.kernel
         self.function, self.symbol, self.buffers = function, symbol, buffers
         self.scalars = [p.type_id for p in function.parameters if not linker._is_buffer(p.type_id)]
@@ -266,7 +273,9 @@ class _Binding:
         copy = Copy(candidate, tuple(used), tuple(arguments))
         made = taker.request(copy)
         type_ = taker.function_type(function, (place for place, _ in arguments))
-        own = out.share(Op.TYPE_FUNCTION, [self.out.same(self.function.head.type_id), *map(self.out.same, self.scalars)])
+        own = out.share(
+            Op.TYPE_FUNCTION, [self.out.same(self.function.head.type_id), *map(self.out.same, self.scalars)]
+        )
         return made if type_ == own else self._adapter(function, copy, made, own)
 
     def _view(self, pointer: int, number: int) -> int:
@@ -342,4 +351,3 @@ def _element(parts: Parts, block: int) -> tuple[int, int] | None:
 def _compatible(a: tuple[int, int], b: tuple[int, int]) -> bool:
     """The same width; floats of 16 bits and less are integers in buffers of kernels."""
     return a[1] == b[1] and (a[0] == b[0] or a[1] < 32)
-

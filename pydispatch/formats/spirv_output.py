@@ -41,7 +41,9 @@ def text_words(text: str) -> list[int]:
 def instruction(op: int, operands: Sequence[int]) -> list[int]:
     """The words of an instruction. InvalidArgumentError when it is longer than one can be."""
     if len(operands) + 1 > 0xFFFF:
-        raise InvalidArgumentError(f"linking makes an instruction (opcode {op}) of {len(operands) + 1} words, at most 65535")
+        raise InvalidArgumentError(
+            f"linking makes an instruction (opcode {op}) of {len(operands) + 1} words, at most 65535"
+        )
     return [(len(operands) + 1) << 16 | op, *operands]
 
 
@@ -107,7 +109,11 @@ class Output:
             self.variables[id] = words[1], words[3]
 
     def share(
-        self, op: int, operands: Sequence[int], type_: int = 0, decorations: Sequence[tuple[int, ...]] = (),
+        self,
+        op: int,
+        operands: Sequence[int],
+        type_: int = 0,
+        decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
     ) -> int:
         """The id of a type or constant, made when there is none yet. operands: behind the result."""
@@ -119,7 +125,11 @@ class Output:
         return found
 
     def add(
-        self, op: int, operands: Sequence[int], type_: int = 0, decorations: Sequence[tuple[int, ...]] = (),
+        self,
+        op: int,
+        operands: Sequence[int],
+        type_: int = 0,
+        decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
     ) -> int:
         """A global of its own."""
@@ -162,7 +172,9 @@ class Output:
 
     # Functions
 
-    def put(self, id: int, lines: list[list[int]], calls: Iterable[int], uses: Iterable[int], ops: Iterable[int]) -> None:
+    def put(
+        self, id: int, lines: list[list[int]], calls: Iterable[int], uses: Iterable[int], ops: Iterable[int]
+    ) -> None:
         """A finished function. lines: its instructions, OpFunctionEnd included."""
         self.functions[id] = lines
         self.calls[id], self.uses[id] = set(calls), set(uses)
@@ -218,7 +230,9 @@ class Output:
         lines.append(instruction(Op.MEMORY_MODEL, [kernel.addressing, kernel.memory]))
         for entry in kernel.tables.entry_points:
             interface = self.interface(entry.function, entry.interface)
-            lines.append(instruction(Op.ENTRY_POINT, [entry.model, entry.function, *text_words(entry.name), *interface]))
+            lines.append(
+                instruction(Op.ENTRY_POINT, [entry.model, entry.function, *text_words(entry.name), *interface])
+            )
         for function, modes in kernel.tables.modes.items():
             for mode, operands in modes:
                 op = Op.EXECUTION_MODE_ID if mode in (37, 38, 39) else Op.EXECUTION_MODE
@@ -228,7 +242,9 @@ class Output:
         for id, (text, kind) in linkage.items():
             lines.append(instruction(Op.DECORATE, [id, Decoration.LINKAGE, *text_words(text), kind]))
         lines += [instruction(Op.DECORATE, [id, *d]) for id, found in self.decorations.items() for d in found]
-        lines += [instruction(Op.MEMBER_DECORATE, [id, *d]) for id, found in self.member_decorations.items() for d in found]
+        lines += [
+            instruction(Op.MEMBER_DECORATE, [id, *d]) for id, found in self.member_decorations.items() for d in found
+        ]
         lines += self.globals
         for id in declared:
             lines += whole(kernel.functions[id])

@@ -121,7 +121,9 @@ class _Reader:
             return
         parts = self.parts
         if opcode in _GROUPS:
-            raise parts.fail(first, "groups of decorations cannot be linked; spirv-opt --flatten-decorations removes them")
+            raise parts.fail(
+                first, "groups of decorations cannot be linked; spirv-opt --flatten-decorations removes them"
+            )
         if opcode == FORWARD_POINTER:
             raise parts.fail(first, "pointers declared ahead (physical addresses) cannot be linked")
         if opcode in _HEAD or opcode in _DECORATIONS:
@@ -203,7 +205,9 @@ class _Reader:
         for function in parts.functions.values():
             type_ = parts.globals.get(function.head.words[4])
             if type_ is None or type_.op != Op.TYPE_FUNCTION:
-                raise parts.fail(function.head.at, f"the type {function.head.words[4]} of a function is no function type")
+                raise parts.fail(
+                    function.head.at, f"the type {function.head.words[4]} of a function is no function type"
+                )
             wanted = type_.words[3:]
             given = [p.type_id for p in function.parameters]
             if wanted != given or type_.words[2] != function.head.type_id:

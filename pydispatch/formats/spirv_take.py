@@ -306,14 +306,17 @@ class _Writer:
             self.bases[ids[inst.id]] = base(3)
             return
         target = 1 if op in (Op.STORE, Op.COPY_MEMORY, Op.COPY_MEMORY_SIZED, Op.ATOMIC_STORE, 319) else 0
-        if Op.ATOMIC_LOAD < op <= Op.ATOMIC_LAST and op != Op.ATOMIC_STORE or op in (318, 5614, 5615, 6035):
+        if (Op.ATOMIC_LOAD < op <= Op.ATOMIC_LAST and op != Op.ATOMIC_STORE) or op in (318, 5614, 5615, 6035):
             target = 3
         out = self.taker.out
-        if target and base(target) in out.variables and out.decorated(base(target), Decoration.NON_WRITABLE) is not None:
+        if (
+            target
+            and base(target) in out.variables
+            and out.decorated(base(target), Decoration.NON_WRITABLE) is not None
+        ):
             binding = out.decorated(base(target), Decoration.BINDING)
             name = self.taker.parts.tables.names.get(self.copy.function, f"id {self.copy.function}")
             raise self.taker.refuse(
                 f"function '{name}' writes the buffer at binding {binding}, which the kernel declares as only read; "
                 "drop ReadOnly from its flags"
             )
-

@@ -10,12 +10,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from pydispatch.compiler.kernel import Binary, Export, ObjectFile, Variant
 from pydispatch.compiler.targets import vulkan_tools
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats import spirv_interface
 from pydispatch.formats.spirv_reflect import EntryPoint, Reflection, reflect
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.targets.vulkan_functions import Generated
 
 FORMAT = "vulkan-spirv-fb"
 SPIRV = (".spv",)
@@ -58,17 +62,22 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         return Binary(b"", ".spv", (), ALIGNMENT, notes={"dynamic": True})
     start = time.perf_counter()
     seconds: dict[str, float] = {}
-    modules = []
+    modules: list[Module] = []
+    generated: Generated | None = None
     if variant.module is not None:
-        modules.append(_generated(variant))
+        from pydispatch.compiler.targets.vulkan_functions import generate
+
+        generated = generate(variant)
+        label = f"@{variant.executable}"
+        modules.append(Module(generated.data, reflect(generated.data, f"executable '{label}'"), label, ""))
         seconds["emit"] = time.perf_counter() - start
-    start = time.perf_counter()
-    modules += [_given(file) for file in variant.objects]
-    seconds["objects"] = time.perf_counter() - start
+    else:
+        modules += [_given(file) for file in variant.objects]
+        seconds["objects"] = time.perf_counter() - start
     entries = [_entry(export, modules, variant) for export in variant.exports]
     used = [modules[module].reflection for module, _ in entries]
     for export, (module, entry) in zip(variant.exports, entries, strict=True):
-        _check_export(export, modules[module], entry)
+        _check_export(export, modules[module], entry, generated is not None and bool(generated.imports))
     specialization = _specialization(variant, modules)
     offsets, data = [], b""
     for i, each in enumerate(modules):
@@ -80,36 +89,25 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         need
         for reflection, (_, entry) in zip(used, entries, strict=True)
         for need in spirv_interface.requirements(reflection, entry)
+        if need != "Linkage"  # gone when the imports are linked
     )
     notes: dict[str, object] = {"seconds": seconds}
-    notes["spirv"] = {
+    spirv: dict[str, object] = {
         "modules": offsets,
         "entries": [[module, entry.name] for module, entry in entries],
         "specialization": specialization,
         "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for _, entry in entries],
     }
-    return Binary(data, ".spv", tuple(requires), ALIGNMENT, notes=notes)
-
-
-def _generated(variant: Variant) -> Module:
-    """The module of the kernels in kernel IR."""
-    try:
-        from pydispatch.compiler.emit.spirv import emit_module
-    except ModuleNotFoundError as error:
-        if error.name != "pydispatch.compiler.emit.spirv":
-            raise
-        raise CompileError(
-            f"executable '@{variant.executable}' has kernels in MLIR, and this build generates no SPIR-V",
-            variant.location,
-            "give its kernels as .spv or .glsl objects for the target vulkan",
-        ) from None
-    assert variant.module is not None
-    data = emit_module(variant.module, variant.exports, variant.constants, variant.target)
-    return Module(data, reflect(data, f"executable '@{variant.executable}'"), f"@{variant.executable}", "")
+    notes["spirv"] = spirv
+    imports: tuple[str, ...] = ()
+    if generated is not None and generated.imports:
+        imports, notes["imports"] = generated.imports, generated.calls
+        spirv["read_only"] = [[binding.read_only for binding in export.layout.bindings] for export in variant.exports]
+    return Binary(data, ".spv", tuple(requires), ALIGNMENT, imports, notes)
 
 
 def _given(file: ObjectFile) -> Module:
-    """The module of an object: SPIR-V as it is, GLSL compiled."""
+    """The module of an object that has kernels: SPIR-V as it is, GLSL compiled."""
     if file.suffix in SOURCES:
         data = vulkan_tools.compile_glsl(file)
     elif file.suffix in SPIRV:
@@ -123,9 +121,8 @@ def _given(file: ObjectFile) -> Module:
     try:
         reflection = reflect(data, file.name)
     except ArtifactError as error:
-        raise CompileError(
-            str(error), file.location, "compile it again: glslangValidator -V, glslc or dxc -spirv"
-        ) from None
+        hint = "compile it again: glslangValidator -V, glslc or dxc -spirv"
+        raise CompileError(str(error), file.location, hint) from None
     if not reflection.entry_points:
         others = ", ".join(f"'{name}' ({model})" for name, model in reflection.others)
         raise CompileError(
@@ -168,10 +165,10 @@ def _entry(export: Export, modules: Sequence[Module], variant: Variant) -> tuple
     )
 
 
-def _check_export(export: Export, module: Module, entry: EntryPoint) -> None:
-    """What the shader expects against what the layout gives. CompileError."""
+def _check_export(export: Export, module: Module, entry: EntryPoint, is_open: bool) -> None:
+    """What the shader expects against what the layout gives. is_open: functions are missing that may write. CompileError."""
     layout = export.layout
-    read_only = [binding.read_only for binding in layout.bindings]
+    read_only = None if is_open else [binding.read_only for binding in layout.bindings]
     problem = spirv_interface.mismatch(entry, layout.constants, len(layout.bindings), read_only)
     if problem is None and any(export.workgroup_size) and entry.workgroup_size is not None:
         fixed = entry.size_spec == (None, None, None)

@@ -45,6 +45,30 @@ def compile_glsl(file: ObjectFile) -> bytes:
         return made.read_bytes()
 
 
+def compile_functions(file: ObjectFile, preamble: str = "") -> bytes:
+    """A library of functions in GLSL as SPIR-V, with their names, whether `main` calls them or not.
+
+    preamble: text behind the #version. CompileError with what the compiler says, or when there is none.
+    """
+    validator = shutil.which("glslangValidator")
+    if validator is None:
+        raise CompileError(
+            f"compiling the functions of '{file.name}' needs glslangValidator, which is not there",
+            file.location,
+            "apt-get install glslang-tools, or compile it elsewhere with -V -g --keep-uncalled",
+        )
+    with tempfile.TemporaryDirectory(prefix="pydispatch-glsl-") as folder:
+        source, made = Path(folder) / "functions.comp", Path(folder) / "functions.spv"
+        source.write_bytes(file.data)
+        command = [validator, "-V", "--keep-uncalled", "-S", "comp", "--target-env", ENVIRONMENT]
+        command += [f"-I{Path(file.name).parent}", *([f"-P{preamble}"] if preamble else []), "-o", str(made), str(source)]
+        done = _run(command)
+        if done.returncode or not made.is_file():
+            said = (done.stdout + done.stderr).replace(str(source), file.name).strip()
+            raise CompileError(f"{file.name} does not compile:\n{said}", file.location)
+        return made.read_bytes()
+
+
 def validate(data: bytes) -> str:
     """What spirv-val has against a module; '' when it has nothing, or is not there."""
     tool = shutil.which("spirv-val")

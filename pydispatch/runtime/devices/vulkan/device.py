@@ -23,6 +23,7 @@ from pydispatch.runtime.devices.vulkan.context import Context
 from pydispatch.runtime.devices.vulkan.execute import DeviceMemory, Executor
 from pydispatch.runtime.devices.vulkan.function import VulkanFunction, VulkanProcedure
 from pydispatch.runtime.devices.vulkan.instance import instance
+from pydispatch.runtime.devices.vulkan.libraries import Libraries, Resolution
 from pydispatch.runtime.devices.vulkan.pipelines import Parts
 from pydispatch.runtime.loader import Host, load
 from pydispatch.runtime.program import Program, _verify
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pydispatch._core.arrays import ElementType
     from pydispatch._core.program import Module
     from pydispatch.formats.artifact import Artifact
+    from pydispatch.formats.spirv_link import Library
+    from pydispatch.runtime.imports import Provider
 
 FORMAT = "vulkan-spirv-fb"
 _opening = threading.Lock()
@@ -69,6 +72,7 @@ class VulkanDevice:
         self.name = f"vulkan:{context.index}"
         self._context = context
         self._given: dict[str, tuple[bytes, str]] = {}
+        self._libraries = Libraries()
 
     @property
     def workers(self) -> int:
@@ -95,10 +99,10 @@ class VulkanDevice:
             raise InvalidArgumentError(
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
-        linker = _Linker(Executor(self._context), dict(self._given), file.name)
-        module, imports = load(file, self._host(), Scheduler(1), Pool(64 << 20), None, parameters, linker)
+        linker = _Linker(Executor(self._context), dict(self._given), file.name, self._libraries.asked())
+        module, _ = load(file, self._host(), Scheduler(1), Pool(64 << 20), None, parameters, linker)
         self._context.cache.save()
-        return VulkanProgram(module, file.name, self, linker.executor, imports)
+        return VulkanProgram(module, file.name, self, linker.executor, linker.resolution.imports)
 
     def _host(self) -> Host:
         names = self._context.features.names
@@ -121,18 +125,23 @@ class VulkanDevice:
         reflect(data, f"add_executable '{name}': {source}")
         self._given[name] = (data, source)
 
-    def add_plugin(self, plugin: Any, /, *, priority: int = 0, **params: object) -> NoReturn:
-        """Not on this device: shaders are whole when they are compiled."""
-        raise DeviceUnavailableError(
-            f"{self.name} takes no plugins: give whole kernels with device.add_executable(name, 'kernels.spv')"
-        )
+    def add_plugin(
+        self, plugin: str | os.PathLike[str] | bytes, /, *, priority: int = 0, **params: object
+    ) -> Provider:
+        """Registers a library of functions in SPIR-V (path or bytes) for programs that are loaded from now on.
+
+        The highest priority is asked first, among equals who was added last. docs/vulkan.md says how to write one.
+        Raises ArtifactError when it is broken, InvalidArgumentError when it offers no functions.
+        """
+        return self._libraries.add(plugin, priority, params)
 
     def add_import(self, name: str, function: object, context: object = None, *, priority: int = 0) -> NoReturn:
         """Not on this device: shaders call no functions of the process."""
         raise DeviceUnavailableError(f"{self.name} calls no functions of this process ('{name}'); use a CPU device")
 
-    def remove_plugin(self, provider: Any) -> None:
-        """Nothing is registered here."""
+    def remove_plugin(self, provider: Provider) -> None:
+        """Takes a registration back; programs that are loaded keep what they have."""
+        self._libraries.remove(provider)
 
     def upload(self, array: Any) -> Buffer:
         """A buffer with a copy of an array. InvalidArgumentError for element types that programs do not have."""
@@ -202,8 +211,11 @@ class VulkanDevice:
 class _Linker:
     """Loads executables for one program: runtime.loader.Foreign."""
 
-    def __init__(self, executor: Executor, given: dict[str, tuple[bytes, str]], file: str) -> None:
+    def __init__(
+        self, executor: Executor, given: dict[str, tuple[bytes, str]], file: str, libraries: list[Library]
+    ) -> None:
         self.executor, self.given, self.file = executor, given, file
+        self.resolution = Resolution(libraries)
 
     def link(
         self,
@@ -223,6 +235,8 @@ class _Linker:
                 self._missing(name, executable)
             (code, source), notes = self.given[name], None
         parts = Parts(len(code), notes, f"{self.file}: executable '{name}'")
+        if variant.get("imports"):
+            code = self.resolution.link(name, code, parts, variant)
         exports = exports_of(module, index)
         self.executor.executables.load(index, name, code, parts, exports, constants, source)
         link_executable(module, index, chosen, 1)
