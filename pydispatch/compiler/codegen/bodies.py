@@ -66,7 +66,7 @@ def clone_op(
         mapping[op.results[0]] = build.value(point[dimension])
         return
     if op.name == "tensor.extract":
-        mapping[op.results[0]] = e.at(build, op.operands[0], [index_of(v) for v in op.operands[1:]])
+        mapping[op.results[0]] = _extract(e, build, op.operands[0], [index_of(v) for v in op.operands[1:]])
         return
     if op.name == "tensor.dim":
         axis = known_index(op.operands[1])
@@ -93,6 +93,14 @@ def clone_op(
         return
     build.add(copy)
     mapping.update(zip(op.results, copy.results, strict=True))
+
+
+def _extract(e: Elements, build: Builder, source: SSAValue, indices: Sequence[Index]) -> SSAValue:
+    """An element at indices that the program computed: inside the tensor, whatever they are."""
+    assert isinstance(source.type, TensorType)
+    element, sizes = source.type.element_type, e.dims(source)
+    where = [build.clamp(i, n) for i, n in zip(indices, sizes, strict=True)]
+    return build.choose(build.not_empty(sizes), lambda b: e.at(b, source, where), lambda b: e.zero(b, element))
 
 
 def _flagged(e: Elements, op: Operation, free: bool = False) -> dict[str, Attribute]:

@@ -249,6 +249,24 @@ class Builder:
             return True
         return self.pure(arith.CmpiOp(self.value(a), self.value(b), "slt"))
 
+    def clamp(self, index: Index, size: Index) -> Index:
+        """`index`, moved to the border of a dimension where it lies outside. Only of use where `size` is not 0."""
+        if self._below(index, size):
+            return index
+        inside = self.most(self.least(index, self.minus(size, 1)), 0)
+        return self.bounded(inside, size) if isinstance(inside, SSAValue) else inside
+
+    def not_empty(self, sizes: Sequence[Index]) -> SSAValue | bool:
+        """Whether no size is 0."""
+        found: SSAValue | bool = True
+        for size in sizes:
+            here = self.less(0, size)
+            if here is False or found is False:
+                return False
+            if here is not True:
+                found = here if found is True else self.pure(arith.AndIOp(found, here))
+        return found
+
     def halves(self, linear: Index, size: Index) -> tuple[Index, Index]:
         """`linear` as (quotient, remainder) by `size`; `joined` remembers what the two are made of."""
         pair = self.quotient(linear, size), self.remainder(linear, size)

@@ -167,6 +167,9 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
         value, buffer = nest.stores[0]
 
         def write(b: Builder, indices: list[Index]) -> None:
+            b.when(update.lands(e, b), lambda c: land(c, indices))
+
+        def land(b: Builder, indices: list[Index]) -> None:
             where = update.position(e, b, indices)
             element = update.element(e, b, indices) if update.only else e.at(b, value, where)
             e.store(b, element, buffer, where)

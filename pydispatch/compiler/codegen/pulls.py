@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     TensorType,
 )
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Attribute, OpResult, SSAValue
 
 from pydispatch.compiler.codegen.bits import pull_bitcast
 from pydispatch.compiler.codegen.bodies import clone_block, scalarized
@@ -82,12 +82,27 @@ def _generic(e: Elements, build: Builder, op: Any, value: OpResult, indices: lis
 
 
 def _extract_slice(e: Elements, build: Builder, op: Any, value: OpResult, indices: list[Index]) -> SSAValue:
+    return e.at(build, op.source, in_slice(e, build, op, op.source, tensor_type(value), indices))
+
+
+def in_slice(
+    e: Elements, build: Builder, op: Any, whole: SSAValue, part: TensorType[Attribute], indices: Sequence[Index]
+) -> list[Index]:
+    """Where the element at `indices` of a slice lies in the whole tensor. A slice that begins where it does not fit is
+    moved inside."""
     offsets, strides = mixed(e, op.static_offsets, op.offsets), mixed(e, op.static_strides, op.strides)
+    sizes = slice_sizes(e, op)
     where: list[Index] = [0] * len(offsets)
-    for dimension, index in zip(kept_dimensions(slice_sizes(e, op), tensor_type(value)), indices, strict=True):
+    for dimension, index in zip(kept_dimensions(sizes, part), indices, strict=True):
         where[dimension] = index
-    where = [build.plus(o, build.times(i, s)) for o, i, s in zip(offsets, where, strides, strict=True)]
-    return e.at(build, op.source, where)
+    found: list[Index] = []
+    for offset, index, size, stride, n in zip(offsets, where, sizes, strides, e.dims(whole), strict=True):
+        start = offset
+        if isinstance(offset, SSAValue):
+            span = e.entry.plus(e.entry.times(e.entry.minus(size, 1), stride), 1)
+            start = build.most(build.least(offset, build.minus(n, span)), 0)
+        found.append(build.plus(start, build.times(index, stride)))
+    return found
 
 
 def _both(build: Builder, a: SSAValue | bool, b: SSAValue | bool) -> SSAValue | bool:
@@ -252,7 +267,7 @@ def coordinates(e: Elements, build: Builder, op: Any, batch: Sequence[Index]) ->
         place: Index = value
         if not isinstance(value.type, IndexType):
             place = build.pure(arith.IndexCastOp(value, IndexType()))
-        found.append(build.most(build.least(place, build.minus(sizes[dimension], 1)), 0))
+        found.append(build.clamp(place, sizes[dimension]))
     return found
 
 
@@ -274,8 +289,12 @@ def picked_index(op: Any, where: Sequence[Index], rest: Sequence[Index]) -> list
 
 def _gather(e: Elements, build: Builder, op: Any, value: OpResult, indices: list[Index]) -> SSAValue:
     batch = tensor_type(op.indices).get_num_dims() - 1
-    where = coordinates(e, build, op, indices[:batch])
-    return e.at(build, op.source, picked_index(op, where, indices[batch:]))
+
+    def element(b: Builder) -> SSAValue:
+        return e.at(b, op.source, picked_index(op, coordinates(e, b, op, indices[:batch]), indices[batch:]))
+
+    filled = build.not_empty([e.dims(op.source)[d] for d in gathered(op)[0]])
+    return build.choose(filled, element, lambda b: e.zero(b, tensor_type(value).element_type))
 
 
 def _scatter(e: Elements, build: Builder, op: Any, value: OpResult, indices: list[Index]) -> SSAValue:

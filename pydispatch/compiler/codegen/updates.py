@@ -10,8 +10,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.elements import Elements, tensor_type, unsupported
-from pydispatch.compiler.codegen.pulls import coordinates, picked_index
-from pydispatch.compiler.codegen.shapes import kept_dimensions, mixed, slice_sizes
+from pydispatch.compiler.codegen.pulls import coordinates, in_slice, picked_index
 
 
 @dataclass
@@ -29,15 +28,15 @@ class Update:
         """Where an element of the source goes."""
         op = self.op
         if op.name == "tensor.insert":
-            return [e.index(i) for i in op.indices]
+            return [build.clamp(e.index(i), n) for i, n in zip(op.indices, e.dims(op.dest), strict=True)]
         if op.name == "tensor.scatter":
             batch = tensor_type(op.indices).get_num_dims() - 1
             return picked_index(op, coordinates(e, build, op, indices[:batch]), indices[batch:])
-        offsets, strides = mixed(e, op.static_offsets, op.offsets), mixed(e, op.static_strides, op.strides)
-        where: list[Index] = [0] * len(offsets)
-        for dimension, index in zip(kept_dimensions(slice_sizes(e, op), tensor_type(op.source)), indices, strict=True):
-            where[dimension] = index
-        return [build.plus(o, build.times(i, s)) for o, i, s in zip(offsets, where, strides, strict=True)]
+        return in_slice(e, build, op, op.dest, tensor_type(op.source), indices)
+
+    def lands(self, e: Elements, build: Builder) -> SSAValue | bool:
+        """Whether the destination has elements: single ones cannot be written otherwise."""
+        return True if self.op.name == "tensor.insert_slice" else build.not_empty(e.dims(self.op.dest))
 
     def element(self, e: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
         """What is written, when nothing else writes there."""
