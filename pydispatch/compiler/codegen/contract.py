@@ -10,10 +10,14 @@ bits. Where sizes are not known, blocks run over what packing left undefined, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import func
 
+from pydispatch.compiler.codegen.builder import Builder
 from pydispatch.compiler.codegen.contract_match import Contraction, contractions
-from pydispatch.compiler.codegen.contract_plan import counts, plan_of
+from pydispatch.compiler.codegen.contract_pack import opposite
+from pydispatch.compiler.codegen.contract_plan import Plan, groups, holds, plans_of
 from pydispatch.compiler.codegen.contract_results import positions
 from pydispatch.compiler.codegen.contract_tiles import level_of
 from pydispatch.compiler.codegen.contract_windows import lower_windows
@@ -40,12 +44,29 @@ def lower_contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> 
     frame = Frame(source, target.backend.data)
     if any(tie >= 0 for tie in frame.ties):
         return None
-    plan = plan_of(c, frame.elements, level_of(machine_of(target_of(target))))
-    if plan is None:
+    plans = plans_of(c, frame.elements, level_of(machine_of(target_of(target))))
+    if not plans:
         return None
     frame.bind()
-    Writer(frame, plan, results).run()
-    return frame.finish(lambda e, build: build.product(counts(plan, build, loop_sizes(e, c.generic))))
+    _choose(frame, plans, results)
+    return frame.finish(lambda e, build: groups(plans, build, loop_sizes(e, c.generic)))
+
+
+def _choose(frame: Frame, plans: Sequence[Plan], results: list[list[int]]) -> None:
+    """The code of the plan that holds: the first is for what the others, from few rows to more, are not for."""
+    number = frame.workgroup()
+    many, *few = plans
+    sizes = loop_sizes(frame.elements, many.c.generic)
+
+    def write(build: Builder, rest: Sequence[Plan]) -> None:
+        if not rest:
+            Writer(frame, build, many, results).run(number)
+            return
+        condition = holds(rest[0], build, sizes)
+        build.when(condition, lambda b: Writer(frame, b, rest[0], results).run(number))
+        build.when(opposite(build, condition), lambda b: write(b, rest[1:]))
+
+    write(frame.build, few)
 
 
 def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] | None:

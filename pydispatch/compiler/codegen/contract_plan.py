@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -20,7 +21,7 @@ from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.contract_match import Contraction, Factor, narrow_range
-from pydispatch.compiler.codegen.contract_tiles import Level, Tiles, choose
+from pydispatch.compiler.codegen.contract_tiles import Level, Tiles, ceil, choose
 from pydispatch.compiler.codegen.elements import Elements
 from pydispatch.compiler.codegen.generics import loop_sizes
 from pydispatch.compiler.words import bit_width
@@ -65,16 +66,59 @@ class Plan:
     around: tuple[int, ...]  # reductions around the packing
     single: bool  # one packing per tile: sums stay in registers from the first to the last product
     sizes: tuple[int | None, ...]
+    rows: Rows | None = None
+
+    def fills(self, dim: int, size: Index, block: int) -> bool:
+        """Whether a dimension is known to have a whole block."""
+        if isinstance(size, int):
+            return size >= block
+        return dim == self.c.m and self.rows is not None and self.rows.least >= block
 
 
-def plan_of(c: Contraction, e: Elements, level: Level) -> Plan | None:
+@dataclass(frozen=True)
+class Rows:
+    """What is known of the rows of A where their number is not known while compiling: a plan holds for so many."""
+
+    least: int
+    most: int | None
+
+    @property
+    def typical(self) -> int:
+        return self.least if self.most == self.least else MANY if self.most is None else FEW
+
+
+MANY, FEW = 256, 4
+"""Rows that a plan is made for where there are at least a block of them, and where there are less."""
+
+
+def plans_of(c: Contraction, e: Elements, level: Level) -> list[Plan]:
+    """One plan; for rows that only the call knows three: for a single one, for less than a block and for more."""
+    sizes = loop_sizes(e, c.generic)
+    if c.m is not None and not isinstance(sizes[c.m], int):
+        rest = [d for d in range(len(sizes)) if d != c.m]
+        plain = [c.a.coordinates[p].is_plain(c.m) for p in c.a.where(c.m)]
+        if plain == [True] and all(isinstance(sizes[d], int) and sizes[d] != 0 for d in rest):
+            many = plan_of(c, e, level, Rows(1, None))
+            if many is not None:
+                height = many.tiles.mr
+                found = [replace(many, rows=Rows(height, None))]
+                ranges = [Rows(1, 1), Rows(2, height - 1)] if height > 2 else [Rows(1, height - 1)] * (height > 1)
+                found += [p for r in ranges if (p := plan_of(c, e, level, r)) is not None]
+                return found
+    plan = plan_of(c, e, level)
+    return [] if plan is None else [plan]
+
+
+def plan_of(c: Contraction, e: Elements, level: Level, rows: Rows | None = None) -> Plan | None:
     """Chooses types, tiles and what is read in place. None for element types that have no block."""
     types = _types(c)
     if types is None:
         return None
     compute, sums, pairs = types
     sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(e, c.generic))
-    m = 1 if c.m is None else sizes[c.m]
+    if rows is not None and rows.least == rows.most:
+        sizes = tuple(rows.least if d == c.m else s for d, s in enumerate(sizes))
+    m = 1 if c.m is None else sizes[c.m] if rows is None else rows.typical
     n = 1 if c.n is None else sizes[c.n]
     k = sizes[c.k]
     plain = compute == c.acc == sums and not pairs
@@ -102,7 +146,10 @@ def plan_of(c: Contraction, e: Elements, level: Level) -> Plan | None:
             tiles = choose(level, size, m, n, k, outer, reductions, padded=False)
     if not b_here:
         tiles = choose(level, size, m, n, k, outer, reductions, packed=True)
-    a_here = a_here and m is not None and m >= tiles.mr and (tiles.mr <= 8 or not _crowded(c, size))
+    loose = rows is not None and rows.most is not None and rows.most != rows.least
+    if loose and c.m is not None and rows is not None and rows.most is not None:
+        tiles = replace(tiles, mt=ceil(rows.most, tiles.mr) * tiles.mr)
+    a_here = a_here and not loose and m is not None and m >= tiles.mr and (tiles.mr <= 8 or not _crowded(c, size))
     kc = tiles.kc
     streamed = b_here and not rows_of_k and m is not None and m <= 2 and k is not None and k > 8 * len(STREAMED)
     if streamed and k is not None and n is not None:
@@ -120,7 +167,8 @@ def plan_of(c: Contraction, e: Elements, level: Level) -> Plan | None:
             extents = extents_of(c, tiles, kc, sizes, inside)
     single = not around and k is not None and kc >= k
     tiles = Tiles(tiles.mr, tiles.nr, tiles.mt, tiles.nt, kc + kc % 2 if pairs else kc)
-    return Plan(c, tiles, compute, sums, pairs, rows_of_k, a_here, b_here, tuple(inside), tuple(around), single, sizes)
+    dims = tuple(inside), tuple(around)
+    return Plan(c, tiles, compute, sums, pairs, rows_of_k, a_here, b_here, *dims, single, sizes, rows)
 
 
 def _types(c: Contraction) -> tuple[Attribute, Attribute, bool] | None:
@@ -194,3 +242,27 @@ def counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> list[Index]:
     rows = 1 if c.m is None else build.ceil_quotient(sizes[c.m], tiles.mt)
     columns = 1 if c.n is None else build.ceil_quotient(sizes[c.n], tiles.nt)
     return [*(sizes[d] for d in c.outer), rows, columns]
+
+
+def sizes_of(plan: Plan, sizes: Sequence[Index]) -> list[Index]:
+    """The sizes of all dimensions where a plan holds."""
+    known = plan.rows is not None and plan.rows.least == plan.rows.most
+    return [plan.rows.least if known and d == plan.c.m and plan.rows else s for d, s in enumerate(sizes)]
+
+
+def holds(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
+    """Whether the rows of A are as many as the plan is for, if it is not the one for many."""
+    assert plan.c.m is not None and plan.rows is not None and plan.rows.most is not None
+    return build.less(sizes[plan.c.m], plan.rows.most + 1)
+
+
+def groups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
+    """The number of workgroups."""
+    total, *few = (build.product(counts(p, build, sizes_of(p, sizes))) for p in plans)
+    for plan, count in zip(reversed(plans[1:]), reversed(few), strict=True):
+        condition = holds(plan, build, sizes)
+        assert isinstance(condition, SSAValue)
+        total = build.pure(arith.SelectOp(condition, build.value(count), build.value(total)))
+    if len(plans) > 1 and plans[0].c.m is not None:  # without rows there is nothing to do
+        total = build.times(total, build.least(sizes[plans[0].c.m], 1))
+    return total

@@ -22,7 +22,7 @@ from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.constants import splat_of
 from pydispatch.compiler.codegen.contract_match import Factor
 from pydispatch.compiler.codegen.contract_pack import Packing, Side, across, narrowed, widened
-from pydispatch.compiler.codegen.contract_plan import Plan, argument_of, counts, extents_of
+from pydispatch.compiler.codegen.contract_plan import Plan, argument_of, counts, extents_of, sizes_of
 from pydispatch.compiler.codegen.elements import zero_attribute
 from pydispatch.compiler.codegen.frame import Frame
 from pydispatch.compiler.codegen.generics import loop_sizes
@@ -42,31 +42,32 @@ class Place:
 class Writer:
     """Writes the kernel of one plan."""
 
-    def __init__(self, frame: Frame, plan: Plan, results: list[list[int]]) -> None:
-        self.frame, self.plan, self.results = frame, plan, results
+    def __init__(self, frame: Frame, build: Builder, plan: Plan, results: list[list[int]]) -> None:
+        self.frame, self.build, self.plan, self.results = frame, build, plan, results
         self.e, self.c, self.t = frame.elements, plan.c, plan.tiles
-        self.sizes = loop_sizes(self.e, self.c.generic)
+        self.sizes = sizes_of(plan, loop_sizes(self.e, self.c.generic))
         self.low: dict[int, Index] = {}
         self.valid: dict[int, Index] = {}
 
     # The tile
 
-    def run(self) -> None:
-        build, c, t = self.frame.build, self.c, self.t
+    def run(self, number: SSAValue) -> None:
+        """The code of workgroup `number`."""
+        build, c, t = self.build, self.c, self.t
         grid = counts(self.plan, build, self.sizes)
-        group = build.bounded(self.frame.workgroup(), build.product(grid))
+        group = build.bounded(number, build.product(grid))
         *outer, row, column = build.split(group, grid)
         self.low = dict.fromkeys(range(len(self.sizes)), 0)
         self.valid = dict.fromkeys(range(len(self.sizes)), 1)
         self.low.update(zip(c.outer, outer, strict=True))
         self.valid.update((d, self.sizes[d]) for d in self.plan.inside)
-        for dim, tile, block, number in ((c.m, t.mt, t.mr, row), (c.n, t.nt, t.nr, column)):
+        for dim, tile, block, at in ((c.m, t.mt, t.mr, row), (c.n, t.nt, t.nr, column)):
             if dim is None:
                 continue
             size = self.sizes[dim]
-            low = build.times(number, tile)
-            if isinstance(size, int) and size >= block and size % tile:
-                low = build.least(low, size - block)
+            low = build.times(at, tile)
+            if self.plan.fills(dim, size, block) and not (isinstance(size, int) and size % tile == 0):
+                low = build.least(low, build.minus(size, block))
             self.low[dim] = low
             exact = isinstance(size, int) and size % tile == 0
             self.valid[dim] = tile if exact else build.least(tile, build.minus(size, low))
@@ -190,7 +191,7 @@ class Writer:
         start, valid, size = build.times(number, block), self.valid[dim], self.sizes[dim]
         if isinstance(valid, int) and valid % block == 0:
             return start
-        if isinstance(size, int) and size >= block:
+        if self.plan.fills(dim, size, block):
             return build.least(start, build.minus(valid, block))
         return start
 
@@ -199,8 +200,8 @@ class Writer:
         if dim is None:
             return 1
         size = self.sizes[dim]
-        if isinstance(size, int):
-            return min(block, size)
+        if self.plan.fills(dim, size, block) or isinstance(size, int):
+            return min(block, size) if isinstance(size, int) else block
         return build.least(block, build.minus(self.valid[dim], start))
 
     # Blocks
@@ -232,7 +233,7 @@ class Writer:
 
     def _remaining(self) -> tuple[Index, list[int]]:
         """(steps of K, reductions to loop over): those that continue K in both operands are one with it."""
-        build, c = self.frame.build, self.c
+        build, c = self.build, self.c
         steps: Index = self.valid[c.k]
         rest = list(self.plan.inside)
         if not self.plan.pairs and isinstance(steps, int) and self.plan.single:
