@@ -27,11 +27,13 @@ from pydispatch.runtime.device import device, devices
 
 if TYPE_CHECKING:
     from pydispatch.formats.artifact import Artifact
+    from pydispatch.runtime.buffer import Buffer
     from pydispatch.runtime.program import Program
 
 __all__ = [
     "Artifact",
     "ArtifactError",
+    "Buffer",
     "CheckError",
     "CompileError",
     "DeviceUnavailableError",
@@ -51,6 +53,7 @@ __all__ = [
 # What is imported when it is first asked for: a machine that only runs artifacts needs NumPy alone.
 _LAZY = {
     "Artifact": "pydispatch.formats.artifact",
+    "Buffer": "pydispatch.runtime.buffer",
     "Program": "pydispatch.runtime.program",
     **dict.fromkeys(
         (
