@@ -108,7 +108,7 @@ def compile(
     pipeline = Pipeline(module, options)
     artifact = pipeline.artifact()
     if explain:
-        sys.stderr.write(dispatches.render(listing(pipeline.reports)) + "\n")
+        sys.stderr.write(dispatches.render(listing(pipeline.reports, pipeline.module)) + "\n")
     return artifact
 
 
@@ -262,7 +262,7 @@ class Pipeline:
             executables=executables,
             constants=list(constants.arrays.values()),
             producers=producers(),
-            dispatches=dispatches.encode(listing(self.reports)),
+            dispatches=dispatches.encode(listing(self.reports, self.module)),
         )
 
     def _executables(self) -> list[Executable]:

@@ -19,13 +19,15 @@ KEY = "dispatches"
 class DispatchEntry:
     """One dispatch. executable, export: its names. ops: what it holds, each with the place in the source.
 
-    apart: (operation of another dispatch that reads a result, why it is not in this one).
+    apart: (operation of another dispatch that reads a result, why it is not in this one). grids: how many workgroups
+    it has, in words, where variants differ one for each.
     """
 
     executable: str
     export: str
     ops: tuple[str, ...]
     apart: tuple[tuple[str, str], ...] = ()
+    grids: tuple[str, ...] = ()
 
 
 Listing = Sequence[tuple[str, Sequence[DispatchEntry]]]
@@ -36,7 +38,7 @@ def encode(listing: Listing) -> str:
     """The text, compact and the same for the same listing; empty for an empty listing."""
     found: dict[str, Any] = {
         function: [
-            [d.executable, d.export, list(d.ops), [list(pair) for pair in d.apart]] for d in dispatches
+            [d.executable, d.export, list(d.ops), [list(pair) for pair in d.apart], list(d.grids)] for d in dispatches
         ]
         for function, dispatches in listing
     }  # fmt: skip
@@ -55,9 +57,10 @@ def decode(text: object) -> Listing:
         raise ArtifactError(f"manifest.json: {KEY}: {error}") from None
 
 
-def _entry(executable: object, export: object, ops: object, apart: object) -> DispatchEntry:
+def _entry(executable: object, export: object, ops: object, apart: object, grids: object = None) -> DispatchEntry:
     pairs = [(_text(a), _text(b)) for a, b in _list(apart)]
-    return DispatchEntry(_text(executable), _text(export), tuple(map(_text, _list(ops))), tuple(pairs))
+    shown = tuple(map(_text, _list([] if grids is None else grids)))
+    return DispatchEntry(_text(executable), _text(export), tuple(map(_text, _list(ops))), tuple(pairs), shown)
 
 
 def _list(value: object) -> list[Any]:
@@ -81,5 +84,6 @@ def render(listing: Listing) -> str:
         for dispatch in dispatches:
             lines.append(f"  @{dispatch.export}")
             lines.append(f"    holds {', '.join(dispatch.ops) or 'a copy'}")
+            lines += [f"    workgroups: {' or '.join(dispatch.grids)}"] if dispatch.grids else []
             lines += [f"    apart from {consumer}: {reason}" for consumer, reason in dispatch.apart]
     return "\n".join(lines) or "no dispatches were formed"

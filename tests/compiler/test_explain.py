@@ -33,6 +33,7 @@ def test_explain_names_operations_lines_and_reasons(capsys: pytest.CaptureFixtur
     text = capsys.readouterr().err
     assert text.startswith("@f: 2 dispatches\n  @f_dispatch_0_matmul_8x4x16xf32_absf\n")
     assert "holds 5:8 matmul, 6:8 absf" in text
+    assert text.count("workgroups: 1x1x1") == 2
     assert "apart from 9:8 matmul: " in text and text.count("apart") == 1
 
 
@@ -64,3 +65,14 @@ def test_the_text_is_read_back_and_a_broken_one_refused() -> None:
                    '{"f":[["e","x",[],[["a"]]]]}', "[" * 100_000):  # fmt: skip
         with pytest.raises(pd.ArtifactError, match=r"manifest\.json: dispatches"):
             dispatches.decode(broken)
+
+
+def test_explain_shows_grids(capsys: pytest.CaptureFixture[str]) -> None:
+    t = "tensor<100000xf32>"
+    text = f"func.func @f(%x: {t}) -> {t} {{\n  %y = arith.addf %x, %x : {t}\n  return %y : {t}\n}}\n"
+    pd.compile(text, explain=True)
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "workgroups" in line]
+    assert int(line.split(": ")[1].split("x")[0]) > 1
+    pd.compile("func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {\n  %y = math.absf %x : tensor<?xf32>\n"
+               "  return %y : tensor<?xf32>\n}\n", explain=True)  # fmt: skip
+    assert "workgroups: ?x1x1" in capsys.readouterr().err

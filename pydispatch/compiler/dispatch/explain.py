@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from pydispatch.compiler.dispatch.fusion import Edge
 from pydispatch.compiler.dispatch.names import QUIET, word_of
+from pydispatch.compiler.dispatch.sizes import constant_index
 from pydispatch.errors import Location
 from pydispatch.formats.dispatches import DispatchEntry, Listing
-from pydispatch.ir import flow
+from pydispatch.ir import flow, hal
 from pydispatch.ir.location import location_of
 
 
@@ -51,6 +53,31 @@ def place_of(op: Operation) -> str:
     return f"{place.line}:{place.column} {word}" if place is not None else word
 
 
-def listing(reports: Sequence[Report]) -> Listing:
-    """What an artifact keeps of the reports."""
-    return [(r.function, r.dispatches) for r in reports if r.dispatches]
+def listing(reports: Sequence[Report], module: ModuleOp | None = None) -> Listing:
+    """What an artifact keeps of the reports. module: with executables expanded, tells the grids."""
+    grids = grids_of(module) if module is not None else {}
+    return [
+        (r.function, [replace(d, grids=grids.get((d.executable, d.export), ())) for d in r.dispatches])
+        for r in reports
+        if r.dispatches
+    ]
+
+
+def grids_of(module: ModuleOp) -> dict[tuple[str, str], tuple[str, ...]]:
+    """(executable, export) -> the grids of its variants, each once."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for executable in module.body.block.ops:
+        if isinstance(executable, hal.ExecutableOp):
+            for export in executable.walk():
+                if isinstance(export, hal.ExecutableExportOp) and export.count.blocks:
+                    names = executable.sym_name.data, export.sym_name.data
+                    found.setdefault(names, {})[_grid(export)] = None
+    return {names: tuple(grids) for names, grids in found.items()}
+
+
+def _grid(export: hal.ExecutableExportOp) -> str:
+    """`4x1x1`, with `?` for what depends on sizes."""
+    end = export.count.block.last_op
+    assert end is not None
+    counts = [constant_index(v) for v in end.operands]
+    return "x".join("?" if n is None else str(n) for n in counts)
