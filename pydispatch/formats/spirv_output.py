@@ -26,7 +26,8 @@ _WIDTH_CAPABILITIES = {9: (Op.TYPE_FLOAT, 16), 10: (Op.TYPE_FLOAT, 64), 11: (Op.
 _STORAGE_16, _STORAGE_8 = range(4433, 4437), range(4448, 4451)
 _SUBGROUPS = range(61, 69)
 _SUBGROUP_OPS = range(Op.GROUP_NON_UNIFORM_FIRST, Op.GROUP_NON_UNIFORM_LAST + 1)
-_NONE_TO_TAKE = frozenset((5, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS))
+_VARIABLE_POINTERS = (4441, 4442)
+_NONE_TO_TAKE = frozenset((5, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS))
 INPUT, OUTPUT = 1, 3
 Key = tuple[object, ...]
 
@@ -68,6 +69,7 @@ class Output:
         self.calls: dict[int, set[int]] = {}  # function → functions
         self.uses: dict[int, set[int]] = {}  # function → variables
         self.ops: set[int] = set()
+        self.pointers_vary = False  # a function chooses between pointers into buffers, or gets one
         self.size = 0
         self._keys: dict[Key, int] = {}
         self._same: dict[int, int] = {}  # id → the first that means the same
@@ -216,6 +218,8 @@ class Output:
             return any(width == 16 for _, width in kinds)
         if capability in _STORAGE_8:
             return any(width == 8 for _, width in kinds)
+        if capability in _VARIABLE_POINTERS:
+            return self.pointers_vary
         return capability in _SUBGROUPS and any(op in _SUBGROUP_OPS for op in self.ops)
 
     # Bytes

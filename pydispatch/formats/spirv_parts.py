@@ -15,7 +15,7 @@ from pydispatch.formats.spirv_names import Decoration, Op
 from pydispatch.formats.spirv_operands import id_places
 
 LINE, NO_LINE, STRING, EXT_INST, UNDEF, LABEL = 8, 317, 7, 12, 1, 248
-_DEBUG = frozenset((2, 3, 4, 330, LINE, NO_LINE, STRING))
+_DEBUG = frozenset((0, 2, 3, 4, 330, LINE, NO_LINE, STRING))
 _DECORATIONS = frozenset((71, 72, 332, 5632, 5633))
 _GROUPS = frozenset((73, 74, 75))
 _HEAD = frozenset((Op.NAME, 6, Op.CAPABILITY, Op.EXTENSION, Op.MEMORY_MODEL, Op.ENTRY_POINT, Op.EXECUTION_MODE,

@@ -25,6 +25,8 @@ _REFUSED = {
 _DERIVES = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
             Op.COPY_OBJECT)  # fmt: skip
 
+_PLAIN_POINTERS = (Op.VARIABLE, Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN)
+
 
 @dataclass(frozen=True)
 class Copy:
@@ -240,6 +242,11 @@ class _Writer:
                 lines.append(instruction(parameter.op, [taker.map[parameter.type_id], self.ids[parameter.id]]))
                 self._decorate(parameter.id)
         lines += [self._line(inst) for inst in body]
+        left = [p for number, p in enumerate(self.function.parameters) if number not in given]
+        for inst in (*left, *body):
+            found = parts.pointee(inst.type_id) if inst.type and inst.op not in _PLAIN_POINTERS else None
+            if found is not None and found[0] in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.WORKGROUP):
+                out.pointers_vary = True
         lines.append(instruction(Op.FUNCTION_END, []))
         used = {self.ids[id] for id in wanted if id in self.ids} | set(given.values())
         out.put(self.id, lines, self.calls, used & out.variables.keys(), {inst.op for inst in body})
