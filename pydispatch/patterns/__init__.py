@@ -105,7 +105,14 @@ def _typed(function: Callable[..., Any]) -> Sequence[tuple[str, TensorType]]:
     for key, value in annotations.items():
         if isinstance(value, str):  # from __future__ import annotations
             annotations[key] = eval(value, getattr(function, "__globals__", {}), _closure(function))
-    return [(p, type_of(annotations.get(p), p)) for p in inspect.signature(function).parameters]
+    inputs = [(p, type_of(annotations.get(p), p)) for p in inspect.signature(function).parameters]
+    sizes = {size for _, type in inputs for size in type.shape or () if isinstance(size, str)}
+    for name in (*(p for p, _ in inputs), *sizes):
+        if name in ("first", "id") or (name.startswith("out") and (name[3:] or "0").isdigit()):
+            raise InvalidArgumentError(f"'{name}' is what kernels call something else: give it another name")
+        if name in sizes and any(name == p for p, _ in inputs):
+            raise InvalidArgumentError(f"'{name}' is a parameter and a size: give one of them another name")
+    return inputs
 
 
 def _closure(function: Callable[..., Any]) -> dict[str, Any]:

@@ -15,20 +15,24 @@ from pydispatch.errors import Error, InvalidArgumentError
 class CFunction:
     """A function of C source, an object or bitcode, called once for each workgroup.
 
-    source: a path, or the text of a C file. symbol: its name. arguments: what it is given, by name: an input of the
+    source: a path, the text of a C file, or the bytes of an object or of bitcode. symbol: its name. arguments: what it is given, by name: an input of the
     pattern (a pointer, or the scalar itself), 'out' or 'out0', 'out1', ... (pointers), a size of the pattern ("n", a
     size_t), 'first' (the first element of this workgroup along the tiled size) or 'id' (the number of the workgroup).
     Without arguments: inputs, outputs, sizes in order of their first use, and 'first' when tiled. tile: {size: count}
     gives one workgroup to so many elements along a size; without it, one workgroup does everything.
     """
 
-    source: str | os.PathLike[str]
+    source: str | os.PathLike[str] | bytes
     symbol: str
     arguments: tuple[str, ...]
     tile: tuple[str, int] | None
 
     def __init__(
-        self, source: str | os.PathLike[str], symbol: str, *arguments: str, tile: Mapping[str, int] | None = None
+        self,
+        source: str | os.PathLike[str] | bytes,
+        symbol: str,
+        *arguments: str,
+        tile: Mapping[str, int] | None = None,
     ) -> None:
         if tile is not None and (len(tile) != 1 or any(v < 1 for v in tile.values())):
             raise InvalidArgumentError(f"tile names one size and a count of at least 1, got {tile}")
@@ -39,6 +43,8 @@ class CFunction:
 
     def object_file(self) -> tuple[str, bytes]:
         """Its name, whose suffix says what it is, and its content."""
+        if isinstance(self.source, bytes):
+            return f"{self.symbol}{'.bc' if self.source[:2] == b'BC' else '.o'}", self.source
         if isinstance(self.source, str) and ("\n" in self.source or "{" in self.source):
             return f"{self.symbol}.c", self.source.encode()
         return _read(self.source)
@@ -48,8 +54,8 @@ class CFunction:
 class WholeKernel:
     """A whole kernel for each target: an embedded library, PTX, SPIR-V or WGSL, with its own interface.
 
-    files: format of a target ('embedded-elf-x86_64', 'cuda-nvptx-fb', 'vulkan-spirv-fb', 'webgpu-wgsl-fb') -> path or
-    bytes. entry: the name of the kernel. constants: the sizes of the pattern that it is given, 32 bits each.
+    files: format of a target ('embedded-elf-x86_64', 'cuda-nvptx-fb', 'vulkan-spirv-fb', 'webgpu-wgsl-fb') -> path,
+    text or bytes. entry: the name of the kernel. constants: the sizes of the pattern that it is given, 32 bits each.
     workgroups: numbers, or sizes of the pattern divided up: ("n", 64) means n / 64, rounded up.
     """
 
@@ -63,6 +69,8 @@ class WholeKernel:
         """(format, file name, content) of each target."""
         found = []
         for format, given in self.files.items():
+            if isinstance(given, str) and "\n" in given:
+                given = given.encode()
             if isinstance(given, bytes):
                 found.append((format, f"{self.entry}{_SUFFIX.get(format, '.so')}", given))
             else:
@@ -74,12 +82,12 @@ _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb":
 
 
 def shader(file: str | os.PathLike[str] | bytes, entry: str = "main", **options: Any) -> WholeKernel:
-    """A SPIR-V shader; options as of WholeKernel."""
+    """A SPIR-V shader, a path or its bytes; options as of WholeKernel."""
     return WholeKernel({"vulkan-spirv-fb": file}, entry, **options)
 
 
 def ptx(file: str | os.PathLike[str] | bytes, entry: str, **options: Any) -> WholeKernel:
-    """A CUDA kernel in PTX; options as of WholeKernel."""
+    """A CUDA kernel in PTX, a path or its text; options as of WholeKernel."""
     return WholeKernel({"cuda-nvptx-fb": file}, entry, **options)
 
 
@@ -112,6 +120,19 @@ def kernel_of(given: object, name: str) -> Kernel:
     )
 
 
+def unfit(made: str | bytes) -> tuple[str, str] | None:
+    """None for C text or the bytes of an object or bitcode; else what it is, and what to return in its place."""
+    head = made[:4096].encode() if isinstance(made, str) else made[:4096]
+    if b".version" in head and b".target" in head:
+        return "PTX without a grid", "return pydispatch.ptx(text, 'entry', constants=('n',), workgroups=(('n', 256),))"
+    if head[:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
+        return "SPIR-V without a grid", "return pydispatch.shader(data, constants=('n',), workgroups=(('n', 64),))"
+    relocatable = head[:4] == b"\x7fELF" and head[16:18] in (b"\x01\x00", b"\x00\x01")
+    if isinstance(made, bytes) and not relocatable and head[:2] != b"BC":
+        return "bytes that are no object and no bitcode", "return C text, or say what they are with a WholeKernel"
+    return None
+
+
 def _read(path: str | os.PathLike[str]) -> tuple[str, bytes]:
     try:
         return Path(path).name, Path(path).read_bytes()
@@ -119,4 +140,4 @@ def _read(path: str | os.PathLike[str]) -> tuple[str, bytes]:
         raise Error(f"cannot read the kernel '{os.fspath(path)}': {error.strerror}") from None
 
 
-__all__: Sequence[str] = ["CFunction", "Generated", "Kernel", "Traced", "WholeKernel", "kernel_of", "ptx", "shader"]
+__all__: Sequence[str] = ["CFunction", "Generated", "Kernel", "Traced", "WholeKernel", "kernel_of", "ptx", "shader", "unfit"]

@@ -41,7 +41,7 @@ class DType:
         for size in sizes:
             if not (size is None or isinstance(size, (int, str))) or isinstance(size, bool) or (
                 isinstance(size, int) and size < 0
-            ):
+            ) or (isinstance(size, str) and not size.isidentifier()):
                 raise InvalidArgumentError(
                     f"a size is a number, a name or None, got {size!r}: write {self.name}['n', 4]"
                 )

@@ -7,18 +7,16 @@ there), or after global optimization (where the program is in its normal form).
 from __future__ import annotations
 
 import os
+import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.compiler.preprocess.report import Report
-from pydispatch.errors import CompileError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from pydispatch.errors import CompileError, InvalidArgumentError
 
 PHASES = {
     "input": "input",
@@ -46,11 +44,15 @@ class Rewrite:
 
 @dataclass
 class Rewrites:
-    """Everything that is applied to a program, in order; `reports` grow as it is."""
+    """Everything that is applied to a program, in order; `report` grows as it is.
+
+    targets: from the program to the formats that it is compiled for.
+    """
 
     rewrites: list[Rewrite] = field(default_factory=list)
     require_match: bool = False
     report: Report = field(default_factory=Report)
+    targets: Callable[[ModuleOp], tuple[str, ...]] = lambda module: ()
 
     def apply(self, phase: str, module: ModuleOp) -> None:
         """Applies what is attached to a phase, and after the last of all says what matched nothing.
@@ -59,7 +61,7 @@ class Rewrites:
         """
         due = [rewrite for rewrite in self.rewrites if rewrite.phase == phase]
         for rewrite in due:
-            apply_one(rewrite, module, self.report)
+            apply_one(rewrite, module, self.report, self.targets(module))
         order = tuple(dict.fromkeys(PHASES.values()))
         if due and all(order.index(rewrite.phase) <= order.index(phase) for rewrite in self.rewrites):
             self._finish()
@@ -72,9 +74,10 @@ class Rewrites:
                 f"{len(sentences) - 1} more did not: {', '.join(self.report.unmatched[1:4])}" if sentences[1:] else
                 "see what comes near with: pydispatch match"))  # fmt: skip
         for sentence in sentences[:_WARNED]:
-            warnings.warn(sentence, MatchWarning, stacklevel=4)
+            warnings.warn(sentence, MatchWarning, stacklevel=_callers())
         if sentences[_WARNED:]:
-            warnings.warn(f"{len(sentences) - _WARNED} more patterns matched nothing", MatchWarning, stacklevel=4)
+            more = f"{len(sentences) - _WARNED} more patterns matched nothing"
+            warnings.warn(more, MatchWarning, stacklevel=_callers())
 
     def _place(self) -> Any:
         near = self.report.near.get(self.report.unmatched[0])
@@ -84,7 +87,16 @@ class Rewrites:
 _WARNED = 8
 
 
-def apply_one(rewrite: Rewrite, module: ModuleOp, report: Report) -> None:
+def _callers() -> int:
+    """How far above the function that asks the first frame outside of this package is, as `warnings` counts."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pydispatch":
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def apply_one(rewrite: Rewrite, module: ModuleOp, report: Report, targets: tuple[str, ...] = ()) -> None:
     """Rewrites `module`. Raises CompileError, in the spec or the program, when the spec or its effect is wrong."""
     from pydispatch import ir
 
@@ -99,7 +111,7 @@ def apply_one(rewrite: Rewrite, module: ModuleOp, report: Report) -> None:
     else:
         from pydispatch.compiler.preprocess.python import apply_patterns
 
-        apply_patterns(rewrite.what, module, report)
+        apply_patterns(rewrite.what, module, report, targets)
     try:
         ir.verify(module)
     except CompileError as error:
@@ -128,10 +140,21 @@ def rewrites_of(
                 folders.append(os.fspath(path.parent))
             found.rewrites.append(Rewrite(kind, phase, module, "" if path is None else path.name))
     by_phase: dict[str, list[Any]] = {}
-    for pattern in patterns:
+    for pattern in _patterns(patterns):
         by_phase.setdefault(phase_of(pattern.phase), []).append(pattern)
     found.rewrites += [Rewrite("python", phase, each) for phase, each in by_phase.items()]
     return found, folders
+
+
+def _patterns(given: Any) -> Iterable[Any]:
+    """One pattern or several; InvalidArgumentError for what is none."""
+    from pydispatch.patterns import Pattern
+
+    listed = [given] if isinstance(given, Pattern) else list(given)
+    for each in listed:
+        if not isinstance(each, Pattern):
+            raise InvalidArgumentError(f"patterns=[...] takes what @pydispatch.pattern made, got {each!r}")
+    return listed
 
 
 def _attached(given: Any) -> list[tuple[str, Any]]:

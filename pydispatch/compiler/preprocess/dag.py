@@ -206,6 +206,8 @@ class _Search:
                 f"input {name} of the pattern is computed by {theirs.label} inside of a fused operation, "
                 "where it is no value of its own", where, theirs.op or user,
             )  # fmt: skip
+        if not isinstance(wanted.type, TensorType) and isinstance(theirs.type, TensorType):
+            theirs = self._element(theirs)
         problem = castable(theirs.type, wanted.type)
         if problem is not None and source_of(theirs) is not theirs:
             theirs, problem = source_of(theirs), castable(source_of(theirs).type, wanted.type)
@@ -222,6 +224,12 @@ class _Search:
             this = f"%{theirs.name_hint}" if theirs.name_hint else "a different one"
             return self.fail(f"input {name} of the pattern is {other} elsewhere, here it is {this}", where, user)
         return True
+
+    def _element(self, value: SSAValue) -> SSAValue:
+        """What every element of a tensor is, when it was filled with that; else the tensor itself."""
+        node = self.view.node(value)
+        inner = node.children[0] if node.label == "splat" else value
+        return value if isinstance(inner, Node) else inner
 
     def _set(self, leaf: int, value: SSAValue | str) -> None:
         self.bound[leaf] = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, TensorType
@@ -106,6 +107,44 @@ def size_from(value: SSAValue) -> Size:
         if index is not None:
             return size_of(op.operands[0], index)
     return Size()
+
+
+def size_identity(value: SSAValue, dim: int) -> Hashable:
+    """A number, or what two sizes have in common only when they are the same number in every run."""
+    while True:
+        value = source_of(value)
+        assert isinstance(value.type, TensorType)
+        size = value.type.get_shape()[dim]
+        if size != DYNAMIC:
+            return size
+        dynamic = sum(1 for s in value.type.get_shape()[:dim] if s == DYNAMIC)
+        index = None
+        if isinstance(value, OpResult):
+            op = value.op
+            outputs = getattr(op, "outputs", None)
+            if op.name in ("tensor.empty", "flow.tensor.empty") and dynamic < len(op.operands):
+                index = op.operands[dynamic]
+            elif op.name in ("flow.tensor.tie_shape", "flow.dispatch.tie_shape"):
+                index = op.operands[1 + dynamic]
+            elif op.name.startswith("linalg.") and outputs is not None and value.index < len(outputs):
+                value = outputs[value.index]
+                continue
+            elif op.name.startswith(("arith.", "math.")) and op.operands and op.operands[0].type == value.type:
+                value = op.operands[0]
+                continue
+        while isinstance(index, OpResult) and index.op.name == "util.assume.int":
+            index = index.op.operands[index.index]
+        if index is None:
+            return (value, dim)
+        if not isinstance(index, OpResult):
+            return index
+        known = size_from(index).static
+        if known is not None:
+            return known
+        axis = size_from(index.op.operands[1]).static if index.op.name == "tensor.dim" else None
+        if axis is None:
+            return index
+        value, dim = index.op.operands[0], axis
 
 
 def _assumed(op: Operation, index: int) -> Size:

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from pydispatch.compiler.preprocess import cleanup
 from pydispatch.compiler.preprocess.dag import Match, Mismatch
 from pydispatch.compiler.preprocess.matchers import FUNCTIONS
-from pydispatch.compiler.preprocess.python_match import Compiled, MatchInfo, compile_pattern
+from pydispatch.compiler.preprocess.python_match import Compiled, MatchInfo, compile_pattern, failed
 from pydispatch.compiler.preprocess.python_replace import Replacer
 from pydispatch.compiler.preprocess.report import Report
 from pydispatch.compiler.preprocess.tree import Tree
@@ -26,13 +26,18 @@ from pydispatch.patterns.sizes import Undecided
 EXPLAINED = 8
 
 
-def apply_patterns(patterns: Sequence[Pattern], module: ModuleOp, report: Report, replace: bool = True) -> None:
-    """Rewrites `module`. CompileError for a kernel that does not fit. replace=False: only looks."""
+def apply_patterns(
+    patterns: Sequence[Pattern], module: ModuleOp, report: Report, targets: tuple[str, ...] = (), replace: bool = True
+) -> None:
+    """Rewrites `module`. CompileError for a kernel that does not fit. replace=False: only looks.
+
+    targets: the formats that the program is compiled for, for predicates and generators.
+    """
     compiled = [compile_pattern(p, i) for i, p in enumerate(patterns)]
     view = View()
     ops = [op for function in module.body.block.ops if function.name in FUNCTIONS for op in function.walk()]
-    accepted = _settle(_find(compiled, ops, view, module, report))
-    replacer = Replacer(module)
+    accepted = _settle(_find(compiled, ops, view, targets, report))
+    replacer = Replacer(module, targets)
     for each, match, chosen in accepted:
         report.match(each.name, match.root, replacer.describe(chosen))
     unmatched = set(report.unmatched)
@@ -52,7 +57,7 @@ _Taken = tuple[Compiled, Match, "Replacement | None"]
 
 
 def _find(
-    compiled: Sequence[Compiled], ops: Sequence[Operation], view: View, module: ModuleOp, report: Report
+    compiled: Sequence[Compiled], ops: Sequence[Operation], view: View, targets: tuple[str, ...], report: Report
 ) -> list[tuple[tuple[int, int, int], _Taken]]:
     """Every match, with what it is ordered by."""
     tree: Tree[Compiled] = Tree()
@@ -68,7 +73,7 @@ def _find(
             if isinstance(match, Mismatch):
                 report.miss(each.name, op, match)
                 continue
-            chosen = _choose(each, match, module, report)
+            chosen = _choose(each, match, targets, report)
             if chosen is not None or not each.pattern.replacements:
                 found.append(((-each.pattern.benefit, each.order, -place), (each, match, chosen)))
     return found
@@ -87,9 +92,9 @@ def _settle(found: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
     return accepted
 
 
-def _choose(each: Compiled, match: Match, module: ModuleOp, report: Report) -> Replacement | None:
+def _choose(each: Compiled, match: Match, targets: tuple[str, ...], report: Report) -> Replacement | None:
     """The first replacement whose predicate holds."""
-    info: Any = MatchInfo(each, match, module)
+    info: Any = MatchInfo(each, match, targets)
     for replacement in each.pattern.replacements:
         if replacement.when is None:
             return replacement
@@ -97,6 +102,8 @@ def _choose(each: Compiled, match: Match, module: ModuleOp, report: Report) -> R
             verdict: object = replacement.when(info)
         except Undecided as why:
             verdict = str(why)
+        except Exception as error:
+            raise failed("predicate", each.name, error, match.root) from error
         if verdict is True or (verdict and not isinstance(verdict, str)):
             return replacement
         why_not = verdict if isinstance(verdict, str) else f"its predicate does not hold for {info}"

@@ -26,7 +26,7 @@ class Lowering:
             return self.names[value]
         if value.op == "input":
             assert isinstance(value.detail, int)
-            name = f"%{self.inputs[value.detail][0]}"
+            name = f"%in_{self.inputs[value.detail][0]}"
         elif value.op == "constant":
             name = self.line(f"arith.constant {_number(value.detail)} : {value.type.dtype}")
         else:
@@ -49,7 +49,7 @@ class Lowering:
                 for axis, other in enumerate(type.shape or ()):
                     if other == size and isinstance(size, str):
                         index = self.line(f"arith.constant {axis} : index")
-                        self.sizes[size] = self.line(f"tensor.dim %{name}, {index} : {type.mlir}")
+                        self.sizes[size] = self.line(f"tensor.dim %in_{name}, {index} : {type.mlir}")
                         return self.sizes[size]
             self.sizes[size] = self.line("arith.constant 1 : index")
         return self.sizes[size]

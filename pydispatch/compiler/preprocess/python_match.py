@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from typing import Any
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
+import pydispatch
 from pydispatch.compiler.preprocess import facts
 from pydispatch.compiler.preprocess.dag import Match, Mismatch
 from pydispatch.compiler.preprocess.dag import Pattern as Dag
 from pydispatch.compiler.preprocess.python_lower import Lowering
+from pydispatch.compiler.preprocess.python_sizes import disagreement, to_compare
 from pydispatch.compiler.preprocess.structure import structure_of
 from pydispatch.compiler.preprocess.view import View
 from pydispatch.errors import CompileError, InvalidArgumentError
+from pydispatch.ir.location import location_of
 from pydispatch.patterns import Pattern
 from pydispatch.patterns.sizes import Dynamic
 
@@ -24,6 +29,7 @@ class Compiled:
     def __init__(self, pattern: Pattern, order: int, dag: Dag | None, outputs: list[int]) -> None:
         self.pattern, self.order, self.dag, self.outputs = pattern, order, dag, outputs
         self.name = pattern.name
+        self.compare = to_compare(pattern)
 
     def match(self, op: Operation, view: View) -> Match | Mismatch:
         if self.dag is None:
@@ -31,28 +37,17 @@ class Compiled:
         found = self.dag.match(op, view)
         if isinstance(found, Match):
             found.outputs = [found.outputs[i] for i in self.outputs]
-            problem = self._sizes_agree(found)
+            problem = disagreement(self.pattern, self.compare, found.inputs)
             if problem is not None:
                 return Mismatch(len(found.ops), problem, op)
         return found
 
-    def _sizes_agree(self, match: Match) -> str | None:
-        """Equal names are equal sizes, as far as they are known."""
-        known: dict[str, tuple[int, str]] = {}
-        for (name, type), value in zip(self.pattern.inputs, match.inputs, strict=True):
-            if value is None or not isinstance(value.type, TensorType):
-                continue
-            for size, got in zip(type.shape or (), value.type.get_shape(), strict=True):
-                if not isinstance(size, str) or got < 0:
-                    continue
-                before = known.setdefault(size, (got, name))
-                if before[0] != got:
-                    return f"size {size} is {before[0]} in {before[1]} and {got} in {name}"
-        return None
-
     def _call(self, op: Operation) -> Match | Mismatch:
         assert self.pattern.match_op is not None
-        got = self.pattern.match_op(OpInfo(op))
+        try:
+            got = self.pattern.match_op(OpInfo(op))
+        except Exception as error:
+            raise failed("function", self.name, error, op) from error
         if got is None or isinstance(got, str):
             return Mismatch(1 if got else 0, got or f"expected what {self.name} looks for, got {op.name}", op)
         try:
@@ -103,12 +98,14 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
             f"pattern '{pattern.name}' returns results of {len(roots)} operations",
             note="the results of a pattern come from one operation, such as argmax; write one pattern for each",
         )
-    arguments = ", ".join(f"%{name}: {type.mlir}" for name, type in pattern.inputs)
+    arguments = ", ".join(f"%in_{name}: {type.mlir}" for name, type in pattern.inputs)
     body = "\n".join(lowering.lines)
     text = f"func.func @{pattern.name}({arguments}) {{\n{body}\nreturn\n}}"
     function = ir.parse(text, f"<pattern {pattern.name}>").body.block.first_op
     assert function is not None
     block = function.regions[0].block
+    for argument, (name, _) in zip(block.args, pattern.inputs, strict=True):
+        argument.name_hint = name
     last = block.last_op
     assert last is not None
     position = next(iter(roots))[2:]
@@ -125,14 +122,22 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
     return Compiled(pattern, order, dag, dag_outputs)
 
 
+def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:
+    """What a user's function of a pattern raised, at the operation that it looked at."""
+    ours = os.path.dirname(pydispatch.__file__)
+    lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(ours)]
+    note = f"raised in {lines[-1].filename}:{lines[-1].lineno}" if lines else None
+    return CompileError(f"the {what} of pattern '{pattern}' raised {type(error).__name__}: {error}", location_of(op), note)
+
+
 class MatchInfo:
     """A match as predicates and generators see it: every named size is an attribute, a number or `Dynamic`."""
 
-    def __init__(self, compiled: Compiled, match: Match, module: ModuleOp) -> None:
+    def __init__(self, compiled: Compiled, match: Match, targets: tuple[str, ...] = ()) -> None:
         self.pattern = compiled.pattern
         self.op = OpInfo(match.root)
         self.symbol = f"{compiled.name}_kernel"
-        self.targets: tuple[str, ...] = _targets(module)
+        self.targets = targets
         names = [n for n, _ in compiled.pattern.inputs] or [f"in{i}" for i in range(len(match.inputs))]
         self.inputs: dict[str, SSAValue | None] = dict(zip(names, match.inputs, strict=True))
         self.outputs = list(match.outputs)
@@ -185,8 +190,3 @@ class MatchInfo:
 def _size(name: str, value: SSAValue, axis: int) -> int | Dynamic:
     known = facts.size_of(value, axis)
     return known.static if known.static is not None else Dynamic(name, known.low, known.high, known.multiple)
-
-
-def _targets(module: ModuleOp) -> tuple[str, ...]:
-    listed = module.attributes.get("hal.device.targets")
-    return () if listed is None else tuple(str(t) for t in getattr(listed, "data", ()))

@@ -10,21 +10,21 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.preprocess.calls import Inserter, call_in_place
 from pydispatch.compiler.preprocess.dag import Match
 from pydispatch.compiler.preprocess.python_lower import Lowering
-from pydispatch.compiler.preprocess.python_match import Compiled, MatchInfo
+from pydispatch.compiler.preprocess.python_match import Compiled, MatchInfo, failed
 from pydispatch.compiler.preprocess.python_text import Signature, dispatch_of_c, dispatch_of_whole, signature_of
 from pydispatch.compiler.preprocess.symbols import clone, table_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of, set_location
 from pydispatch.patterns import Pattern, Replacement
-from pydispatch.patterns.kernels import CFunction, Generated, Traced, WholeKernel
+from pydispatch.patterns.kernels import CFunction, Generated, Traced, WholeKernel, unfit
 from pydispatch.patterns.trace import Value, outputs_of
 
 
 class Replacer:
     """Puts kernels into one program; equal ones once."""
 
-    def __init__(self, program: ModuleOp) -> None:
-        self.program = program
+    def __init__(self, program: ModuleOp, targets: tuple[str, ...] = ()) -> None:
+        self.program, self.targets = program, targets
         self.known: dict[tuple[str, str], str] = {}
 
     def describe(self, chosen: Replacement | None) -> str:
@@ -42,8 +42,7 @@ class Replacer:
         """CompileError, at the match, when the kernel does not fit the pattern."""
         kernel: Any = chosen.kernel
         if isinstance(kernel, Generated):
-            made = kernel.make(MatchInfo(compiled, match, self.program))
-            kernel = CFunction(made, kernel.symbol) if isinstance(made, str) else made
+            kernel = self._generated(compiled, match, kernel)
         at = Inserter(match.root, after=True)
         outputs = match.outputs
         like = outputs[0] if outputs else None
@@ -57,6 +56,21 @@ class Replacer:
             raise CompileError(error.message, error.location or location_of(match.root), error.note) from None
         function = self._function(name, text, match.root)
         call_in_place(function, function.properties["sym_name"].data, inputs, outputs, at, match.root)  # type: ignore[attr-defined]
+
+    def _generated(self, compiled: Compiled, match: Match, kernel: Generated) -> Any:
+        """What the user's function makes for this match: C text and the bytes of an object are called as its symbol."""
+        info = MatchInfo(compiled, match, self.targets)
+        try:
+            made = kernel.make(info)
+        except Exception as error:
+            raise failed("generator", compiled.name, error, match.root) from error
+        if isinstance(made, (str, bytes)):
+            problem = unfit(made)
+            if problem is not None:
+                raise CompileError(f"the generator of pattern '{compiled.name}' returned {problem[0]}",
+                                   location_of(match.root), problem[1])  # fmt: skip
+            return CFunction(made, info.symbol)
+        return made
 
     def _types(self, compiled: Compiled, match: Match) -> list[Any]:
         if compiled.dag is not None:
@@ -75,7 +89,8 @@ class Replacer:
         if isinstance(kernel, WholeKernel):
             return dispatch_of_whole(pattern.name, kernel, signature), pattern.name
         raise CompileError(f"pattern '{pattern.name}' was given {kernel!r} for a kernel",
-                           note="a generator returns C text, a CFunction or a WholeKernel")  # fmt: skip
+                           note="a generator returns C text, the bytes of an object, a CFunction, pydispatch.ptx(...), "
+                           "pydispatch.shader(...) or a WholeKernel")  # fmt: skip
 
     def _traced(self, pattern: Pattern, kernel: Traced, signature: Signature) -> str:
         values = [Value("input", type, (), i) for i, (_, type) in enumerate(signature.inputs)]
@@ -90,7 +105,7 @@ class Replacer:
         names = [lowering.value(v) for v in results]
         types = ", ".join(v.type.mlir for v in results)
         body = "\n".join(lowering.lines)
-        arguments = ", ".join(f"%{n}: {t.mlir}" for n, t in signature.inputs)
+        arguments = ", ".join(f"%in_{n}: {t.mlir}" for n, t in signature.inputs)
         return (
             f"util.func private @NAME({arguments}) -> ({types}) {{\n{body}\n"
             f"util.return {', '.join(names)} : {types}\n}}"

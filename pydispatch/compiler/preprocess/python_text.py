@@ -33,7 +33,7 @@ class Signature:
 
     def dims(self, type: TensorType) -> str:
         """`{%n, %m}` behind a type."""
-        named = [f"%{s}" for s in type.shape or () if not isinstance(s, int)]
+        named = [f"%size_{s}" for s in type.shape or () if not isinstance(s, int)]
         return f"{{{', '.join(named)}}}" if named else ""
 
 
@@ -95,7 +95,7 @@ def _result(value: SSAValue, match: Match) -> TensorType:
 
 def _function(signature: Signature, lines: list[str], dispatch: str) -> str:
     """The function around a dispatch; NAME is its name."""
-    arguments = ", ".join(f"%{n}: {t.mlir}" for n, t in signature.inputs)
+    arguments = ", ".join(f"%in_{n}: {t.mlir}" for n, t in signature.inputs)
     types = [t.mlir for _, t in signature.outputs]
     results = ", ".join(f"%r#{i}" for i in range(len(types))) if len(types) > 1 else "%r"
     count = f"%r:{len(types)}" if len(types) > 1 else "%r"
@@ -103,7 +103,7 @@ def _function(signature: Signature, lines: list[str], dispatch: str) -> str:
     head = []
     for size, (name, axis) in signature.sizes.items():
         head.append(f"%axis_{size} = arith.constant {axis} : index")
-        head.append(f"%{size} = tensor.dim %{name}, %axis_{size} : {given[name].mlir}")
+        head.append(f"%size_{size} = tensor.dim %in_{name}, %axis_{size} : {given[name].mlir}")
     body = "\n    ".join([*head, *lines])
     return (
         f"  util.func private @NAME({arguments}) -> ({', '.join(types)}) {{\n    {body}\n    {count} = {dispatch}\n"
@@ -132,7 +132,9 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
     file, data = kernel.object_file()
     sizes = list(signature.sizes)
     bindings = [n for n, _ in (*signature.tensors, *signature.outputs)]
-    passed = [f"%{n}: {t.dtype}" for n, t in signature.scalars] + [f"%{s}: index" for s in sizes]
+    passed = [f"%in_{n}: {t.dtype}" for n, t in signature.scalars] + [f"%size_{s}: index" for s in sizes]
+    # The function that is called may have the name of the pattern.
+    export = name if name != kernel.symbol else f"{name}_entry"
     entry = ", ".join([*(f"%b_{n}: !stream.binding" for n in bindings), *passed])
     call = ", ".join(values[a][0] for a in arguments)
     types = ", ".join(values[a][1] for a in arguments)
@@ -144,7 +146,7 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
         if size not in signature.sizes:
             raise CompileError(f"pattern '{name}': tile names '{size}', which is no dynamic or named size",
                                note=f"sizes: {', '.join(sizes) or 'none'}")  # fmt: skip
-        count += f"\n      %x = affine.apply affine_map<()[s0] -> (s0 ceildiv {tile})>()[%{size}]"
+        count += f"\n      %x = affine.apply affine_map<()[s0] -> (s0 ceildiv {tile})>()[%size_{size}]"
         grid = "%x, %c1, %c1"
         first = f"%first = affine.apply affine_map<()[s0] -> (s0 * {tile})>()[%id]"
     else:
@@ -153,23 +155,22 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
     views = "\n        ".join(
         f"%m_{n} = stream.binding.subspan %b_{n}[%c0] : !stream.binding -> memref<{dtypes[n].dtype}>" for n in bindings
     )
-    workload = ", ".join(f"%{s}: index" for s in sizes)
-    operands = [f"%{n}" for n, _ in signature.tensors] + [f"%{n}" for n, _ in signature.scalars]
-    operands += [f"%{s}" for s in sizes]
+    workload = ", ".join(f"%size_{s}: index" for s in sizes)
+    operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)] + [f"%size_{s}" for s in sizes]
     listed = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("index" for _ in sizes)])
-    bracket = f"[{', '.join(f'%{s}' for s in sizes)}]" if sizes else ""
-    dispatch = f"flow.dispatch @NAME_kernel::@{name}{bracket}({', '.join(operands)}) : {listed}"
+    bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
+    dispatch = f"flow.dispatch @NAME_kernel::@{export}{bracket}({', '.join(operands)}) : {listed}"
     return f"""
   stream.executable private @NAME_kernel attributes {{
     hal.executable.objects = [#hal.executable.object<{{path = "{file}", data = {_bytes(data)}}}>]
   }} {{
-    stream.executable.export public @{name} workgroups({workload}) -> (index, index, index) {{
+    stream.executable.export public @{export} workgroups({workload}) -> (index, index, index) {{
       {count}
       stream.return {grid} : index, index, index
     }}
     builtin.module {{
       func.func private @{kernel.symbol}({types}) attributes {{hal.import.static, llvm.bareptr}}
-      func.func @{name}({entry}) {{
+      func.func @{export}({entry}) {{
         %c0 = arith.constant 0 : index
         %id = stream.dispatch.workgroup.id[0] : index
         {first}
@@ -190,8 +191,8 @@ def _default_arguments(kernel: CFunction, signature: Signature) -> list[str]:
 def _values(name: str, kernel: CFunction, signature: Signature) -> dict[str, tuple[str, str]]:
     """Name of an argument -> (value, type) in the kernel."""
     found = {n: (f"%m_{n}", f"memref<{t.dtype}>") for n, t in (*signature.tensors, *signature.outputs)}
-    found |= {n: (f"%{n}", t.dtype) for n, t in signature.scalars}
-    found |= {s: (f"%{s}", "index") for s in signature.sizes}
+    found |= {n: (f"%in_{n}", t.dtype) for n, t in signature.scalars}
+    found |= {s: (f"%size_{s}", "index") for s in signature.sizes if s not in found}
     if "out" in found:
         found["out0"] = found["out"]
     return {**found, "first": ("%first", "index"), "id": ("%id", "index")}
@@ -207,8 +208,8 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> s
             raise CompileError(f"pattern '{name}': the kernel {kernel.entry} asks for the size '{size}'",
                                note=f"sizes: {', '.join(signature.sizes) or 'none'}")  # fmt: skip
     sizes = list(signature.sizes)
-    lines = [f"%i_{s} = arith.index_cast %{s} : index to i32" for s in kernel.constants]
-    operands = [f"%{n}" for n, _ in signature.tensors] + [f"%{n}" for n, _ in signature.scalars]
+    lines = [f"%i_{s} = arith.index_cast %size_{s} : index to i32" for s in kernel.constants]
+    operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)]
     operands += [f"%i_{s}" for s in kernel.constants]
     listed = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("i32" for _ in kernel.constants)])
     words = sum(2 if t.dtype in ("i64", "f64") else 1 for _, t in signature.scalars) + len(kernel.constants)
@@ -228,7 +229,7 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> s
         f'[#hal.executable.object<{{path = "{file}", data = {_bytes(data)}}}>]'
         for format, file, data in kernel.objects()
     )
-    bracket = f"[{', '.join(f'%{s}' for s in sizes)}]" if sizes else ""
+    bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
     size = ""
     if kernel.workgroup_size is not None:
         size = f" attributes {{workgroup_size = [{', '.join(f'{n} : index' for n in kernel.workgroup_size)}]}}"
