@@ -34,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="a .pdx or .mlir file, or a folder of them")
     add_loading_arguments(parser)
     parser.add_argument("--filter", default="", metavar="TEXT", help="only functions with TEXT in their names")
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, metavar="SECONDS", help="for one file, default 600; it fails then"
+    )
     parser.add_argument("--junit", metavar="FILE", help="also write the results as JUnit XML")
     parser.add_argument(
         "--jobs", "-j", type=int, default=0, metavar="N", help="files at a time, each in a process; default: all CPUs"
@@ -44,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     """Returns 1 when a test failed or there was none."""
     if args.jobs < 0:
         raise InvalidArgumentError(f"--jobs={args.jobs}: expected 1 or more")
+    if not args.timeout > 0:
+        raise InvalidArgumentError(f"--timeout={args.timeout:g}: expected more than 0 seconds")
     files = list(_files(args.files))
     outcomes: list[Outcome] = []
     for number, found in enumerate(_all(files, args), 1):
@@ -88,9 +93,25 @@ def _all(files: Sequence[Path], args: argparse.Namespace) -> Iterator[list[Outco
     waiting = list(reversed(files))
     running: list[_Child] = []
     while waiting or running:
-        while waiting and len(running) < jobs:
+        while waiting and sum(not child.done for child in running) < jobs:
             running.append(_Child(waiting.pop(), args))
-        yield running.pop(0).result()
+        _listen(running, args.timeout)
+        while running and running[0].done:
+            yield running.pop(0).result()
+
+
+def _listen(children: Sequence[_Child], timeout: float) -> None:
+    """Waits until a child has said or done something, and ends those whose time is up."""
+    from multiprocessing.connection import wait
+
+    open_ = [child for child in children if not child.done]
+    left = min(child.began + timeout for child in open_) - time.monotonic()
+    ready = wait([child.pipe for child in open_], max(0.0, left))
+    for child in open_:
+        if child.pipe in ready:
+            child.receive()
+        elif time.monotonic() - child.began >= timeout:
+            child.stop(timeout)
 
 
 def _warm_up() -> None:
@@ -108,10 +129,11 @@ class _Child:
     def __init__(self, file: Path, args: argparse.Namespace) -> None:
         import multiprocessing
         import tempfile
-        import threading
 
         context = multiprocessing.get_context("fork")
-        self.file, self.began, self.found = file, time.monotonic(), None
+        self.file, self.began, self.done = file, time.monotonic(), False
+        self.found: list[Outcome] | None = None
+        self.late = ""
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115  (result() closes it)
         self.pipe, child = context.Pipe(duplex=False)
         self.process = context.Process(target=self._main, args=(child, args))
@@ -119,23 +141,26 @@ class _Child:
         sys.stderr.flush()
         self.process.start()
         child.close()
-        # What a child says is taken at once: it must not wait for one that is in front of it.
-        self.reader = threading.Thread(target=self._receive, daemon=True)
-        self.reader.start()
 
     def _main(self, pipe, args: argparse.Namespace) -> None:  # type: ignore[no-untyped-def]
         os.dup2(self.errors.fileno(), 2)
         pipe.send(_run_file(self.file, args))
 
-    def _receive(self) -> None:
-        try:
+    def receive(self) -> None:
+        """What the child found; nothing when it ended without a word."""
+        with contextlib.suppress(EOFError):
             self.found = self.pipe.recv()
-        except EOFError:
-            self.found = None
+        self.process.join()
+        self.done = True
+
+    def stop(self, timeout: float) -> None:
+        """Ends a child that has run too long."""
+        self.process.kill()
+        self.process.join()
+        self.late, self.done = f"it was ended after {timeout:g} s (--timeout)", True
 
     def result(self) -> list[Outcome]:
-        self.reader.join()
-        self.process.join()
+        """The outcomes of a child that is done."""
         self.pipe.close()
         self.errors.seek(0)
         said = self.errors.read().decode(errors="replace").strip()
@@ -145,9 +170,9 @@ class _Child:
                 print(said, file=sys.stderr)
             return self.found
         code = self.process.exitcode or 0
-        how = f"was ended by signal {-code}" if code < 0 else f"exited with {code}"
+        how = f"its process was ended by signal {-code}" if code < 0 else f"its process exited with {code}"
         last = "\n".join(said.splitlines()[-8:])
-        why = f"its process {how}" + (f":\n{last}" if last else "")
+        why = (self.late or how) + (f":\n{last}" if last else "")
         return [Outcome(str(self.file), "", why, time.monotonic() - self.began)]
 
 

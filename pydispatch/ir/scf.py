@@ -353,8 +353,25 @@ def _parse_for(cls: type[scf.ForOp], p: Parser) -> scf.ForOp:
     return op
 
 
+def _parse_while(cls: type[scf.WhileOp], p: Parser) -> scf.WhileOp:
+    """`(%x = %y) : (T) -> (T) {...} do {...}`; a loop that carries nothing needs no first parentheses."""
+    pairs = p.parse_optional_comma_separated_list(p.Delimiter.PAREN, lambda: _initial(p)) or []
+    p.parse_punctuation(":")
+    start = p.pos
+    type = p.parse_function_type()
+    types = list(type.inputs.data)
+    carried = p.resolve_operands([value for _, value in pairs], types, start)
+    before = p.parse_region([argument.resolve(t) for (argument, _), t in zip(pairs, types, strict=True)])
+    p.parse_keyword("do")
+    op = cls(carried, type.outputs.data, before, p.parse_region())
+    attributes = p.parse_optional_attr_dict_with_keyword()
+    op.attributes |= attributes.data if attributes is not None else {}
+    return op
+
+
 scf.IfOp.parse = classmethod(_parse_if)  # type: ignore[method-assign,assignment]
 scf.ForOp.parse = classmethod(_parse_for)  # type: ignore[method-assign,assignment]
+scf.WhileOp.parse = classmethod(_parse_while)  # type: ignore[method-assign,assignment]
 
 _EXTRA: list[type[Operation]] = [ForallOp, InParallelOp]
 Scf = Dialect("scf", [*scf.Scf.operations, *_EXTRA], [*scf.Scf.attributes])

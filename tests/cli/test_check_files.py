@@ -90,3 +90,23 @@ def test_nothing_to_run(folder):
     assert done.returncode == 1 and "no .mlir or .pdx file in this folder" in done.stderr
     done = check(folder / "missing.mlir")
     assert done.returncode == 1 and "missing.mlir" in done.stdout
+
+
+def test_a_file_that_does_not_end_is_a_failed_test(folder):
+    (folder / "b.mlir").write_text("""
+func.func @forever() {
+  %true = util.unfoldable_constant true
+  scf.while : () -> () {
+    scf.condition(%true)
+  } do {
+    scf.yield
+  }
+  return
+}
+""")
+    done = check(folder, "--timeout=3")
+    assert done.returncode == 1
+    assert "it was ended after 3 s (--timeout)" in done.stdout
+    assert done.stdout.splitlines()[-1] == "1 passed, 1 failed"
+    done = check(folder, "--timeout=0")
+    assert done.returncode == 1 and "--timeout=0: expected more than 0 seconds" in done.stderr
