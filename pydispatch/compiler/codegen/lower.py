@@ -17,6 +17,7 @@ from pydispatch.compiler.codegen.contract import lower_contraction
 from pydispatch.compiler.codegen.elements import tensor_type
 from pydispatch.compiler.codegen.frame import Frame, Kernel, sizes_of
 from pydispatch.compiler.codegen.generics import generic_of
+from pydispatch.compiler.codegen.gpu import GPUS, lower_gpu
 from pydispatch.compiler.codegen.points import lower_points, lower_whole
 from pydispatch.compiler.dispatch.regions import GRID
 from pydispatch.ir import hal
@@ -31,6 +32,8 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
         frame = Frame(source, backend, reassociates(target))
         frame.bind()
         return lower_whole(frame)
+    if backend in GPUS:
+        return lower_gpu(source, target, reassociates(target), _flat_count)
     if reassociates(target) or not _sums_floats(source):  # blocks of products fuse, and sum side by side
         contraction = lower_contraction(source, target)
         if contraction is not None:
