@@ -103,7 +103,9 @@ class Buffer:
         view = None if self.element.packed else self.memory.view()
         if view is None:
             return self.download()
-        return _Owned.of(self, np.frombuffer(view, np.uint8, self.nbytes)).view(self.dtype).reshape(self.shape)
+        if self.nbytes == 0:
+            return np.empty(self.shape, self.dtype)
+        return np.asarray(_Shown(self, view)).view(self.dtype).reshape(self.shape)
 
     @contextmanager
     def map(self) -> Iterator[NDArray[Any]]:
@@ -139,16 +141,13 @@ class Buffer:
         return f"<pydispatch.Buffer {sizes}{self.element.name} on {self.device}>"
 
 
-class _Owned(np.ndarray):
-    """Keeps the buffer whose memory it shows; views of it keep it as their base."""
+class _Shown:
+    """Lends the memory of a buffer to arrays, which keep it as their base."""
 
-    _owner: Buffer
-
-    @classmethod
-    def of(cls, owner: Buffer, array: NDArray[Any]) -> NDArray[Any]:
-        made = array.view(cls)
-        made._owner = owner
-        return np.asarray(made)  # plain; `made` is its base
+    def __init__(self, owner: Buffer, view: memoryview) -> None:
+        self._owner = owner
+        address = np.frombuffer(view, np.uint8).__array_interface__["data"][0] if view.nbytes else 0
+        self.__array_interface__ = {"version": 3, "shape": (owner.nbytes,), "typestr": "|u1", "data": (address, False)}
 
 
 _KINDS = {"f": 0x21, "i": 0x10, "u": 0x12, "c": 0x23}

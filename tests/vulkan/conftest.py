@@ -68,9 +68,7 @@ def buffers(*names: str, type: str = "float") -> str:
 
 def layout(constants: int, *bindings: str) -> str:
     """A pipeline layout; bindings are "in" or "out"."""
-    shown = ", ".join(
-        f"#hal.pipeline.binding<storage_buffer{', ReadOnly' if b == 'in' else ''}>" for b in bindings
-    )
+    shown = ", ".join(f"#hal.pipeline.binding<storage_buffer{', ReadOnly' if b == 'in' else ''}>" for b in bindings)
     return LAYOUT.format(constants, shown)
 
 

@@ -181,7 +181,9 @@ VIEWS = """func.func @f(%a: tensor<100xf32>, %b: tensor<100xf32>) -> (tensor<3xf
 
 def test_views_copies_and_fills_that_the_device_cannot_express(device: Any, mul: Path) -> None:
     """Bindings at offsets below the device's alignment, patterns of one and eight bytes, lengths that are odd."""
-    program = device.load(pd.compile(source([str(mul)], export("mul", 0, 1, ("in", "in", "out")), VIEWS), targets="vulkan"))
+    program = device.load(
+        pd.compile(source([str(mul)], export("mul", 0, 1, ("in", "in", "out")), VIEWS), targets="vulkan")
+    )
     a, b = vectors(100)
     r, s, t, u = (np.asarray(v) for v in program.f(a, b))
     expected = a.copy()
@@ -213,7 +215,9 @@ def test_misaligned_bindings_are_moved(device: Any, mul: Path) -> None:
 
 
 def test_profile_names_every_command(device: Any, mul: Path) -> None:
-    program = device.load(pd.compile(source([str(mul)], export("mul", 0, 1, ("in", "in", "out")), binary("mul")), targets="vulkan"))
+    program = device.load(
+        pd.compile(source([str(mul)], export("mul", 0, 1, ("in", "in", "out")), binary("mul")), targets="vulkan")
+    )
     (timing,) = program.mul.profile(*vectors())
     assert timing.command == "@executable::@mul 16x1x1" and 0 < timing.seconds < 1
     assert program.mul.plan_of(*vectors()) == ["region 0: dispatch @executable::@mul 16x1x1"]
