@@ -79,7 +79,9 @@ fuzz:
 	$(PYTHON) tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
 
 bench: $(VENV)/.test
+	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[onnx]"
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/tensors.py
 
 clean:
 	rm -rf build dist *.egg-info $(VENV)

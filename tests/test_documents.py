@@ -50,17 +50,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_readme_python(folder: Path) -> None:
-    (block,) = blocks("README.md", "python")
+    block, model = blocks("README.md", "python")
     first, second = execute([sys.executable, "-c", block], folder).splitlines()
     assert first == second == printed(block)[0] == "[96. 96. 96. 96. 96. 96. 96. 96.]"
     assert printed(block)[1].startswith("the same")
     assert (folder / "mixed.pdx").is_file()
+    imports = block.splitlines()[0]
+    assert execute([sys.executable, "-c", f"{imports}\n{model}"], folder).splitlines() == printed(model) == ["64.0"]
 
 
 def test_readme_commands(folder: Path) -> None:
     lines = commands("README.md")
-    assert [words[1] for words in lines] == ["compile", "inspect", "run", "devices"]
-    compiled, inspected, ran, devices = [execute_command(words, folder) for words in lines]
+    assert [words[1] for words in lines] == ["compile", "inspect", "run", "check", "devices"]
+    compiled, inspected, ran, checked, devices = [execute_command(words, folder) for words in lines]
     assert "mixed.pdx" in compiled or compiled == ""
     manifest = json.loads(execute_command([*lines[1], "--json"], folder))
     assert "@mixed_invocation  (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>" in inspected
@@ -70,6 +72,7 @@ def test_readme_commands(folder: Path) -> None:
     assert "mixed_invocation" in json.dumps(manifest)
     assert ran == EIGHT.format(name="mixed_invocation", values="96 96 96 96 96 96 96 96")
     assert ran.splitlines()[-1] in (ROOT / "README.md").read_text()
+    assert checked.splitlines()[-1] == "2 passed, 0 failed"
     assert devices.startswith("cpu\n") and "workers: " in devices
 
 
