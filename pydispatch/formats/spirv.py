@@ -121,7 +121,7 @@ def is_spirv(data: bytes | bytearray | memoryview) -> bool:
     return len(data) >= 20 and bytes(data[:4]) in (MAGIC.to_bytes(4, "little"), MAGIC.to_bytes(4, "big"))
 
 
-_LEAST = {
+_LEAST: dict[int, int] = {
     Op.NAME: 3, Op.EXTENSION: 2, Op.EXT_INST_IMPORT: 3, Op.MEMORY_MODEL: 3, Op.ENTRY_POINT: 4, Op.EXECUTION_MODE: 3,
     Op.EXECUTION_MODE_ID: 3, Op.CAPABILITY: 2, Op.TYPE_VOID: 2, Op.TYPE_BOOL: 2, Op.TYPE_INT: 4, Op.TYPE_FLOAT: 3,
     Op.TYPE_VECTOR: 4, Op.TYPE_MATRIX: 4, Op.TYPE_ARRAY: 4, Op.TYPE_RUNTIME_ARRAY: 3, Op.TYPE_STRUCT: 2,
@@ -157,9 +157,9 @@ class _Reader:
         return value
 
     def take(self, opcode: int, first: int, last: int) -> None:
-        least = 4 if Op.ATOMIC_LOAD <= opcode <= Op.ATOMIC_LAST else 1
-        if last - first < _LEAST.get(opcode, least):  # type: ignore[call-overload]
-            raise self.fail(first, f"opcode {opcode} has {last - first} words, expected at least {_LEAST[Op(opcode)]}")
+        least = _LEAST.get(opcode, 4 if Op.ATOMIC_LOAD <= opcode <= Op.ATOMIC_LAST else 1)
+        if last - first < least:
+            raise self.fail(first, f"opcode {opcode} has {last - first} words, expected at least {least}")
         if opcode == Op.FUNCTION:
             if self.function is not None:
                 raise self.fail(first, "a function inside a function")
