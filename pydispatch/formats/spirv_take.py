@@ -187,7 +187,7 @@ class Taker:
     def request(self, copy: Copy) -> int:
         """The id of a copy, which `finish` will write."""
         if copy not in self.copies:
-            if len(self.copies) >= MAX_COPIES:
+            if len(self.copies) >= MAX_COPIES + len(self.parts.functions):
                 raise self.refuse(f"linking it makes more than {MAX_COPIES} copies of functions for different buffers")
             self.copies[copy] = self.out.id()
             self.pending.append(copy)

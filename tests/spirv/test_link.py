@@ -152,7 +152,9 @@ layout(set = 0, binding = 0) readonly buffer A { float a[]; };
 layout(set = 0, binding = 1) buffer B { float b[]; };
 void scale(uint ao, uint bo, uint n, float k) { for (uint i = 0; i < n; ++i) b[bo + i] = k * a[ao + i]; }
 """
-SCALE = "func.func private @scale(memref<?xf32, strided<[1], offset: ?>>, memref<?xf32, strided<[1], offset: ?>>, i32, f32)"
+SCALE = (
+    "func.func private @scale(memref<?xf32, strided<[1], offset: ?>>, memref<?xf32, strided<[1], offset: ?>>, i32, f32)"
+)
 VIEW = "memref<?xf32, strided<[1], offset: ?>>"
 
 
@@ -294,11 +296,16 @@ def test_exports_by_linkage_take_buffers_as_parameters() -> None:
 
 
 def test_same_names_in_several_libraries_and_overloads() -> None:
-    first, second = glsl("float f(float x) { return x + 1; }", name="1"), glsl("float f(float x) { return x + 2; }", name="2")
+    first, second = (
+        glsl("float f(float x) { return x + 1; }", name="1"),
+        glsl("float f(float x) { return x + 2; }", name="2"),
+    )
     code = kernel(scalars("f32", "f32"), ONE)
     assert link(code, [first, second]).providers == {"f": "1"}
     np.testing.assert_array_equal(run(linked(code, second, first), X, X)[1], X + 2)
-    both = glsl("float f(int x) { return 7; }\nfloat f(float x) { return x - 1; }\nfloat f(float x, float y) { return 9; }")
+    both = glsl(
+        "float f(int x) { return 7; }\nfloat f(float x) { return x - 1; }\nfloat f(float x, float y) { return 9; }"
+    )
     np.testing.assert_array_equal(run(linked(code, both), X, X)[1], X - 1)
 
 
@@ -306,7 +313,9 @@ def test_two_libraries_share_types_and_builtins() -> None:
     """The same types, constants and built-ins from two modules are one each."""
     text = "float {0}(float x) {{ return x * float(gl_WorkGroupID.x) + exp(x) + 3.0; }}"
     libraries = glsl(text.format("f")), glsl(text.format("g"))
-    body = ONE.replace("memref.store", "%z = func.call @g(%y) : (f32) -> f32\n memref.store").replace("%y, %b1", "%z, %b1")
+    body = ONE.replace("memref.store", "%z = func.call @g(%y) : (f32) -> f32\n memref.store").replace(
+        "%y, %b1", "%z, %b1"
+    )
     code = linked(kernel(scalars("f32", "f32") + "\n" + scalars("f32", "f32", "g"), body), *libraries)
     number = np.arange(16, dtype=np.float32)
     y = X * number + np.exp(X) + 3
@@ -345,7 +354,10 @@ def test_an_optional_import_that_nothing_guards_is_refused() -> None:
 
 
 def test_what_nobody_has_stays_imported() -> None:
-    code = kernel(scalars("f32", "f32") + "\n" + scalars("f32", "f32", "g"), ONE.replace("@f", "@g") + ONE.replace("%", "%o").replace("%ob", "%b").replace("%oi", "%i"))
+    code = kernel(
+        scalars("f32", "f32") + "\n" + scalars("f32", "f32", "g"),
+        ONE.replace("@f", "@g") + ONE.replace("%", "%o").replace("%ob", "%b").replace("%oi", "%i"),
+    )
     half = link(code, [glsl("float g(float x) { return x; }")])
     assert half.unresolved == ("f",) and imports_of(half.data) == ("f",)
     whole = linked(half.data, glsl("float f(float x) { return 2 * x; }"))
@@ -407,7 +419,9 @@ def test_what_is_no_library() -> None:
     with pytest.raises(InvalidArgumentError, match="x is not made for Vulkan"):
         open_library(assembled("OpCapability Kernel\nOpCapability Addresses\nOpMemoryModel Physical32 OpenCL"), "x")
     with pytest.raises(InvalidArgumentError, match="x has the Vulkan memory model"):
-        open_library(assembled("OpCapability Shader\nOpCapability VulkanMemoryModel\nOpMemoryModel Logical Vulkan"), "x")
+        open_library(
+            assembled("OpCapability Shader\nOpCapability VulkanMemoryModel\nOpMemoryModel Logical Vulkan"), "x"
+        )
 
 
 def test_recursion_is_refused() -> None:
@@ -442,4 +456,3 @@ def test_recursion_is_refused() -> None:
 def test_calls_that_shaders_cannot_make(declaration: str, call: str, match: str) -> None:
     with pytest.raises(CompileError, match=match):
         kernel(declaration, f"%x = arith.constant 1.0 : f32\n {call}")
-

@@ -155,10 +155,16 @@ def test_deep_nesting_takes_no_stack() -> None:
 def test_copies_are_bounded() -> None:
     """A chain of functions that pass two buffers on in both orders would double at every step; copies are shared."""
     depth = 200
-    text = HAND[: HAND.index("      %inner = OpFunction")].replace("%inner \"inner\"", "%g0 \"inner\"").replace("%f Linkage", "%g0 Linkage")
+    text = (
+        HAND[: HAND.index("      %inner = OpFunction")]
+        .replace('%inner "inner"', '%g0 "inner"')
+        .replace("%f Linkage", "%g0 Linkage")
+    )
     for i in range(depth):
         calls = f"%x{i} = OpFunctionCall %void %g{i + 1} %p{i} %o{i} %q{i} %u{i} %n{i} %k{i}\n" if i + 1 < depth else ""
-        swapped = f"%y{i} = OpFunctionCall %void %g{i + 1} %q{i} %o{i} %p{i} %u{i} %n{i} %k{i}\n" if i + 1 < depth else ""
+        swapped = (
+            f"%y{i} = OpFunctionCall %void %g{i + 1} %q{i} %o{i} %p{i} %u{i} %n{i} %k{i}\n" if i + 1 < depth else ""
+        )
         text += f"""
         %g{i} = OpFunction %void None %type
         %p{i} = OpFunctionParameter %pointer

@@ -87,7 +87,6 @@ def _compiled(file: ObjectFile) -> bytes:
     """Functions in GLSL as SPIR-V, all of them kept. A text without `main` gets one."""
     text = file.data.decode("utf-8", "replace")
     plain = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
-    preamble = ""
     if "gl_WorkGroupSize" in plain and "local_size_x_id" not in plain:
         if "local_size_" in plain:
             raise CompileError(
@@ -96,10 +95,17 @@ def _compiled(file: ObjectFile) -> bytes:
                 file.location,
                 f"leave the layout out, or write {_SIZES}",
             )
-        preamble = _SIZES
+        text = _with_sizes(text)
     if not re.search(r"\bvoid\s+main\s*\(", plain):
         text += "\nvoid main() {}\n"
-    return vulkan_tools.compile_functions(ObjectFile(file.name, text.encode(), file.location), preamble)
+    return vulkan_tools.compile_functions(ObjectFile(file.name, text.encode(), file.location))
+
+
+def _with_sizes(text: str) -> str:
+    """The text with workgroup sizes that linking decides, behind its #version and #extension lines."""
+    lines = text.split("\n")
+    last = max((i for i, line in enumerate(lines) if re.match(r"\s*#\s*(version|extension)\b", line)), default=-1)
+    return "\n".join([*lines[: last + 1], _SIZES, f"#line {last + 2}", *lines[last + 1 :]])
 
 
 def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], libraries: Sequence[Library]) -> None:

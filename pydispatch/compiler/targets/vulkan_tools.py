@@ -45,10 +45,10 @@ def compile_glsl(file: ObjectFile) -> bytes:
         return made.read_bytes()
 
 
-def compile_functions(file: ObjectFile, preamble: str = "") -> bytes:
+def compile_functions(file: ObjectFile) -> bytes:
     """A library of functions in GLSL as SPIR-V, with their names, whether `main` calls them or not.
 
-    preamble: text behind the #version. CompileError with what the compiler says, or when there is none.
+    CompileError with what the compiler says, or when there is none.
     """
     validator = shutil.which("glslangValidator")
     if validator is None:
@@ -61,7 +61,7 @@ def compile_functions(file: ObjectFile, preamble: str = "") -> bytes:
         source, made = Path(folder) / "functions.comp", Path(folder) / "functions.spv"
         source.write_bytes(file.data)
         command = [validator, "-V", "--keep-uncalled", "-S", "comp", "--target-env", ENVIRONMENT]
-        command += [f"-I{Path(file.name).parent}", *([f"-P{preamble}"] if preamble else []), "-o", str(made), str(source)]
+        command += [f"-I{Path(file.name).parent}", "-o", str(made), str(source)]
         done = _run(command)
         if done.returncode or not made.is_file():
             said = (done.stdout + done.stderr).replace(str(source), file.name).strip()
