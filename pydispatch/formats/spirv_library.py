@@ -44,7 +44,8 @@ def open_library(data: bytes | bytearray | memoryview, name: str) -> Library:
         )
     if parts.memory == _VULKAN_MEMORY:
         raise InvalidArgumentError(
-            f"{name} has the Vulkan memory model, kernels have GLSL450; compile it without GL_KHR_memory_scope_semantics"
+            f"{name} has the Vulkan memory model, kernels have GLSL450; "
+            "compile it without GL_KHR_memory_scope_semantics"
         )
     library = Library(name, parts)
     exports = {id: text for id, (text, kind) in parts.tables.linkage.items() if kind == EXPORT}

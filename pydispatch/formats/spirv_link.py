@@ -265,8 +265,8 @@ class _Binding:
             if number >= len(self.buffers):
                 name = taker.parts.tables.names.get(variable, "")
                 raise InvalidArgumentError(
-                    f"the function '{self.symbol}' of {taker.library.name} uses the buffer '{name}' at binding {number}; "
-                    f"bindings stand for the buffers of the call, which passes {len(self.buffers)}"
+                    f"the function '{self.symbol}' of {taker.library.name} uses the buffer '{name}' at binding "
+                    f"{number}; bindings stand for the buffers of the call, which passes {len(self.buffers)}"
                 )
             used.append((variable, self._view(variable_type(taker.parts, variable), number)))
         arguments = [(place, self._view(function.parameters[place].type_id, number)) for place, number in given]

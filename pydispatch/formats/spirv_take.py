@@ -19,9 +19,11 @@ MAX_COPIES = 4096
 PRIVATE, FUNCTION = 6, 7
 _SPEC = (Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE, Op.SPEC_CONSTANT)
 _REFUSED = {
-    Storage.PUSH_CONSTANT: "push constants", Storage.UNIFORM: "uniform block", Storage.UNIFORM_CONSTANT: "image or sampler",
+    Storage.PUSH_CONSTANT: "push constants",
+    Storage.UNIFORM: "uniform block",
+    Storage.UNIFORM_CONSTANT: "image or sampler",
     3: "output of a stage",
-}  # fmt: skip
+}
 _DERIVES = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
             Op.COPY_OBJECT)  # fmt: skip
 
@@ -139,9 +141,9 @@ class Taker:
         name, kernel = self.parts.tables.names.get(inst.id), self.out.kernel
         for id in kernel.globals if name else ():
             other = kernel.globals[id]
-            if other.op in _SPEC and kernel.tables.names.get(id) == name:
-                if self.out.same(other.type_id) == self.map[inst.type_id]:
-                    return id
+            is_named = other.op in _SPEC and kernel.tables.names.get(id) == name
+            if is_named and self.out.same(other.type_id) == self.map[inst.type_id]:
+                return id
         return 0
 
     def _variable(self, inst: Inst) -> int:
@@ -162,7 +164,7 @@ class Taker:
             made = out.add(Op.VARIABLE, [INPUT], type_, decorations)
             out.names[made] = name
             return made
-        kind = _REFUSED.get(storage, f"variable of storage class {storage}")  # type: ignore[call-overload]
+        kind = _REFUSED.get(storage, f"variable of storage class {storage}")
         raise self.refuse(
             f"a function uses the {kind} '{name}': functions of libraries have arguments, buffers and workgroup memory"
         )

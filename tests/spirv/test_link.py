@@ -1,58 +1,17 @@
-"""Functions of libraries linked into generated shaders: spirv-val, lavapipe with the validation layer, against NumPy."""
+# ruff: noqa: E501  (lines of MLIR)
+"""Functions of libraries linked into generated shaders: spirv-val, the validation layer, lavapipe against NumPy."""
 
 from __future__ import annotations
 
-import functools
 import subprocess
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 from lavapipe import device, validate
+from link_cases import BUFFERS, GUARDED, HAND, ONE, OPTIONAL, SCALE, X, assembled, glsl, kernel, scalars, scale_call
 from vulkan_kernels import emit
 
-from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.formats.spirv_link import Library, imports_of, link, open_library
-
-
-@functools.cache
-def compiled(text: str, *flags: str, environment: str = "vulkan1.1") -> bytes:
-    """GLSL as SPIR-V, functions kept."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder, "lib.comp"), Path(folder, "lib.spv")
-        source.write_text(f"#version 450\n{text}")
-        command = ["glslangValidator", "-V", "--keep-uncalled", "--target-env", environment, *flags, "-o", made, source]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout
-        return made.read_bytes()
-
-
-@functools.cache
-def assembled(text: str) -> bytes:
-    """SPIR-V assembly as a module."""
-    command = ["spirv-as", "--target-env", "spv1.3", "-", "-o", "-"]
-    done = subprocess.run(command, input=text.encode(), capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
-
-
-def glsl(text: str, *flags: str, name: str = "lib.spv", environment: str = "vulkan1.1") -> Library:
-    return open_library(compiled(text + "\nvoid main() {}\n", *flags, environment=environment), name)
-
-
-def kernel(declarations: str, body: str, types: tuple[str, ...] = ("f32", "f32"), flags: str = "") -> bytes:
-    """A kernel over bindings %b0, %b1 ... of 16 elements each, with %i the workgroup and constants %k0 to %k9."""
-    lines = [f"    %k{i} = arith.constant {i} : index" for i in range(10)]
-    lines.append("    %i = hal.interface.workgroup.id[0] : index")
-    layout = f"<constants = 0, bindings = [{', '.join('<storage_buffer>' for _ in types)}]>"
-    for i, type_ in enumerate(types):
-        lines.append(
-            f"    %b{i} = hal.interface.binding.subspan layout({layout}) binding({i}) {flags if i == 0 else ''} "
-            f": memref<16x{type_}>"
-        )
-    text = "\n".join(lines)
-    return emit(f"{declarations}\nfunc.func @kernel() {{\n{text}\n{body}\n return\n}}", bindings=len(types))
 
 
 def run(code: bytes, *buffers: np.ndarray, grid: int = 16) -> list[np.ndarray]:
@@ -65,18 +24,6 @@ def linked(code: bytes, *libraries: Library, absent: tuple[str, ...] = ()) -> by
     assert not result.unresolved
     assert not imports_of(result.data)
     return result.data
-
-
-def scalars(types: str, result: str, name: str = "f") -> str:
-    return f"func.func private @{name}({types}) -> {result}"
-
-
-X = np.linspace(-3, 3, 16, dtype=np.float32)
-ONE = """
-    %x = memref.load %b0[%i] : memref<16xf32>
-    %y = func.call @f(%x) : (f32) -> f32
-    memref.store %y, %b1[%i] : memref<16xf32>
-"""
 
 
 @pytest.mark.parametrize("flags", [(), ("-g",), ("-Od",), ("-g", "-Od")])
@@ -147,31 +94,6 @@ def test_capabilities_come_only_with_what_needs_them() -> None:
     assert "g(d1;" not in text  # nothing that is not reached
 
 
-BUFFERS = """
-layout(set = 0, binding = 0) readonly buffer A { float a[]; };
-layout(set = 0, binding = 1) buffer B { float b[]; };
-void scale(uint ao, uint bo, uint n, float k) { for (uint i = 0; i < n; ++i) b[bo + i] = k * a[ao + i]; }
-"""
-SCALE = (
-    "func.func private @scale(memref<?xf32, strided<[1], offset: ?>>, memref<?xf32, strided<[1], offset: ?>>, i32, f32)"
-)
-VIEW = "memref<?xf32, strided<[1], offset: ?>>"
-
-
-def scale_call(source: str, target: str, at: int, to: int, count: int, factor: str) -> str:
-    mark = f"{source}{target}{at}{to}"
-    view = f"memref<{count}xf32, strided<[1], offset: %d>>"
-    return f"""
-    %s{mark} = memref.subview %{source}[{at}] [{count}] [1] : memref<16xf32> to {view.replace("%d", str(at))}
-    %t{mark} = memref.subview %{target}[{to}] [{count}] [1] : memref<16xf32> to {view.replace("%d", str(to))}
-    %su{mark} = memref.cast %s{mark} : {view.replace("%d", str(at))} to {VIEW}
-    %tu{mark} = memref.cast %t{mark} : {view.replace("%d", str(to))} to {VIEW}
-    %n{mark} = arith.constant {count} : i32
-    %f{mark} = arith.constant {factor} : f32
-    func.call @scale(%su{mark}, %tu{mark}, %n{mark}, %f{mark}) : ({VIEW}, {VIEW}, i32, f32) -> ()
-    """
-
-
 @pytest.mark.parametrize("environment", ["vulkan1.0", "vulkan1.1", "vulkan1.2"])
 def test_buffers_pass_as_binding_and_offset(environment: str) -> None:
     """One function, two different pairs of buffers, with offsets; SPIR-V 1.0 has buffers of another kind."""
@@ -235,56 +157,6 @@ def test_the_invocations_of_a_workgroup_together() -> None:
     np.testing.assert_array_equal(result, [32 * 31 // 2 + 32 * 32] * 3 + [0] * 13)
 
 
-HAND = """
-               OpCapability Shader
-               OpCapability Linkage
-               OpCapability VariablePointersStorageBuffer
-               OpExtension "SPV_KHR_variable_pointers"
-               OpMemoryModel Logical GLSL450
-               OpName %inner "inner"
-               OpDecorate %f LinkageAttributes "scale" Export
-               OpDecorate %array ArrayStride 4
-               OpDecorate %block Block
-               OpMemberDecorate %block 0 Offset 0
-       %void = OpTypeVoid
-       %uint = OpTypeInt 32 0
-      %float = OpTypeFloat 32
-     %uint_0 = OpConstant %uint 0
-      %array = OpTypeRuntimeArray %float
-      %block = OpTypeStruct %array
-    %pointer = OpTypePointer StorageBuffer %block
-    %element = OpTypePointer StorageBuffer %float
-        %one = OpTypeFunction %void %pointer %uint %pointer %uint %float
-       %type = OpTypeFunction %void %pointer %uint %pointer %uint %uint %float
-      %inner = OpFunction %void None %one
-         %s0 = OpFunctionParameter %pointer
-         %s1 = OpFunctionParameter %uint
-         %s2 = OpFunctionParameter %pointer
-         %s3 = OpFunctionParameter %uint
-         %s4 = OpFunctionParameter %float
-         %l0 = OpLabel
-         %q0 = OpAccessChain %element %s0 %uint_0 %s1
-          %v = OpLoad %float %q0
-          %w = OpFMul %float %v %s4
-         %q1 = OpAccessChain %element %s2 %uint_0 %s3
-               OpStore %q1 %w
-               OpReturn
-               OpFunctionEnd
-          %f = OpFunction %void None %type
-         %p0 = OpFunctionParameter %pointer
-         %p1 = OpFunctionParameter %uint
-         %p2 = OpFunctionParameter %pointer
-         %p3 = OpFunctionParameter %uint
-         %p4 = OpFunctionParameter %uint
-         %p5 = OpFunctionParameter %float
-         %l1 = OpLabel
-         %c0 = OpFunctionCall %void %inner %p0 %p1 %p2 %p3 %p5
-         %c1 = OpFunctionCall %void %inner %p2 %p3 %p0 %p4 %p5
-               OpReturn
-               OpFunctionEnd
-"""
-
-
 def test_exports_by_linkage_take_buffers_as_parameters() -> None:
     """Hand-written SPIR-V: pointers to blocks are parameters, and are passed on; each pair of buffers makes a copy."""
     library = open_library(assembled(HAND), "hand.spv")
@@ -325,32 +197,12 @@ def test_two_libraries_share_types_and_builtins() -> None:
     assert listing.count("OpExtInstImport") == 1
 
 
-OPTIONAL = "func.func private @f(f32) -> f32 attributes {hal.import.optional}"
-GUARDED = """
-    %x = memref.load %b0[%i] : memref<16xf32>
-    %has = pyd.import.available @f : i1
-    %y = scf.if %has -> (f32) {
-      %a = func.call @f(%x) : (f32) -> f32
-      scf.yield %a : f32
-    } else {
-      %b = arith.addf %x, %x : f32
-      scf.yield %b : f32
-    }
-    memref.store %y, %b1[%i] : memref<16xf32>
-"""
-
-
 def test_an_optional_import() -> None:
     code = kernel(OPTIONAL, GUARDED)
     assert imports_of(code) == ("f",)
     np.testing.assert_array_equal(run(linked(code, absent=("f",)), X, X)[1], X + X)
     given = linked(code, glsl("float f(float x) { return -x; }"), absent=("f",))
     np.testing.assert_array_equal(run(given, X, X)[1], -X)
-
-
-def test_an_optional_import_that_nothing_guards_is_refused() -> None:
-    with pytest.raises(CompileError, match="a call of the optional import 'f' that nothing guards"):
-        kernel(OPTIONAL, ONE)
 
 
 def test_what_nobody_has_stays_imported() -> None:
@@ -368,91 +220,3 @@ def test_names_are_found_with_and_without_parameters() -> None:
     library = glsl("float f(float x, int y) { return x; }")
     assert library.names() == ["f"]
     assert set(library.functions) == {"f", "f(f1;i1;"}
-
-
-# What does not fit
-
-
-def refused(code: bytes, library: Library, match: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=match):
-        link(code, [library])
-
-
-def test_signatures() -> None:
-    code = kernel(scalars("f32", "f32"), ONE)
-    refused(code, glsl("float f(float x, int n) { return x; }"),
-            r"the program calls float f\(float\), the function is float f\(float, int\)")  # fmt: skip
-    refused(code, glsl("int f(float x) { return 1; }"), r"the function is int f\(float\)")
-    refused(code, glsl("float f(vec2 x) { return x.x; }"), r"the function is float f\(vec2\)")
-    refused(code, glsl("float f(int x) { return x; }\nfloat f(uint x) { return x; }"), r"float f\(uint\)")
-
-
-def test_buffers_that_do_not_fit() -> None:
-    code = kernel(SCALE, scale_call("b0", "b1", 0, 0, 4, "2.0"))
-    refused(code, glsl(BUFFERS.replace("binding = 1", "binding = 2")),
-            "uses the buffer '' at binding 2; bindings stand for the buffers of the call, which passes 2")  # fmt: skip
-    refused(code, glsl(BUFFERS.replace("float b[]", "int b[]").replace("= k *", "= int(k) * int").replace("a[ao", "(a[ao").replace("+ i];", "+ i]);", 2).replace("b[bo + i])", "b[bo + i]")),
-            r"takes buffer 1 for \{int\[\]\}, the program passes \{float\[\]\}")  # fmt: skip
-
-
-def test_a_write_into_a_buffer_that_is_only_read() -> None:
-    code = kernel(SCALE, scale_call("b1", "b0", 0, 0, 4, "2.0"), flags="flags(ReadOnly)")
-    refused(code, glsl(BUFFERS), "writes the buffer at binding 0, which the kernel declares as only read")
-
-
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [
-        ("layout(push_constant) uniform P { float k; };\nfloat f(float x) { return x * k; }", "uses the push constants"),
-        ("layout(binding = 0) uniform U { float k; };\nfloat f(float x) { return x * k; }", "uses the uniform block"),
-        ("layout(binding = 0) uniform sampler2D s;\nfloat f(float x) { return textureLod(s, vec2(x), 0.0).x; }",
-         "uses the image or sampler 's'"),
-    ],
-)  # fmt: skip
-def test_what_functions_cannot_use(text: str, match: str) -> None:
-    refused(kernel(scalars("f32", "f32"), ONE), glsl(text), match)
-
-
-def test_what_is_no_library() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"x offers no function: .*--keep-uncalled"):
-        open_library(compiled("void main() {}"), "x")
-    with pytest.raises(InvalidArgumentError, match="x is not made for Vulkan"):
-        open_library(assembled("OpCapability Kernel\nOpCapability Addresses\nOpMemoryModel Physical32 OpenCL"), "x")
-    with pytest.raises(InvalidArgumentError, match="x has the Vulkan memory model"):
-        open_library(
-            assembled("OpCapability Shader\nOpCapability VulkanMemoryModel\nOpMemoryModel Logical Vulkan"), "x"
-        )
-
-
-def test_recursion_is_refused() -> None:
-    text = """
-               OpCapability Shader
-               OpCapability Linkage
-               OpMemoryModel Logical GLSL450
-               OpDecorate %f LinkageAttributes "f" Export
-      %float = OpTypeFloat 32
-       %type = OpTypeFunction %float %float
-          %f = OpFunction %float None %type
-          %x = OpFunctionParameter %float
-          %l = OpLabel
-          %y = OpFunctionCall %float %f %x
-               OpReturnValue %y
-               OpFunctionEnd
-    """
-    with pytest.raises(ArtifactError, match=r"x: word \d+: function 'id \d+' calls itself"):
-        link(kernel(scalars("f32", "f32"), ONE), [open_library(assembled(text), "x")])
-
-
-@pytest.mark.parametrize(
-    ("declaration", "call", "match"),
-    [
-        ("func.func private @f(f32) -> (f32, f32)", "%y:2 = func.call @f(%x) : (f32) -> (f32, f32)", "returns at most one scalar"),
-        ('func.func private @f(f32) attributes {hal.import.fields = ["processor_id"]}', "func.call @f(%x) : (f32) -> ()",
-         "which only CPUs have"),
-        ("func.func private @f(memref<4xf32>)", "%m = memref.alloca() : memref<4xf32>\n func.call @f(%m) : (memref<4xf32>) -> ()",
-         "lies in function memory"),
-    ],
-)  # fmt: skip
-def test_calls_that_shaders_cannot_make(declaration: str, call: str, match: str) -> None:
-    with pytest.raises(CompileError, match=match):
-        kernel(declaration, f"%x = arith.constant 1.0 : f32\n {call}")

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (lines of MLIR and of tables)
 """Broken modules: the linker refuses them with a place, or makes something; it never crashes and never hangs."""
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_link import BUFFERS, HAND, SCALE, assembled, compiled, kernel, scale_call
+from link_cases import BUFFERS, HAND, SCALE, assembled, compiled, kernel, scale_call
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats.spirv_link import link, open_library
@@ -91,7 +92,7 @@ def test_every_prefix(which: int) -> None:
     library = LIBRARIES[which]
     for size in range(0, len(library) - 4, 4 if len(library) < 2000 else 12):
         attempt(KERNEL, library[:size])
-    with pytest.raises(ArtifactError, match="not a multiple|multiple of 4"):
+    with pytest.raises(ArtifactError, match="and a multiple of 4"):
         open_library(library[:-1], "lib.spv")
 
 

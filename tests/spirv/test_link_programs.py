@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (lines of MLIR and of tables)
 """Whole programs: functions in objects, linked while compiling, and libraries that the device gets before loading."""
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_link import compiled
+from link_cases import compiled
 
 import pydispatch as pd
 

@@ -36,7 +36,7 @@ def linked_call(f: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is
         raise f.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
         raise f.error(
-            f"function '{name}' returns {', '.join(map(str, outputs))}: a function in SPIR-V returns at most one scalar",
+            f"function '{name}' returns {', '.join(map(str, outputs))}: in SPIR-V it returns at most one scalar",
             "pass a memref<...> for it to write its results into",
         )
     if import_fields(callee):
@@ -116,7 +116,8 @@ def _buffer(f: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]
     """(type, value) of a buffer's variable and of its offset."""
     if memref.root.kind != "binding":
         raise f.error(
-            f"the memref that '{name}' is called with lies in {memref.root.kind} memory; on this target functions take buffers",
+            f"the memref that '{name}' is called with lies in {memref.root.kind} memory; functions of this target take "
+            "buffers",
             "let the function declare workgroup memory of its own, or pass scalars",
         )
     if packed(memref.element):

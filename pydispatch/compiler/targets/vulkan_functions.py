@@ -1,6 +1,7 @@
 """Generated shaders with functions of the user: SPIR-V or GLSL objects are linked in, the rest is left for loading.
 
-A program that has kernels in kernel IR takes its objects as libraries of functions. docs/vulkan.md says how to write one.
+An executable that has kernels in kernel IR takes its objects as libraries of functions; docs/vulkan.md says how to
+write one.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, MemRefType, ModuleOp
+from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 

@@ -43,7 +43,8 @@ class Libraries:
         Raises ArtifactError when it is broken, InvalidArgumentError when it is no library of functions.
         """
         if params:
-            raise InvalidArgumentError(f"add_plugin: a library of shader functions has no parameters, got {', '.join(params)}")
+            names = ", ".join(params)
+            raise InvalidArgumentError(f"add_plugin: a library of shader functions has no parameters, got {names}")
         if isinstance(source, (bytes, bytearray, memoryview)):
             data, label = bytes(source), f"{len(source)} bytes"
         elif isinstance(source, (str, os.PathLike)):
@@ -147,7 +148,8 @@ def _check_writes(where: str, modules: Sequence[bytes], parts: Parts, variant: M
     for (module, name), flags in zip(parts.entries, read_only, strict=False):
         entry = reflections[module].entry_point(name)
         for resource in entry.resources if entry is not None else ():
-            if resource.written and isinstance(flags, list) and flags[resource.binding : resource.binding + 1] == [True]:
+            is_stated = isinstance(flags, list) and flags[resource.binding : resource.binding + 1] == [True]
+            if resource.written and is_stated:
                 raise InvalidArgumentError(
                     f"{where}, export '@{name}': a function that was linked in writes the buffer at binding "
                     f"{resource.binding}, which the program takes to be only read"
