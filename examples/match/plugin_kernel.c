@@ -1,6 +1,5 @@
 // The same kernel as an external function: it is found when the program is loaded, and gets one struct.
-#include <stddef.h>
-#include <stdint.h>
+#include "pydispatch/plugin.h"
 
 typedef struct {
   const float* a;
@@ -12,7 +11,7 @@ typedef struct {
   int32_t n;
 } arguments_t;
 
-int square_diff_external(void* params, void* context, void* reserved) {
+static int square_diff_external(void* params, void* context, void* reserved) {
   const arguments_t* p = params;
   for (int32_t i = 0; i < p->n; ++i) {
     float d = p->a[p->a_offset + i] - p->b[p->b_offset + i];
@@ -20,3 +19,5 @@ int square_diff_external(void* params, void* context, void* reserved) {
   }
   return 0;
 }
+
+PYD_PLUGIN("square", "squares of differences", PYD_PLUGIN_FN("square_diff_external", square_diff_external))

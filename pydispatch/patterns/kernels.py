@@ -15,7 +15,8 @@ from pydispatch.errors import Error, InvalidArgumentError
 class CFunction:
     """A function of C source, an object or bitcode, called once for each workgroup.
 
-    source: a path, the text of a C file, or the bytes of an object or of bitcode. symbol: its name. arguments: what it is given, by name: an input of the
+    source: a path, the text of a C file, or the bytes of an object or of bitcode. symbol: its name.
+    arguments: what it is given, by name: an input of the
     pattern (a pointer, or the scalar itself), 'out' or 'out0', 'out1', ... (pointers), a size of the pattern ("n", a
     size_t), 'first' (the first element of this workgroup along the tiled size) or 'id' (the number of the workgroup).
     Without arguments: inputs, outputs, sizes in order of their first use, and 'first' when tiled. tile: {size: count}
@@ -140,4 +141,6 @@ def _read(path: str | os.PathLike[str]) -> tuple[str, bytes]:
         raise Error(f"cannot read the kernel '{os.fspath(path)}': {error.strerror}") from None
 
 
-__all__: Sequence[str] = ["CFunction", "Generated", "Kernel", "Traced", "WholeKernel", "kernel_of", "ptx", "shader", "unfit"]
+__all__: Sequence[str] = [
+    "CFunction", "Generated", "Kernel", "Traced", "WholeKernel", "kernel_of", "ptx", "shader", "unfit",
+]  # fmt: skip

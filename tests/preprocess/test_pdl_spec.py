@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 import warnings
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 import pydispatch as pd
 from pydispatch import ir
 from pydispatch.compiler import pipeline
+from pydispatch.compiler.preprocess.pdl import apply_pdl
+from pydispatch.compiler.preprocess.report import Report
 from pydispatch.errors import CompileError
 
 MLP = """
@@ -224,3 +227,27 @@ def test_a_wrong_spec_is_a_located_error(name: str) -> None:
     assert error.value.location is not None
     assert note is None or note in (error.value.note or "")
     assert ir.print_module(module) == before
+
+
+def test_a_thousand_patterns_of_one_root() -> None:
+    """Attributes of the root decide; what is refused once is refused for every operation of the kind."""
+    rows = [
+        f"""pdl.pattern @p{i} : benefit(1) {{
+          %x = pdl.operand
+          %type = pdl.type
+          %tag = pdl.attribute = {i} : i32
+          %root = pdl.operation "math.absf" (%x : !pdl.value) {{"tag" = %tag}} -> (%type : !pdl.type)
+          pdl.rewrite %root {{
+            %q = pdl.operation "math.sqrt" (%x : !pdl.value) -> (%type : !pdl.type)
+            pdl.replace %root with %q
+          }} }}"""
+        for i in range(1000)
+    ]
+    lines = [f"%v{i} = math.absf %v{i - 1 if i else '_'} {{tag = {1000 - i % 3} : i32}} : tensor<4xf32>" for i in range(2000)]
+    program = ir.parse("func.func @f(%v_: tensor<4xf32>) -> tensor<4xf32> {\n" + "\n".join(lines) + "\nreturn %v1999 : tensor<4xf32> }")
+    spec = ir.parse("\n".join(rows))
+    report = Report()
+    start = time.process_time()
+    apply_pdl(spec, program, report)
+    assert time.process_time() - start < 5
+    assert len(report.found) == 1333 and {f.pattern for f in report.found} == {"@p998", "@p999"}

@@ -160,7 +160,7 @@ def test_the_warning_is_at_the_call_and_other_things_are_no_patterns() -> None:
     with pytest.warns(MatchWarning, match="matched nothing") as caught:
         pd.compile("func.func @f(%x: f32) -> f32 { return %x : f32 }", patterns=[square()])
     assert caught[0].filename == __file__
-    with pytest.raises(InvalidArgumentError, match="takes what @pydispatch.pattern made"):
+    with pytest.raises(InvalidArgumentError, match=r"takes what @pydispatch\.pattern made"):
         pd.compile(cases.STATIC, patterns=[len])
 
 

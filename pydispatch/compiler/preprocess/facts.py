@@ -112,39 +112,53 @@ def size_from(value: SSAValue) -> Size:
 def size_identity(value: SSAValue, dim: int) -> Hashable:
     """A number, or what two sizes have in common only when they are the same number in every run."""
     while True:
-        value = source_of(value)
         assert isinstance(value.type, TensorType)
-        size = value.type.get_shape()[dim]
-        if size != DYNAMIC:
-            return size
-        dynamic = sum(1 for s in value.type.get_shape()[:dim] if s == DYNAMIC)
-        index = None
-        if isinstance(value, OpResult):
-            op = value.op
-            outputs = getattr(op, "outputs", None)
-            if op.name in ("tensor.empty", "flow.tensor.empty") and dynamic < len(op.operands):
-                index = op.operands[dynamic]
-            elif op.name in ("flow.tensor.tie_shape", "flow.dispatch.tie_shape"):
-                index = op.operands[1 + dynamic]
-            elif op.name.startswith("linalg.") and outputs is not None and value.index < len(outputs):
-                value = outputs[value.index]
-                continue
-            elif op.name.startswith(("arith.", "math.")) and op.operands and op.operands[0].type == value.type:
-                value = op.operands[0]
-                continue
+        if value.type.get_shape()[dim] == DYNAMIC:
+            value = _shaped_like(value)
+        assert isinstance(value.type, TensorType)
+        if value.type.get_shape()[dim] != DYNAMIC:
+            return value.type.get_shape()[dim]
+        index = _dynamic_size(value, dim)
         while isinstance(index, OpResult) and index.op.name == "util.assume.int":
             index = index.op.operands[index.index]
         if index is None:
             return (value, dim)
-        if not isinstance(index, OpResult):
-            return index
         known = size_from(index).static
         if known is not None:
             return known
-        axis = size_from(index.op.operands[1]).static if index.op.name == "tensor.dim" else None
+        if not isinstance(index, OpResult) or index.op.name != "tensor.dim":
+            return index
+        axis = size_from(index.op.operands[1]).static
         if axis is None:
             return index
         value, dim = index.op.operands[0], axis
+
+
+def _shaped_like(value: SSAValue) -> SSAValue:
+    """A value further up that has the same sizes; the value itself where it is made."""
+    while True:
+        value = source_of(value)
+        if not isinstance(value, OpResult):
+            return value
+        op = value.op
+        outputs = getattr(op, "outputs", None)
+        if op.name.startswith("linalg.") and outputs is not None and value.index < len(outputs):
+            value = outputs[value.index]
+        elif op.name.startswith(("arith.", "math.")) and op.operands and op.operands[0].type == value.type:
+            value = op.operands[0]
+        else:
+            return value
+
+
+def _dynamic_size(value: SSAValue, dim: int) -> SSAValue | None:
+    """The index that a dynamic size was given as."""
+    assert isinstance(value.type, TensorType)
+    dynamic = sum(1 for s in value.type.get_shape()[:dim] if s == DYNAMIC)
+    if isinstance(value, OpResult) and value.op.name in ("tensor.empty", "flow.tensor.empty"):
+        return value.op.operands[dynamic] if dynamic < len(value.op.operands) else None
+    if isinstance(value, OpResult) and value.op.name in ("flow.tensor.tie_shape", "flow.dispatch.tie_shape"):
+        return value.op.operands[1 + dynamic]
+    return None
 
 
 def _assumed(op: Operation, index: int) -> Size:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import TensorType
@@ -14,6 +14,42 @@ from pydispatch.compiler.preprocess.matchers import pattern_of, same_names
 from pydispatch.compiler.preprocess.tree import Tree
 from pydispatch.ir.transform_base import strings_of
 from pydispatch.ir.transform_match import MatchDagOp, MatchOperationNameOp, MatchRegionsOp, MatchStructuredOp
+
+# Of a matcher that has only these, the answer depends on nothing but what `kind_of` tells apart.
+_LOCAL = frozenset(
+    f"transform.{name}"
+    for name in (
+        "match.operation_name", "match.structured", "match.structured.yield", "match.structured.rank",
+        "match.structured.num_inputs", "match.structured.num_inits", "match.structured.elemental_bitwidth",
+        "match.structured.dim", "match.structured.body", "match.param.cmpi", "param.constant", "get_operand",
+        "get_result", "iree.match.cast_compatible_type", "iree.match.regions", "yield",
+    )
+)  # fmt: skip
+
+
+def _is_local(matcher: Any) -> bool:
+    """Whether a matcher looks at the operation itself and at nothing around it."""
+    return len(matcher.body.block.args) == 1 and all(
+        op.name in _LOCAL for op in _steps(matcher)
+    )
+
+
+def _steps(matcher: Any) -> Iterator[Operation]:
+    """The operations of a matcher, without what `iree.match.regions` compares with."""
+    pending = list(matcher.body.block.ops)
+    while pending:
+        op = pending.pop()
+        yield op
+        if not isinstance(op, MatchRegionsOp):
+            pending += [inner for region in op.regions for block in region.blocks for inner in block.ops]
+
+
+def kind_of(op: Operation) -> Hashable:
+    """Operations of one kind differ in nothing but their operands, their place and discardable attributes."""
+    regions = tuple(expressions.region_key(op, [])) if op.regions else ()
+    types = (tuple(v.type for v in op.operands), tuple(r.type for r in op.results))
+    segments = op.properties.get("operandSegmentSizes")
+    return (op.name, types, segments, expressions.properties_key(op), regions)
 
 
 class Index:
@@ -27,6 +63,9 @@ class Index:
         self.any: list[int] = []
         self.roots: dict[int, int] = {}
         self.scalars = False
+        self.local = {number for number, matcher in enumerate(matchers) if _is_local(matcher)}
+        self.refused: dict[Hashable, set[int]] = {}
+        self.count = len(matchers)
         for number, matcher in enumerate(matchers):
             self._add(number, matcher)
 
@@ -63,7 +102,21 @@ class Index:
             self.any.append(number)
 
     def candidates(self, op: Operation) -> list[int]:
-        """The numbers of the matchers to try, in order."""
+        """The numbers of the matchers to try, in order; without those that said no to an operation of the same kind."""
+        if not self.local:
+            return self._candidates(op)
+        kind = kind_of(op)
+        refused = self.refused.setdefault(kind, set())
+        if len(refused) == len(self.local) == self.count:
+            return []
+        return [number for number in self._candidates(op) if number not in refused]
+
+    def refuse(self, number: int, op: Operation) -> None:
+        """A matcher said no to an operation."""
+        if number in self.local:
+            self.refused.setdefault(kind_of(op), set()).add(number)
+
+    def _candidates(self, op: Operation) -> list[int]:
         found = set(self.any)
         found.update(self.by_name.get(op.name, ()))
         if op.regions and self.by_body:

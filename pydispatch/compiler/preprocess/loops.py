@@ -74,6 +74,7 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
             for number in index.candidates(each):
                 yielded = _try(run, matchers[number], each, extras)
                 if yielded is None:
+                    index.refuse(number, each)
                     continue
                 run.report.match(f"@{matchers[number].sym_name.data}", each, f"@{actions[number].sym_name.data}")
                 for into, held in zip(gathered, _act(run, op, actions[number], yielded, each), strict=False):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from xdsl.dialects import pdl
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -9,6 +11,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from pydispatch.compiler.preprocess import cleanup
 from pydispatch.compiler.preprocess.dag import Mismatch
 from pydispatch.compiler.preprocess.expressions import number
+from pydispatch.compiler.preprocess.index import kind_of
 from pydispatch.compiler.preprocess.pdl_match import PdlPattern, canonical_name
 from pydispatch.compiler.preprocess.pdl_rewrite import Rewriting
 from pydispatch.compiler.preprocess.report import Report
@@ -31,11 +34,13 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
     for pattern in patterns:
         report.declare(pattern.name)
         tree.add(pattern.path(), pattern)
+    # What an operation itself has is compared first; where that differs, it does for all operations of its kind.
+    refused: dict[Hashable, set[int]] = {}
     for _ in range(SWEEPS):
         changed = False
         for op in list(program.walk()):
             if op.parent is not None and _inside(op, program):
-                changed = _apply_at(op, tree, program, report) or changed
+                changed = _apply_at(op, tree, program, report, refused) or changed
         if not changed:
             break
         cleanup.eliminate_dead(program)
@@ -55,10 +60,19 @@ def _inside(op: Operation, program: ModuleOp) -> bool:
     return program.is_ancestor(op)
 
 
-def _apply_at(op: Operation, tree: Tree[PdlPattern], program: ModuleOp, report: Report) -> bool:
-    for pattern in sorted(tree.find(op, NAMES), key=lambda p: (-p.benefit, p.order)):  # type: ignore[arg-type]
+def _apply_at(
+    op: Operation, tree: Tree[PdlPattern], program: ModuleOp, report: Report, refused: dict[Hashable, set[int]]
+) -> bool:
+    candidates = tree.find(op, NAMES)  # type: ignore[arg-type]
+    if not candidates:
+        return False
+    known = refused.setdefault((kind_of(op), *op.properties.items(), *op.attributes.items()), set())
+    left = [p for p in candidates if p.order not in known]
+    for pattern in sorted(left, key=lambda p: (-p.benefit, p.order)):
         match = pattern.match(op)
         if isinstance(match, Mismatch):
+            if match.depth == 0:
+                known.add(pattern.order)
             report.miss(pattern.name, op, match)
             continue
         into = Rewriting(pattern, match, op, program)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import traceback
+from pathlib import Path
 from typing import Any
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
@@ -124,10 +124,11 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
 
 def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:
     """What a user's function of a pattern raised, at the operation that it looked at."""
-    ours = os.path.dirname(pydispatch.__file__)
+    ours = str(Path(pydispatch.__file__).parent)
     lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(ours)]
     note = f"raised in {lines[-1].filename}:{lines[-1].lineno}" if lines else None
-    return CompileError(f"the {what} of pattern '{pattern}' raised {type(error).__name__}: {error}", location_of(op), note)
+    text = f"the {what} of pattern '{pattern}' raised {type(error).__name__}: {error}"
+    return CompileError(text, location_of(op), note)
 
 
 class MatchInfo:
