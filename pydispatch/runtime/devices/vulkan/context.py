@@ -87,6 +87,7 @@ class Context:
         self.arena = api.Arena()
         self.handle = self._create(lib)
         self.calls = api.functions(CALLS, lib.vkGetDeviceProcAddr, self.handle)
+        self._submit, self._wait = self.calls.vkQueueSubmit, self.calls.vkWaitSemaphores
         self.lock = threading.RLock()
         queue = self.ffi.new("VkQueue*")
         self.calls.vkGetDeviceQueue(self.handle, self.family, 0, queue)
@@ -168,25 +169,25 @@ class Context:
     def new_submission(self, command_buffer: Any) -> Submission:
         return Submission(self, command_buffer)
 
-    def submit(self, submission: Submission) -> int:
-        """Puts recorded commands on the queue, under the lock. Returns the value of the timeline when they are done."""
-        self.require_usable()
-        self.value = value = self.value + 1
-        submission.value[0] = value
-        result = self.calls.vkQueueSubmit(self.queue, 1, submission.info, self.ffi.NULL)
+    def submit(self, submission: Submission) -> None:
+        """Puts recorded commands on the queue, under the lock; `wait` then waits for them."""
+        if self.lost or self.closed:
+            self.require_usable()
+        self.value = submission.value[0] = self.value + 1
+        result = self._submit(self.queue, 1, submission.info, self.ffi.NULL)
         if result < 0:
             self.value -= 1
             self._failed(result, "vkQueueSubmit")
-        return value
 
-    def wait(self, value: int) -> None:
-        """Until everything up to `value` is done."""
-        target = self.ffi.new("uint64_t*", value)
-        info = self.ffi.new("VkSemaphoreWaitInfo*")
-        info.sType, info.semaphoreCount, info.pSemaphores, info.pValues = 1000207004, 1, self.semaphores, target
-        wait = self.calls.vkWaitSemaphores
-        while (result := wait(self.handle, info, _SLICE_NS)) == api.TIMEOUT:
-            pass
+    def wait(self, submission: Submission) -> None:
+        """Until what was submitted, and everything before it, is done."""
+        wait, handle, info = self._wait, self.handle, submission.wait_info
+        try:
+            while (result := wait(handle, info, _SLICE_NS)) == api.TIMEOUT:
+                pass
+        except KeyboardInterrupt:
+            wait(handle, info, api.FOREVER)  # memory that is in use must not go back
+            raise
         if result < 0:
             self._failed(result, "vkWaitSemaphores")
 
@@ -237,8 +238,8 @@ class Context:
             recorder = Recorder(self)
             recorder.copy(source, at, target, to, size)
             recorded = recorder.finish()
-            value = self.submit(recorded.submission)
-        self.wait(value)
+            self.submit(recorded.submission)
+        self.wait(recorded.submission)
 
     def close(self) -> None:
         """Waits for what runs, and refuses what comes. Buffers keep their content as long as they live; when there are
@@ -269,9 +270,10 @@ class Context:
 
 
 class Submission:
-    """A VkSubmitInfo that is filled once. value: where the timeline's next value is written."""
+    """A VkSubmitInfo that is filled once, and what to wait with. value: what the timeline has when it is done; written
+    before each submission, so one is in flight at most."""
 
-    __slots__ = ("_arena", "command_buffers", "info", "value")
+    __slots__ = ("_arena", "command_buffers", "info", "value", "wait_info")
 
     def __init__(self, context: Context, command_buffer: Any) -> None:
         arena = api.Arena()
@@ -284,4 +286,7 @@ class Submission:
             "VkSubmitInfo", pNext=timeline, commandBufferCount=1, pCommandBuffers=self.command_buffers,
             signalSemaphoreCount=1, pSignalSemaphores=context.semaphores,
         )  # fmt: skip
+        self.wait_info = arena.new(
+            "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=context.semaphores, pValues=self.value
+        )
         self._arena = arena

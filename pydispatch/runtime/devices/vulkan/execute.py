@@ -128,8 +128,8 @@ class Executor:
             recorded = record.recordings.pop(key, None)
             if recorded is None or recorded.epoch != context.pool.epoch:
                 recorded = self._record(record, blocks, constants, patterns)
-            value = context.submit(recorded.submission)
-        context.wait(value)
+            context.submit(recorded.submission)
+        context.wait(recorded.submission)
         record.recordings[key] = recorded
         if len(record.recordings) > KEPT:
             with context.lock:
@@ -152,8 +152,8 @@ class Executor:
         context, ffi = self.context, self.context.ffi
         with context.lock:
             recorded = self._record(record, blocks, constants, patterns, timed=True)
-            value = context.submit(recorded.submission)
-        context.wait(value)
+            context.submit(recorded.submission)
+        context.wait(recorded.submission)
         count = len(record.commands) + 1
         stamps = ffi.new("uint64_t[]", count)
         context.calls.vkGetQueryPoolResults(
