@@ -1,6 +1,7 @@
 """Kernels for GPUs: dispatch functions whose points are spread over the invocations of workgroups.
 
-A nest is done in one of three ways. *points*: every element by itself, its reductions in its own invocation. *rows*: a
+A nest is done in one of four ways. *points*: every element by itself, its reductions in its own invocation. *blocks*: an
+invocation computes several elements along a dimension whose reductions share what they read. *rows*: a
 workgroup takes a row, whose reductions are spread over its invocations. *lanes*: an invocation takes a row, where rows
 are short or a reduction has an order. Grids are cut to what every device takes; more workgroups are a loop.
 """
@@ -14,11 +15,12 @@ from math import prod
 
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, TensorType, UnitAttr
-from xdsl.ir import Block, OpResult, Region, SSAValue
+from xdsl.ir import Block as IRBlock
+from xdsl.ir import OpResult, Region, SSAValue
 
 from pydispatch.compiler.codegen.analysis import Nest, analyse, keep
+from pydispatch.compiler.codegen.blocks_gpu import Block, block_of, cut_block, emit_block
 from pydispatch.compiler.codegen.builder import Builder, Index
-from pydispatch.compiler.codegen.contract_gpu import lower_contraction_gpu
 from pydispatch.compiler.codegen.elements import Elements
 from pydispatch.compiler.codegen.frame import Frame, Kernel, count_region
 from pydispatch.compiler.codegen.generics import view_of
@@ -47,18 +49,17 @@ Flat = Callable[[Frame], Index | None]
 
 @dataclass
 class Plan:
-    """How a nest is done. way: points, rows, lanes, bytes or update; inner: of points, how many dimensions are one."""
+    """How a nest is done. way: points, blocks, rows, lanes, bytes or update; inner: of points, how many dimensions are
+    one; block: of blocks."""
 
     nest: Nest
     way: str
     inner: int = 1
+    block: Block | None = None
 
 
 def lower_gpu(source: func.FuncOp, target: hal.ExecutableTargetAttr, reassociate: bool, flat: Flat) -> Kernel:
     """Kernel IR of a dispatch function for a GPU."""
-    contraction = lower_contraction_gpu(source, target)
-    if contraction is not None:
-        return contraction
     frame = Frame(source, target.backend.data, reassociate)
     frame.bind(flat(frame))
     nests = analyse(frame, _nests(frame))
@@ -102,7 +103,7 @@ def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], No
             result_types=[IndexType()], properties={"dimension": IntegerAttr(0, IndexType())}
         )
     )
-    block = Block(arg_types=[IndexType()])
+    block = IRBlock(arg_types=[IndexType()])
     inner = build.nested(block)
     work(inner, inner.bounded(block.args[0], groups))
     inner.add(scf.YieldOp())
@@ -169,6 +170,9 @@ def _plan(frame: Frame, nest: Nest) -> Plan:
         return Plan(nest, "lanes")
     if nest.rows:
         return Plan(nest, "rows")
+    block = block_of(frame, nest)
+    if block is not None:
+        return Plan(nest, "blocks", block=block)
     return Plan(nest, "points", _together(dims))
 
 
@@ -210,6 +214,8 @@ def _cut(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
     if plan.way == "rows":
         outer = build.product(dims[: nest.split])
         return Cut(outer, 1, 0, 1, outer)
+    if plan.block is not None:
+        return cut_block(plan.block, dims, build)
     inputs, loops = _work(nest, e, build)
     own = sum(_bytes(v) for v, _ in nest.stores) + inputs
     if plan.way == "lanes":
@@ -253,6 +259,9 @@ def _emit(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index) -> N
     dims = e.dims(nest.space)  # type: ignore[arg-type]
     if plan.way == "bytes":
         _packed(frame, nest, cut, build, group, dims, packed(nest.stores[0][0]))
+        return
+    if plan.block is not None:
+        emit_block(e, nest, plan.block, build, group, dims)
         return
     keep(frame, nest)
     if plan.way == "points":
