@@ -40,6 +40,7 @@ WRONG = {
         "needs a handle of operations, this one holds values", None),
     "handle of what is gone": (entry('%o = transform.structured.match ops{["math.sqrt"]} in %m : (!transform.any_op) -> !transform.any_op\ntransform.apply_dce to %m : !transform.any_op\ntransform.annotate %o "x" : !transform.any_op'),
         "uses a handle of an operation that is gone", "in front of that step"),
+    "call beside functions": (SPEC.replace("-> %out after %root", "-> %out before %module"), "a call is put inside of a function, this handle holds builtin.module", "that matched"),
     "unused input": (SPEC.replace("^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>):", "^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>, %z: tensor<?xf32>):"), "input %z of the pattern is used by no operation", "leave the input out"),
     "symbol of another meaning": (SPEC.replace(" if undefined", ""), "the program has a symbol '@kernels' of its own", "if undefined"),
 }  # fmt: skip

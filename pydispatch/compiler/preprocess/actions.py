@@ -12,7 +12,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from pydispatch.compiler.preprocess import cleanup
 from pydispatch.compiler.preprocess.calls import Inserter, call_in_place
 from pydispatch.compiler.preprocess.interpret import Env, Handler, Interpreter
-from pydispatch.compiler.preprocess.matchers import Absent
+from pydispatch.compiler.preprocess.matchers import FUNCTIONS, Absent
+from pydispatch.compiler.preprocess.report import OUTSIDE, function_of
 from pydispatch.compiler.preprocess.symbols import import_symbol, symbol_of, table_of
 from pydispatch.compiler.preprocess.view import View
 
@@ -35,6 +36,9 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
     place = run.check(op, env[op.place[0]])
     if len(place) != 1:
         run.fail(op, f"a call is put at one operation, this handle holds {len(place)}")
+    if place[0].name in FUNCTIONS or function_of(place[0]) == OUTSIDE:
+        run.fail(op, f"a call is put inside of a function, this handle holds {place[0].name}",
+                 "name the operation that matched, or the one that makes the last input")  # fmt: skip
     function = _function(run, op, env)
     at = Inserter(place[0], op.insert_after is not None)
     outputs = [v for handle in op.outputs for v in env[handle]]

@@ -79,6 +79,7 @@ class Index:
             if isinstance(op, MatchDagOp):
                 pattern = pattern_of(self.run, op)
                 self.tree.add(pattern.path, number)
+                self.run.report.declare(f"@{matcher.sym_name.data}", pattern.nodes[0].label)
                 self.roots[number] = pattern.nodes[0].key
                 self.scalars = self.scalars or not isinstance(pattern.nodes[0].type, TensorType)
                 return

@@ -62,7 +62,7 @@ def _find(
     """Every match, with what it is ordered by."""
     tree: Tree[Compiled] = Tree()
     for each in compiled:
-        report.declare(each.name)
+        report.declare(each.name, each.dag.nodes[0].label if each.dag is not None else "")
         if each.dag is not None:
             tree.add(each.dag.path, each)
     others = [each for each in compiled if each.dag is None]

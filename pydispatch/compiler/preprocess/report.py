@@ -11,6 +11,8 @@ from pydispatch.errors import Location
 from pydispatch.ir.location import location_of
 
 _KEPT = 3
+OUTSIDE = "the module"
+"""What `function_of` gives where there is none."""
 
 
 def place_of(op: Operation | None) -> str:
@@ -27,7 +29,7 @@ def function_of(op: Operation) -> str:
         if name is not None and parent.name in ("func.func", "util.func"):
             return f"@{name.data}"  # type: ignore[attr-defined]
         parent = parent.parent_op()
-    return "the module"
+    return OUTSIDE
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,12 @@ class Report:
     patterns: list[str] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
     near: dict[str, list[Miss]] = field(default_factory=dict)
+    roots: dict[str, str] = field(default_factory=dict)
 
-    def declare(self, pattern: str) -> None:
-        """A pattern that is going to be tried."""
+    def declare(self, pattern: str, root: str = "") -> None:
+        """A pattern that is going to be tried. root: the name of the operation that it begins with, when it has one."""
+        if root:
+            self.roots[pattern] = root
         if pattern not in self.patterns:
             self.patterns.append(pattern)
 
@@ -105,7 +110,9 @@ class Report:
         """One sentence on a pattern that matched nothing."""
         near = self.near.get(pattern)
         if not near:
-            return f"{pattern} matched nothing, and nothing came near: no operation of the program is like its root"
+            root = f", {self.roots[pattern]}" if pattern in self.roots else ""
+            near = f"nothing came near: no operation of the program is like its root{root}"
+            return f"{pattern} matched nothing, and {near}"
         return f"{pattern} matched nothing; nearest is {near[0]}"
 
     def text(self) -> str:
