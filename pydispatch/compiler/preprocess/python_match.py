@@ -153,7 +153,7 @@ class MatchInfo:
     def __getattr__(self, name: str) -> int | Dynamic:
         sizes = self.__dict__.get("sizes", {})
         if name in sizes:
-            return sizes[name]  # type: ignore[no-any-return]
+            return sizes[name]
         raise AttributeError(f"the match has no size '{name}'; sizes: {', '.join(sizes) or 'none'}")
 
     def value(self, name: str) -> SSAValue:

@@ -111,8 +111,8 @@ class Report:
         near = self.near.get(pattern)
         if not near:
             root = f", {self.roots[pattern]}" if pattern in self.roots else ""
-            near = f"nothing came near: no operation of the program is like its root{root}"
-            return f"{pattern} matched nothing, and {near}"
+            why = f"nothing came near: no operation of the program is like its root{root}"
+            return f"{pattern} matched nothing, and {why}"
         return f"{pattern} matched nothing; nearest is {near[0]}"
 
     def text(self) -> str:
