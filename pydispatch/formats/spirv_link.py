@@ -2,7 +2,8 @@
 
 A module imports a function by a declaration with a Linkage decoration. Its parameters are scalars and buffers: a buffer
 is a pointer to a block in StorageBuffer, and every call passes a variable for it. The declaration `?name`, a function
-without parameters that returns a bool, asks whether `name` was found. docs/vulkan.md says how libraries are written.
+without parameters that returns a bool, asks whether `name` was found. docs/vulkan-functions.md says how libraries are
+written.
 """
 
 from __future__ import annotations

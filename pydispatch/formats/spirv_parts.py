@@ -157,7 +157,8 @@ class _Reader:
         inst = Inst(
             opcode, own, type_ and type_ - first, result and result - first, [place - first for place in ids], first
         )
-        if inst.type and parts.globals.get(inst.type_id) is None:
+        type_inst = parts.globals.get(inst.type_id)
+        if inst.type and (type_inst is None or not Op.TYPE_VOID <= type_inst.op <= Op.TYPE_FUNCTION):
             raise parts.fail(first + inst.type, f"id {inst.type_id} is no type that was declared before")
         return inst
 

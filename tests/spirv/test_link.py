@@ -220,3 +220,29 @@ def test_names_are_found_with_and_without_parameters() -> None:
     library = glsl("float f(float x, int y) { return x; }")
     assert library.names() == ["f"]
     assert set(library.functions) == {"f", "f(f1;i1;"}
+
+
+def test_specialization_constants_by_name() -> None:
+    """A library's constant with the name of an executable constant is that one; others keep their default."""
+    library = glsl(
+        "layout(constant_id = 0) const int other = 5;\nlayout(constant_id = 7) const uint factor = 3;\n"
+        "float f(float x) { return x * float(factor) + float(other); }"
+    )
+    source = """
+    func.func private @f(f32) -> f32
+    func.func @kernel() {
+      %i = hal.interface.workgroup.id[0] : index
+      %k = hal.executable.constant.load "factor" : i32
+      %b = hal.interface.binding.subspan layout(<constants = 0, bindings = [<storage_buffer>]>) binding(0) : memref<16xf32>
+      %x = memref.load %b[%i] : memref<16xf32>
+      %y = func.call @f(%x) : (f32) -> f32
+      %g = arith.sitofp %k : i32 to f32
+      %z = arith.addf %y, %g : f32
+      memref.store %z, %b[%i] : memref<16xf32>
+      return
+    }
+    """
+    code = linked(emit(source, bindings=1, keys=("factor",)), library)
+    validate(code)
+    result = device().run(code, "kernel", (16, 1, 1), [X], specialization=(10,))[0]
+    np.testing.assert_array_equal(result, X * 10 + 5 + 10)

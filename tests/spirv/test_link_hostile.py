@@ -124,6 +124,7 @@ HEAD = ((17, 1), (14, 0, 1))
         (((19, 1), (33, 2, 1), (54, 1, 3, 0, 2), (248, 4), (57, 1, 6, 77), (253,), (56,)), "a call of id 77, which is no function"),
         (((19, 1), (33, 2, 1), (54, 1, 3, 0, 2), (248, 4), (12, 1, 6, 77, 1), (253,), (56,)), "id 77 is no set of instructions"),
         (((19, 2000),), "id 2000, the bound is 1000"),
+        (((22, 1, 32), (32, 2, 6, 1), (59, 2, 3, 6), (1, 3, 4)), "word 2[0-9]: id 3 is no type that was declared before"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_and_where(lines: tuple[tuple[int, ...], ...], match: str) -> None:

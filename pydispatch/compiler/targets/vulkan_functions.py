@@ -1,7 +1,7 @@
 """Generated shaders with functions of the user: SPIR-V or GLSL objects are linked in, the rest is left for loading.
 
-An executable that has kernels in kernel IR takes its objects as libraries of functions; docs/vulkan.md says how to
-write one.
+An executable that has kernels in kernel IR takes its objects as libraries of functions. docs/vulkan-functions.md says
+how to write one.
 """
 
 from __future__ import annotations
