@@ -130,7 +130,8 @@ class VulkanDevice:
     ) -> Provider:
         """Registers a library of functions in SPIR-V (path or bytes) for programs that are loaded from now on.
 
-        The highest priority is asked first, among equals who was added last. docs/vulkan.md says how to write one.
+        The highest priority is asked first, among equals who was added last; docs/vulkan-functions.md says how to write
+        one.
         Raises ArtifactError when it is broken, InvalidArgumentError when it offers no functions.
         """
         return self._libraries.add(plugin, priority, params)
