@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IndexType, MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
@@ -26,9 +26,9 @@ from pydispatch.compiler.emit import (
     spirv_scf,
     spirv_views,
 )
-from pydispatch.compiler.emit.llvm_bindings import SUBSPAN, BindingFacts
-from pydispatch.compiler.emit.llvm_calls import callees, reachable
-from pydispatch.compiler.emit.llvm_ops import attribute, op_name, unsupported
+from pydispatch.compiler.emit.llvm_bindings import SUBSPAN
+from pydispatch.compiler.emit.llvm_calls import AVAILABLE, CALLS
+from pydispatch.compiler.emit.llvm_ops import attribute, integer, op_name, symbol, unsupported
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_module import Id, Module
 from pydispatch.compiler.emit.spirv_words import BUILTIN, OP
@@ -89,14 +89,15 @@ class Emitter:
         self.functions: dict[str, FuncOp] = {}
         self.memref_globals: dict[str, Operation] = {}
         self.constant_words = max((export.layout.constants for export in exports), default=0)
+        self._ops: dict[FuncOp, dict[str, list[Operation]]] = {}
         self.linked: object = None
         for op in module.body.block.ops:
             if isinstance(op, FuncOp):
                 self.functions[op.sym_name.data] = op
             elif op_name(op) == "memref.global":
-                symbol = attribute(op, "sym_name")
-                assert isinstance(symbol, StringAttr)
-                self.memref_globals[symbol.data] = op
+                name = attribute(op, "sym_name")
+                assert isinstance(name, StringAttr)
+                self.memref_globals[name.data] = op
             else:
                 raise unsupported(op)
 
@@ -149,32 +150,48 @@ class Emitter:
 
         return self.m.once(("builtin", name), make)
 
+    def ops(self, function: FuncOp) -> dict[str, list[Operation]]:
+        """The operations of a function by name, found once."""
+        found = self._ops.get(function)
+        if found is None:
+            found = self._ops[function] = {}
+            for op in function.walk():
+                found.setdefault(op_name(op), []).append(op)
+        return found
+
     def reached(self, function: FuncOp) -> list[FuncOp]:
         """A function and the helpers that it may call."""
-        names = reachable(self.functions, function.sym_name.data)
-        return [self.functions[name] for name in names]
+        found, pending = [function], [function]
+        while pending:
+            ops = self.ops(pending.pop())
+            for call in (op for name in (*CALLS, AVAILABLE) for op in ops.get(name, ())):
+                callee = self.functions.get(symbol(call, "callee"))
+                if callee is not None and callee not in found:
+                    found.append(callee)
+                    pending.append(callee)
+        return found
 
-    def bindings_of(self, function: FuncOp) -> dict[int, BindingFacts]:
-        """Which bindings a function and its helpers name, and whether they only read them."""
-        from pydispatch.compiler.emit.llvm_bindings import bindings_of
-
-        found: dict[int, BindingFacts] = {}
+    def bindings_of(self, function: FuncOp) -> dict[int, bool]:
+        """The bindings that a function and its helpers name -> whether they only read them."""
+        found: dict[int, bool] = {}
         for each in self.reached(function):
-            for number, facts in bindings_of(each).items():
-                merged = found.setdefault(number, BindingFacts())
-                merged.read_only &= facts.read_only
+            for op in self.ops(each).get(SUBSPAN, ()):
+                number, flags = integer(op, "binding"), attribute(op, "flags")
+                read = isinstance(flags, ArrayAttr) and any("ReadOnly" in str(flag) for flag in flags.data)
+                found[number] = found.get(number, True) and read
         return found
 
     def index_width(self, function: FuncOp) -> int:
         """32, unless the function makes integers of more bits from an index, or stores one: those are 64 bits wide."""
         for each in self.reached(function):
-            for op in each.walk():
-                for value in op.results:
-                    if isinstance(value.type, MemRefType) and isinstance(value.type.element_type, IndexType):
-                        return 64
-                if op_name(op) in ESCAPES and isinstance(op.operands[0].type, IndexType):
-                    if getattr(getattr(op.results[0].type, "width", None), "data", 64) > 32:
-                        return 64
+            for name, ops in self.ops(each).items():
+                for op in ops:
+                    for value in op.results:
+                        if isinstance(value.type, MemRefType) and isinstance(value.type.element_type, IndexType):
+                            return 64
+                    if name in ESCAPES and isinstance(op.operands[0].type, IndexType):
+                        if getattr(getattr(op.results[0].type, "width", None), "data", 64) > 32:
+                            return 64
         return 32
 
 
@@ -187,13 +204,8 @@ def local_size(export: Export, emitter: Emitter, function: FuncOp) -> tuple[int,
         x, y, z = export.workgroup_size
         return (x, y, z)
     spread = ("scf.parallel", "scf.forall", "affine.parallel")
-    found = any(op_name(op) in spread for each in emitter.reached(function) for op in each.walk())
+    found = any(name in spread for each in emitter.reached(function) for name in emitter.ops(each))
     return (INVOCATIONS, 1, 1) if found else (1, 1, 1)
-
-
-def names_called(function: FuncOp) -> list[str]:
-    """What a function calls."""
-    return list(callees(function))
 
 
 __all__ = ["SUBSPAN", "Emitter", "emit_module"]

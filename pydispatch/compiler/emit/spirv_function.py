@@ -178,11 +178,12 @@ class FunctionEmitter:
     def accesses(self, op: Operation) -> Accesses:
         """What an operation and the helpers that it calls read and write; arguments of helpers are what was passed."""
         found = accesses_of(op)
-        for inner in op.walk():
-            if op_name(inner) in CALLS:
-                callee = self.module.functions.get(symbol(inner, "callee"))
-                if callee is not None and callee.body.blocks:
-                    found.add(self.accesses(callee))
+        if self.module.ops(self.function).keys() & set(CALLS):
+            for inner in op.walk():
+                if op_name(inner) in CALLS:
+                    callee = self.module.functions.get(symbol(inner, "callee"))
+                    if callee is not None and callee.body.blocks:
+                        found.add(self.accesses(callee))
         return Accesses(self._passed(found.reads), self._passed(found.writes))
 
     def _passed(self, keys: set[object]) -> set[object]:

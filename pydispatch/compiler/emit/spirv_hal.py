@@ -32,7 +32,7 @@ def _subspan(f: FunctionEmitter, op: Operation) -> None:
     rest = iter(dims)
     extents: list[Index] = [f.index(next(rest)) if size is None else size for size in shape]
     facts = f.once_object("bindings", lambda: f.module.bindings_of(f.function))
-    read_only = facts[ordinal].read_only if ordinal in facts else False
+    read_only = facts.get(ordinal, False)
     root = Root("binding", ("binding", ordinal), ordinal, read_only=read_only)
     base, within = (0, start) if offset is None else (start, offset)
     f.define(

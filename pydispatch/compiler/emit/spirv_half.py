@@ -95,6 +95,8 @@ def widened(f: FunctionEmitter, type_: Attribute, operands: Sequence[Id]) -> tup
 
 def computed(f: FunctionEmitter, type_: Attribute, operands: Sequence[Id], compute: Compute) -> Id:
     """`compute` in the type to compute in, and its result back in `type_`."""
+    if isinstance(type_, Float32Type):
+        return compute(f.m.float(32), list(operands))
     spelled, wider = widened(f, type_, operands)
     return convert(f, compute(spelled, wider), compute_type(type_), type_)
 

@@ -117,8 +117,15 @@ def accesses_of(op: Operation) -> Accesses:
     """What an operation and all inside it read and write. Calls read and write their arguments."""
     found = Accesses()
     for inner in op.walk():
-        found.add(_own(inner))
+        name = inner.name
+        if name in TOUCHING or name == "builtin.unregistered":
+            found.add(_own(inner))
     return found
+
+
+TOUCHING = frozenset(("memref.load", "affine.load", "memref.store", "affine.store", "memref.atomic_rmw", "memref.copy",
+                      "memref.reshape", "func.call", "util.call"))  # fmt: skip
+"""Operations that may read or write memory."""
 
 
 def _own(op: Operation) -> Accesses:

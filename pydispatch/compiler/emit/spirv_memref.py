@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, SymbolRe
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm_memref import ATOMIC_KINDS, READ_ONLY_NOTE, is_workgroup
-from pydispatch.compiler.emit.llvm_ops import attribute, integer, op_name, symbol, unsupported
+from pydispatch.compiler.emit.llvm_ops import attribute, integer, symbol, unsupported
 from pydispatch.compiler.emit.llvm_types import bit_width, checked_memref, is_float, packed
 from pydispatch.compiler.emit.llvm_values import layout_of
 from pydispatch.compiler.emit.spirv_arith import float_constant, wrap
@@ -220,12 +220,13 @@ def _atomic(f: FunctionEmitter, op: Operation) -> None:
 def find_shared(f: FunctionEmitter) -> None:
     """Which allocations outside point loops are written inside some: those are the workgroup's."""
     for function in f.module.reached(f.function):
-        for op in function.walk():
-            if op_name(op) in ("scf.parallel", "scf.forall", "affine.parallel"):
-                inside = set(op.walk())
-                for key in accesses_of(op).writes:
-                    if isinstance(key, Operation) and key not in inside:
-                        f.shared.add(key)
+        ops = f.module.ops(function)
+        if not ops.keys() & {"memref.alloc", "memref.alloca"}:
+            continue
+        for op in (op for name in ("scf.parallel", "scf.forall", "affine.parallel") for op in ops.get(name, ())):
+            for key in accesses_of(op).writes:
+                if isinstance(key, Operation) and not op.is_ancestor(key):
+                    f.shared.add(key)
 
 
 def _static(f: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
