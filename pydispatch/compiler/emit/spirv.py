@@ -115,10 +115,12 @@ class Emitter:
         spirv_memref.find_shared(f)
         f.region(function.body, lambda op: None)
         f.code.do("Return")
-        for variables in f.units.values():
-            if len(variables) > 1:
-                for variable in variables:
+        for binding, variables in f.units.items():
+            for variable in variables:
+                if len(variables) > 1:
                     m.decorate(variable, "Aliased")
+                if ("binding", binding) in f.met:
+                    m.decorate(variable, "Coherent")
         made = m.id()
         void = m.void()
         head = [5 << 16 | OP["Function"], void, made, 0, m.type("TypeFunction", void)]

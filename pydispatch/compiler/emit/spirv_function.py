@@ -63,6 +63,7 @@ class FunctionEmitter:
         self._cache: dict[object, Id] = {}
         self._facts: dict[object, Any] = {}
         self.declared_size = (1, 1, 1)
+        self.met: set[object] = set()  # storage through which invocations tell each other something
         self.workgroup_bytes = 0
         width = attribute(function, "pyd.index_width")
         self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else module.index_width(function)
@@ -226,6 +227,7 @@ class FunctionEmitter:
         if not self.together:
             return
         if self.hazards.conflict(accesses, who):
+            self.met |= accesses.reads | accesses.writes
             self.barrier()
         self.hazards.note(accesses, who)
 
