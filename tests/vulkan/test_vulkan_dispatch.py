@@ -31,7 +31,8 @@ MIXED = """func.func @mixed(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf3
     %c0 = arith.constant 0 : index
     %d = tensor.dim %a, %c0 : tensor<?xf32>
     %n = arith.index_cast %d : index to i32
-    %0 = flow.dispatch @executable::@mul[%d](%n, %a, %b) : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d}) -> tensor<?xf32>{%d}
+    %0 = flow.dispatch @executable::@mul[%d](%n, %a, %b) : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d})
+      -> tensor<?xf32>{%d}
     %1 = flow.dispatch @executable::@inplace[%d](%n, %0, %b) : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d}) -> %b{%d}
     %2 = arith.addf %0, %1 : tensor<?xf32>
     return %2 : tensor<?xf32>
@@ -55,9 +56,12 @@ def test_several_modules_and_generated_code_in_one_program(device: Any, mul: Pat
 
 def test_one_module_with_several_entry_points(device: Any, glsl: Glsl, tmp_path: Path) -> None:
     parts = [
-        glsl("mul", buffers("-a", "-b", "c") + PUSH + MUL, "local_size_x = 64", "", "-e", "mul", "--source-entrypoint", "main"),
-        glsl("inplace", buffers("-a", "b") + PUSH + INPLACE, "local_size_x = 64", "", "-e", "inplace", "--source-entrypoint", "main"),
-    ]  # fmt: skip
+        glsl(name, text, "local_size_x = 64", "", "-e", name, "--source-entrypoint", "main")
+        for name, text in (
+            ("mul", buffers("-a", "-b", "c") + PUSH + MUL),
+            ("inplace", buffers("-a", "b") + PUSH + INPLACE),
+        )
+    ]
     both = tmp_path / "both.spv"
     subprocess.run(["spirv-link", "--target-env", "vulkan1.1", *map(str, parts), "-o", str(both)], check=True)
     exports = export("mul", 0, 1, ("in", "in", "out")) + export("inplace", 1, 1, ("in", "out"))
@@ -98,10 +102,10 @@ def test_inline_extern(device: Any, mul: Path) -> None:
 
 
 def test_cpu_and_vulkan_variants_of_one_program(mul: Path, device: Any, tmp_path: Path) -> None:
-    text = binary("add").replace(
-        "%r = flow.dispatch @executable::@add[%d](%n, %a, %b) : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d}) -> tensor<?xf32>{%d}",
-        "%r = arith.addf %a, %b : tensor<?xf32>",
-    )
+    text = """func.func @add(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+      %r = arith.addf %a, %b : tensor<?xf32>
+      return %r : tensor<?xf32>
+    }"""
     artifact = pd.compile(text, targets=("cpu", "vulkan"))
     assert [v.format.split("-")[0] for e in artifact.executables for v in e.variants] == ["embedded", "vulkan"]
     a, b = vectors()
@@ -164,7 +168,8 @@ def test_dynamic_executable(device: Any, mul: Path, glsl: Glsl) -> None:
         device.add_executable("executable", b"nothing like that, and long enough!!")
 
 
-VIEWS = """func.func @f(%a: tensor<100xf32>, %b: tensor<100xf32>) -> (tensor<3xf32>, tensor<100xf32>, tensor<7xi8>, tensor<9xi64>) {
+VIEWS = """func.func @f(%a: tensor<100xf32>, %b: tensor<100xf32>)
+    -> (tensor<3xf32>, tensor<100xf32>, tensor<7xi8>, tensor<9xi64>) {
     %p = tensor.extract_slice %a[5] [3] [1] : tensor<100xf32> to tensor<3xf32>
     %q = tensor.extract_slice %b[17] [3] [1] : tensor<100xf32> to tensor<3xf32>
     %d = arith.constant 3 : index

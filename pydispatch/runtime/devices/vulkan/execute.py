@@ -127,7 +127,7 @@ class Executor:
         with context.lock:
             recorded = record.recordings.pop(key, None)
             if recorded is None or recorded.epoch != context.pool.epoch:
-                recorded = self._record(record, blocks, constants, patterns)
+                recorded = self.record(record, blocks, constants, patterns)
             context.submit(recorded.submission)
         context.wait(recorded.submission)
         record.recordings[key] = recorded
@@ -136,9 +136,10 @@ class Executor:
                 if len(record.recordings) > KEPT:
                     record.recordings.popitem(last=False)
 
-    def _record(
+    def record(
         self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
     ) -> Recorded:
+        """Commands over these blocks; under the context's lock."""
         recorder = Recorder(self.context)
         try:
             recorder.commands(record.commands, blocks, constants, patterns, self.executables, timed)
@@ -151,7 +152,7 @@ class Executor:
         """Runs once, one command after the other, and says how long each took."""
         context, ffi = self.context, self.context.ffi
         with context.lock:
-            recorded = self._record(record, blocks, constants, patterns, timed=True)
+            recorded = self.record(record, blocks, constants, patterns, timed=True)
             context.submit(recorded.submission)
         context.wait(recorded.submission)
         count = len(record.commands) + 1

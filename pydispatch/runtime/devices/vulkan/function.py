@@ -9,13 +9,14 @@ import numpy as np
 from pydispatch._core.device import DeviceFunction, data_of
 from pydispatch.errors import Error, InvalidArgumentError
 from pydispatch.runtime.buffer import Buffer
-from pydispatch.runtime.devices.vulkan.execute import DeviceMemory, Executor, Record, Timing
+from pydispatch.runtime.devices.vulkan.execute import Blocks, DeviceMemory, Executor, Record, Timing
 
 if TYPE_CHECKING:
     from pydispatch._core.arrays import ElementType
     from pydispatch._core.procedure import Procedure
     from pydispatch._core.program import Module, Plan
     from pydispatch.runtime.devices.vulkan.memory import Block
+    from pydispatch.runtime.devices.vulkan.record import Recorded
 
 
 class VulkanFunction:
@@ -148,9 +149,7 @@ class VulkanFunction:
             if type(memory) is DeviceMemory and memory.context is self._context:
                 return memory.block
             staged.append(block := self._pool.acquire(size))
-            data = bytearray(given.nbytes)
-            memory.read(memoryview(data))
-            self._context.copy_in(block, 0, data, given.nbytes)
+            self._context.copy_in(block, 0, _raw(given), given.nbytes)
             return block
         block = self._pool.acquire(size)
         staged.append(block)
@@ -199,47 +198,112 @@ class VulkanPrepared:
     the same shapes first. It owns its results unless it was given some: the next run overwrites them."""
 
     def __init__(self, function: VulkanFunction, args: tuple[Any, ...], out: Any) -> None:
-        self._function = function
+        self._function, self._context = function, function._context
         self._plan, self._inputs, self._scalars = function._bind(args)
         if self._plan.device is None:
             self._plan.device = Record(data_of(self._plan))
-        self._out = out
-        self._owned: list[Buffer | None] | None = None
+        self._out, self._busy = out, False
+        self._run: Run | None = None
         if out is None:
-            results = self._plan.device.data.results
-            self._owned = [None] * len(results)
-            for _, index, size in self._plan.device.results:
-                memory = DeviceMemory(function._context, function._pool.acquire(size), size)
-                self._owned[index] = function._buffer(self._plan.device, index, memory)
-        self._busy = False
+            self._run = Run(function, self._plan, self._plan.device)
+            self._run.bind(self._inputs, self._scalars)
 
     def __call__(self, *args: Any) -> Any:
         function = self._function
         if function._core.closed:
             raise Error(f"@{function.name}: its program was closed")
-        if args:
-            plan, inputs, scalars = function._bind(args)
-            if plan is not self._plan:
-                raise InvalidArgumentError(
-                    f"@{function.name}: prepared for arguments of other shapes (or another value of a scalar that "
-                    "decides a size); prepare another call for them"
-                )
-            self._inputs, self._scalars = inputs, scalars
         if self._busy:
             raise Error(f"@{function.name}: this prepared call is running already; prepare one per thread")
         self._busy = True
         try:
-            record = self._plan.device
-            if self._out is not None:
-                return function._run_into(self._plan, record, self._inputs, self._scalars, self._out)
-            return function._value(function._run(self._plan, record, self._inputs, self._scalars, self._owned))
+            if args:
+                self._rebind(args)
+            if self._run is None:
+                return function._run_into(self._plan, self._plan.device, self._inputs, self._scalars, self._out)
+            return self._run()
         finally:
             self._busy = False
+
+    def _rebind(self, args: tuple[Any, ...]) -> None:
+        plan, inputs, scalars = self._function._bind(args)
+        if plan is not self._plan:
+            raise InvalidArgumentError(
+                f"@{self._function.name}: prepared for arguments of other shapes (or another value of a scalar that "
+                "decides a size); prepare another call for them"
+            )
+        self._inputs, self._scalars = inputs, scalars
+        if self._run is not None:
+            self._run.bind(inputs, scalars)
 
     @property
     def commands(self) -> list[str]:
         """What a run does, one line per command."""
         return self._plan.describe()
+
+
+class Run:
+    """What a prepared call owns: memory for arguments that are arrays, for its results and its transients, and one
+    recording over them."""
+
+    def __init__(self, function: VulkanFunction, plan: Plan, record: Record) -> None:
+        self.function, self.plan, self.record = function, plan, record
+        context, pool = function._context, function._pool
+        self.context, self.executor = context, function._executor
+        self.results: list[Any] = [None] * len(function.results)
+        for _, index, size in record.results:
+            memory = DeviceMemory(context, pool.acquire(size), size)
+            self.results[index] = function._buffer(record, index, memory)
+        self.arena = DeviceMemory(context, pool.acquire(record.data.arena_bytes), 0) if record.transients else None
+        self.own: dict[int, DeviceMemory] = {}  # of array arguments, by buffer
+        self.copies: list[tuple[Block, Any, int]] = []
+        self.recorded: Recorded | None = None
+        self.bound: tuple[Any, ...] | None = None
+
+    def bind(self, inputs: list[Any], scalars: bytes) -> None:
+        """Takes other arguments of the same shapes; records again where their memory, or what follows the scalars, is
+        another."""
+        record, function = self.record, self.function
+        self.copies = []
+        blocks: Blocks = [None] * record.count
+        for number, index in record.constants:
+            blocks[number] = self.executor.constant(index)
+        for number, index, size in record.arguments:
+            given = inputs[index]
+            if function._is_here(given):
+                blocks[number] = given.memory.block
+                continue
+            if number not in self.own:
+                self.own[number] = DeviceMemory(self.context, function._pool.acquire(size), size)
+            block = blocks[number] = self.own[number].block
+            self.copies.append((block, given if isinstance(given, Buffer) else _bytes_of(given, self.context), size))
+        for number, index, _ in record.results:
+            blocks[number] = self.results[index].memory.block
+        if self.arena is not None:
+            blocks[-1] = self.arena.block
+        constants, patterns, values = function._compute(self.plan, record, scalars)
+        for i, (_, rank) in enumerate(function.results):
+            if rank is None:
+                self.results[i] = values[i]
+        self.value = function._value(self.results)
+        self.inputs, self.blocks, self.words = inputs, blocks, (constants, patterns)
+        bound = (tuple(block.number if block is not None else 0 for block in blocks), constants, tuple(patterns))
+        if bound != self.bound:
+            self.bound, self.recorded = bound, None
+
+    def __call__(self) -> Any:
+        context = self.context
+        for block, given, size in self.copies:
+            if isinstance(given, Buffer):
+                given = _raw(given)
+            context.copy_in(block, 0, given, size)
+        recorded = self.recorded
+        if self.record.commands:
+            with context.lock:
+                if recorded is None or recorded.epoch != context.pool.epoch:
+                    recorded = self.recorded = self.executor.record(self.record, self.blocks, *self.words)
+                context.submit(recorded.submission)
+            context.wait(recorded.submission)
+        return self.value
 
 
 class VulkanProcedure:
@@ -275,6 +339,13 @@ class VulkanProcedure:
     def close(self) -> None:
         """Forgets every plan."""
         self._procedure.close()
+
+
+def _raw(buffer: Buffer) -> bytearray:
+    """The bytes of a buffer of another device."""
+    data = bytearray(buffer.nbytes)
+    buffer.memory.read(memoryview(data))
+    return data
 
 
 def _bytes_of(array: Any, context: Any) -> Any:
