@@ -41,9 +41,7 @@ class Lavapipe:
         create = vk.vkGetInstanceProcAddr(self.instance, "vkCreateDebugUtilsMessengerEXT")
         self._messenger = create(
             self.instance,
-            vk.VkDebugUtilsMessengerCreateInfoEXT(
-                messageSeverity=0x1100, messageType=7, pfnUserCallback=self._heard
-            ),
+            vk.VkDebugUtilsMessengerCreateInfoEXT(messageSeverity=0x1100, messageType=7, pfnUserCallback=self._heard),
             None,
         )
         found = [

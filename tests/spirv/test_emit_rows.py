@@ -1,7 +1,7 @@
 """The tests of the CPU's emitter on lavapipe: the same kernels in kernel IR, the same NumPy answers.
 
-They are taken from tests/emit as they are, with `load` compiling SPIR-V: every module passes spirv-val, and runs with the
-validation layer. What this target refuses is listed, with its message.
+They are taken from tests/emit as they are, with `load` compiling SPIR-V: every module passes spirv-val, and runs with
+the validation layer. What this target refuses is listed, with its message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ import vulkan_kernels  # noqa: E402
 
 from pydispatch.errors import CompileError  # noqa: E402
 
-FILES = ("test_arith", "test_math", "test_control", "test_more_control", "test_reductions", "test_small", "test_complete")
+FILES = (
+    "test_arith",
+    "test_math",
+    "test_control",
+    "test_more_control",
+    "test_reductions",
+    "test_small",
+    "test_complete",
+)
 
 REFUSED = {
     "test_blocks": "branches between blocks",

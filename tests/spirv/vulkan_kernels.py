@@ -54,8 +54,8 @@ class Loaded:
 
 
 def emit(
-    source: str, *, constants: int = 0, bindings: int = 0, exports: Sequence[str] = ("kernel",), keys: tuple[str, ...] = (),
-    workgroup_size: tuple[int, int, int] = (0, 0, 0), **hints: Any,
+    source: str, *, constants: int = 0, bindings: int = 0, exports: Sequence[str] = ("kernel",),
+    keys: tuple[str, ...] = (), workgroup_size: tuple[int, int, int] = (0, 0, 0), **hints: Any,
 ) -> bytes:  # fmt: skip
     layout = Layout(constants, tuple(Binding() for _ in range(bindings)))
     made = tuple(Export(name, number, layout, workgroup_size) for number, name in enumerate(exports))

@@ -1,9 +1,9 @@
 """Kernels for GPUs: dispatch functions whose points are spread over the invocations of workgroups.
 
-A nest is done in one of four ways. *points*: every element by itself, its reductions in its own invocation. *blocks*: an
-invocation computes several elements along a dimension whose reductions share what they read. *rows*: a
-workgroup takes a row, whose reductions are spread over its invocations. *lanes*: an invocation takes a row, where rows
-are short or a reduction has an order. Grids are cut to what every device takes; more workgroups are a loop.
+A nest is done in one of four ways. *points*: every element by itself, its reductions in its own invocation. *blocks*:
+an invocation computes several elements along a dimension whose reductions share what they read. *rows*: a workgroup
+takes a row, whose reductions are spread over its invocations. *lanes*: an invocation takes a row, where rows are short
+or a reduction has an order. Grids are cut to what every device takes; more workgroups are a loop.
 """
 
 from __future__ import annotations
@@ -99,9 +99,7 @@ def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], No
         work(build, build.bounded(first, groups))
         return
     count = build.add(
-        hal.InterfaceWorkgroupCountOp(
-            result_types=[IndexType()], properties={"dimension": IntegerAttr(0, IndexType())}
-        )
+        hal.InterfaceWorkgroupCountOp(result_types=[IndexType()], properties={"dimension": IntegerAttr(0, IndexType())})
     )
     block = IRBlock(arg_types=[IndexType()])
     inner = build.nested(block)
@@ -221,7 +219,11 @@ def _cut(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
     if plan.way == "lanes":
         outer = build.product(dims[: nest.split])
         return Cut(1, 1, INVOCATIONS, build.ceil_quotient(outer, INVOCATIONS), build.ceil_quotient(outer, INVOCATIONS))
-    shape = dims if plan.way == "update" else [*dims[: len(dims) - plan.inner], build.product(dims[len(dims) - plan.inner :])]
+    shape = (
+        dims
+        if plan.way == "update"
+        else [*dims[: len(dims) - plan.inner], build.product(dims[len(dims) - plan.inner :])]
+    )
     size: Index = own if loops == 0 else 256  # reductions of a point take long: fewer points to a workgroup
     return cut_points(build, backend, shape, size)
 

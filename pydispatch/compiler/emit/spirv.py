@@ -191,9 +191,9 @@ class Emitter:
                     for value in op.results:
                         if isinstance(value.type, MemRefType) and isinstance(value.type.element_type, IndexType):
                             return 64
-                    if name in ESCAPES and isinstance(op.operands[0].type, IndexType):
-                        if getattr(getattr(op.results[0].type, "width", None), "data", 64) > 32:
-                            return 64
+                    escapes = name in ESCAPES and isinstance(op.operands[0].type, IndexType)
+                    if escapes and getattr(getattr(op.results[0].type, "width", None), "data", 64) > 32:
+                        return 64
         return 32
 
 

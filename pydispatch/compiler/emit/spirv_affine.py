@@ -52,7 +52,11 @@ def _division(f: FunctionEmitter, kind: AffineBinaryOpKind, a: Index, b: Index) 
         raise f.error(f"affine division by {b}: divisors are positive")
     if known(a) and known(b):
         floor, mod = a // b, a % b
-        found = {AffineBinaryOpKind.Mod: mod, AffineBinaryOpKind.FloorDiv: floor, AffineBinaryOpKind.CeilDiv: -(-a // b)}
+        found = {
+            AffineBinaryOpKind.Mod: mod,
+            AffineBinaryOpKind.FloorDiv: floor,
+            AffineBinaryOpKind.CeilDiv: -(-a // b),
+        }
         return found[kind]
     type_, let, m = f.index_type(), f.code.let, f.m
     left, right = f.idx(a), f.idx(b)

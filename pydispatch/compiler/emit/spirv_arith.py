@@ -227,7 +227,8 @@ def _extreme(name: str, compare: str) -> Lowering:
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
-        bits, width = bits_of(f, type_), f.width(type_)
+        bits_of(f, type_)
+        width = f.width(type_)
         a, b = f.index(op.operands[0]), f.index(op.operands[1])
         if known(a) and known(b) and name[0] == "S":
             f.define(op.results[0], min(a, b) if name == "SMin" else max(a, b))
@@ -378,7 +379,7 @@ def _float_extreme(name: str) -> Lowering:
         given = flags(op, "fastmath").split()
 
         def compute(type_: Id, operands: Sequence[Id]) -> Id:
-            if "nnan" in given and "nsz" in given or "fast" in given:
+            if ("nnan" in given and "nsz" in given) or "fast" in given:
                 return f.code.glsl("FMax" if name.startswith("max") else "FMin", type_, *operands)
             return float_extreme(f, name, type_, *operands)
 

@@ -48,7 +48,9 @@ def _available(f: FunctionEmitter, op: Operation) -> None:
         raise f.error(f"'{AVAILABLE}' of an unknown function '{name}'")
     from pydispatch.compiler.emit.spirv_link_calls import available
 
-    f.define(op.results[0], f.m.truth(True) if not is_declaration(callee) else available(f, callee, import_symbol(callee)))
+    f.define(
+        op.results[0], f.m.truth(True) if not is_declaration(callee) else available(f, callee, import_symbol(callee))
+    )
 
 
 ROWS: dict[str, Lowering] = {"func.call": _call, "util.call": _call, AVAILABLE: _available}

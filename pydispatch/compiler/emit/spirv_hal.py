@@ -64,7 +64,9 @@ def _constant(f: FunctionEmitter, op: Operation) -> None:
         raise f.error(
             f"constant {ordinal} of type {type_} lies outside the layout, which has {f.module.constant_words} words"
         )
-    f.define(op.results[0], f.at_entry(("constant", ordinal, type_), lambda: _scalar(f, type_, count, _push(f, ordinal))))
+    f.define(
+        op.results[0], f.at_entry(("constant", ordinal, type_), lambda: _scalar(f, type_, count, _push(f, ordinal)))
+    )
 
 
 def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:

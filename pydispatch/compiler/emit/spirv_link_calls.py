@@ -158,4 +158,3 @@ def _returned(f: FunctionEmitter, made: Id, type_: Attribute) -> Id:
     if width != 32 or is_native_float(type_):
         return made
     return wrap(f, made, bit_width(type_), 32) if bit_width(type_) < 32 else made
-

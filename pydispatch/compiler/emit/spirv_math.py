@@ -371,4 +371,3 @@ ROWS: dict[str, Lowering] = {
     "math.fpowi": _fpowi,
     "math.ipowi": _ipowi,
 }
-

@@ -250,8 +250,7 @@ def fresh(memref: MemRefType, root: Root) -> MemRef:
 def workgroup_array(f: FunctionEmitter, element: Id, count: int, bytes_: int) -> Id:
     """Memory that the invocations of a workgroup share."""
     f.workgroup_bytes += count * bytes_
-    made = f.m.variable("Workgroup", f.m.array(element, count))
-    return made
+    return f.m.variable("Workgroup", f.m.array(element, count))
 
 
 def _alloc(f: FunctionEmitter, op: Operation) -> None:
@@ -348,4 +347,3 @@ ROWS: dict[str, Lowering] = {
     "memref.copy": _copy,
     "memref.assume_alignment": _same,
 }
-

@@ -8,10 +8,16 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable
+from typing import TypeAlias
 
 from pydispatch.compiler.emit.spirv_words import CAPABILITY, DECORATION, EXTENSION_OF, GLSL, OP, STORAGE
 
 MAGIC, VERSION = 0x07230203, 0x00010300
+
+
+Int: TypeAlias = int
+Bool: TypeAlias = bool
+"""`Module` has methods that are named like these types."""
 
 
 class Id(int):
@@ -33,12 +39,12 @@ class Module:
     def __init__(self) -> None:
         self.bound = 1
         self.capabilities: dict[str, None] = {"Shader": None}
-        self.entries: list[int] = []
-        self.modes: list[int] = []
-        self.names: list[int] = []
-        self.decorations: list[int] = []
-        self.globals: list[int] = []
-        self.functions: list[int] = []
+        self.entries: list[Int] = []
+        self.modes: list[Int] = []
+        self.names: list[Int] = []
+        self.decorations: list[Int] = []
+        self.globals: list[Int] = []
+        self.functions: list[Int] = []
         self._made: dict[object, Id] = {}
         self._glsl: Id | None = None
 
@@ -57,19 +63,19 @@ class Module:
     def capability(self, name: str) -> None:
         self.capabilities[name] = None
 
-    def name(self, target: int, text: str) -> None:
+    def name(self, target: Int, text: str) -> None:
         words = text_words(text)
         self.names += [(len(words) + 2) << 16 | 5, target, *words]
 
-    def decorate(self, target: int, decoration: str, *operands: int) -> None:
+    def decorate(self, target: Int, decoration: str, *operands: Int) -> None:
         self.decorations += [(len(operands) + 3) << 16 | 71, target, DECORATION[decoration], *operands]
 
-    def decorate_member(self, target: int, member: int, decoration: str, *operands: int) -> None:
+    def decorate_member(self, target: Int, member: Int, decoration: str, *operands: Int) -> None:
         self.decorations += [(len(operands) + 4) << 16 | 72, target, member, DECORATION[decoration], *operands]
 
     # Types and constants
 
-    def type(self, op: str, *operands: int) -> Id:
+    def type(self, op: str, *operands: Int) -> Id:
         """A type, made once."""
         key = (op, operands)
         found = self._made.get(key)
@@ -84,21 +90,21 @@ class Module:
     def bool(self) -> Id:
         return self.type("TypeBool")
 
-    def int(self, width: int) -> Id:
+    def int(self, width: Int) -> Id:
         """An integer type, without sign: instructions know what they mean."""
         if width == 64:
             self.capability("Int64")
         return self.type("TypeInt", width, 0)
 
-    def float(self, width: int) -> Id:
+    def float(self, width: Int) -> Id:
         if width == 64:
             self.capability("Float64")
         return self.type("TypeFloat", width)
 
-    def pointer(self, storage: str, pointee: int) -> Id:
+    def pointer(self, storage: str, pointee: Int) -> Id:
         return self.type("TypePointer", STORAGE[storage], pointee)
 
-    def constant(self, type_: int, *words: int) -> Id:
+    def constant(self, type_: Int, *words: Int) -> Id:
         """A constant of a numeric type by its words, low first."""
         key = ("constant", type_, words)
         found = self._made.get(key)
@@ -107,13 +113,13 @@ class Module:
             self.globals += [(len(words) + 3) << 16 | 43, type_, found, *words]
         return found
 
-    def integer(self, value: int, width: int = 32) -> Id:
+    def integer(self, value: Int, width: Int = 32) -> Id:
         """An integer constant of 32 or 64 bits."""
         if width == 32:
             return self.constant(self.int(32), value & 0xFFFFFFFF)
         return self.constant(self.int(64), value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
 
-    def truth(self, value: bool) -> Id:
+    def truth(self, value: Bool) -> Id:
         def make() -> Id:
             made = self.id()
             self.globals += [3 << 16 | (41 if value else 42), type_, made]
@@ -122,29 +128,31 @@ class Module:
         type_ = self.bool()
         return self.once(("truth", value), make)
 
-    def number(self, bits: int, width: int) -> Id:
+    def number(self, bits: Int, width: Int) -> Id:
         """A float constant by its bits."""
         if width == 32:
             return self.constant(self.float(32), bits)
         return self.constant(self.float(64), bits & 0xFFFFFFFF, bits >> 32)
 
-    def array(self, element: int, count: int, stride: int = 0) -> Id:
+    def array(self, element: Int, count: Int, stride: Int = 0) -> Id:
         """A fixed array. stride: bytes, for memory with a layout."""
         length = self.integer(count)
         if not stride:
             return self.type("TypeArray", element, length)
-        return self.once(("array", element, count, stride), lambda: self._laid_out("TypeArray", stride, element, length))
+        return self.once(
+            ("array", element, count, stride), lambda: self._laid_out("TypeArray", stride, element, length)
+        )
 
-    def runtime_array(self, element: int, stride: int) -> Id:
+    def runtime_array(self, element: Int, stride: Int) -> Id:
         return self.once(("runtime", element), lambda: self._laid_out("TypeRuntimeArray", stride, element))
 
-    def _laid_out(self, op: str, stride: int, *operands: int) -> Id:
+    def _laid_out(self, op: str, stride: Int, *operands: Int) -> Id:
         made = self.id()
         self.globals += [(len(operands) + 2) << 16 | OP[op], made, *operands]
         self.decorate(made, "ArrayStride", stride)
         return made
 
-    def block(self, key: object, member: int) -> Id:
+    def block(self, key: object, member: Int) -> Id:
         """A structure with one member at offset 0, decorated as an interface block."""
 
         def make() -> Id:
@@ -156,7 +164,7 @@ class Module:
 
         return self.once(("block", key, member), make)
 
-    def variable(self, storage: str, pointee: int, *initializer: int) -> Id:
+    def variable(self, storage: str, pointee: Int, *initializer: Int) -> Id:
         """A variable of the module."""
         type_ = self.pointer(storage, pointee)
         made = self.id()
@@ -169,16 +177,16 @@ class Module:
             self._glsl = self.id()
         return self._glsl
 
-    def entry(self, name: str, function: int, interface: list[int], local_size: tuple[int, int, int]) -> None:
+    def entry(self, name: str, function: Int, interface: list[Int], local_size: tuple[Int, Int, Int]) -> None:
         words = text_words(name)
         self.entries += [(3 + len(words) + len(interface)) << 16 | OP["EntryPoint"], 5, function, *words, *interface]
         self.modes += [6 << 16 | OP["ExecutionMode"], function, 17, *local_size]
 
     # Bytes
 
-    def words(self) -> list[int]:
+    def words(self) -> list[Int]:
         """The whole module."""
-        head: list[int] = [MAGIC, VERSION, 0, self.bound, 0]
+        head: list[Int] = [MAGIC, VERSION, 0, self.bound, 0]
         for name in sorted(self.capabilities, key=CAPABILITY.__getitem__):
             head += [2 << 16 | OP["Capability"], CAPABILITY[name]]
         for name in sorted({EXTENSION_OF[n] for n in self.capabilities if n in EXTENSION_OF}):

@@ -238,7 +238,9 @@ def _point(f: FunctionEmitter, loop: scf.ParallelOp, point: Sequence[Index], car
         if len(end.regions) != len(carried):
             raise f.error(f"scf.reduce combines {len(end.regions)} values, the loop carries {len(carried)}")
         values = [f.get(operand) for operand in end.operands]
-        made.extend(combine(f, loop, n, left, right) for n, (left, right) in enumerate(zip(carried, values, strict=True)))
+        made.extend(
+            combine(f, loop, n, left, right) for n, (left, right) in enumerate(zip(carried, values, strict=True))
+        )
 
     f.region(loop.body, leave)
     return made
@@ -285,8 +287,8 @@ def _tree(f: FunctionEmitter, loop: scf.ParallelOp, bounds: Sequence[Range]) -> 
 
     partial = f.loop(own, total, f.invocations, list(zip(types, starts, strict=True)), turn)
     f.points -= 1
-    for number, (result, value) in enumerate(zip(loop.results, partial, strict=True)):
-        f.define(result, _meet(f, loop, number, result, value))
+    for number, (result, own_part) in enumerate(zip(loop.results, partial, strict=True)):
+        f.define(result, _meet(f, loop, number, result, own_part))
 
 
 def _meet(f: FunctionEmitter, loop: scf.ParallelOp, number: int, result: SSAValue, value: Id) -> Id:
@@ -351,4 +353,3 @@ def _forall(f: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {"scf.parallel": _parallel, "scf.forall": _forall}
-

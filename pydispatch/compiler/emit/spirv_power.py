@@ -45,7 +45,7 @@ def _log_pair(x: Single) -> tuple[Single, Single]:
 
 def power(x: Single, y: Single) -> Single:
     """x^y. Special cases as in C."""
-    f, let, m = x.f, x.f.code.let, x.f.m
+    let, m = x.f.code.let, x.f.m
     size = x.size()
     high, low = _log_pair(size)
     product, lost = high.product(y)

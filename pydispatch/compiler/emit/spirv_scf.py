@@ -13,7 +13,7 @@ from pydispatch.compiler.emit.spirv_types import Index, Root
 
 
 def yielded(f: FunctionEmitter, region: Region, roots: list[Root | None] | None = None) -> list[Id]:
-    """Emits a region and returns the parts of what it yields. roots: where memrefs among it must lie; filled if empty."""
+    """Emits a region and returns the parts of what it yields. roots: where memrefs must lie; filled when empty."""
     found: list[Id] = []
 
     def leave(end: Operation) -> None:

@@ -21,7 +21,12 @@ LOG2E, LOG2E_LOW = float.fromhex("0x1.715476p+0"), float.fromhex("0x1.4ae0c0p-26
 LOG10E, LOG10E_LOW = float.fromhex("0x1.bcb7b2p-2"), float.fromhex("-0x1.5b235ep-27")
 LOG10_2_1, LOG10_2_2 = float.fromhex("0x1.344p-2"), float.fromhex("0x1.3509f8p-18")
 PIO2, PIO2_LOW = float.fromhex("0x1.921fb6p+0"), float.fromhex("-0x1.777a5cp-25")
-PIO2_PARTS = tuple(map(float.fromhex, ("0x1.9200000000000p+0", "0x1.fb40000000000p-12", "0x1.4440000000000p-24", "0x1.68c2340000000p-39")))
+PIO2_PARTS = tuple(
+    map(
+        float.fromhex,
+        ("0x1.9200000000000p+0", "0x1.fb40000000000p-12", "0x1.4440000000000p-24", "0x1.68c2340000000p-39"),
+    )
+)
 """pi/2 in pieces of 11 bits and less: their products with whole numbers below 2^13 are exact."""
 INFINITY, NAN = float("inf"), float("nan")
 

@@ -43,9 +43,7 @@ def register_width(type_: Attribute, index_width: int) -> int:
         width = bit_width(type_)
         if width <= 64:
             return 1 if width == 1 else 32 if width <= 32 else 64
-        raise CompileError(
-            f"type {type_} has no register on this target", note="SPIR-V has integers of up to 64 bits"
-        )
+        raise CompileError(f"type {type_} has no register on this target", note="SPIR-V has integers of up to 64 bits")
     raise CompileError(
         f"type {type_} has no machine form here",
         note="kernel IR computes on i1 to i64 (signless), index, f64 to f4, and on memrefs of them",

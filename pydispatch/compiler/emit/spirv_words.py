@@ -47,8 +47,8 @@ EXTENSION_OF = {"StorageBuffer8BitAccess": "SPV_KHR_8bit_storage"}
 """Extensions that a capability needs in SPIR-V 1.3."""
 
 DECORATION = {
-    "SpecId": 1, "Block": 2, "ArrayStride": 6, "BuiltIn": 11, "Aliased": 20, "Coherent": 23, "NonWritable": 24, "Binding": 33,
-    "DescriptorSet": 34, "Offset": 35, "NoContraction": 42,
+    "SpecId": 1, "Block": 2, "ArrayStride": 6, "BuiltIn": 11, "Aliased": 20, "Coherent": 23, "NonWritable": 24,
+    "Binding": 33, "DescriptorSet": 34, "Offset": 35, "NoContraction": 42,
 }  # fmt: skip
 
 BUILTIN = {"NumWorkgroups": 24, "WorkgroupId": 26, "LocalInvocationIndex": 29}
