@@ -256,8 +256,10 @@ class Pipeline:
         self.done = "program"
         if self.options.dump:
             self.options.dump("program.txt", disassemble(data))
+        functions = [(f.name, f.signature) for f in program.functions if f.public]
+        functions += [(p.name, p.signature) for p in program.procedures if p.public]
         return formats.Artifact.build(
-            functions=[(f.name, f.signature) for f in (*program.functions, *program.procedures) if f.public],
+            functions=functions,
             program=data,
             executables=executables,
             constants=list(constants.arrays.values()),

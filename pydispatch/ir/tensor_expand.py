@@ -7,6 +7,7 @@ from typing import Any, cast
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IndexType, TensorType, i64
 from xdsl.dialects.utils import parse_dynamic_index_list_without_types
+from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
 from pydispatch.ir.widen import give_syntax
@@ -15,10 +16,11 @@ from pydispatch.ir.widen import give_syntax
 def _parse(cls: type[tensor.ExpandShapeOp], p: Parser) -> tensor.ExpandShapeOp:
     source = p.parse_unresolved_operand()
     reassociation = cast(Any, p.parse_attribute())
-    operands, static = [], None
+    operands: list[SSAValue] = []
+    static: Any = None
     if p.parse_optional_keyword("output_shape") is not None:
         names, static = parse_dynamic_index_list_without_types(p, dynamic_index=DYNAMIC_INDEX)
-        operands = p.resolve_operands(names, (IndexType(),) * len(names), p.pos)
+        operands = list(p.resolve_operands(names, (IndexType(),) * len(names), p.pos))
     attributes = p.parse_optional_attr_dict()
     position = p.pos
     p.parse_punctuation(":")

@@ -166,7 +166,7 @@ def _entry(export: Export, modules: Sequence[Module], variant: Variant) -> tuple
 
 
 def _check_export(export: Export, module: Module, entry: EntryPoint, is_open: bool) -> None:
-    """What the shader expects against what the layout gives. is_open: functions are missing that may write. CompileError."""
+    """The shader against the layout; CompileError where they differ. is_open: functions that may write are missing."""
     layout = export.layout
     read_only = None if is_open else [binding.read_only for binding in layout.bindings]
     problem = spirv_interface.mismatch(entry, layout.constants, len(layout.bindings), read_only)
