@@ -95,3 +95,47 @@ def test_the_command_line_keeps_the_order(tmp_path, capfd):
     x = np.random.default_rng(5).standard_normal((3, 1000), np.float32)
     sums = pd.device("cpu").load(pd.Artifact.from_file(tmp_path / "f.pdx")).f(x)
     np.testing.assert_array_equal(sums, np.add.accumulate(x, axis=1)[:, -1])
+
+
+ROWS = """
+func.func @f(%x: {t}) -> {t} {{
+  {e}
+  %y = linalg.softmax dimension({d}) ins(%x : {t}) outs(%e : {t}) -> {t}
+  return %y : {t}
+}}
+"""
+
+
+@pytest.mark.parametrize("shape", [(1, 70), (2, 64), (77, 1000), (333, 129), (3, 45, 200), (2, 3, 41, 100)])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_every_row_has_its_own_largest_element(shape, dynamic):
+    """Many rows share a workgroup, the last one fewer: each has the bits that it has alone."""
+    d = len(shape) - 1
+    if dynamic:
+        t = f"tensor<{'?x' * d}{shape[-1]}xf32>"
+        sizes = "".join(f"%c{i} = arith.constant {i} : index\n%n{i} = tensor.dim %x, %c{i} : {t}\n" for i in range(d))
+        e = sizes + f"%e = tensor.empty({', '.join(f'%n{i}' for i in range(d))}) : {t}"
+    else:
+        t = f"tensor<{'x'.join(map(str, shape))}xf32>"
+        e = f"%e = tensor.empty() : {t}"
+    f = pd.device("cpu").load(pd.compile(ROWS.format(t=t, e=e, d=d))).f
+    rng = np.random.default_rng(6)
+    x = (rng.standard_normal(shape) * 5 + rng.standard_normal((*shape[:-1], 1)) * 200).astype(np.float32)
+    y = f(x)
+    wide = x.astype(np.float64)
+    want = np.exp(wide - wide.max(axis=-1, keepdims=True))
+    np.testing.assert_allclose(y, want / want.sum(axis=-1, keepdims=True), rtol=3e-6, atol=1e-37)
+    np.testing.assert_array_equal(f(np.flip(x, axis=0).copy()), np.flip(y, axis=0))
+    if dynamic:
+        assert f(np.zeros((0, *shape[1:]), np.float32)).shape == (0, *shape[1:])
+        np.testing.assert_array_equal(f(x[:1].copy()), y[:1])
+
+
+@pytest.mark.parametrize("reassociate", [False, True])
+def test_the_next_row_is_read_beside_the_exponentials(tmp_path, reassociate):
+    """In the written order the sum is no vector, and would keep the search for the largest element from being one."""
+    t = "tensor<100x1000xf32>"
+    pd.compile(ROWS.format(t=t, e=f"%e = tensor.empty() : {t}", d=1), reassociate=reassociate, dump=tmp_path)
+    text = (tmp_path / "module.executables.mlir").read_text()
+    assert len(re.findall(r"scf\.for .*-> \(f32, f32\)", text)) == int(reassociate)
+    assert len(re.findall(r"arith\.max", text)) == 1 + int(reassociate)

@@ -64,3 +64,12 @@ def is_projection(map: AffineMap) -> bool:
 def is_identity(map: AffineMap) -> bool:
     """Whether the results are all dimensions, in order."""
     return [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results] == list(range(map.num_dims))
+
+
+def is_exact(e: AffineExpr) -> bool:
+    """Whether the ends of an expression's range follow from those of its parts: no dimension counts twice."""
+    dims = [d.position for d in e.dfs() if isinstance(d, AffineDimExpr)]
+    return len(dims) == len(set(dims)) and all(
+        part.kind is not Kind.Mod or isinstance(part.lhs, AffineDimExpr)
+        for part in e.dfs() if isinstance(part, AffineBinaryOpExpr)
+    )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
@@ -28,6 +28,9 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from pydispatch.compiler.codegen.builder import TRAPS, Builder, Index
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.codegen.ahead import Ahead
 
 
 @dataclass
@@ -86,6 +89,7 @@ class Elements:
         self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # every element of an argument that is read
         self.kept: dict[SSAValue, Kept] = {}
         self.row: list[Index] = []  # the indices of the row being written
+        self.beside: Ahead | None = None  # what the loop of the next reduction computes beside it
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
         self._dims: dict[SSAValue, list[Index]] = {}
         self._views: dict[Operation, object] = {}

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from pydispatch.compiler.codegen.affine_maps import dims_in, evaluate, is_projection
+from pydispatch.compiler.codegen.affine_maps import dims_in, evaluate, is_exact, is_projection
 from pydispatch.compiler.codegen.bodies import clone_block
 from pydispatch.compiler.codegen.builder import Builder, Index
 
@@ -157,7 +157,11 @@ def _operand(e: Elements, build: Builder, operand: SSAValue, map: AffineMap, poi
         return e.scalar(operand)
     if e.flat is not None:
         return e.at(build, operand, list(point[:1]) if map.results else [])
-    return e.at(build, operand, evaluate(build, map, point))
+    where = evaluate(build, map, point)
+    for number, result in enumerate(map.results):
+        if not is_exact(result):  # nobody has compared its range with the size
+            where[number] = build.clamp(where[number], e.dims(operand)[number])
+    return e.at(build, operand, where)
 
 
 def reassociable(g: Generic) -> frozenset[Operation]:
@@ -222,6 +226,11 @@ def reduce_at(
         e.at(build, output, evaluate(build, map, known))
         for output, map in zip(g.outputs, g.output_maps, strict=True)
     ]  # fmt: skip
+    own = len(initial)
+    ahead = e.beside if e.beside is not None and e.beside.host is g.op else None
+    if ahead is not None:
+        e.beside = None
+        initial += ahead.initial(build)
     where = list(point)
     merged = _merges(g, sizes)
 
@@ -238,7 +247,8 @@ def reduce_at(
             full = [0 if p is None else p for p in where]
             if in_loop is not None:
                 in_loop(inner, full)
-            return body_at(e, inner, g, full, carried)
+            elements = body_at(e, inner, g, full, carried[:own])
+            return elements if ahead is None else [*elements, *ahead.step(inner, full[g.loops[0]], carried[own:])]
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
             where[g.loops[depth]] = index
@@ -246,7 +256,10 @@ def reduce_at(
 
         return inner.loop(0, sizes[g.loops[depth]], carried, body)
 
-    return level(build, 0, initial)
+    results = level(build, 0, initial)
+    if ahead is not None:
+        ahead.results = results[own:]
+    return results[:own]
 
 
 def integer_of(op: Operation, name: str) -> int:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
 
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.tiles import points_per_workgroup
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.codegen.ahead import Ahead
 
 NARROWEST = 64
 """Columns of the narrowest run: some cache lines side by side."""
@@ -64,8 +70,12 @@ def emit_nest(
     dims: Sequence[Index],
     split: int,
     row: Callable[[Builder, list[Index], Index, Index], None],
+    ahead: Ahead | None = None,
 ) -> None:
-    """The outer points of workgroup number `group`, in order. row: gets the outer indices, and the inner tile."""
+    """The outer points of workgroup number `group`, in order. row: gets the outer indices, and the inner tile.
+
+    ahead: what every row computes of the next one, where the workgroup has several.
+    """
     tile_number: Index = 0
     block = group
     if cut.tiles != 1:
@@ -76,11 +86,14 @@ def emit_nest(
         low = build.times(tile_number, cut.tile)
         high = build.least(build.plus(low, cut.tile), high)
 
-    def outer(inner: Builder, number: Index) -> None:
+    def place(inner: Builder, number: Index) -> list[Index]:
         indices = inner.split(number, dims[:split])
         if indices and not isinstance(indices[0], int):
             inner.bounded(indices[0], dims[0])
-        row(inner, indices, low, high)
+        return indices
+
+    def outer(inner: Builder, number: Index) -> None:
+        row(inner, place(inner, number), low, high)
 
     if cut.outer == 1:
         outer(build, 0)
@@ -91,11 +104,20 @@ def emit_nest(
     first = build.times(block, cut.rows)
     last = build.least(build.plus(first, cut.rows), cut.outer)
 
-    def body(inner: Builder, number: Index, carried: list[object]) -> list[object]:
-        outer(inner, number)
-        return []
+    final = build.minus(last, 1) if ahead is not None else 0
 
-    build.loop(first, last, [], body, limit=cut.outer)  # type: ignore[arg-type]
+    def body(inner: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        if ahead is None:
+            outer(inner, number)
+            return []
+        indices = place(inner, number)
+        following = place(inner, inner.least(inner.plus(number, 1), final))
+        ahead.begin(inner, indices, following, carried)
+        row(inner, indices, low, high)
+        return ahead.end()
+
+    start = [] if ahead is None else ahead.first(build, place(build, first))
+    build.loop(first, last, start, body, limit=cut.outer)
 
 
 def emit_inner(

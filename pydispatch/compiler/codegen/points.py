@@ -12,6 +12,7 @@ from typing import Any
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import OpResult, SSAValue
 
+from pydispatch.compiler.codegen.ahead import find_ahead
 from pydispatch.compiler.codegen.analysis import Nest, analyse, keep
 from pydispatch.compiler.codegen.bits import bits_of
 from pydispatch.compiler.codegen.builder import Builder, Index
@@ -228,7 +229,8 @@ def _loops(
             if e is not None:
                 e.forget(result)
 
-    emit_nest(build, group, cut, dims, split, row)
+    ahead = find_ahead(e, nest) if e is not None and nest.rows else None
+    emit_nest(build, group, cut, dims, split, row, ahead)
 
 
 def _packed(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int) -> None:
