@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, OpResult
 
 from pydispatch.compiler.codegen.legality import why_not
+from pydispatch.compiler.dispatch.bounds import check_bounds
 from pydispatch.compiler.dispatch.computed_regions import Grid, open_grid, open_regions
 from pydispatch.compiler.dispatch.equal import Made
 from pydispatch.compiler.dispatch.explain import Report
@@ -118,6 +119,8 @@ class Former:
         sort_topologically(block)
 
     def _outline(self, group: list[Operation], sizes: Sizes, grid: Grid | None = None) -> flow.DispatchOp:
+        if grid is None:
+            check_bounds(group, sizes)
         outline = Outline(group, f"{self.name}_dispatch_{len(self.executables)}", sizes, grid)
         executable = outline.build()
         if grid is not None or not self.made.is_known(executable, outline.dispatch):

@@ -1,0 +1,213 @@
+"""Sizes that do not fit, known in calls only: the call is refused before a kernel reads or writes outside."""
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+TAKE = """
+func.func @f(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {{
+  %s = tensor.extract_slice %x[{offset}] [%n] [{stride}] : tensor<?xf32> to tensor<?xf32>
+  %y = arith.negf %s : tensor<?xf32>
+  return %y : tensor<?xf32>
+}}
+"""
+
+TAKE_STATIC = """
+func.func @f(%x: tensor<?xf32>, %at: index) -> tensor<4xf32> {
+  %s = tensor.extract_slice %x[%at] [4] [2] : tensor<?xf32> to tensor<4xf32>
+  %y = arith.negf %s : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+"""
+
+TAKE_STEPS = """
+func.func @f(%x: tensor<?xf32>, %n: index, %step: index) -> tensor<?xf32> {
+  %s = tensor.extract_slice %x[1] [%n] [%step] : tensor<?xf32> to tensor<?xf32>
+  %y = arith.negf %s : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+"""
+
+PUT = """
+func.func @f(%x: tensor<?xf32>, %v: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %s = arith.negf %v : tensor<?xf32>
+  %y = tensor.insert_slice %s into %x[1] [%n] [2] : tensor<?xf32> into tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+"""
+
+WINDOW = """
+#in = affine_map<(i, k) -> (i * 2 + k * 3)>
+#shape = affine_map<(i, k) -> (k)>
+#out = affine_map<(i, k) -> (i)>
+func.func @f(%x: tensor<?xf32>, %w: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %y = linalg.generic {indexing_maps = [#in, #shape, #out], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %w : tensor<?xf32>, tensor<?xf32>) outs(%z : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+"""
+
+MIRROR = """
+#in = affine_map<(i) -> (7 - i)>
+#out = affine_map<(i) -> (i)>
+func.func @f(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %y = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["parallel"]}
+      ins(%x : tensor<?xf32>) outs(%e : tensor<?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+"""
+
+BLOCKS = """
+#in = affine_map<(i, j) -> (i floordiv 2, j mod 3)>
+#out = affine_map<(i, j) -> (i, j)>
+func.func @f(%x: tensor<?x?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
+  %e = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %y = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+"""
+
+TWICE = """
+#in = affine_map<(i) -> (i * 3 - i)>
+#out = affine_map<(i) -> (i)>
+func.func @f(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %y = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["parallel"]}
+      ins(%x : tensor<?xf32>) outs(%e : tensor<?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+"""
+
+EXPAND = """
+#id = affine_map<(i, j) -> (i, j)>
+#turned = affine_map<(i, j) -> (j, i)>
+func.func @f(%x: tensor<?xf32>, %m: index, %n: index) -> tensor<?x?xf32> {
+  %v = tensor.expand_shape %x [[0, 1]] output_shape [%m, %n] : tensor<?xf32> into tensor<?x?xf32>
+  %e = tensor.empty(%n, %m) : tensor<?x?xf32>
+  %y = linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%v : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = arith.negf %a : f32
+    linalg.yield %b : f32
+  } -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+"""
+
+HUGE = [1 << 31, 1 << 40, (1 << 62) + 1, (1 << 63) - 1, -1, -(1 << 63)]
+
+
+def load(text: str):
+    return pd.device("cpu").load(pd.compile(text)).f
+
+
+def numbers(n: int):
+    return np.arange(1, n + 1, dtype=np.float32)
+
+
+def refused(f, text: str, *arguments: object) -> None:
+    with pytest.raises(pd.InvalidArgumentError, match=text):
+        f(*arguments)
+
+
+@pytest.mark.parametrize("offset, stride, most", [(0, 1, 9), (2, 1, 7), (2, 3, 3), (0, 4, 3), (9, 1, 0), (11, 2, 0)])
+def test_slices_of_computed_size(offset, stride, most):
+    f = load(TAKE.format(offset=offset, stride=stride))
+    x = numbers(9)
+    for n in range(most + 1):
+        np.testing.assert_array_equal(f(x, n), -x[offset::stride][:n])
+    for n in (most + 1, *HUGE):
+        refused(f, "the slice ends outside", x, n)
+
+
+def test_the_refusal_names_the_operation_and_its_line():
+    f = load(TAKE.format(offset=2, stride=3))
+    refused(f, r"'tensor.extract_slice', axis 0: the slice ends outside.*:3", numbers(9), 4)
+
+
+def test_slices_of_static_size():
+    f = load(TAKE_STATIC)
+    np.testing.assert_array_equal(f(numbers(7), 0), [-1, -3, -5, -7])
+    np.testing.assert_array_equal(f(numbers(8), 1000), [-2, -4, -6, -8])  # the offset is moved inside
+    refused(f, "the slice ends outside", numbers(6), 0)
+    refused(f, "the slice ends outside", numbers(0), 0)
+
+
+def test_slices_of_computed_stride():
+    f = load(TAKE_STEPS)
+    np.testing.assert_array_equal(f(numbers(9), 2, 7), [-2, -9])
+    np.testing.assert_array_equal(f(numbers(9), 1, 1 << 62), [-2])
+    refused(f, "the slice ends outside", numbers(9), 2, 8)
+    refused(f, "the slice ends outside", numbers(9), 3, (1 << 63) - 1)
+    for stride in (0, -1, -(1 << 63)):
+        refused(f, "the stride is not positive", numbers(9), 2, stride)
+
+
+def test_insertions_of_computed_size():
+    f = load(PUT)
+    np.testing.assert_array_equal(f(numbers(6), numbers(2), 2), [1, -1, 3, -2, 5, 6])
+    np.testing.assert_array_equal(f(numbers(6), numbers(3), 3), [1, -1, 3, -2, 5, -3])
+    refused(f, "the slice ends outside", numbers(6), numbers(4), 4)
+    refused(f, "axis 0: the slice has another number of elements", numbers(6), numbers(2), 3)
+
+
+def test_windows():
+    f = load(WINDOW)
+    x, w = numbers(11), numbers(3)
+    np.testing.assert_array_equal(f(x, w, 3), [sum(x[i * 2 + k * 3] * w[k] for k in range(3)) for i in range(3)])
+    assert f(x, w, 0).shape == (0,)
+    np.testing.assert_array_equal(f(x, numbers(0), 100), np.zeros(100))  # nothing is read
+    refused(f, r"'linalg.generic', operand 0, axis 0: the windows end outside.*:9", x, w, 4)
+    refused(f, "the windows end outside", numbers(10), w, 3)
+    refused(f, "the windows end outside", numbers(0), w, 1)
+
+
+def test_windows_that_run_backwards():
+    f = load(MIRROR)
+    np.testing.assert_array_equal(f(numbers(8), 8), numbers(8)[::-1])
+    refused(f, "the windows end outside", numbers(8), 9)
+    refused(f, "the windows end outside", numbers(7), 1)
+
+
+def test_blocks():
+    f = load(BLOCKS)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    want = x[np.arange(4)[:, None] // 2, np.arange(5)[None] % 3]
+    np.testing.assert_array_equal(f(x, 4, 5), want)
+    np.testing.assert_array_equal(f(x[:, :2].copy(), 3, 2), x[np.arange(3) // 2][:, :2])
+    refused(f, "operand 0, axis 0: the windows end outside", x, 5, 5)
+    refused(f, "operand 0, axis 1: the windows end outside", x[:, :2].copy(), 4, 3)
+
+
+def test_expanded_shapes():
+    f = load(EXPAND)
+    np.testing.assert_array_equal(f(numbers(6), 2, 3), -numbers(6).reshape(2, 3).T)
+    refused(f, r"'tensor.expand_shape'.*:5", numbers(6), 3, 3)
+    refused(f, "'tensor.expand_shape'", numbers(6), 6, 0)
+
+
+def test_positions_without_an_exact_range_are_moved_inside():
+    f = load(TWICE)
+    np.testing.assert_array_equal(f(numbers(7), 4), [1, 3, 5, 7])
+    np.testing.assert_array_equal(f(numbers(6), 5), [1, 3, 5, 6, 6])
+    refused(f, "the windows end outside", numbers(0), 1)
