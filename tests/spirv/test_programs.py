@@ -176,3 +176,31 @@ def test_elementwise(element: str, size: int) -> None:
       %s = {ops[1]} %p, %a : {t}
       return %s : {t} }}""", a, b)  # fmt: skip
     np.testing.assert_array_equal(found, a * b + a)
+
+
+@pytest.mark.parametrize("rows", ["70000", "?"])
+def test_more_rows_than_workgroups(rows: str) -> None:
+    """A grid has 65,535 workgroups at most: further rows are done in turn."""
+    x = rng.integers(-9, 9, (70000, 40)).astype(np.float32)
+    size = "" if rows != "?" else "(%n)"
+    found = run(f"""func.func @f(%a: tensor<{rows}x40xf32>) -> tensor<{rows}xf32> {{
+      %c0 = arith.constant 0 : index
+      %n = tensor.dim %a, %c0 : tensor<{rows}x40xf32>
+      %z = arith.constant 0.0 : f32
+      %e = tensor.empty{size or "()"} : tensor<{rows}xf32>
+      %i = linalg.fill ins(%z : f32) outs(%e : tensor<{rows}xf32>) -> tensor<{rows}xf32>
+      %s = linalg.reduce {{ arith.addf }} ins(%a : tensor<{rows}x40xf32>) outs(%i : tensor<{rows}xf32>) dimensions = [1]
+      return %s : tensor<{rows}xf32> }}""", x)  # fmt: skip
+    np.testing.assert_array_equal(found, x.sum(1))
+
+
+@pytest.mark.parametrize(("shape", "dim"), [((8, 70000), 1), ((70000, 8), 0), ((3, 70, 1000), 2), ((1000, 33), 0)])
+def test_few_results_of_long_reductions(shape: tuple[int, ...], dim: int) -> None:
+    """A workgroup does each; one invocation alone would make more turns than lavapipe lets it."""
+    x = rng.integers(-100, 100, shape).astype(np.int32)
+    t, kept = "x".join(map(str, shape)), "x".join(str(n) for i, n in enumerate(shape) if i != dim)
+    found = run(f"""func.func @f(%a: tensor<{t}xi32>) -> tensor<{kept}xi32> {{
+      %b = arith.constant dense<1> : tensor<{kept}xi32>
+      %s = linalg.reduce {{ arith.addi }} ins(%a : tensor<{t}xi32>) outs(%b : tensor<{kept}xi32>) dimensions = [{dim}]
+      return %s : tensor<{kept}xi32> }}""", x)  # fmt: skip
+    np.testing.assert_array_equal(found, x.sum(dim) + 1)

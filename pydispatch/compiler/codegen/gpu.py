@@ -23,7 +23,7 @@ from pydispatch.compiler.codegen.blocks_gpu import Block, block_of, cut_block, e
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.elements import Elements
 from pydispatch.compiler.codegen.frame import Frame, Kernel, count_region
-from pydispatch.compiler.codegen.generics import view_of
+from pydispatch.compiler.codegen.generics import loop_sizes, view_of
 from pydispatch.compiler.codegen.nests import Cut, cut_points, emit_inner, emit_nest
 from pydispatch.compiler.codegen.points import _bytes, _is_stored, _nests, _packed, _work, packed
 from pydispatch.compiler.codegen.reduce_gpu import FEW, combiners, spread_reduction
@@ -43,6 +43,9 @@ WIDE_INVOCATIONS = 256
 
 LONG_ROW = 4096
 LARGE = 1 << 31
+FEW_POINTS = 16384
+"""Results above which every invocation reduces by itself."""
+
 
 Flat = Callable[[Frame], Index | None]
 
@@ -171,7 +174,35 @@ def _plan(frame: Frame, nest: Nest) -> Plan:
     block = block_of(frame, nest)
     if block is not None:
         return Plan(nest, "blocks", block=block)
+    if dims and _orderless(e, nest) and _is_tall(e, nest, dims):
+        nest.split = len(dims)
+        return Plan(nest, "rows")
     return Plan(nest, "points", _together(dims))
+
+
+def _is_tall(e: Elements, nest: Nest, dims: Sequence[Index]) -> bool:
+    """Whether few elements reduce much each: then a workgroup does one element."""
+    points = prod(n for n in dims if isinstance(n, int))
+    if points > FEW_POINTS:
+        return False
+    return points * 4 < _most_steps(e, nest)
+
+
+def _most_steps(e: Elements, nest: Nest) -> int:
+    """The steps of the longest reduction; open sizes count as a long row."""
+    most, pending, seen = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
+    while pending:
+        at = pending.pop()
+        if at in seen or not isinstance(at, OpResult):
+            continue
+        seen.add(at)
+        pending += at.op.operands
+        if at.op.name == "linalg.generic":
+            g = view_of(e, at.op)
+            sizes = loop_sizes(e, g)
+            found = [sizes[dim] for dim in g.loops]
+            most = max(most, prod(n if isinstance(n, int) else LONG_ROW for n in found) if found else 0)
+    return most
 
 
 def _together(dims: Sequence[Index]) -> int:
