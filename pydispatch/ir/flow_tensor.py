@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import IndexType, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -244,7 +244,47 @@ class TensorTransferOp(IRDLOperation):
         printer.print_string(" to ")
 
 
+@irdl_op_definition
+class TensorTraceOp(IRDLOperation):
+    """Shows tensors to who debugs: `"key" = [%a : T{%d}, …]`."""
+
+    name = "flow.tensor.trace"
+    values = var_operand_def()
+    value_dims = var_operand_def(IndexType)
+    key = prop_def(StringAttr)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @classmethod
+    def parse(cls, p: Parser) -> TensorTraceOp:
+        key = p.parse_str_literal(" for the key of the trace")
+        p.parse_punctuation("=")
+
+        def value() -> tuple[SSAValue, list[SSAValue]]:
+            name = p.parse_unresolved_operand()
+            p.parse_punctuation(":")
+            return parse_typed(p, name)
+
+        pairs = p.parse_comma_separated_list(p.Delimiter.SQUARE, value)
+        return cls(
+            operands=[[v for v, _ in pairs], [d for _, dims in pairs for d in dims]],
+            properties={"key": StringAttr(key)}, attributes=p.parse_optional_attr_dict(),
+        )  # fmt: skip
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.key.data)
+        printer.print_string(" = [")
+        dims = syntax.split_dims([v.type for v in self.values], self.value_dims)
+        for number, value in enumerate(self.values):
+            printer.print_string(", " if number else "")
+            printer.print_ssa_value(value)
+            printer.print_string(" : ")
+            print_typed(printer, value.type, dims[number])
+        printer.print_string("]")
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+
+
 OPERATIONS: list[type[Operation]] = [
     TensorReshapeOp, TensorBitCastOp, TensorTieShapeOp, DispatchTieShapeOp, TensorCloneOp, TensorEmptyOp,
-    TensorAllocaOp, TensorSplatOp, TensorConstantOp, TensorDynamicConstantOp, TensorTransferOp,
+    TensorAllocaOp, TensorSplatOp, TensorConstantOp, TensorDynamicConstantOp, TensorTransferOp, TensorTraceOp,
 ]  # fmt: skip

@@ -598,6 +598,38 @@ CASES: dict[str, tuple[str, int, str]] = {
         3,
         "'linalg.conv_1d': input 0 has size 4, but (d0 + d1) reaches 5",
     ),
+    "packed_bits_part_of_a_byte": (
+        """
+        %p = tensor.empty() : tensor<12xi1, #iree_encoding.packed_storage>
+        %r = flow.tensor.bitcast %p : tensor<12xi1, #iree_encoding.packed_storage> -> tensor<2xi8>
+        """,
+        2,
+        "'flow.tensor.bitcast': packed bits fill whole bytes and have static sizes here, got tensor<12xi1, #iree_encoding.packed_storage>",
+    ),
+    "packed_bits_sizes": (
+        """
+        %r = flow.tensor.bitcast %a : tensor<4xf32> -> tensor<64xi1, #iree_encoding.packed_storage>
+        """,
+        1,
+        "'flow.tensor.bitcast': tensor<4xf32> has 16 bytes, tensor<64xi1, #iree_encoding.packed_storage> has 8",
+    ),
+    "trace_dims": (
+        """
+        %q = tensor.cast %a : tensor<4xf32> to tensor<?xf32>
+        flow.tensor.trace "q" = [%q : tensor<?xf32>]
+        """,
+        2,
+        "tensor<?xf32> has 1 dynamic dimension(s), which must be given as {%dim, ...}",
+    ),
+    "export_config_sizes": (
+        """
+        %r = flow.dispatch.region -> (tensor<4xf32>) attributes {export_config = #iree_codegen.export_config<workgroup_size = [4, 1, 1, 1]>} {
+         flow.return %a : tensor<4xf32>
+        }
+        """,
+        1,
+        "'flow.dispatch.region': the workgroup_size of an export_config is one to three positive integers, got [4, 1, 1, 1]",
+    ),
     "conv_strides": (
         """
         %w = tensor.empty() : tensor<3x2x5xf32>

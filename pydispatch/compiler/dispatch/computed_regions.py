@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, Uni
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.dispatch.destinations import ALIASES, LAZY, LOADS, STORES, Slice, slice_of
+from pydispatch.compiler.dispatch.export_config import answer_sizes
 from pydispatch.compiler.dispatch.regions import DISPATCHES, GRID, RegionKernel
 from pydispatch.compiler.dispatch.ties import UPDATES
 from pydispatch.errors import CompileError
@@ -43,7 +44,10 @@ def is_computed(op: Operation) -> bool:
 def open_regions(function: Operation) -> None:
     """Replaces the computed dispatches of a host function: by their bodies, or by regions that are marked as grids."""
     for op in list(function.walk()):
-        if op.name not in DISPATCHES or not is_computed(op):
+        if op.name not in DISPATCHES:
+            continue
+        answer_sizes(op)
+        if not is_computed(op):
             continue
         region = op if isinstance(op, flow.DispatchRegionOp) else _as_region(cast(flow.DispatchWorkgroupsOp, op))
         if any(inner.name in ASKS for inner in region.body.walk()):

@@ -320,12 +320,14 @@ def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) 
         )
         for b in layout.bindings
     ]  # fmt: skip
+    stated = source.attributes.get("workgroup_size")
     export = hal.ExecutableExportOp(
         properties={
             "sym_name": StringAttr(symbol_name(source)),
             "sym_visibility": StringAttr("public"),
             "ordinal": IntegerAttr(ordinal, IndexType()),
             "layout": hal.PipelineLayoutAttr(IntAttr(layout.constants), ArrayAttr(bindings), ArrayAttr([])),
+            "workgroup_size": stated if isinstance(stated, ArrayAttr) else None,
         },
         regions=[Region(), count],
     )

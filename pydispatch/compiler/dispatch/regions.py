@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.dispatch.destinations import ALIASES, base_of
+from pydispatch.compiler.dispatch.export_config import size_attribute
 from pydispatch.compiler.dispatch.slices import Body
 from pydispatch.errors import CompileError
 from pydispatch.ir import flow, stream, tensor_ext
@@ -113,7 +114,9 @@ class Kernel(Body):
         types = [a.type for a in self.kernel.args]
         function = func.FuncOp(self.name, (types, []), Region(self.kernel))
         export = stream.ExecutableExportOp.create(
-            properties={"sym_name": StringAttr(self.name), "sym_visibility": StringAttr("public")}, regions=[count]
+            properties={"sym_name": StringAttr(self.name), "sym_visibility": StringAttr("public")},
+            attributes=size_attribute(self.op),
+            regions=[count],
         )
         inner = ModuleOp([*self.declarations.values(), function])
         executable = stream.ExecutableOp.create(

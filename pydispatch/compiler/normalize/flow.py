@@ -26,6 +26,11 @@ def _forward(op: Operation, build: Build) -> None:
     build.replace(op.operands[0])
 
 
+def _drop(op: Operation, build: Build) -> None:
+    """Nothing: a trace changes no result, and there is no one here to show it to."""
+    build.replace()
+
+
 def _splat(op: Operation, build: Build) -> None:
     assert isinstance(op, flow_tensor.TensorSplatOp) and isinstance(op.result.type, TensorType)
     build.replace(build.add(tensor.SplatOp(op.value, list(op.result_dims), op.result.type)).result)
@@ -169,6 +174,7 @@ ROWS: dict[str, Row] = {
     "flow.tensor.clone": _forward,
     "flow.tensor.tie_shape": _forward,
     "flow.tensor.transfer": _forward,
+    "flow.tensor.trace": _drop,
     "iree_tensor_ext.compute_barrier.start": _forward,
     "iree_tensor_ext.compute_barrier.end": _forward,
     "flow.tensor.splat": _splat,

@@ -99,3 +99,16 @@ func.func @alloca_named() {
     }
   }
 #-}
+
+func.func @trace() {
+  %a = util.unfoldable_constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %b = flow.tensor.dynamic_constant dense<[3.0, 4.0]> : tensor<2xf32> -> tensor<?xf32>
+  %c0 = arith.constant 0 : index
+  %d = tensor.dim %b, %c0 : tensor<?xf32>
+  flow.tensor.trace "both" = [%a : tensor<2xf32>, %b : tensor<?xf32>{%d}]
+  %s = tensor.cast %b : tensor<?xf32> to tensor<2xf32>
+  %r = arith.addf %a, %s : tensor<2xf32>
+  flow.tensor.trace "sum" = [%r : tensor<2xf32>]
+  check.expect_eq_const(%r, dense<[4.0, 6.0]> : tensor<2xf32>) : tensor<2xf32>
+  return
+}

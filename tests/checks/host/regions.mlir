@@ -115,3 +115,43 @@ func.func @inplace() {
   check.expect_eq_const(%a, dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>) : tensor<4xf32>
   return
 }
+
+func.func @workgroups_size() {
+  %c4 = arith.constant 4 : index
+  %r = flow.dispatch.workgroups[%c4]() : () -> tensor<4xi32> attributes {export_config = #iree_codegen.export_config<workgroup_size = [8, 2]>} =
+      (%out: !flow.dispatch.tensor<writeonly:tensor<4xi32>>) {
+    %id = flow.dispatch.workgroup.id[0] : index
+    %x = flow.dispatch.workgroup.size[0] : index
+    %y = flow.dispatch.workgroup.size[1] : index
+    %z = flow.dispatch.workgroup.size[2] : index
+    %xy = arith.subi %x, %y : index
+    %xyz = arith.addi %xy, %z : index
+    %v = arith.index_cast %xyz : index to i32
+    %t = tensor.from_elements %v : tensor<1xi32>
+    flow.dispatch.tensor.store %t, %out, offsets = [%id], sizes = [1], strides = [1] : tensor<1xi32> -> !flow.dispatch.tensor<writeonly:tensor<4xi32>>
+    flow.return
+  } count(%w: index) -> (index, index, index) {
+    %c1 = arith.constant 1 : index
+    flow.return %w, %c1, %c1 : index, index, index
+  }
+  check.expect_eq_const(%r, dense<7> : tensor<4xi32>) : tensor<4xi32>
+  return
+}
+
+func.func @region_size_not_stated() {
+  %c4 = arith.constant 4 : index
+  %r = flow.dispatch.region[%c4] -> (tensor<4xi32>) {
+    %id = flow.dispatch.workgroup.id[0] : index
+    %x = flow.dispatch.workgroup.size[0] : index
+    %v = arith.index_cast %x : index to i32
+    %t = tensor.from_elements %v : tensor<1xi32>
+    %e = tensor.empty() : tensor<4xi32>
+    %y = tensor.insert_slice %t into %e[%id] [1] [1] : tensor<1xi32> into tensor<4xi32>
+    flow.return %y : tensor<4xi32>
+  } count(%w: index) -> (index, index, index) {
+    %c1 = arith.constant 1 : index
+    flow.return %w, %c1, %c1 : index, index, index
+  }
+  check.expect_eq_const(%r, dense<1> : tensor<4xi32>) : tensor<4xi32>
+  return
+}

@@ -1,0 +1,107 @@
+"""Bits that eight share a byte, `tensor<…xi1, #iree_encoding.packed_storage>`.
+
+In memory an i1 has a byte here, under this encoding too. How the bits lie in bytes can only be seen where such a tensor
+becomes one of another type, or is made from one: there they are taken apart and put together.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, cast
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import FixedBitwidthType, TensorType, i1, i8
+from xdsl.dialects.linalg import ops
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.compiler.normalize.bodies import Body
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.named import generic
+from pydispatch.ir import flow_tensor
+from pydispatch.ir.linalg_structure import Structure
+
+_ENCODING = "iree_encoding.packed_storage"
+_PAIR = AffineMap.identity(2)
+_BYTE = AffineMap(2, 0, (AffineExpr.dimension(0),))
+
+
+def is_packed(type: Attribute) -> bool:
+    """Whether these are bits of which eight share a byte."""
+    return isinstance(type, TensorType) and type.element_type == i1 and _ENCODING in str(type.encoding)
+
+
+def _retyped(build: Build, value: SSAValue, type: TensorType[Any]) -> SSAValue:
+    """The same bytes under a type of static sizes."""
+    if value.type == type:
+        return value
+    same = isinstance(value.type, TensorType) and value.type.element_type == type.element_type
+    made = flow_tensor.TensorReshapeOp if same else flow_tensor.TensorBitCastOp
+    return build.add(made(operands=[value, [], []], result_types=[type])).result
+
+
+def _count(type: TensorType[Any]) -> int:
+    """The bytes of packed bits."""
+    bits = prod(type.get_shape())
+    if -1 in type.get_shape() or bits % 8:
+        raise VerifyException(f"packed bits fill whole bytes and have static sizes here, got {type}")
+    return bits // 8
+
+
+def _same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> None:
+    """What stands on the other side of the cast is as large, as far as its type says."""
+    element = other.element_type
+    if -1 in other.get_shape() or not isinstance(element, FixedBitwidthType):
+        return
+    bits = 8 if element == i1 else element.bitwidth
+    size = -(-prod(other.get_shape()) * bits // 8)
+    if size != count:
+        raise VerifyException(f"{other} has {size} bytes, {packed} has {count}")
+
+
+def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
+    """i1 of count x 8 from i8 of count, the lowest bit first."""
+    body = Body([i8, i1])
+    place = body.add(arith.IndexCastOp(body.add(ops.IndexOp(1)), i8))
+    shifted = body.add(arith.ShRUIOp(body.block.args[0], place))
+    body.finish(body.add(arith.TruncIOp(shifted, i1)))
+    out = build.empty(TensorType(i1, [count, 8]), [])
+    (made,) = generic(build, Structure((_BYTE, _PAIR), (True, True)), [value], [out], body.block)
+    return made
+
+
+def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
+    """i8 of count from i1 of count x 8."""
+    body = Body([i1, i8])
+    place = body.add(arith.IndexCastOp(body.add(ops.IndexOp(1)), i8))
+    bit = body.add(arith.ShLIOp(body.add(arith.ExtUIOp(body.block.args[0], i8)), place))
+    body.finish(body.add(arith.OrIOp(body.block.args[1], bit)))
+    zero = build.add(tensor.SplatOp(build.scalar(0, i8), [], TensorType(i8, [count]))).result
+    (made,) = generic(build, Structure((_PAIR, _BYTE), (True, False)), [value], [zero], body.block)
+    return made
+
+
+def _bitcast(op: Operation, build: Build) -> None:
+    assert isinstance(op, flow_tensor.TensorBitCastOp)
+    source, target = (cast("TensorType[Any]", v.type) for v in (op.source, op.result))
+    if not is_packed(source) and not is_packed(target):
+        return
+    if is_packed(source) and is_packed(target):
+        made = flow_tensor.TensorReshapeOp(
+            operands=[op.source, list(op.source_dims), list(op.result_dims)], result_types=[target]
+        )
+        build.replace(build.add(made).result)
+    elif is_packed(target):
+        count = _count(target)
+        _same_bytes(source, target, count)
+        bytes_ = _retyped(build, op.source, TensorType(i8, [count]))
+        build.replace(_retyped(build, _unpacked(build, bytes_, count), target))
+    else:
+        count = _count(source)
+        _same_bytes(target, source, count)
+        bits = _retyped(build, op.source, TensorType(i1, [count, 8]))
+        build.replace(_retyped(build, _packed(build, bits, count), target))
+
+
+ROWS: dict[str, Row] = {"flow.tensor.bitcast": _bitcast}
