@@ -159,8 +159,39 @@ def test_slices_of_computed_stride():
     np.testing.assert_array_equal(f(numbers(9), 1, 1 << 62), [-2])
     refused(f, "the slice ends outside", numbers(9), 2, 8)
     refused(f, "the slice ends outside", numbers(9), 3, (1 << 63) - 1)
-    for stride in (0, -1, -(1 << 63)):
-        refused(f, "the stride is not positive", numbers(9), 2, stride)
+    np.testing.assert_array_equal(f(numbers(9), 2, -1), [-2, -1])
+    refused(f, "the slice ends outside", numbers(9), 3, -1)
+    refused(f, "the slice ends outside", numbers(1), 1, -1)
+    refused(f, "the slice ends outside", numbers(9), 2, -2)
+    refused(f, "does not fit into 64 bits", numbers(9), 2, -(1 << 63))
+    np.testing.assert_array_equal(f(numbers(9), 3, 0), [-2, -2, -2])
+
+
+BACK = """
+func.func @f(%x: tensor<?xf32>, %at: index, %n: index) -> tensor<?xf32> {{
+  %s = tensor.extract_slice %x[{offset}] [%n] [{stride}] : tensor<?xf32> to tensor<?xf32>
+  %y = arith.negf %s : tensor<?xf32>
+  return %y : tensor<?xf32>
+}}
+"""
+
+
+def test_slices_that_run_backwards():
+    f = load(BACK.format(offset=5, stride=-2))
+    np.testing.assert_array_equal(f(numbers(6), 0, 3), [-6, -4, -2])
+    refused(f, "the slice ends outside", numbers(6), 0, 4)
+    refused(f, "the slice ends outside", numbers(5), 0, 1)
+    f = load(BACK.format(offset="%at", stride=-2))
+    for at, first in ((0, 5), (4, 5), (5, 6), (6, 7), (1 << 62, 7), (-1, 5)):
+        np.testing.assert_array_equal(f(numbers(7), at, 3), [-first, 2 - first, 4 - first])
+    refused(f, "the slice ends outside", numbers(7), 0, 5)
+
+
+def test_slices_that_stand_still():
+    f = load(BACK.format(offset=5, stride=0))
+    np.testing.assert_array_equal(f(numbers(6), 0, 9), [-6] * 9)
+    refused(f, "the slice ends outside", numbers(5), 0, 1)
+    assert f(numbers(5), 0, 0).shape == (0,)
 
 
 def test_insertions_of_computed_size():

@@ -99,8 +99,11 @@ def in_slice(
     for offset, index, size, stride, n in zip(offsets, where, sizes, strides, e.dims(whole), strict=True):
         start = offset
         if isinstance(offset, SSAValue):
-            span = e.entry.plus(e.entry.times(e.entry.minus(size, 1), stride), 1)
-            start = build.most(build.least(offset, build.minus(n, span)), 0)
+            reach = e.entry.times(e.entry.minus(size, 1), stride)
+            low: Index = 0
+            if not (isinstance(stride, int) and stride >= 0):  # it may run backwards
+                low, reach = e.entry.most(e.entry.minus(0, reach), 0), e.entry.most(reach, 0)
+            start = build.most(build.least(offset, build.minus(n, e.entry.plus(reach, 1))), low)
         found.append(build.plus(start, build.times(index, stride)))
     return found
 

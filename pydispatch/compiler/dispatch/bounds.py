@@ -117,21 +117,43 @@ class Bounds:
         size, whole = self.sizes.resolve(size), self.sizes.resolve(whole)
         start = 0 if offset is None else offset  # a computed offset is moved to where the slice fits
         where = f"axis {axis}"
-        if isinstance(stride, SSAValue):
-            self._require(self._compare("sgt", stride, 0), f"{where}: the stride is not positive")
-            stride = self._put(arith.MaxSIOp(stride, self._value(1))).results[0]
-        if start < 0 or (isinstance(stride, int) and stride < 1):
-            self._require(False, f"{where}: the slice begins at {start} with stride {stride}")
+        if start < 0:
+            self._require(False, f"{where}: the slice begins at {start}")
         if start == 0 and stride == 1 and size == whole:
             return
-        room = self._most(self._plus(self._term(whole), -start), 0)
-        if stride != 1:
-            room = self._binary(arith.CeilDivUIOp, lambda x, y: -(-x // y), room, stride)
+        room = self._room(offset, stride, self._term(size), self._term(whole))
         n = self._term(size)
         if isinstance(n, int) and isinstance(room, int):
             self._require(0 <= n <= room, f"{where}: the slice of {n} elements ends outside")
         else:
             self._require(self._compare("ule", n, room), f"{where}: the slice ends outside")
+
+    def _room(self, offset: int | None, stride: int | SSAValue, size: Number, whole: Number) -> Number:
+        """How many elements a slice may have at most. A computed stride of 0 counts as 1."""
+        start = 0 if offset is None else offset
+        rest = self._most(self._plus(whole, -start), 0)
+        if stride == 0:  # as many as it wants, where there is one
+            return self._binary(arith.MuliOp, lambda x, y: x * y, self._least(rest, 1), self._most(size, 0))
+        if isinstance(stride, int):
+            ahead = self._steps(rest, abs(stride))
+            if stride > 0 or offset is None:
+                return ahead
+            return self._least(start // -stride + 1, self._behind(rest, start))
+        size_of_step = self._most(self._most(stride, self._binary(arith.SubiOp, lambda x, y: x - y, 0, stride)), 1)
+        ahead = self._steps(rest, size_of_step)
+        if offset is None:
+            return ahead
+        steps = self._steps(self._plus(start, 1), size_of_step)
+        behind = self._least(steps, self._behind(rest, start))
+        forward = self._compare("sge", stride, 0)
+        return self._put(arith.SelectOp(forward, self._value(ahead), self._value(behind))).results[0]
+
+    def _behind(self, rest: Number, start: int) -> Number:
+        """Elements from `start` down to 0, none where it lies outside."""
+        return self._binary(arith.MuliOp, lambda x, y: x * y, self._least(rest, 1), start + 1)
+
+    def _steps(self, n: Number, step: Number) -> Number:
+        return n if step == 1 else self._binary(arith.CeilDivUIOp, lambda x, y: -(-x // y), n, step)
 
     def _same(self, a: Term, b: Term, what: str) -> None:
         a, b = self.sizes.resolve(a), self.sizes.resolve(b)
