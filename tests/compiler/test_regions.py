@@ -209,6 +209,14 @@ def test_workgroups(n: int, folder: Path) -> None:
     np.testing.assert_array_equal(load(WORKGROUPS, folder).scaled(a, b), a * b)
 
 
+def test_export_config_is_the_size_of_the_export() -> None:
+    """The stated size, filled up with ones, stands in the export and in what the loader reads of it."""
+    config = "attributes {export_config = #iree_codegen.export_config<workgroup_size = [16, 2]>} {"
+    text = region().replace("-> (tensor<?xf32>{%n}) {", f"-> (tensor<?xf32>{{%n}}) {config}")
+    assert "workgroup_size = [16 : index, 2 : index, 1 : index]" in compile_to("executables", text)
+    assert "workgroup_size" not in compile_to("executables", region())
+
+
 def test_strides_of_a_call_are_those_of_the_peer() -> None:
     """Bases, offsets and strides in the order that IREE's lowering of the same operation gives (observed with its tool)."""
     text = compile_to("dispatches", NO_COUNT)
