@@ -606,6 +606,22 @@ CASES: dict[str, tuple[str, int, str]] = {
         2,
         "'flow.tensor.bitcast': packed bits fill whole bytes and have static sizes here, got tensor<12xi1, #iree_encoding.packed_storage>",
     ),
+    "packed_bits_in_a_kernel": (
+        """
+        %p = tensor.empty() : tensor<8xi1, #iree_encoding.packed_storage>
+        %r = flow.dispatch @e::@f(%p) : (tensor<8xi1, #iree_encoding.packed_storage>) -> tensor<4xf32>
+        """,
+        2,
+        "'flow.dispatch': a kernel does not get packed bits, tensor<8xi1, #iree_encoding.packed_storage>; give it bytes: flow.tensor.bitcast",
+    ),
+    "packed_bits_dynamic": (
+        """
+        %n = arith.constant 32 : index
+        %r = flow.tensor.bitcast %i : tensor<4xi32> -> tensor<?xi1, #iree_encoding.packed_storage>{%n}
+        """,
+        2,
+        "'flow.tensor.bitcast': packed bits fill whole bytes and have static sizes here, got tensor<?xi1, #iree_encoding.packed_storage>",
+    ),
     "packed_bits_sizes": (
         """
         %r = flow.tensor.bitcast %a : tensor<4xf32> -> tensor<64xi1, #iree_encoding.packed_storage>

@@ -6,6 +6,7 @@ becomes one of another type, or is made from one: there they are taken apart and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.named import generic
 from pydispatch.ir import flow_tensor
 from pydispatch.ir.linalg_structure import Structure
+from pydispatch.ir.syntax import DYNAMIC
 
 _ENCODING = "iree_encoding.packed_storage"
 _PAIR = AffineMap.identity(2)
@@ -32,19 +34,21 @@ def is_packed(type: Attribute) -> bool:
     return isinstance(type, TensorType) and type.element_type == i1 and _ENCODING in str(type.encoding)
 
 
-def _retyped(build: Build, value: SSAValue, type: TensorType[Any]) -> SSAValue:
-    """The same bytes under a type of static sizes."""
+def _retyped(
+    build: Build, value: SSAValue, type: TensorType[Any], dims: Sequence[SSAValue] = (), to: Sequence[SSAValue] = ()
+) -> SSAValue:
+    """The same bytes under another type. dims, to: the dynamic sizes of `value` and of the result."""
     if value.type == type:
         return value
     same = isinstance(value.type, TensorType) and value.type.element_type == type.element_type
     made = flow_tensor.TensorReshapeOp if same else flow_tensor.TensorBitCastOp
-    return build.add(made(operands=[value, [], []], result_types=[type])).result
+    return build.add(made(operands=[value, list(dims), list(to)], result_types=[type])).result
 
 
 def _count(type: TensorType[Any]) -> int:
     """The bytes of packed bits."""
     bits = prod(type.get_shape())
-    if -1 in type.get_shape() or bits % 8:
+    if DYNAMIC in type.get_shape() or bits % 8:
         raise VerifyException(f"packed bits fill whole bytes and have static sizes here, got {type}")
     return bits // 8
 
@@ -52,7 +56,7 @@ def _count(type: TensorType[Any]) -> int:
 def _same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> None:
     """What stands on the other side of the cast is as large, as far as its type says."""
     element = other.element_type
-    if -1 in other.get_shape() or not isinstance(element, FixedBitwidthType):
+    if DYNAMIC in other.get_shape() or not isinstance(element, FixedBitwidthType):
         return
     bits = 8 if element == i1 else element.bitwidth
     size = -(-prod(other.get_shape()) * bits // 8)
@@ -95,13 +99,27 @@ def _bitcast(op: Operation, build: Build) -> None:
     elif is_packed(target):
         count = _count(target)
         _same_bytes(source, target, count)
-        bytes_ = _retyped(build, op.source, TensorType(i8, [count]))
+        bytes_ = _retyped(build, op.source, TensorType(i8, [count]), op.source_dims)
         build.replace(_retyped(build, _unpacked(build, bytes_, count), target))
     else:
         count = _count(source)
         _same_bytes(target, source, count)
         bits = _retyped(build, op.source, TensorType(i1, [count, 8]))
-        build.replace(_retyped(build, _packed(build, bits, count), target))
+        build.replace(_retyped(build, _packed(build, bits, count), target, to=op.result_dims))
 
 
-ROWS: dict[str, Row] = {"flow.tensor.bitcast": _bitcast}
+def _kernel(op: Operation, build: Build) -> None:
+    """Code that someone else wrote would find a byte where it looks for a bit."""
+    for value in (*op.operands, *op.results):
+        if is_packed(value.type):
+            raise VerifyException(
+                f"a kernel does not get packed bits, {value.type}; give it bytes: flow.tensor.bitcast … -> tensor<…xi8>"
+            )
+
+
+ROWS: dict[str, Row] = {
+    "flow.tensor.bitcast": _bitcast,
+    "flow.dispatch": _kernel,
+    "hal.dispatch.extern": _kernel,
+    "iree_codegen.ukernel.generic": _kernel,
+}

@@ -59,3 +59,14 @@ func.func @both_sides() {
   check.expect_eq_const(%r, dense<[102, -16]> : tensor<2xi8>) : tensor<2xi8>
   return
 }
+
+func.func @from_a_size_that_is_not_known() {
+  %a = flow.tensor.dynamic_constant dense<[5, 0]> : tensor<2xi8> -> tensor<?xi8>
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %a, %c0 : tensor<?xi8>
+  %b = flow.tensor.bitcast %a : tensor<?xi8>{%n} -> tensor<2x8xi1, #bits>
+  %r = flow.tensor.bitcast %b : tensor<2x8xi1, #bits> -> tensor<?xi8>{%n}
+  %s = tensor.cast %r : tensor<?xi8> to tensor<2xi8>
+  check.expect_eq_const(%s, dense<[5, 0]> : tensor<2xi8>) : tensor<2xi8>
+  return
+}
