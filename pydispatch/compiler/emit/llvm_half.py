@@ -80,7 +80,23 @@ def from_int(f: FunctionEmitter, instruction: str, source: str, operand: str, ta
         return f.body.let(f"{instruction} {source} {operand} to {scalar(target)}")
     if int(source[1:]) <= 24:
         return convert(f, f.body.let(f"{instruction} {source} {operand} to float"), Float32Type(), target)
+    if int(source[1:]) > 53:
+        operand = _odd_integer(f, instruction, source, operand)
     return convert(f, f.body.let(f"{instruction} {source} {operand} to double"), Float64Type(), target)
+
+
+def _odd_integer(f: FunctionEmitter, instruction: str, source: str, operand: str) -> str:
+    """An integer that f64 holds, and that rounds to 16 bits like the operand: what is cut off sets the last bit."""
+    let = f.body.let
+    cut = let(f"icmp ne {source} {let(f'and {source} {operand}, 2047')}, 0")
+    last = let(f"select i1 {cut}, {source} 2048, {source} 0")
+    odd = let(f"or {source} {let(f'and {source} {operand}, -2048')}, {last}")
+    limit = 1 << 53
+    if instruction == "sitofp":
+        large = let(f"icmp ugt {source} {let(f'add {source} {operand}, {limit}')}, {2 * limit}")
+    else:
+        large = let(f"icmp ugt {source} {operand}, {limit}")
+    return let(f"select i1 {large}, {source} {odd}, {source} {operand}")
 
 
 def _soft(f: FunctionEmitter) -> bool:

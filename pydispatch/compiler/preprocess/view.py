@@ -302,6 +302,8 @@ def _of_named(op: Operation, view: View) -> list[Node] | None:
         return None
     last = outer.last_op
     assert last is not None
+    if any(inner.name == op.name for inner in outer.ops):  # only checked, or kept as it is
+        return None
     inside = View()
     nodes: list[Node] = []
     for result, value in zip(op.results, last.operands, strict=True):
