@@ -52,15 +52,26 @@ ELSEWHERE = {
 
 
 def _modules() -> list[Any]:
-    """The files, with `load` of this folder in them."""
+    """The files, with `load` of this folder in them and in what they take from each other."""
     shim = types.ModuleType("kernels")
     shim.__dict__.update(cpu_kernels.__dict__)
     shim.load = vulkan_kernels.load  # type: ignore[attr-defined]
+    others = {name: sys.modules.pop(name, None) for name in FILES}
     sys.modules["kernels"] = shim
+    found = []
     try:
-        return [vulkan_kernels.load_file(HERE.parent / "emit" / f"{name}.py", f"vulkan_{name}") for name in FILES]
+        for name in FILES:
+            module = vulkan_kernels.load_file(HERE.parent / "emit" / f"{name}.py", f"vulkan_{name}")
+            sys.modules[name] = module
+            found.append(module)
+        return found
     finally:
         sys.modules["kernels"] = cpu_kernels
+        for name, other in others.items():
+            if other is None:
+                sys.modules.pop(name, None)
+            else:
+                sys.modules[name] = other
 
 
 def _values(mark: Any) -> list[tuple[tuple[Any, ...], str | None]]:
