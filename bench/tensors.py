@@ -22,18 +22,25 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 
+PAUSE = 0.06
+"""Seconds between contenders: threads of OpenBLAS and onnxruntime spin for a while behind their last call, on a core
+that the next one needs."""
+
+
 def alternate(contenders: dict[str, Callable[[], Any]], budget: float) -> dict[str, float]:
-    """Median seconds per call; every round runs each contender for some milliseconds."""
+    """Median seconds per call; every round runs each contender for some milliseconds, once for warmth before."""
     calls: dict[str, int] = {}
     for name, call in contenders.items():
         call()
         start = time.perf_counter()
         call()
-        calls[name] = max(1, int(0.01 / max(1e-7, time.perf_counter() - start)))
+        calls[name] = max(1, int(0.02 / max(1e-7, time.perf_counter() - start)))
     times: dict[str, list[float]] = {name: [] for name in contenders}
     end = time.perf_counter() + budget * len(contenders)
     while time.perf_counter() < end or len(next(iter(times.values()))) < 5:
         for name, call in contenders.items():
+            time.sleep(PAUSE)
+            call()
             start = time.perf_counter()
             for _ in range(calls[name]):
                 call()
@@ -58,6 +65,7 @@ def onnx_session(work: Any, workers: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = workers
     options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
 
 
