@@ -139,7 +139,8 @@ cdef class Binding:
         return list(out)
 
     cdef int route(self) except -1:
-        """Results that overlap an argument or each other, or are less aligned than a kernel needs, take a detour; so do packed elements."""
+        """Which results take a detour: those that overlap an argument or each other, that are less aligned than a kernel
+        needs, or whose elements are packed."""
         cdef Function function = self.function
         cdef uint32_t i, k
         cdef void* data

@@ -29,8 +29,14 @@ from pydispatch._core.c_program cimport (
     pyd_program_procedure,
     pyd_program_value_t,
 )
-from pydispatch._core.c_status cimport pyd_status_code, pyd_status_free, pyd_status_t, pyd_status_text, pyd_status_values
-from pydispatch._core.memory cimport Block, Pool
+from pydispatch._core.c_status cimport (
+    pyd_status_code,
+    pyd_status_free,
+    pyd_status_t,
+    pyd_status_text,
+    pyd_status_values,
+)
+from pydispatch._core.memory cimport Block
 from pydispatch._core.process cimport atfork_add, atfork_remove
 from pydispatch._core.program cimport Module, flush_python
 from pydispatch._core.status cimport check
@@ -142,7 +148,7 @@ cdef int raise_call(pyd_status_t status) except -1:
 
 @cython.final
 cdef class Procedure:
-    """A public function with control flow, state or checks. `f(*args, out=None)`; see Program for what arguments may be.
+    """A public function with control flow, state or checks. `f(*args, out=None)`; Program says what arguments may be.
 
     The sizes of its results are known when it has run: an `out` of another shape is refused then.
     """
@@ -202,7 +208,7 @@ cdef class Procedure:
         return list(zip(self.result_types, self.result_ranks))
 
     def prepare(self, *args, out=None):
-        """Checks and binds `args`. Returns a PreparedProcedure, whose results are new in every run unless given `out`."""
+        """Checks and binds `args`. Returns a PreparedProcedure; its results are new in every run unless given `out`."""
         return PreparedProcedure(self, args, out)
 
     def close(self):
