@@ -139,8 +139,8 @@ cdef class Binding:
         return list(out)
 
     cdef int route(self) except -1:
-        """Which results take a detour: those that overlap an argument or each other, that are less aligned than a kernel
-        needs, or whose elements are packed."""
+        """Which results take a detour: those that overlap an argument or each other, are less aligned than a kernel
+        needs, or hold packed elements."""
         cdef Function function = self.function
         cdef uint32_t i, k
         cdef void* data
