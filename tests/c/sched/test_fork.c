@@ -15,13 +15,13 @@ const char* __tsan_default_options(void) { return "die_after_fork=0"; }
 #endif
 
 // What a sanitizer's runtime allows a child of a threaded process.
-enum { EVERYTHING, NO_THREADS, NO_ALLOCATION };
+typedef enum { EVERYTHING, NO_THREADS, NO_ALLOCATION } may_t;
 #if defined(__SANITIZE_ADDRESS__)
-enum { CHILD_MAY = NO_ALLOCATION };  // another thread's lock inside the sanitizer's allocator stays locked in the child
+static const may_t CHILD_MAY = NO_ALLOCATION;  // another thread's lock inside the sanitizer's allocator stays locked in the child
 #elif defined(UNDER_TSAN) && !defined(__clang__)
-enum { CHILD_MAY = NO_THREADS };  // gcc's sanitizer takes a thread at a dead thread's address for the dead one
+static const may_t CHILD_MAY = NO_THREADS;  // gcc's sanitizer takes a thread at a dead thread's address for the dead one
 #else
-enum { CHILD_MAY = EVERYTHING };
+static const may_t CHILD_MAY = EVERYTHING;
 #endif
 
 static _Atomic int stop;
