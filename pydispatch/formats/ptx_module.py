@@ -1,0 +1,194 @@
+"""A PTX module as data: what `ptx_read.read` returns, and what checks, linking and the interpreter look at.
+
+Names and meanings are those of the PTX ISA reference. Lines count from 1 in the text that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+SIZES = {
+    "pred": 1, "b8": 1, "s8": 1, "u8": 1, "e4m3": 1, "e5m2": 1, "b16": 2, "s16": 2, "u16": 2, "f16": 2, "bf16": 2,
+    "b32": 4, "s32": 4, "u32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4, "b64": 8, "s64": 8, "u64": 8,
+    "f64": 8, "b128": 16,
+}  # fmt: skip
+"""Bytes of a type, without its dot."""
+
+
+@dataclass(frozen=True)
+class Register:
+    """A virtual register, `%r1` or `%rd<4>`'s `%rd2`; special ones as they are written: `%tid.x`, `%laneid`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Immediate:
+    """A literal. value: an int, or a float (0f and 0d literals decoded). bits: of an 0f or 0d literal, else None."""
+
+    value: int | float
+    bits: int | None = None
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """The address of a variable, parameter or function, or a label, plus bytes."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Address:
+    """`[base + offset]`; base is None for an absolute address."""
+
+    base: Register | Symbol | None
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Vector:
+    """`{a, b}`; None stands for `_`."""
+
+    items: tuple[Operand | None, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """`!p`: a predicate, negated."""
+
+    operand: Register
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`d|p`: the results of shfl.sync, setp and match.sync; None stands for `_`."""
+
+    first: Register | None
+    second: Register | None
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """`(a, b)` of a call."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = Register | Immediate | Symbol | Address | Vector | Not | Pair | Arguments
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """`@!p ld.global.nc.f32 %f1, [%rd1+4];`: opcode "ld", modifiers ("global", "nc", "f32")."""
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand | None, ...]
+    line: int
+    guard: Register | Not | None = None
+
+
+@dataclass(frozen=True)
+class Label:
+    name: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter or returned value. count: elements of an array, 0 for a scalar. align: bytes."""
+
+    name: str
+    type: str
+    align: int
+    count: int
+    line: int
+    space: str = "param"
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return SIZES[self.type] * max(1, self.count)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of a module or a function. space: global, const, shared, local or param.
+
+    sizes: of its dimensions, () for a scalar; a first 0 stands for `[]`. values: initial words, flat, missing ones are
+    0: numbers or Symbols (addresses). linkage: "", "visible", "extern", "weak" or "common". start, end: where the
+    declaration lies in the text.
+    """
+
+    name: str
+    space: str
+    type: str
+    align: int
+    sizes: tuple[int, ...]
+    line: int
+    linkage: str = ""
+    values: tuple[int | float | Symbol, ...] = ()
+    start: int = 0
+    end: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes; 0 for an unsized one."""
+        count = 1
+        for size in self.sizes:
+            count *= size
+        return SIZES[self.type] * count
+
+
+@dataclass(frozen=True)
+class Function:
+    """An `.entry` or a `.func`. body: None for a declaration.
+
+    registers: every register that is declared, with its type, those of inner `{ }` scopes too: the reader gives
+    registers, labels and variables of inner scopes that would be mistaken for others names of their own (`%r1$2`).
+    directives: the numbers behind `.maxntid`, `.reqntid`, `.minnctapersm`, `.maxnreg`, ... tables: `.branchtargets`
+    and `.callprototype` by their labels (the latter with the text as it is). start, end: where it lies in the text,
+    from its linkage on.
+    """
+
+    name: str
+    is_entry: bool
+    linkage: str
+    params: tuple[Param, ...]
+    returns: tuple[Param, ...]
+    line: int
+    body: tuple[Instruction | Label, ...] | None = None
+    registers: dict[str, str] = field(default_factory=dict)
+    variables: tuple[Variable, ...] = ()
+    directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True)
+class PtxModule:
+    """One text. name: of the file, for messages. version: (8, 0). target: "sm_80", with what else `.target` states in
+    options ("debug", "texmode_unified"). start: where, behind the header, the first declaration begins."""
+
+    name: str
+    text: str
+    version: tuple[int, int]
+    target: str
+    options: tuple[str, ...]
+    address_size: int
+    functions: tuple[Function, ...]
+    variables: tuple[Variable, ...]
+    start: int = 0
+
+    @property
+    def entries(self) -> Sequence[Function]:
+        """The kernels."""
+        return [function for function in self.functions if function.is_entry]
+
+    def function(self, name: str) -> Function | None:
+        """The definition of a function, else a declaration of it, else None."""
+        found = [function for function in self.functions if function.name == name]
+        return next((function for function in found if function.body is not None), found[0] if found else None)
