@@ -61,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
     if args.junit:
         _write_junit(Path(args.junit), outcomes)
     if not outcomes:
-        print("no public function without arguments", file=sys.stderr)
+        named = f" with '{args.filter}' in its name (--filter)" if args.filter else ""
+        print(f"there is no public function without arguments{named} in {', '.join(args.files)}", file=sys.stderr)
     print(f"{len(outcomes) - failed} passed, {failed} failed")
     return 1 if failed or not outcomes else 0
 

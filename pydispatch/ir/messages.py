@@ -39,6 +39,27 @@ def explain(message: str, token: str) -> tuple[str, str | None]:
     return message, note
 
 
+_ELEMENTS = re.compile(r"attribute (\S+) expected from variable .*, but got (\S+)")
+_COUNT = re.compile(r"Expected (\d+) operand, but got (\d+)")
+
+
+def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
+    """The message and the note for what the library says against an operation that can be read."""
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+    text, note = (lines[0] if lines else type(error).__name__), None
+    if match := _ELEMENTS.match(text):
+        text = f"{match[1]} is wanted where it has {match[2]}"
+        note = "operands and results that belong together have equal types: convert one of them first"
+    elif match := _COUNT.match(text):
+        text = f"{match[1]} operands are wanted, it has {match[2]}"
+        if name == "linalg.map":
+            text = f"the operation of its body takes {match[1]} elements, there are {match[2]} inputs"
+            note = "give as many tensors in ins(...) as the operation in braces has operands"
+    elif text.startswith("number of dynamic sizes must equal"):
+        note = f"give one size in brackets for each ? of the result, as in {name} %value[%size]"
+    return text if name in text else f"'{name}': {text}", note
+
+
 def _operand(token: str) -> tuple[str, str | None]:
     message = f"expected a value, got '{token}'" if token else "expected a value"
     if re.fullmatch(r"-?[0-9.]+(e[+-]?\d+)?|true|false", token):

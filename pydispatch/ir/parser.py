@@ -29,7 +29,7 @@ from pydispatch.ir.dialects import FORMER_NAMES
 from pydispatch.ir.hal_device import DEVICE_ATTRS
 from pydispatch.ir.lexer import FastLexer, FastParser
 from pydispatch.ir.location import Source, SourceLoc
-from pydispatch.ir.messages import end_of_previous, explain
+from pydispatch.ir.messages import end_of_previous, explain, explain_refusal
 from pydispatch.ir.resources import Resources
 
 _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
@@ -94,8 +94,10 @@ class ProgramParser(FastParser):
         except (ParseError, CompileError, RecursionError):
             raise
         except Exception as e:  # The library also asserts, or meets types that it does not expect.
-            message = first_line(e) if isinstance(e, VerifyException | ValueError) else f"'{name}' cannot be read here"
-            raise CompileError(message, self.source.locate(name_token.span.start, name_token.span.end)) from e
+            message, note = f"'{name}' cannot be read here", None
+            if isinstance(e, VerifyException | ValueError):
+                message, note = explain_refusal(name, e)
+            raise CompileError(message, self.source.locate(name_token.span.start, name_token.span.end), note) from e
         stack.pop()
         self.parse_optional_location()
         op.location = SourceLoc(self.source, name_token.span.start, name_token.span.end)

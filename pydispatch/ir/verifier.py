@@ -9,6 +9,8 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
+from pydispatch.ir.messages import explain_refusal
+from pydispatch.ir.symbols import check_distinct, missing
 
 
 def verify(module: Operation) -> None:
@@ -23,12 +25,14 @@ def verify(module: Operation) -> None:
                 for block in region.blocks:
                     _check_terminated(op, len(region.blocks), block)
             _check_sizes(op)
+            check_distinct(op)
             op.verify(verify_nested_ops=False)
         except CompileError:
             raise
         except Exception as e:  # The library also asserts, or raises what has no type of its own.
             _raise_foreign_value(op)
-            raise CompileError(_message(op, e), location_of(op)) from e
+            message, note = explain_refusal(op.name, e)
+            raise missing(op, str(e)) or CompileError(message, location_of(op), note) from e
 
 
 def _check_defined(op: Operation, order: dict[Operation, int]) -> None:
@@ -73,9 +77,3 @@ def _check_sizes(op: Operation) -> None:
     for value in [*op.results, *arguments]:
         if isinstance(value.type, ShapedType) and any(size >= 1 << 63 for size in value.type.get_shape()):
             raise CompileError(f"{value.type} has a size of more than 2^63 - 1 elements", location_of(op))
-
-
-def _message(op: Operation, error: Exception) -> str:
-    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    text = lines[0] if lines else type(error).__name__
-    return text if op.name in text else f"'{op.name}': {text}"

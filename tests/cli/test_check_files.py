@@ -82,7 +82,7 @@ def test_a_crash_is_a_failed_test(folder):
 def test_nothing_to_run(folder):
     done = check(folder / "a.mlir", "--filter=nothing")
     assert done.returncode == 1
-    assert "no public function without arguments" in done.stderr
+    assert "there is no public function without arguments" in done.stderr
     assert done.stdout == "0 passed, 0 failed\n"
     empty = folder / "empty"
     empty.mkdir()

@@ -55,6 +55,17 @@ CASES = {
     "fallback alone": (
         f"hal.executable @e {{ hal.executable.variant @v target({T}) {{\n hal.executable.export @f ordinal(0) layout({L})"  # noqa: E501
         " fallback(@g) } }", 2, 2, "no condition"),
+    "unknown callee": (
+        fn("%0 = func.call @ff(%i) : (i32) -> i32"), 2, 8, "is it @f? the module has @f; declare an external function"),
+    "symbol twice": (fn("") + fn(""), 5, 1, "the name @f is taken by 'func.func' at line 1"),
+    "elements that differ": (
+        fn("%0 = tensor.concat dim(0) %a, %b : (tensor<?xf32>, tensor<4xi32>) -> tensor<?xf32>",
+           "%a: tensor<?xf32>, %b: tensor<4xi32>"), 2, 8, "f32 is wanted where it has i32"),
+    "sizes of a splat": (
+        fn("%0 = tensor.splat %i : tensor<?xi32>"), 2, 8, "as in tensor.splat %value[%size]"),
+    "inputs of a map": (
+        fn("%0 = linalg.map { arith.addf } ins(%a : tensor<?xf32>) outs(%a : tensor<?xf32>)"), 2, 8,
+        "takes 2 elements, there are 1 inputs"),
     "two sets": (
         "module attributes {l = #hal.pipeline.layout<push_constants = 0, sets = [<0, bindings = [<0, storage_buffer>]>,"
         " <1, bindings = [<0, storage_buffer>]>]>} {}", 1, None, "move its bindings into set 0"),
