@@ -19,7 +19,7 @@ from pydispatch.compiler.codegen.frame import Frame, Kernel, sizes_of
 from pydispatch.compiler.codegen.generics import generic_of
 from pydispatch.compiler.codegen.gpu import GPUS, lower_gpu
 from pydispatch.compiler.codegen.points import lower_points, lower_whole
-from pydispatch.compiler.dispatch.regions import GRID
+from pydispatch.compiler.dispatch.ties import GRID
 from pydispatch.ir import hal
 
 __all__ = ["Kernel", "lower", "sizes_of"]

@@ -16,8 +16,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.dispatch.destinations import ALIASES, LAZY, LOADS, STORES, Slice, slice_of
 from pydispatch.compiler.dispatch.export_config import answer_sizes
-from pydispatch.compiler.dispatch.regions import DISPATCHES, GRID, RegionKernel
-from pydispatch.compiler.dispatch.ties import UPDATES
+from pydispatch.compiler.dispatch.regions import DISPATCHES, RegionKernel
+from pydispatch.compiler.dispatch.ties import GRID, UPDATES
 from pydispatch.errors import CompileError
 from pydispatch.ir import flow, hal, tensor_ext, util_scalar
 from pydispatch.ir.location import location_of, set_location

@@ -20,10 +20,11 @@ from pydispatch.compiler.dispatch.fusion import WhyNot, form_groups
 from pydispatch.compiler.dispatch.kinds import has_effects, inputs_of
 from pydispatch.compiler.dispatch.known_sizes import Sizes
 from pydispatch.compiler.dispatch.outline import Outline
-from pydispatch.compiler.dispatch.regions import GRID, outline_regions
+from pydispatch.compiler.dispatch.regions import outline_regions
 from pydispatch.compiler.dispatch.simplify import simplify
 from pydispatch.compiler.dispatch.sizes import Known, remembered
 from pydispatch.compiler.dispatch.split import split_reductions
+from pydispatch.compiler.dispatch.ties import GRID
 from pydispatch.ir import flow
 
 HOST_FUNCTIONS = ("func.func", "util.func")

@@ -23,9 +23,8 @@ from pydispatch.compiler.dispatch.computed_regions import Grid
 from pydispatch.compiler.dispatch.kinds import inputs_of, size_operands
 from pydispatch.compiler.dispatch.known_sizes import Sizes
 from pydispatch.compiler.dispatch.names import export_name
-from pydispatch.compiler.dispatch.regions import GRID
 from pydispatch.compiler.dispatch.sizes import Term, shape_of, term_of
-from pydispatch.compiler.dispatch.ties import tied_arguments
+from pydispatch.compiler.dispatch.ties import GRID, tied_arguments
 from pydispatch.ir import flow, flow_tensor
 from pydispatch.ir.location import set_location
 

@@ -24,12 +24,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from pydispatch.compiler.dispatch.destinations import ALIASES, base_of
 from pydispatch.compiler.dispatch.export_config import size_attribute
 from pydispatch.compiler.dispatch.slices import Body
+from pydispatch.compiler.dispatch.ties import GRID
 from pydispatch.errors import CompileError
 from pydispatch.ir import flow, stream, tensor_ext
 from pydispatch.ir.location import location_of, set_location
-
-GRID = "grid"
-"""The attribute of regions and dispatch functions that compute on tensors on a grid chosen by hand."""
 
 DISPATCHES = ("flow.dispatch.region", "flow.dispatch.workgroups")
 IDS = tuple(f"{dialect}.dispatch.workgroup.id" for dialect in ("flow", "stream"))

@@ -1,9 +1,13 @@
-"""Which results of a dispatch function are updates of an argument, written where the argument lies."""
+"""What formation and code generation agree on about a dispatch function: its grid, and which results are updates of an
+argument, written where the argument lies."""
 
 from __future__ import annotations
 
 from xdsl.dialects import func
 from xdsl.ir import BlockArgument, Operation, SSAValue
+
+GRID = "grid"
+"""The attribute of regions and dispatch functions that compute on tensors on a grid chosen by hand."""
 
 UPDATES = {"tensor.insert_slice": 1, "tensor.insert": 1, "tensor.scatter": 1}
 """Operations that give their destination with some elements replaced -> the operand that is the destination."""
