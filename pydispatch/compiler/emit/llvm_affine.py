@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import affine
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, AffineSetAttr, ArrayAttr, IntegerAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineSetAttr, ArrayAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -22,7 +22,7 @@ from xdsl.ir.affine import (
 from pydispatch.compiler.emit.llvm_arith import rounded_division
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm_memref import READ_ONLY_NOTE, load, store
-from pydispatch.compiler.emit.llvm_ops import attribute, integer, integers
+from pydispatch.compiler.emit.llvm_ops import affine_map, attribute, bound_groups, integer, integers
 from pydispatch.compiler.emit.llvm_parallel import points
 from pydispatch.compiler.emit.llvm_scf import choose, counted
 from pydispatch.compiler.emit.llvm_values import Index
@@ -83,27 +83,21 @@ def _extreme(f: FunctionEmitter, values: list[Index], name: str) -> Index:
     return best
 
 
-def _map(op: Operation, name: str = "map") -> AffineMap:
-    found = attribute(op, name)
-    assert isinstance(found, AffineMapAttr)
-    return found.data
-
-
 def _apply(f: FunctionEmitter, op: Operation) -> None:
-    f.define(op.results[0], str(results(f, _map(op), op.operands)[0]))
+    f.define(op.results[0], str(results(f, affine_map(op), op.operands)[0]))
 
 
 def _min_max(name: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        f.define(op.results[0], str(_extreme(f, results(f, _map(op), op.operands), name)))
+        f.define(op.results[0], str(_extreme(f, results(f, affine_map(op), op.operands), name)))
 
     return lower
 
 
 def _for(f: FunctionEmitter, op: Operation) -> None:
     loop = cast(affine.ForOp, op)
-    lower = _extreme(f, results(f, _map(op, "lowerBoundMap"), loop.lowerBoundOperands), "smax")
-    upper = _extreme(f, results(f, _map(op, "upperBoundMap"), loop.upperBoundOperands), "smin")
+    lower = _extreme(f, results(f, affine_map(op, "lowerBoundMap"), loop.lowerBoundOperands), "smax")
+    upper = _extreme(f, results(f, affine_map(op, "upperBoundMap"), loop.upperBoundOperands), "smin")
     counted(f, op, (lower, upper, integer(op, "step")), list(loop.inits), "i64", "slt")
 
 
@@ -123,7 +117,7 @@ def _store(f: FunctionEmitter, op: Operation) -> None:
 def _indices(f: FunctionEmitter, op: Operation, operands: Sequence[SSAValue]) -> list[Index]:
     if attribute(op, "map") is None:
         return [f.index(operand) for operand in operands]
-    return results(f, _map(op), operands)
+    return results(f, affine_map(op), operands)
 
 
 def _if(f: FunctionEmitter, op: Operation) -> None:
@@ -144,9 +138,10 @@ def _if(f: FunctionEmitter, op: Operation) -> None:
 
 def _parallel(f: FunctionEmitter, op: Operation) -> None:
     """One map result per bound: the form without minima and maxima in the groups."""
-    if op.results or any(size != 1 for name in ("lowerBoundsGroups", "upperBoundsGroups") for size in _sizes(op, name)):
+    groups = [*bound_groups(op, "lowerBoundsGroups"), *bound_groups(op, "upperBoundsGroups")]
+    if op.results or any(size != 1 for size in groups):
         raise f.error("affine.parallel with reductions or grouped bounds cannot be compiled into a kernel")
-    lower_map, upper_map = _map(op, "lowerBoundsMap"), _map(op, "upperBoundsMap")
+    lower_map, upper_map = affine_map(op, "lowerBoundsMap"), affine_map(op, "upperBoundsMap")
     split = lower_map.num_dims + lower_map.num_symbols
     lower = results(f, lower_map, op.operands[:split])
     upper = results(f, upper_map, op.operands[split:])
@@ -154,12 +149,6 @@ def _parallel(f: FunctionEmitter, op: Operation) -> None:
     assert isinstance(steps, ArrayAttr)
     widths = [int(step.value.data) for step in steps.data if isinstance(step, IntegerAttr)]
     points(f, op, list(zip(lower, upper, widths, strict=True)))
-
-
-def _sizes(op: Operation, name: str) -> list[int]:
-    found = attribute(op, name)
-    values = getattr(found, "get_values", None)
-    return [int(value) for value in values()] if values is not None else list(integers(op, name))
 
 
 def _basis(f: FunctionEmitter, op: Operation, operands: Sequence[SSAValue], count: int) -> list[Index]:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr, UnregisteredOp
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    UnregisteredOp,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
+
+T = TypeVar("T")
 
 
 def op_name(op: Operation) -> str:
@@ -38,6 +51,48 @@ def integers(op: Operation, name: str) -> tuple[int, ...]:
     if isinstance(found, ArrayAttr):
         return tuple(int(item.value.data) for item in found.data if isinstance(item, IntegerAttr))
     return tuple(int(value) for value in found.get_values()) if isinstance(found, DenseArrayBase) else ()
+
+
+def segments(op: Operation, count: int) -> list[list[SSAValue]]:
+    """The operands by operandSegmentSizes."""
+    sizes = integers(op, "operandSegmentSizes")
+    if len(sizes) != count:
+        raise unsupported(op)
+    rest = iter(op.operands)
+    return [[next(rest) for _ in range(size)] for size in sizes]
+
+
+def mixed(op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[[SSAValue], T]) -> list[T | int]:
+    """Integers of an attribute, those left open read from the operands `dynamic` in turn."""
+    rest = iter(dynamic)
+    return [read(next(rest)) if value == DYNAMIC_INDEX else value for value in integers(op, name)]
+
+
+def reassociation(op: Operation) -> list[list[int]]:
+    """The groups of dimensions that a reshape joins or splits."""
+    found = attribute(op, "reassociation")
+    if not isinstance(found, ArrayAttr):
+        raise unsupported(op)
+    groups: list[list[int]] = []
+    for group in found.data:
+        if not isinstance(group, ArrayAttr):
+            raise unsupported(op)
+        groups.append([int(item.value.data) for item in group.data if isinstance(item, IntegerAttr)])
+    return groups
+
+
+def affine_map(op: Operation, name: str = "map") -> AffineMap:
+    """An affine map that the operation is sure to have."""
+    found = attribute(op, name)
+    assert isinstance(found, AffineMapAttr)
+    return found.data
+
+
+def bound_groups(op: Operation, name: str) -> list[int]:
+    """How many results of a map bound each dimension of an affine.parallel."""
+    found = attribute(op, name)
+    values = getattr(found, "get_values", None)
+    return [int(value) for value in values()] if values is not None else list(integers(op, name))
 
 
 def symbol(op: Operation, name: str) -> str:

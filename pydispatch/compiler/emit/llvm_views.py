@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, ArrayAttr, IntegerAttr, MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import AffineMapAttr, MemRefType
+from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm_memref import load
-from pydispatch.compiler.emit.llvm_ops import attribute, integers, op_name, unsupported
+from pydispatch.compiler.emit.llvm_ops import attribute, mixed, op_name, reassociation, segments, unsupported
 from pydispatch.compiler.emit.llvm_types import bit_width, byte_size, checked_memref
 from pydispatch.compiler.emit.llvm_values import Index, MemRef, layout_of
-
-
-def _segments(op: Operation, count: int) -> list[list[SSAValue]]:
-    """The operands by operandSegmentSizes."""
-    sizes = integers(op, "operandSegmentSizes")
-    if len(sizes) != count:
-        raise unsupported(op)
-    rest = iter(op.operands)
-    return [[next(rest) for _ in range(size)] for size in sizes]
-
-
-def _mixed(f: FunctionEmitter, op: Operation, name: str, dynamic: list[SSAValue]) -> list[Index]:
-    rest: Iterator[SSAValue] = iter(dynamic)
-    return [f.index(next(rest)) if value == DYNAMIC_INDEX else value for value in integers(op, name)]
 
 
 def typed(f: FunctionEmitter, memref: MemRef, type_: object) -> MemRef:
@@ -50,14 +35,14 @@ def _cast(f: FunctionEmitter, op: Operation) -> None:
 
 def _subview(f: FunctionEmitter, op: Operation) -> None:
     source = f.memref(op.operands[0])
-    _, offsets, sizes, strides = _segments(op, 4)
+    _, offsets, sizes, strides = segments(op, 4)
     offset: Index = source.offset
-    for start, stride in zip(_mixed(f, op, "static_offsets", offsets), source.strides, strict=True):
+    for start, stride in zip(mixed(op, "static_offsets", offsets, f.index), source.strides, strict=True):
         offset = f.body.add(offset, f.body.mul(start, stride))
-    taken = _mixed(f, op, "static_sizes", sizes)
+    taken = mixed(op, "static_sizes", sizes, f.index)
     steps = [
         f.body.mul(step, stride)
-        for step, stride in zip(_mixed(f, op, "static_strides", strides), source.strides, strict=True)
+        for step, stride in zip(mixed(op, "static_strides", strides, f.index), source.strides, strict=True)
     ]
     kept = _kept_dimensions(f, op.results[0].type, taken, steps)
     shape = source.over(offset, tuple(taken[i] for i in kept), tuple(steps[i] for i in kept))
@@ -93,26 +78,14 @@ def _fits(have: Index, wanted: int | None) -> bool:
 
 def _reinterpret_cast(f: FunctionEmitter, op: Operation) -> None:
     source = f.memref(op.operands[0])
-    _, offsets, sizes, strides = _segments(op, 4)
-    (offset,) = _mixed(f, op, "static_offsets", offsets)
+    _, offsets, sizes, strides = segments(op, 4)
+    (offset,) = mixed(op, "static_offsets", offsets, f.index)
     shape = source.over(
         offset,
-        tuple(_mixed(f, op, "static_sizes", sizes)),
-        tuple(_mixed(f, op, "static_strides", strides)),
+        tuple(mixed(op, "static_sizes", sizes, f.index)),
+        tuple(mixed(op, "static_strides", strides, f.index)),
     )
     f.define(op.results[0], shape)
-
-
-def _groups(op: Operation) -> list[list[int]]:
-    found = attribute(op, "reassociation")
-    if not isinstance(found, ArrayAttr):
-        raise unsupported(op)
-    groups: list[list[int]] = []
-    for group in found.data:
-        if not isinstance(group, ArrayAttr):
-            raise unsupported(op)
-        groups.append([int(item.value.data) for item in group.data if isinstance(item, IntegerAttr)])
-    return groups
 
 
 def _expand_shape(f: FunctionEmitter, op: Operation) -> None:
@@ -125,7 +98,7 @@ def _expand_shape(f: FunctionEmitter, op: Operation) -> None:
         for size in shape
     ]
     strides: list[Index] = [0] * len(sizes)
-    for dimension, group in enumerate(_groups(op)):
+    for dimension, group in enumerate(reassociation(op)):
         stride = source.strides[dimension]
         open_ = [i for i in group if sizes[i] == -1]
         if len(open_) > 1:
@@ -152,7 +125,7 @@ def _collapse_shape(f: FunctionEmitter, op: Operation) -> None:
     source = f.memref(op.operands[0])
     sizes: list[Index] = []
     strides: list[Index] = []
-    for group in _groups(op):
+    for group in reassociation(op):
         size: Index = 1
         for i in group:
             size = f.body.mul(size, source.sizes[i])

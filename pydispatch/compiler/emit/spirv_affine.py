@@ -19,8 +19,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from pydispatch.compiler.emit.llvm_affine import _map, _sizes
-from pydispatch.compiler.emit.llvm_ops import attribute, integer, integers
+from pydispatch.compiler.emit.llvm_ops import affine_map, attribute, bound_groups, integer, integers
 from pydispatch.compiler.emit.spirv_arith import extreme
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_memref import load, note_read, put
@@ -91,20 +90,20 @@ def _extreme(f: FunctionEmitter, values: list[Index], name: str) -> Index:
 
 
 def _apply(f: FunctionEmitter, op: Operation) -> None:
-    f.define(op.results[0], results(f, _map(op), op.operands)[0])
+    f.define(op.results[0], results(f, affine_map(op), op.operands)[0])
 
 
 def _min_max(name: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        f.define(op.results[0], _extreme(f, results(f, _map(op), op.operands), name))
+        f.define(op.results[0], _extreme(f, results(f, affine_map(op), op.operands), name))
 
     return lower
 
 
 def _for(f: FunctionEmitter, op: Operation) -> None:
     loop = cast(affine.ForOp, op)
-    lower = _extreme(f, results(f, _map(op, "lowerBoundMap"), loop.lowerBoundOperands), "SMax")
-    upper = _extreme(f, results(f, _map(op, "upperBoundMap"), loop.upperBoundOperands), "SMin")
+    lower = _extreme(f, results(f, affine_map(op, "lowerBoundMap"), loop.lowerBoundOperands), "SMax")
+    upper = _extreme(f, results(f, affine_map(op, "upperBoundMap"), loop.upperBoundOperands), "SMin")
     counted(f, op, (lower, upper, integer(op, "step")), list(loop.inits))
 
 
@@ -122,7 +121,7 @@ def _store(f: FunctionEmitter, op: Operation) -> None:
 def _indices(f: FunctionEmitter, op: Operation, operands: Sequence[SSAValue]) -> list[Index]:
     if attribute(op, "map") is None:
         return [f.index(operand) for operand in operands]
-    return results(f, _map(op), operands)
+    return results(f, affine_map(op), operands)
 
 
 def _if(f: FunctionEmitter, op: Operation) -> None:
@@ -146,9 +145,10 @@ def _if(f: FunctionEmitter, op: Operation) -> None:
 
 def _parallel(f: FunctionEmitter, op: Operation) -> None:
     """One map result per bound: the form without minima and maxima in the groups."""
-    if op.results or any(size != 1 for name in ("lowerBoundsGroups", "upperBoundsGroups") for size in _sizes(op, name)):
+    groups = [*bound_groups(op, "lowerBoundsGroups"), *bound_groups(op, "upperBoundsGroups")]
+    if op.results or any(size != 1 for size in groups):
         raise f.error("affine.parallel with reductions or grouped bounds cannot be compiled into a kernel")
-    lower_map, upper_map = _map(op, "lowerBoundsMap"), _map(op, "upperBoundsMap")
+    lower_map, upper_map = affine_map(op, "lowerBoundsMap"), affine_map(op, "upperBoundsMap")
     split = lower_map.num_dims + lower_map.num_symbols
     lower = results(f, lower_map, op.operands[:split])
     upper = results(f, upper_map, op.operands[split:])
