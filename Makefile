@@ -82,6 +82,7 @@ bench: $(VENV)/.test
 	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[onnx]"
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/tensors.py
+	$(BIN)/python bench/contract.py
 
 clean:
 	rm -rf build dist *.egg-info $(VENV)

@@ -1,0 +1,90 @@
+"""Contractions and windows of bench/contract.py: products, transposed operands, convolutions, pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+Case = tuple[str, str, list[np.ndarray[Any, Any]], "Callable[[], Any] | None", float]
+"""(name, text, inputs, NumPy's way or None where it has none, multiplications)."""
+
+
+def program(op: str, a: str, b: str, c: str, zero: str) -> str:
+    """One operation over an output filled with `zero`."""
+    acc = c[:-1].rpartition("x")[2]
+    return f"""
+func.func @f(%a: {a}, %b: {b}) -> {c} {{
+  %zero = arith.constant {zero} : {acc}
+  %e = tensor.empty() : {c}
+  %z = linalg.fill ins(%zero : {acc}) outs(%e : {c}) -> {c}
+  %r = {op} ins(%a, %b : {a}, {b}) outs(%z : {c}) -> {c}
+  return %r : {c}
+}}
+"""
+
+
+def products() -> Iterator[Case]:
+    """Matrix products."""
+    rng = np.random.default_rng(1)
+    shapes = (256, 256, 256), (512, 784, 512), (1024, 1024, 1024), (1, 1024, 1024), (7, 1000, 333), (2048, 64, 2048)
+    for m, k, n in shapes:
+        for type_, dtype in (("f32", np.float32), ("f64", np.float64)):
+            a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+            out = np.empty((m, n), dtype)
+            t = [f"tensor<{x}x{y}x{type_}>" for x, y in ((m, k), (k, n), (m, n))]
+            yield (f"matmul {type_} {m}x{k}x{n}", program("linalg.matmul", *t, "0.0"), [a, b],
+                   lambda a=a, b=b, out=out: np.matmul(a, b, out=out), float(m * k * n))  # fmt: skip
+    for m, k, n in ((1, 1024, 1024), (32, 784, 512), (512, 784, 512)):
+        a, b = rng.standard_normal((m, k), dtype=np.float32), rng.standard_normal((n, k), dtype=np.float32)
+        t = [f"tensor<{x}x{y}xf32>" for x, y in ((m, k), (n, k), (m, n))]
+        maps = ("indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, "
+                "affine_map<(m, n, k) -> (m, n)>]")  # fmt: skip
+        yield (f"transposed b {m}x{k}x{n}", program(f"linalg.matmul {maps}", *t, "0.0"), [a, b],
+               lambda a=a, b=b: a @ b.T, float(m * k * n))  # fmt: skip
+    a, b = rng.standard_normal((512, 512), dtype=np.float32), rng.standard_normal((512, 512), dtype=np.float32)
+    maps = ("indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, "
+            "affine_map<(m, n, k) -> (m, n)>]")  # fmt: skip
+    yield ("transposed a 512", program(f"linalg.matmul {maps}", *["tensor<512x512xf32>"] * 3, "0.0"), [a, b],
+           lambda a=a, b=b: a.T @ b, 512.0**3)  # fmt: skip
+    a, x = rng.standard_normal((1024, 1024), dtype=np.float32), rng.standard_normal(1024, dtype=np.float32)
+    matrix, vector = "tensor<1024x1024xf32>", "tensor<1024xf32>"
+    yield "matvec", program("linalg.matvec", matrix, vector, vector, "0.0"), [a, x], lambda: a @ x, 1024.0**2
+    yield "vecmat", program("linalg.vecmat", vector, matrix, vector, "0.0"), [x, a], lambda: x @ a, 1024.0**2
+    i, j = (rng.integers(-128, 127, (512, 512), dtype=np.int8) for _ in "ab")
+    t = ["tensor<512x512xi8>", "tensor<512x512xi8>", "tensor<512x512xi32>"]
+    yield ("matmul i8 512", program("linalg.matmul", *t, "0"), [i, j],
+           lambda: i.astype(np.float32) @ j.astype(np.float32), 512.0**3)  # fmt: skip
+
+
+Sizes = tuple[int, ...]
+
+
+def _tensor(sizes: Sizes) -> str:
+    return f"tensor<{'x'.join(map(str, sizes))}xf32>"
+
+
+def _windows(op: str, name: str, a: Sizes, b: Sizes, c: Sizes, stride: int, steps: int, zero: str = "0.0") -> Case:
+    rng = np.random.default_rng(1)
+    config = f"{{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}"
+    text = program(f"linalg.{op} {config}", _tensor(a), _tensor(b), _tensor(c), zero)
+    inputs = [rng.standard_normal(sizes, dtype=np.float32) for sizes in (a, b)]
+    return name, text, inputs, None, float(np.prod(c)) * steps
+
+
+def windows() -> Iterator[Case]:
+    """Convolutions and pooling."""
+    for out, c, stride in ((112, 32, 1), (56, 64, 2), (14, 512, 1)):
+        h = (out - 1) * stride + 3
+        yield _windows("depthwise_conv_2d_nhwc_hwc", f"depthwise 3x3/{stride} {out}x{out}x{c}", (1, h, h, c), (3, 3, c),
+                       (1, out, out, c), stride, 9)  # fmt: skip
+    yield _windows("pooling_nhwc_max", "max pooling 3x3/2 56x56x64", (1, 113, 113, 64), (3, 3), (1, 56, 56, 64), 2, 9,
+                   "0xFF800000")  # fmt: skip
+    yield _windows("pooling_nhwc_sum", "sum pooling 3x3 112x112x32", (1, 114, 114, 32), (3, 3), (1, 112, 112, 32), 1, 9)
+    for out, c in ((56, 64), (14, 256), (7, 512)):
+        h = out + 2
+        yield _windows("conv_2d_nhwc_hwcf", f"conv nhwc 3x3 {out}x{out}x{c}", (1, h, h, c), (3, 3, c, c),
+                       (1, out, out, c), 1, 9 * c)  # fmt: skip
+        yield _windows("conv_2d_nchw_fchw", f"conv nchw 3x3 {out}x{out}x{c}", (1, c, h, h), (c, c, 3, 3),
+                       (1, c, out, out), 1, 9 * c)  # fmt: skip
