@@ -295,7 +295,7 @@ class Pipeline:
         return binary
 
 
-MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic", "spirv": "spirv"}
+MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic", "spirv": "spirv", "ptx": "ptx", "warnings": "warnings"}
 """Optional keys of a variant in the manifest -> the note of a target that fills them."""
 
 

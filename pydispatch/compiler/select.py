@@ -14,20 +14,24 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, Module
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.kernel import ARCHITECTURES
+from pydispatch.compiler.targets import cuda_arch
 from pydispatch.errors import CompileError
 from pydispatch.ir.hal import DeviceTargetAttr, ExecutableTargetAttr
 from pydispatch.ir.location import location_of
 
-BACKENDS = {"llvm-cpu": "cpu", "vulkan-spirv": "vulkan"}
+BACKENDS = {"llvm-cpu": "cpu", "vulkan-spirv": "vulkan", "cuda": "cuda"}
 """Backend name of a target attribute -> module of pydispatch.compiler.targets."""
+
+ALIASES = {"vulkan": "vulkan-spirv", "nvptx": "cuda", "cpu": "llvm-cpu"}
+"""Other names of backends in target attributes."""
 
 DEVICES = {
     "cpu": "llvm-cpu", "local": "llvm-cpu", "llvm-cpu": "llvm-cpu", "vulkan": "vulkan-spirv",
-    "vulkan-spirv": "vulkan-spirv",
+    "vulkan-spirv": "vulkan-spirv", "cuda": "cuda",
 }  # fmt: skip
 """What `targets=` may name -> backend."""
 
-FORMATS = {"vulkan-spirv": "vulkan-spirv-fb"}
+FORMATS = {"vulkan-spirv": "vulkan-spirv-fb", "cuda": cuda_arch.FORMAT}
 """Backends with one format, whatever the machine."""
 
 HINTS = frozenset(("data_layout", "target_triple", "native_vector_size", "target_abi", "max_stack_allocation_size"))
@@ -45,13 +49,21 @@ def host_format() -> str:
     )
 
 
+def canonical(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
+    """The target with the name of its backend that is in BACKENDS."""
+    backend = ALIASES.get(target.backend.data)
+    if backend is None:
+        return target
+    return ExecutableTargetAttr(StringAttr(backend), target.format, target.configuration)
+
+
 def executable_targets(attribute: Attribute) -> list[ExecutableTargetAttr]:
     """The executable targets inside a `hal.device.targets` value, in order, without repetitions."""
     found: dict[ExecutableTargetAttr, None] = {}
 
     def walk(node: Attribute) -> None:
         if isinstance(node, ExecutableTargetAttr):
-            found[node] = None
+            found[canonical(node)] = None
         elif isinstance(node, DeviceTargetAttr):
             walk(node.executable_targets)
         elif isinstance(node, ArrayAttr):
@@ -69,9 +81,9 @@ def select_targets(
 ) -> list[ExecutableTargetAttr]:
     """The targets to compile `module` for.
 
-    targets: names such as "cpu", or embedded ELF formats; None takes the module's own. cpu: one CPU name or several
-    ("generic", "native", "x86-64-v3", "cortex-a76"); each gives a variant for its architecture. features: LLVM features
-    ("+avx2,+fma") added to every CPU target.
+    targets: names such as "cpu" or "sm_80", or embedded ELF formats; None takes the module's own. cpu: one CPU name or
+    several ("generic", "native", "x86-64-v3", "cortex-a76"); each gives a variant for its architecture. features: LLVM
+    features ("+avx2,+fma") added to every CPU target.
     """
     own = module.attributes.get("hal.device.targets")
     if targets is not None:
@@ -90,8 +102,11 @@ def select_targets(
 
 
 def _named(name: str) -> list[ExecutableTargetAttr]:
-    """The target that one name stands for: "cpu" is this machine, "x86_64" or "embedded-elf-x86_64" an architecture."""
+    """The target that one name stands for: "cpu" is this machine, "x86_64" or "embedded-elf-x86_64" an architecture,
+    "sm_80" or "cuda:sm_80" one of CUDA."""
     backend = DEVICES.get(name, "llvm-cpu")
+    if cuda_arch.is_architecture(name.removeprefix("cuda:")):
+        return [_cuda(name.removeprefix("cuda:"))]
     if backend in FORMATS:
         return [ExecutableTargetAttr(StringAttr(backend), StringAttr(FORMATS[backend]), DictionaryAttr({}))]
     formats = {name: f"embedded-elf-{suffix}" for suffix, arch in ARCHITECTURES.items() for name in (suffix, arch)}
@@ -100,9 +115,17 @@ def _named(name: str) -> list[ExecutableTargetAttr]:
     elif name in formats or name in formats.values():
         format = formats.get(name, name)
     else:
-        known = sorted({*DEVICES, *formats})
+        known = [*sorted({*DEVICES, *formats}), f"sm_80 and the like ({', '.join(cuda_arch.NAMES)})"]
         raise CompileError(f"there is no target '{name}'; known: {', '.join(known)}")
     return [ExecutableTargetAttr(StringAttr("llvm-cpu"), StringAttr(format), DictionaryAttr({}))]
+
+
+def _cuda(name: str) -> ExecutableTargetAttr:
+    """The target of an architecture of CUDA."""
+    if name.rstrip("af") not in cuda_arch.NAMES:
+        raise CompileError(f"there is no CUDA architecture '{name}'", note=f"known: {', '.join(cuda_arch.NAMES)}")
+    config = DictionaryAttr({"target": StringAttr(name)})
+    return ExecutableTargetAttr(StringAttr(cuda_arch.BACKEND), StringAttr(cuda_arch.FORMAT), config)
 
 
 def require_backend(target: ExecutableTargetAttr, module: ModuleOp) -> None:
@@ -150,11 +173,17 @@ def config_string(target: ExecutableTargetAttr, key: str, default: str = "") -> 
 
 
 def key_matches(key: ExecutableTargetAttr, target: ExecutableTargetAttr) -> bool:
-    """Whether objects listed under `key` belong to `target`: backend, format and every entry that the key states."""
+    """Whether objects listed under `key` belong to `target`: backend, format and every entry that the key states.
+
+    Architectures of CUDA are left to whoever asks: code for one runs on others.
+    """
+    key = canonical(key)
     if key.backend != target.backend or key.format != target.format:
         return False
     have = target.configuration.data
     for name, value in key.configuration.data.items():
+        if key.backend.data == cuda_arch.BACKEND and name in cuda_arch.HINTS:
+            continue
         if name in have:
             if have[name] != value:
                 return False

@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.compiler.select import config_string
+from pydispatch.compiler.targets.cuda_arch import architecture
 from pydispatch.compiler.words import words_of
 from pydispatch.errors import CompileError
 from pydispatch.ir import hal
@@ -127,13 +128,18 @@ def constant_blocks(op: hal.ExecutableVariantOp) -> list[hal.ExecutableConstantB
 
 
 def target_of(attribute: hal.ExecutableTargetAttr) -> Target:
-    """A target attribute as data; entries that are not strings or integers are left out."""
+    """A target attribute as data; entries that are not strings or integers are left out.
+
+    The architecture of a CUDA target is its entry "target", however the attribute spells it.
+    """
     config: list[tuple[str, object]] = []
     for key, value in attribute.configuration.data.items():
         if isinstance(value, StringAttr):
             config.append((key, value.data))
         elif isinstance(value, IntegerAttr):
             config.append((key, value.value.data))
+    if name := architecture(attribute):
+        config = [("target", name), *(pair for pair in config if pair[0] != "target")]
     features = tuple(f for f in config_string(attribute, "cpu_features").split(",") if f)
     cpu = config_string(attribute, "cpu", "generic")
     return Target(attribute.backend.data, attribute.format.data, cpu, features, tuple(config))

@@ -23,10 +23,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.codegen.lower import lower
+from pydispatch.compiler.dispatch.architectures import chosen_targets, objects_attribute, objects_for
 from pydispatch.compiler.dispatch.form import symbol_name
 from pydispatch.compiler.dispatch.interface import lower_common, lower_interface
 from pydispatch.compiler.kernel import Layout
-from pydispatch.compiler.select import BACKENDS, apply_levels, config_string, key_matches
+from pydispatch.compiler.select import BACKENDS, apply_levels, canonical, config_string
+from pydispatch.compiler.targets.cuda_arch import architecture
 from pydispatch.compiler.words import words_of
 from pydispatch.errors import CompileError
 from pydispatch.ir import flow, hal, stream
@@ -139,9 +141,9 @@ def tied_operands(op: flow.DispatchOp) -> list[int]:
 
 
 def variant_name(target: hal.ExecutableTargetAttr) -> str:
-    """A symbol for a target: its format, and its CPU when that is not the baseline."""
+    """A symbol for a target: its format, and its CPU or architecture when that is not the baseline."""
     name = target.format.data
-    cpu = config_string(target, "cpu", "generic")
+    cpu = config_string(target, "cpu", architecture(target) or "generic")
     features = config_string(target, "cpu_features")
     if cpu != "generic":
         name += f"_{cpu}"
@@ -161,7 +163,7 @@ def _unique(name: str, taken: Iterable[str]) -> str:
 def _expand(op: Operation, targets: Sequence[hal.ExecutableTargetAttr], selection: Selection) -> list[Operation]:
     names: list[str] = []
     variants: list[Operation] = []
-    for target in targets:
+    for target in chosen_targets(op, targets):
         names.append(_unique(variant_name(target), names))
         objects = matching_objects(op, target)
         body = _hand_written(op, selection) if not isinstance(op, flow.ExecutableOp) else _generated(op, target)
@@ -185,18 +187,12 @@ def _variant(
 
 def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[Attribute]:
     """The objects that the executable lists for a target; those of all keys that match, in order."""
-    attribute = (
-        op.properties.get("objects") or op.attributes.get("hal.executable.objects") or op.attributes.get("objects")
-    )
+    attribute = objects_attribute(op)
     if isinstance(attribute, ArrayAttr):  # a list without keys is for every target
         return list(attribute.data)
     if not isinstance(attribute, hal.ExecutableObjectsAttr):
         return []
-    found: list[Attribute] = []
-    for key, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):
-        assert isinstance(key, hal.ExecutableTargetAttr) and isinstance(objects, ArrayAttr)
-        if key_matches(key, target):
-            found += objects.data
+    found = objects_for(attribute, target)
     if not found and (calls_static(op) or not any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)):
         keys = ", ".join(str(k) for k in attribute.targets.data)
         raise CompileError(
@@ -225,7 +221,7 @@ def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
     for variant in op.body.block.ops:
         if not isinstance(variant, hal.ExecutableVariantOp):
             continue
-        target = variant.target
+        target = canonical(variant.target)
         found.append(str(target))
         if selection.explicit and (target.backend, target.format) not in formats:
             continue

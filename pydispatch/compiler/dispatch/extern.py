@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, Region
 
-from pydispatch.compiler.select import BACKENDS
+from pydispatch.compiler.select import BACKENDS, canonical
 from pydispatch.ir import flow, hal
 from pydispatch.ir.location import set_location
 
@@ -56,7 +56,8 @@ def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
 def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
     variants: list[Operation] = []
     names: list[str] = []
-    rows = list(zip(op.targets.data, op.target_ordinals.data, op.target_objects.data, strict=True))
+    given = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
+    rows = list(zip(given, op.target_ordinals.data, op.target_objects.data, strict=True))
     # A kernel may be given for more targets than this build knows; when it knows none, the error names them.
     known = [row for row in rows if isinstance(row[0], hal.ExecutableTargetAttr) and row[0].backend.data in BACKENDS]
     for target, ordinal, objects in known or rows:

@@ -1,0 +1,258 @@
+"""The CUDA target: a variant becomes PTX or machine code, the user's, ours, or both.
+
+A variant may have several modules: the member is one after the other, and the manifest says where each begins, which
+symbol of which module an export is, its block size, and how the constants are packed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from pydispatch.compiler.kernel import Binary, Export, Variant
+from pydispatch.compiler.targets.cuda_arch import DEFAULT, FORMAT
+from pydispatch.compiler.targets.cuda_objects import Kernel, Module, Threads, of_cubin, of_ptx, open_object
+from pydispatch.errors import ArtifactError, CompileError
+from pydispatch.formats import ptx_interface
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.targets.cuda_functions import Linked
+
+ALIGNMENT = 16
+"""Bytes to which bindings are aligned: code that others compiled may use vectors of four floats."""
+
+MAX_THREADS = 1024
+MAX_BLOCK = (1024, 1024, 64)
+MAX_SHARED = 227 * 1024
+"""Bytes of workgroup memory that the largest devices give to a block."""
+
+Dump = Callable[[str, "bytes | str"], None]
+
+
+def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
+    """Compiles and checks one variant.
+
+    dump: gets each module as (suffix, bytes), and the LLVM IR of generated ones. `Binary.notes`: "ptx" goes into the
+    manifest, so does "warnings"; "seconds" has the time of each phase. Raises CompileError.
+    """
+    try:
+        return _compile(variant, dump)
+    except CompileError as error:
+        if error.location is None and variant.location is not None:
+            raise CompileError(error.message, variant.location, error.note) from error
+        raise
+
+
+def architecture_of(variant: Variant) -> str:
+    """What a variant is generated for."""
+    return str(dict(variant.target.config).get("target", DEFAULT))
+
+
+def _compile(variant: Variant, dump: Dump | None) -> Binary:
+    if variant.target.format != FORMAT:
+        raise CompileError(f"there is no format '{variant.target.format}' for CUDA", note=f"known is: {FORMAT}")
+    if variant.module is None and not variant.objects:
+        return Binary(b"", ".ptx", (), ALIGNMENT, notes={"dynamic": True})
+    start = time.perf_counter()
+    seconds: dict[str, float] = {}
+    arch = architecture_of(variant)
+    linked: Linked | None = None
+    if variant.module is not None:
+        from pydispatch.compiler.targets.cuda_functions import generate
+
+        linked = generate(variant, arch, dump)
+        modules = [_generated(linked, variant)]
+        seconds["emit"] = time.perf_counter() - start
+    else:
+        modules = [open_object(file, arch) for file in variant.objects]
+        seconds["objects"] = time.perf_counter() - start
+    chosen = [_kernel(export, modules, variant) for export in variant.exports]
+    blocks = [
+        _check_export(export, kernel, None if linked is None else linked.blocks.get(export.name))
+        for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
+    ]
+    offsets: list[list[object]] = []
+    data = b""
+    for i, each in enumerate(modules):
+        offsets.append([len(data), len(each.data), each.kind])
+        data += each.data
+        if dump is not None:
+            dump(f".{each.kind}" if len(modules) == 1 else f".{i}.{each.kind}", each.data)
+    extra = {} if linked is None else linked.shared
+    ptx: dict[str, object] = {
+        "modules": offsets,
+        "entries": [[module, kernel.name] for module, kernel in chosen],
+        "blocks": [list(block) for block in blocks],
+        "shared": [extra.get(export.name, export.local_memory) for export in variant.exports],
+        "parameters": [
+            list(kernel.parameters[len(export.layout.bindings) :])
+            for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
+        ],
+        "constants": _constants(variant, modules),
+    }
+    notes: dict[str, object] = {"seconds": seconds, "ptx": ptx}
+    if warnings := _warnings(variant, modules):
+        notes["warnings"] = warnings
+    imports: tuple[str, ...] = ()
+    if linked is not None and linked.imports:
+        imports, notes["imports"] = linked.imports, linked.calls
+    requires = dict.fromkeys(name for module in modules for name in module.requires)
+    suffix = ".cubin" if all(each.kind == "cubin" for each in modules) else ".ptx"
+    return Binary(data, suffix, tuple(requires), ALIGNMENT, imports, notes)
+
+
+def _generated(linked: Linked, variant: Variant) -> Module:
+    """What was generated, as a module. A PTX text of ours that its own reader refuses is a defect of the compiler."""
+    name = f"executable '@{variant.executable}'"
+    try:
+        return of_cubin(linked.data, name) if linked.kind == "cubin" else of_ptx(linked.data, name)
+    except ArtifactError as error:
+        raise CompileError(f"generated PTX is refused: {error}", note="this is a defect of the compiler") from None
+
+
+def _kernel(export: Export, modules: Sequence[Module], variant: Variant) -> tuple[int, Kernel]:
+    """The module and kernel that an export means: the one of its name. CompileError when there is none, or several."""
+    found = [(i, kernel) for i, each in enumerate(modules) if (kernel := each.kernel(export.name)) is not None]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise CompileError(
+            f"export '@{export.name}' is an entry of several objects: {', '.join(k.where for _, k in found)}",
+            export.location,
+            "leave one of them out; objects for several architectures are listed under a target each",
+        )
+    have = [f"'{kernel.name}' ({kernel.where})" for each in modules for kernel in each.kernels]
+    mangled = next((k.name for each in modules for k in each.kernels if _is_mangled(k.name, export.name)), None)
+    hint = f"; '{mangled}' is its name in C++: declare it extern \"C\"" if mangled else ""
+    raise CompileError(
+        f"export '@{export.name}' is no entry of the objects of executable '@{variant.executable}'",
+        export.location,
+        f"entries: {', '.join(have) or 'none in ' + ', '.join(each.name for each in modules)}{hint}",
+    )
+
+
+def _is_mangled(symbol: str, name: str) -> bool:
+    return symbol.startswith("_Z") and f"{len(name)}{name}" in symbol
+
+
+def _check_export(export: Export, kernel: Kernel, given: Threads | None) -> Threads:
+    """The block size of an export whose kernel fits its layout; CompileError where they differ.
+
+    given: the block size of a generated kernel.
+    """
+    problem = _mismatch(export, kernel)
+    if problem is not None:
+        layout = export.layout
+        raise CompileError(
+            f"export '@{export.name}' does not fit entry '{kernel.name}' ({kernel.where}): {problem}",
+            export.location,
+            f"the layout has {_count(len(layout.bindings), 'binding')}, which are pointers in front, and "
+            f"{_count(layout.constants, 'constant')} of 32 bits behind them; 64-bit scalars are two",
+        )
+    block = given or _block(export, kernel)
+    if any(n > limit for n, limit in zip(block, MAX_BLOCK, strict=True)) or prod(block) > MAX_THREADS:
+        raise CompileError(
+            f"export '@{export.name}': a block of {_size(block)} has {prod(block)} threads, the limits are "
+            f"{MAX_THREADS} together and {_size(MAX_BLOCK)} along each dimension",
+            export.location,
+            "choose a smaller workgroup_size, and a larger grid",
+        )
+    if export.local_memory > MAX_SHARED:
+        raise CompileError(
+            f"export '@{export.name}' asks for {export.local_memory} bytes of workgroup memory, "
+            f"no device gives a block more than {MAX_SHARED}",
+            export.location,
+            "lower its workgroup_local_memory",
+        )
+    return block
+
+
+def _mismatch(export: Export, kernel: Kernel) -> str | None:
+    """Why a kernel does not fit a layout, in words; None when it does."""
+    constants, bindings = export.layout.constants, len(export.layout.bindings)
+    if kernel.ptx is not None:
+        return ptx_interface.mismatch(kernel.ptx, constants, bindings)
+    sizes = kernel.parameters
+    if len(sizes) < bindings:
+        return f"it has {_count(len(sizes), 'parameter')}, the layout {_count(bindings, 'binding')}"
+    for i, size in enumerate(sizes):
+        if size != 8 and (i < bindings or size > 8):
+            return f"its parameter {i} has {size} bytes, expected {'a pointer of 8' if i < bindings else 'at most 8'}"
+    words = sum(2 if size > 4 else 1 for size in sizes[bindings:])
+    if words != constants:
+        return f"its parameters behind the bindings take {words} words of 32 bits, the layout has {constants} constants"
+    return None
+
+
+def _block(export: Export, kernel: Kernel) -> Threads:
+    """The block size of a kernel that others wrote: what the export says, else what the kernel requires."""
+    stated = export.workgroup_size if any(export.workgroup_size) else None
+    if stated is None and kernel.required is None:
+        raise CompileError(
+            f"export '@{export.name}' has no workgroup_size, and '{kernel.name}' ({kernel.where}) no .reqntid: "
+            "the block size is not known",
+            export.location,
+            "write attributes {workgroup_size = [64 : index, 1 : index, 1 : index]} behind the layout of the export",
+        )
+    if stated is not None and kernel.required is not None and stated != kernel.required:
+        raise CompileError(
+            f"export '@{export.name}' has workgroup_size {_size(stated)}, "
+            f"'{kernel.name}' ({kernel.where}) requires {_size(kernel.required)} (.reqntid)",
+            export.location,
+            "make them equal, or leave workgroup_size out",
+        )
+    block = stated or kernel.required or (1, 1, 1)
+    if kernel.maximum is not None and prod(block) > prod(kernel.maximum):
+        raise CompileError(
+            f"export '@{export.name}' has workgroup_size {_size(block)}, which is {prod(block)} threads; "
+            f"'{kernel.name}' ({kernel.where}) was compiled for at most {prod(kernel.maximum)} (.maxntid)",
+            export.location,
+            "choose a smaller workgroup_size, or raise its __launch_bounds__",
+        )
+    return block
+
+
+def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
+    """The module variable that takes each executable constant. CompileError where there is none."""
+    for key in variant.constants:
+        if any(each.kind == "cubin" for each in modules):
+            continue  # its variables are found when it is loaded
+        found = [v for each in modules if each.ptx is not None for v in each.ptx.variables if v.name == key]
+        found = [v for v in found if v.space in ("const", "global")]
+        names = [v.name for each in modules if each.ptx is not None for v in each.ptx.variables]
+        if not found:
+            raise CompileError(
+                f"executable constant '{key}' is no variable of the objects of executable '@{variant.executable}'",
+                variant.location,
+                f'declare it: extern "C" __constant__ int {key}; variables: {", ".join(names) or "none"}',
+            )
+        for variable in found:
+            if variable.size not in (4, 8):
+                raise CompileError(
+                    f"executable constant '{key}' is a variable of {variable.size} bytes, expected 4 or 8",
+                    variant.location,
+                )
+    return list(variant.constants)
+
+
+def _warnings(variant: Variant, modules: Sequence[Module]) -> list[str]:
+    """What is odd and works."""
+    declared = dict(variant.target.config).get("target")
+    if declared is None:
+        return []
+    return [
+        f"object '{each.name}' of executable '@{variant.executable}' is for {each.target}, its target declares "
+        f"{declared}: devices are chosen by {each.target}"
+        for each in modules
+        if each.file is not None and each.target != declared
+    ]
+
+
+def _size(block: Sequence[int]) -> str:
+    return "x".join(map(str, block))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

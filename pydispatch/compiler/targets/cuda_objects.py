@@ -1,0 +1,140 @@
+"""Objects with whole CUDA kernels: PTX as it is, cubins, and CUDA C++ that is compiled here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydispatch.compiler.kernel import ObjectFile
+from pydispatch.compiler.targets import cuda_tools
+from pydispatch.compiler.targets.cuda_arch import NAMES, number_of
+from pydispatch.errors import ArtifactError, CompileError
+from pydispatch.formats import cubin, ptx_interface, ptx_read
+
+if TYPE_CHECKING:
+    from pydispatch.formats.cubin import Cubin
+    from pydispatch.formats.ptx_module import Function, PtxModule
+
+PTX, CUBIN, SOURCES = ".ptx", ".cubin", (".cu",)
+KINDS = (PTX, CUBIN, *SOURCES)
+_NEWEST = (9, 9)  # of `.version`
+
+Threads = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An entry of an object. where: file and line, for messages. parameters: sizes in bytes. required, maximum: the
+    block size that it states (`.reqntid`, `.maxntid`). shared: bytes of workgroup memory that it has of its own."""
+
+    name: str
+    where: str
+    parameters: tuple[int, ...]
+    required: Threads | None
+    maximum: Threads | None
+    ptx: Function | None = None
+
+
+@dataclass(frozen=True)
+class Module:
+    """One module of a variant: its bytes as they are stored, and what is known about them."""
+
+    data: bytes
+    kind: str  # "ptx" or "cubin"
+    name: str
+    target: str
+    kernels: tuple[Kernel, ...]
+    requires: tuple[str, ...]
+    file: ObjectFile | None = None
+    ptx: PtxModule | None = None
+
+    def kernel(self, name: str) -> Kernel | None:
+        return next((kernel for kernel in self.kernels if kernel.name == name), None)
+
+
+def open_object(file: ObjectFile, arch: str) -> Module:
+    """The module of an object. arch: what sources are compiled for. CompileError for one that cannot be used."""
+    data, name = file.data, file.name
+    if file.suffix in SOURCES:
+        data, name = cuda_tools.compile_cu(file, arch), f"{file.name} (as PTX)"
+    elif file.suffix not in (PTX, CUBIN):
+        raise CompileError(
+            f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot hold whole CUDA kernels",
+            file.location,
+            f"known kinds: {', '.join(KINDS)}; functions for kernels in the program may be "
+            ".bc, .ptx, .cu, .c, .o, .cubin, .ltoir or .fatbin",
+        )
+    try:
+        if cubin.is_cubin(data):
+            return of_cubin(data, name, file)
+        module = of_ptx(data, name, file)
+    except ArtifactError as error:
+        raise CompileError(str(error), file.location, _remedy(file)) from None
+    problem = cuda_tools.assemble_problem(data, name, module.target)
+    if problem:
+        raise CompileError(f"object '{name}' is not valid PTX:\n{problem}", file.location, _remedy(file))
+    return module
+
+
+def _remedy(file: ObjectFile) -> str:
+    if file.suffix == CUBIN:
+        return "compile it again: nvcc -cubin -arch=sm_80 kernels.cu"
+    return "compile it again: nvcc -ptx -arch=sm_80 kernels.cu -o kernels.ptx"
+
+
+def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
+    """A PTX text as a module. ArtifactError for a broken one or one that is newer than this version knows."""
+    ptx = ptx_read.read(data, name)
+    check_age(ptx)
+    kernels = tuple(
+        Kernel(
+            entry.name, f"{name}:{entry.line}", tuple(ptx_interface.parameter_sizes(entry)),
+            _threads(entry, "reqntid"), _threads(entry, "maxntid"), entry,
+        )
+        for entry in ptx.entries
+    )  # fmt: skip
+    return Module(data, "ptx", name, ptx.target, kernels, tuple(ptx_interface.requirements(ptx.target)), file, ptx)
+
+
+def check_age(ptx: PtxModule) -> None:
+    """ArtifactError for a text of a newer version or architecture than this version knows."""
+    if ptx.version > _NEWEST:
+        raise ArtifactError(
+            f"{ptx.name}: its .version {ptx.version[0]}.{ptx.version[1]} is newer than this pydispatch knows, "
+            f"which is {_NEWEST[0]}.{_NEWEST[1]}"
+        )
+    if ptx.target.rstrip("af") not in NAMES:
+        raise ArtifactError(
+            f"{ptx.name}: its .target {ptx.target} is no architecture that this pydispatch knows: {', '.join(NAMES)}"
+        )
+
+
+def _threads(entry: Function, name: str) -> Threads | None:
+    found = entry.directives.get(name) or entry.directives.get(f".{name}")
+    if not found:
+        return None
+    x, y, z = (*found, 1, 1)[:3]
+    return (x, y, z)
+
+
+def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
+    """Machine code as a module. ArtifactError for a broken file or one that is not linked."""
+    facts: Cubin = cubin.read(data, name)
+    if facts.relocatable:
+        raise ArtifactError(f"{name} is a relocatable cubin, which has to be linked: leave out -rdc=true and -dc")
+    if facts.target not in NAMES:
+        raise ArtifactError(f"{name} is for {facts.target}, which this pydispatch does not know")
+    kernels = tuple(Kernel(e.name, name, e.parameters, e.required, e.maximum) for e in facts.entries)
+    return Module(data, "cubin", name, facts.target, kernels, cubin_requirements(facts.architecture), file)
+
+
+def cubin_requirements(number: int) -> tuple[str, ...]:
+    """What a device must have for machine code of an architecture: the same major version, and its minor or later."""
+    names = tuple(ptx_interface.requirements(f"sm_{number}"))
+    own = [name for name in NAMES if name_major(name) == number // 10 and number_of(name) <= number]
+    return (*names, *(f"cubin_{name}" for name in own))
+
+
+def name_major(name: str) -> int:
+    """8 of sm_86, 12 of sm_120."""
+    return number_of(name) // 10
