@@ -20,6 +20,7 @@ __all__ = [
     "ArtifactError",
     "CheckError",
     "CompileError",
+    "CompileWarning",
     "DeviceUnavailableError",
     "Error",
     "InternalError",
@@ -62,6 +63,10 @@ class Location:
 
 class CheckError(Error):
     """Checks of a program (`check.expect_…`) do not hold: where each stands, and the first element that differs."""
+
+
+class CompileWarning(UserWarning):
+    """A program compiles, and something about it is odd."""
 
 
 class CompileError(Error):

@@ -7,11 +7,12 @@ import importlib
 import os
 import pkgutil
 import sys
+import warnings
 from collections.abc import Sequence
 from types import ModuleType
 
 from pydispatch import cli
-from pydispatch.errors import Error
+from pydispatch.errors import CompileWarning, Error
 
 
 def commands(only: str | None = None) -> dict[str, ModuleType]:
@@ -54,6 +55,12 @@ def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
     return f' (a value with blanks needs quotes: {name}="{value} {words[before + 1]} ...")'
 
 
+def _show_warning(message: Warning | str, category: type[Warning], file: str, line: int, *_: object) -> None:
+    """Ours are about the program, so that the place in the compiler where they were found says nothing."""
+    place = "" if issubclass(category, CompileWarning) else f"{file}:{line}: {category.__name__}: "
+    print(f"pydispatch: warning: {place}{message}", file=sys.stderr)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand. Returns 0, 1 after an error that was reported on stderr, 2 for wrong usage."""
     words = sys.argv[1:] if argv is None else argv
@@ -70,7 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     try:
-        code = int(args.run(args))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            code = int(args.run(args))
         sys.stdout.flush()
         return code
     except BrokenPipeError:

@@ -15,7 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", "--iree-hal-target-backends", "--iree-hal-target-device", "--iree-hal-local-target-device-backends",
         dest="targets", action="append", metavar="NAME",
-        help="cpu (this machine), x86_64, aarch64, riscv64; repeatable; default: what the program states",
+        help="cpu (this machine), x86_64, aarch64, riscv64, vulkan, cuda, sm_80, ...; repeatable; default: what the "
+        "program states",
     )  # fmt: skip
     parser.add_argument(
         "--cpu", "--iree-llvmcpu-target-cpu", dest="cpu", action="append", metavar="CPU",
@@ -25,6 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cpu-features", "--iree-llvmcpu-target-cpu-features", dest="cpu_features", default="", metavar="+A,+B",
         help="LLVM features of every CPU target",
     )  # fmt: skip
+    parser.add_argument(
+        "--cuda-target", "--iree-cuda-target", dest="cuda_targets", action="append", metavar="sm_80",
+        help="architecture of the target cuda; repeatable, each becomes a variant",
+    )  # fmt: skip
+    parser.add_argument("--iree-cuda-target-features", dest="cuda_features", metavar="+ptx76", help=argparse.SUPPRESS)
     parser.add_argument(
         "-L", "--object-search-path", "--iree-hal-executable-object-search-path", dest="search_path", action="append",
         default=[], metavar="FOLDER", help="where object files are looked for; repeatable",
@@ -98,6 +104,17 @@ def _patterns_of(path: str) -> list[object]:
     return list(found)
 
 
+def _targets(targets: list[str] | None, architectures: list[str] | None) -> list[str] | None:
+    """The targets with `cuda` replaced by the architectures that were named."""
+    if not architectures:
+        return targets
+    if targets is None:
+        return architectures
+    if "cuda" not in targets:
+        raise Error(f"--iree-cuda-target={architectures[0]} needs the target cuda: --target=cuda")
+    return [name for target in targets for name in (architectures if target == "cuda" else [target])]
+
+
 def run(args: argparse.Namespace) -> int:
     """Writes the artifact, or prints the text after a phase. Raises CompileError."""
     try:
@@ -112,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
     if args.source == "-":
         source = sys.stdin.read() + "\n"
     options = {
-        "targets": args.targets,
+        "targets": _targets(args.targets, args.cuda_targets),
         "cpu": ["native" if c == "host" else c for c in args.cpu] if args.cpu else None,
         "cpu_features": args.cpu_features,
         "object_search_path": args.search_path,

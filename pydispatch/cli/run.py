@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.program import Program
 
 
-TARGETS = {"vulkan": "vulkan"}
+TARGETS = {"vulkan": "vulkan", "cuda": "cuda", "ptx-interpreter": "cuda", "ptx_interpreter": "cuda"}
 """Devices whose programs are compiled for a target by name; others take the module's own, or this machine."""
 
 

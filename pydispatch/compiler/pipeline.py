@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,11 +22,11 @@ from pydispatch.compiler.dispatch.form import form_dispatches
 from pydispatch.compiler.dispatch.inline import inline_calls
 from pydispatch.compiler.kernel import Binary, Variant
 from pydispatch.compiler.normalize import normalize
-from pydispatch.compiler.preprocess import Rewrites, rewrites_of
+from pydispatch.compiler.preprocess import Rewrites, caller_level, rewrites_of
 from pydispatch.compiler.schedule.host import schedule
 from pydispatch.compiler.select import BACKENDS, in_written_order, select_targets
 from pydispatch.compiler.variants import build_variant, variants_of
-from pydispatch.errors import CompileError
+from pydispatch.errors import CompileError, CompileWarning
 from pydispatch.formats import dispatches
 from pydispatch.formats.program import disassemble
 from pydispatch.ir import hal
@@ -280,6 +281,8 @@ class Pipeline:
         executables = []
         for op, variants, binaries in zip(ops, built, pending, strict=True):
             packed = [_pack(v, b.result()) for v, b in zip(variants, binaries, strict=True)]
+            for text in (text for p in packed for text in p.extra.get("warnings", ())):
+                warnings.warn(text, CompileWarning, stacklevel=caller_level())
             exports = [e.name for e in variants[0].exports]
             executables.append(formats.Executable(op.sym_name.data, exports, packed))
         return executables

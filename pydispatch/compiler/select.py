@@ -87,7 +87,10 @@ def select_targets(
     """
     own = module.attributes.get("hal.device.targets")
     if targets is not None:
-        chosen = [t for name in targets for t in _named(name)]
+        stated = [] if own is None else executable_targets(own)
+        cuda = [t for t in stated if t.backend.data == cuda_arch.BACKEND]
+        # "cuda" alone leaves the architectures to the module.
+        chosen = [t for name in targets for t in (cuda if name == "cuda" and cuda else _named(name))]
     elif own is not None and executable_targets(own):
         chosen = executable_targets(own)
     else:

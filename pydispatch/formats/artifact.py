@@ -197,6 +197,12 @@ class Artifact:
         return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
     @property
+    def warnings(self) -> list[str]:
+        """What the compiler found odd, in sentences."""
+        found = [text for e in self.executables for v in e.variants for text in v.extra.get("warnings", ())]
+        return [text for text in found if isinstance(text, str)]
+
+    @property
     def members(self) -> list[str]:
         """Names of all members, in the order of the file."""
         return self._content.members() if isinstance(self._content, ArtifactFile) else list(self._content)

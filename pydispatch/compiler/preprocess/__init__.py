@@ -16,7 +16,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.compiler.preprocess.report import Report
-from pydispatch.errors import CompileError, InvalidArgumentError
+from pydispatch.errors import CompileError, CompileWarning, InvalidArgumentError
 
 PHASES = {
     "input": "input",
@@ -28,7 +28,7 @@ PHASES = {
 """Names that a spec may be attached by -> the phase of the pipeline."""
 
 
-class MatchWarning(UserWarning):
+class MatchWarning(CompileWarning):
     """A pattern matched nothing."""
 
 
@@ -74,10 +74,10 @@ class Rewrites:
                 f"{len(sentences) - 1} more did not: {', '.join(self.report.unmatched[1:4])}" if sentences[1:] else
                 "see what comes near with: pydispatch match"))  # fmt: skip
         for sentence in sentences[:_WARNED]:
-            warnings.warn(sentence, MatchWarning, stacklevel=_callers())
+            warnings.warn(sentence, MatchWarning, stacklevel=caller_level())
         if sentences[_WARNED:]:
             more = f"{len(sentences) - _WARNED} more patterns matched nothing"
-            warnings.warn(more, MatchWarning, stacklevel=_callers())
+            warnings.warn(more, MatchWarning, stacklevel=caller_level())
 
     def _place(self) -> Any:
         near = self.report.near.get(self.report.unmatched[0])
@@ -87,7 +87,7 @@ class Rewrites:
 _WARNED = 8
 
 
-def _callers() -> int:
+def caller_level() -> int:
     """How far above the function that asks the first frame outside of this package is, as `warnings` counts."""
     level = 1
     frame = sys._getframe(1)
