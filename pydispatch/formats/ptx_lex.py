@@ -1,0 +1,131 @@
+"""PTX text as words with places: one pass of one regular expression, which every character of a text matches."""
+
+from __future__ import annotations
+
+import re
+import struct
+from bisect import bisect_right
+
+from pydispatch.errors import ArtifactError
+
+_WORD = re.compile(
+    r"""[A-Za-z_$%][\w$]*(?:\.\w+(?:::\w+)*)*  # a name, an opcode with modifiers: ld.shared::cta.u32, %tid.x
+      | \.\w+(?:::\w+)*                        # a directive or a type: .reg, .b32
+      | 0[xX]\w+ | \d+\.\d*(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+ | \d\w*
+      | "(?:[^"\\\n]|\\.)*"?                   # a string
+      | << | >>
+      | \S""",
+    re.ASCII | re.VERBOSE,
+)
+_ASIDE = re.compile(r'"(?:[^"\\\n]|\\.)*"?|//[^\n]*|/\*(?:.*?\*/)?', re.DOTALL)
+_NOT_NEWLINE = re.compile(r"[^\n]")
+_INTEGER = re.compile(r"(0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|0[0-7]{0,22}|[1-9][0-9]{0,19})U?", re.ASCII)
+_SINGLE = re.compile(r"0[fF][0-9a-fA-F]{8}", re.ASCII)
+_DOUBLE = re.compile(r"0[dD][0-9a-fA-F]{16}", re.ASCII)
+_DECIMAL = re.compile(r"\d+(?:\.\d*(?:[eE][+-]?\d+)?|[eE][+-]?\d+)", re.ASCII)
+_SHOWN = 60
+
+
+class Words:
+    """The words of a text, and an empty one behind the last. starts: where each begins in `text`."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text, self.name = text, name
+        self._newlines: list[int] | None = None
+        plain = self._without_comments() if "/" in text else text
+        found = [(match.group(), match.start()) for match in _WORD.finditer(plain)]
+        self.words = [word for word, _ in found]
+        self.starts = [start for _, start in found]
+        self.words.append("")
+        self.starts.append(len(text.rstrip()))
+
+    def _without_comments(self) -> str:
+        """The text with spaces where comments are."""
+
+        def blank(match: re.Match[str]) -> str:
+            aside = match.group()
+            if aside[0] == '"':
+                return aside
+            if aside == "/*":
+                raise self.fail_at(match.start(), "a comment begins here and has no end, write */ behind it")
+            return _NOT_NEWLINE.sub(" ", aside)
+
+        return _ASIDE.sub(blank, self.text)
+
+    def end(self, index: int) -> int:
+        """Where a word ends in the text."""
+        return self.starts[index] + len(self.words[index])
+
+    def line(self, index: int) -> int:
+        """The line of a word, from 1."""
+        return self._place(self.starts[index])[0]
+
+    def _place(self, offset: int) -> tuple[int, int]:
+        if self._newlines is None:
+            self._newlines = [match.start() for match in re.finditer("\n", self.text)]
+        line = bisect_right(self._newlines, offset - 1) if offset else 0
+        return line + 1, offset - (self._newlines[line - 1] if line else -1)
+
+    def fail_at(self, offset: int, message: str) -> ArtifactError:
+        """ArtifactError "name:line:column: message"."""
+        line, column = self._place(offset)
+        return ArtifactError(f"{self.name}:{line}:{column}: {message}")
+
+    def fail(self, index: int, message: str) -> ArtifactError:
+        """ArtifactError with the place of a word."""
+        return self.fail_at(self.starts[index], message)
+
+    def shown(self, index: int) -> str:
+        """A word for messages."""
+        word = self.words[index]
+        if not word:
+            return "the end of the text"
+        return f"'{word}'" if len(word) <= _SHOWN else f"'{word[:_SHOWN]}...'"
+
+
+def literal(word: str) -> tuple[int | float, int | None] | None:
+    """(value, bits) of a number as PTX writes it, bits for 0f and 0d; None when it is none."""
+    if _INTEGER.fullmatch(word):
+        digits = word[:-1] if word[-1] == "U" else word
+        lead = digits[1:2]
+        if lead in ("x", "X"):
+            value = int(digits, 16)
+        elif lead in ("b", "B"):
+            value = int(digits, 2)
+        else:
+            value = int(digits, 8 if digits[0] == "0" and len(digits) > 1 else 10)
+        return (value, None) if value < 1 << 64 else None
+    if _SINGLE.fullmatch(word):
+        bits = int(word[2:], 16)
+        return _float("<f", "<I", bits), bits
+    if _DOUBLE.fullmatch(word):
+        bits = int(word[2:], 16)
+        return _float("<d", "<Q", bits), bits
+    if len(word) < 400 and _DECIMAL.fullmatch(word):
+        return float(word), None
+    return None
+
+
+def _float(kind: str, whole: str, bits: int) -> float:
+    value: float = struct.unpack(kind, struct.pack(whole, bits))[0]
+    return value
+
+
+def decode(data: str | bytes | bytearray | memoryview, name: str) -> str:
+    """The text of a PTX file, without the zeros that end one. ArtifactError when it is no text."""
+    if isinstance(data, str):
+        text = data
+    else:
+        raw = bytes(data)
+        if raw[:4] == b"\x7fELF":
+            raise ArtifactError(f"{name} is an ELF file, a cubin or an object; expected the text of PTX")
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            line = raw.count(b"\n", 0, error.start) + 1
+            raise ArtifactError(f"{name}:{line}:1: byte {error.start} is no UTF-8, PTX is text") from None
+    text = text.rstrip("\0")
+    at = text.find("\0")
+    if at >= 0:
+        raise ArtifactError(f"{name}:{text.count(chr(10), 0, at) + 1}:1: a zero byte (at {at}), PTX is text")
+    return text
