@@ -7,12 +7,14 @@ import weakref
 from collections import deque
 from typing import Any
 
+from pydispatch._core.device import memory_at
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.devices.vulkan import api, cache
 from pydispatch.runtime.devices.vulkan.features import ATOMIC_FLOAT, Features
 from pydispatch.runtime.devices.vulkan.instance import KINDS, Instance
 from pydispatch.runtime.devices.vulkan.memory import Block, Pool, memory_types
 from pydispatch.runtime.devices.vulkan.record import Descriptors, Recorder
+from pydispatch.runtime.foreign import context as foreign
 
 CALLS = tuple(
     [
@@ -72,8 +74,8 @@ OBJECT_BUFFER, OBJECT_SHADER_MODULE, OBJECT_PIPELINE = 9, 15, 19  # VkObjectType
 _SLICE_NS = 200_000_000  # a wait is cut into slices, so that Ctrl-C is heard
 
 
-class Context:
-    """One VkDevice. Its queue is used under `lock`; waiting is not."""
+class Context(foreign.Context):
+    """One VkDevice. Its queue is used under `lock`; waiting is not. Work is done when what it was given to returns."""
 
     def __init__(self, instance: Instance, physical: Any, index: int, force_staging: bool = False) -> None:
         self.instance, self.physical, self.index = instance, physical, index
@@ -82,7 +84,8 @@ class Context:
         if "timelineSemaphore" not in self.features.features:
             raise DeviceUnavailableError(f"vulkan:{index}: it has no timeline semaphores; update its driver")
         properties = self.features.properties
-        self.name = self.ffi.string(properties.deviceName).decode("utf-8", "replace")
+        self.name = f"vulkan:{index}"
+        self.model = self.ffi.string(properties.deviceName).decode("utf-8", "replace")
         self.kind = KINDS.get(properties.deviceType, "other")
         self.arena = api.Arena()
         self.handle = self._create(lib)
@@ -202,41 +205,61 @@ class Context:
         if self.closed:
             raise DeviceUnavailableError(f"vulkan:{self.index} was closed")
 
-    # Moving bytes
+    # Memory
 
-    def copy_in(self, block: Block, offset: int, source: Any, size: int) -> None:
-        """Bytes of the process into a block. source: a buffer, or a cffi pointer."""
+    def acquire(self, size: int) -> Block:
+        return self.pool.acquire(size)
+
+    def release(self, block: Block) -> None:
+        block.pool.release(block)
+
+    def view(self, block: Block, size: int) -> memoryview | None:
+        return memory_at(block.address, size, True) if block.pointer is not None else None
+
+    def stats(self) -> dict[str, int]:
+        return self.pool.stats()
+
+    def trim(self) -> None:
+        with self.lock:
+            self.calls.vkDeviceWaitIdle(self.handle)
+            for pool in {self.pool, self.staging}:
+                pool.trim()
+
+    def copy_in(self, block: Block, source: foreign.Source, size: int) -> None:
         if size == 0:
             return
+        if type(source) is int:
+            source = self.ffi.cast("char*", source)
         if block.pointer is not None:
-            self.ffi.memmove(block.pointer + offset, source, size)
+            self.ffi.memmove(block.pointer, source, size)
             return
         stage = self.staging.acquire(size)
         try:
             self.ffi.memmove(stage.pointer, source, size)
-            self.run_copy(stage, 0, block, offset, size)
+            self.copy(stage, block, size)
         finally:
             self.staging.release(stage)
 
-    def copy_out(self, block: Block, offset: int, target: Any, size: int) -> None:
-        """The other way."""
+    def copy_out(self, block: Block, target: foreign.Source, size: int) -> None:
         if size == 0:
             return
+        if type(target) is int:
+            target = self.ffi.cast("char*", target)
         if block.pointer is not None:
-            self.ffi.memmove(target, block.pointer + offset, size)
+            self.ffi.memmove(target, block.pointer, size)
             return
         stage = self.staging.acquire(size)
         try:
-            self.run_copy(block, offset, stage, 0, size)
+            self.copy(block, stage, size)
             self.ffi.memmove(target, stage.pointer, size)
         finally:
             self.staging.release(stage)
 
-    def run_copy(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
-        """A copy on the device, done when it returns."""
+    def copy(self, source: Block, target: Block, size: int) -> None:
+        """On the device, done when it returns."""
         with self.lock:
             recorder = Recorder(self)
-            recorder.copy(source, at, target, to, size)
+            recorder.copy(source, 0, target, 0, size)
             recorded = recorder.finish()
             self.submit(recorded.submission)
         self.wait(recorded.submission)

@@ -104,7 +104,7 @@ class Executables:
         if lacking:
             raise DeviceUnavailableError(
                 f"{where}, export '@{name}' needs {', '.join(map(self._explain, lacking))} "
-                f"of vulkan:{self.context.index} ({self.context.name})"
+                f"of vulkan:{self.context.index} ({self.context.model})"
             )
         x, y, z = entry.workgroup_size or (1, 1, 1)
         subgroup = self.context.features.subgroup_size

@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.devices.vulkan import api
+from pydispatch.runtime.foreign.plan import DISPATCH, FILL, Command, Slot
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.vulkan.context import Context, Submission
     from pydispatch.runtime.devices.vulkan.memory import Block
     from pydispatch.runtime.devices.vulkan.pipelines import Executables, Kernel
 
-Slot = tuple[int, int, int]
-"""(buffer, byte offset, byte length) of a binding."""
-Command = tuple[Any, ...]
-"""An entry of PlanData.commands."""
-
-DISPATCH, FILL, COPY = 0, 1, 2
 _COMPUTE, _TRANSFER, _HOST = 0x800, 0x1000, 0x4000  # pipeline stages
 _SHADER_READ, _SHADER_WRITE, _COPY_READ, _COPY_WRITE, _HOST_READ, _HOST_WRITE = (
     0x20,

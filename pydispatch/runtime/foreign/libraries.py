@@ -1,28 +1,75 @@
-"""Functions in SPIR-V that arrive at load time: the plugins of a Vulkan device, and linking them into shaders."""
+"""Libraries of functions that arrive at load time: the plugins of a device that links code by itself."""
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError, MissingImportError
-from pydispatch.formats import spirv_link
-from pydispatch.formats.spirv import is_spirv
-from pydispatch.formats.spirv_reflect import reflect
 from pydispatch.runtime.imports import Import, Provider
 
-if TYPE_CHECKING:
-    from pydispatch.formats.spirv_link import Library
-    from pydispatch.runtime.devices.vulkan.pipelines import Parts
+
+class Library(Protocol):
+    """An opened library. name: for messages."""
+
+    @property
+    def name(self) -> str: ...
+
+    def names(self) -> Collection[str]:
+        """The functions that it has."""
+
+
+class Linked(Protocol):
+    """data: the module. providers: symbol → name of the library that gave it. unresolved: symbols that nobody had."""
+
+    @property
+    def data(self) -> bytes: ...
+
+    @property
+    def providers(self) -> Mapping[str, str]: ...
+
+    @property
+    def unresolved(self) -> Sequence[str]: ...
+
+
+class Dialect(Protocol):
+    """What the code of a device is written in, and how its messages speak of it."""
+
+    kind: str
+    """Of a Provider: "spirv"."""
+    language: str
+    """ "SPIR-V"."""
+    device: str
+    """Who takes it: "a Vulkan device"."""
+    functions: str
+    """What its libraries hold: "shader functions"."""
+    suffix: str
+    """Of files: ".spv"."""
+    prototypes: str
+    """The key of prototypes in the calls of a manifest: "glsl"."""
+    makes_library: str
+    """The command that makes a library."""
+    how_libraries: str
+    """The same within a sentence: "glslangValidator -V -g --keep-uncalled compiles a library"."""
+
+    def is_code(self, data: bytes) -> bool:
+        """Whether bytes are in this language at first sight."""
+
+    def open_library(self, data: bytes, name: str) -> Library:
+        """ArtifactError when it is broken, InvalidArgumentError when it is no library."""
+
+    def link(self, module: bytes, libraries: Sequence[Any], optional: Collection[str], where: str) -> Linked:
+        """A module with what it imports taken from libraries. optional: symbols that may be missing. where: for
+        messages. ArtifactError, InvalidArgumentError for a function that does not fit."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """How a shader calls a symbol. c: the prototype of the function that it needs, in GLSL."""
+    """How a kernel calls a symbol. c: the prototype of the function that it needs, in the language of the device."""
 
     symbol: str
     optional: bool
@@ -33,7 +80,8 @@ class Call:
 class Libraries:
     """The libraries of one device."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
         self._added: list[tuple[int, int, Library]] = []  # priority, number, library
         self._next = 1
 
@@ -42,27 +90,28 @@ class Libraries:
 
         Raises ArtifactError when it is broken, InvalidArgumentError when it is no library of functions.
         """
+        dialect = self.dialect
         if params:
             names = ", ".join(params)
-            raise InvalidArgumentError(f"add_plugin: a library of shader functions has no parameters, got {names}")
+            raise InvalidArgumentError(f"add_plugin: a library of {dialect.functions} has no parameters, got {names}")
         if isinstance(source, (bytes, bytearray, memoryview)):
             data, label = bytes(source), f"{len(source)} bytes"
         elif isinstance(source, (str, os.PathLike)):
             data, label = Path(source).read_bytes(), os.fspath(source)
         else:
             raise InvalidArgumentError(
-                f"add_plugin: expected the path or bytes of a SPIR-V module, got {type(source).__name__}"
+                f"add_plugin: expected the path or bytes of a {dialect.language} module, got {type(source).__name__}"
             )
-        if not is_spirv(data):
+        if not dialect.is_code(data):
             hint = "it is machine code for a CPU device" if data[:4] == b"\x7fELF" else "compile it"
             raise ArtifactError(
-                f"add_plugin: {label} is no SPIR-V, which a Vulkan device takes; {hint}: "
-                "glslangValidator -V -g --keep-uncalled -S comp lib.glsl -o lib.spv makes a library of functions"
+                f"add_plugin: {label} is no {dialect.language}, which {dialect.device} takes; {hint}: "
+                f"{dialect.makes_library} makes a library of functions"
             )
-        library = spirv_link.open_library(data, label)
+        library = dialect.open_library(data, label)
         number, self._next = self._next, self._next + 1
         self._added.append((priority, number, library))
-        return Provider(number, label, "spirv")
+        return Provider(number, label, dialect.kind)
 
     def remove(self, provider: Provider) -> None:
         """Takes a registration back, for programs that are loaded from now on."""
@@ -79,12 +128,12 @@ class Libraries:
 class Resolution:
     """Links the executables of one program. imports: who gave what, so far."""
 
-    def __init__(self, libraries: Sequence[Library]) -> None:
-        self.libraries = list(libraries)
+    def __init__(self, dialect: Dialect, libraries: Sequence[Library]) -> None:
+        self.dialect, self.libraries = dialect, list(libraries)
         self.imports: list[Import] = []
 
-    def link(self, name: str, code: bytes | memoryview, parts: Parts, variant: Mapping[str, Any]) -> bytes:
-        """The code of an executable with its imports resolved; `parts` then says where its modules lie.
+    def link(self, name: str, modules: Sequence[bytes], variant: Mapping[str, Any]) -> list[bytes]:
+        """The modules of an executable with their imports resolved.
 
         Raises MissingImportError for a function that is required and that nobody has, InvalidArgumentError for one
         that does not fit its call, ArtifactError for a broken module.
@@ -94,13 +143,13 @@ class Resolution:
         where = f"executable '@{name}'"
         providers: dict[str, str] = {}
         unresolved: list[str] = []
-        modules: list[bytes] = []
-        for offset, size in parts.modules:
-            linked = spirv_link.link(bytes(code[offset : offset + size]), self.libraries, optional, where)
+        made: list[bytes] = []
+        for module in modules:
+            linked = self.dialect.link(module, self.libraries, optional, where)
             providers.update(linked.providers)
             unresolved += linked.unresolved
-            modules.append(linked.data)
-        calls = list(_calls(variant, where))
+            made.append(linked.data)
+        calls = list(self._calls(variant, where))
         if unresolved:
             raise self._missing(name, unresolved, calls)
         for symbol in (entry.removeprefix("?") for entry in stated):
@@ -113,11 +162,7 @@ class Resolution:
             mine = tuple(call for call in calls if call.symbol == symbol)
             exports = tuple(dict.fromkeys(export for call in mine for export in call.exports))
             self.imports.append(Import(symbol, name, exports, symbol in optional, provider, tuple(asked), mine))
-        _check_writes(where, modules, parts, variant)
-        end = 0
-        for i, module in enumerate(modules):
-            parts.modules[i], end = (end, len(module)), end + len(module)
-        return b"".join(modules)
+        return made
 
     def _missing(self, name: str, symbols: Sequence[str], calls: Sequence[Call]) -> MissingImportError:
         symbols = list(dict.fromkeys(symbols))
@@ -132,36 +177,19 @@ class Resolution:
             lines += [f"    {call.c}" for call in calls if call.symbol == symbol]
         asked = ", ".join(library.name for library in self.libraries)
         lines.append(f"asked: {asked}" if asked else "nobody was asked: no library is registered")
+        file = f"lib{self.dialect.suffix}"
         lines.append(
-            "supply it with device.add_plugin('lib.spv') before loading, or --plugin=lib.spv on the command line; "
-            "glslangValidator -V -g --keep-uncalled compiles a library"
+            f"supply it with device.add_plugin('{file}') before loading, or --plugin={file} on the command line; "
+            f"{self.dialect.how_libraries}"
         )
         return MissingImportError("\n".join(lines), tuple(symbols))
 
-
-def _check_writes(where: str, modules: Sequence[bytes], parts: Parts, variant: Mapping[str, Any]) -> None:
-    """InvalidArgumentError when a function writes a buffer that the program takes to be only read."""
-    read_only = (variant.get("spirv") or {}).get("read_only")
-    if parts.entries is None or not isinstance(read_only, list):
-        return
-    reflections = [reflect(module, where) for module in modules]
-    for (module, name), flags in zip(parts.entries, read_only, strict=False):
-        entry = reflections[module].entry_point(name)
-        for resource in entry.resources if entry is not None else ():
-            is_stated = isinstance(flags, list) and flags[resource.binding : resource.binding + 1] == [True]
-            if resource.written and is_stated:
-                raise InvalidArgumentError(
-                    f"{where}, export '@{name}': a function that was linked in writes the buffer at binding "
-                    f"{resource.binding}, which the program takes to be only read"
-                )
-
-
-def _calls(variant: Mapping[str, Any], where: str) -> Iterator[Call]:
-    """What the manifest says about the calls."""
-    try:
-        for entry in variant.get("calls", ()):
-            exports = tuple(str(export) for export in entry["exports"])
-            for text in entry["glsl"]:
-                yield Call(str(entry["symbol"]), bool(entry["optional"]), exports, str(text))
-    except (KeyError, TypeError):
-        raise ArtifactError(f"{where}: the key \"calls\" of its variant cannot be read") from None
+    def _calls(self, variant: Mapping[str, Any], where: str) -> Iterator[Call]:
+        """What the manifest says about the calls."""
+        try:
+            for entry in variant.get("calls", ()):
+                exports = tuple(str(export) for export in entry["exports"])
+                for text in entry[self.dialect.prototypes]:
+                    yield Call(str(entry["symbol"]), bool(entry["optional"]), exports, str(text))
+        except (KeyError, TypeError):
+            raise ArtifactError(f'{where}: the key "calls" of its variant cannot be read') from None

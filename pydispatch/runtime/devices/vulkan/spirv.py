@@ -1,0 +1,56 @@
+"""SPIR-V as the code of a device: its libraries of functions, and what linking must not change."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats import spirv_link
+from pydispatch.formats.spirv import is_spirv
+from pydispatch.formats.spirv_link import Library, Linked
+from pydispatch.formats.spirv_reflect import reflect
+
+
+class Spirv:
+    """pydispatch.runtime.foreign.libraries.Dialect."""
+
+    kind = "spirv"
+    language = "SPIR-V"
+    device = "a Vulkan device"
+    functions = "shader functions"
+    suffix = ".spv"
+    prototypes = "glsl"
+    makes_library = "glslangValidator -V -g --keep-uncalled -S comp lib.glsl -o lib.spv"
+    how_libraries = "glslangValidator -V -g --keep-uncalled compiles a library"
+
+    def is_code(self, data: bytes) -> bool:
+        return is_spirv(data)
+
+    def open_library(self, data: bytes, name: str) -> Library:
+        return spirv_link.open_library(data, name)
+
+    def link(self, module: bytes, libraries: Sequence[Library], optional: Collection[str], where: str) -> Linked:
+        return spirv_link.link(module, libraries, optional, where)
+
+
+def check_writes(
+    where: str, modules: Sequence[bytes], entries: Sequence[tuple[int, str]] | None, variant: Mapping[str, Any]
+) -> None:
+    """InvalidArgumentError when a function writes a buffer that the program takes to be only read.
+
+    entries: (module, entry point) per export, None where nothing is known of them.
+    """
+    read_only = (variant.get("spirv") or {}).get("read_only")
+    if entries is None or not isinstance(read_only, list):
+        return
+    reflections = [reflect(module, where) for module in modules]
+    for (module, name), flags in zip(entries, read_only, strict=False):
+        entry = reflections[module].entry_point(name)
+        for resource in entry.resources if entry is not None else ():
+            is_stated = isinstance(flags, list) and flags[resource.binding : resource.binding + 1] == [True]
+            if resource.written and is_stated:
+                raise InvalidArgumentError(
+                    f"{where}, export '@{name}': a function that was linked in writes the buffer at binding "
+                    f"{resource.binding}, which the program takes to be only read"
+                )

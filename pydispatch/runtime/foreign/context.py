@@ -1,0 +1,121 @@
+"""Memory of a device, as calls see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from pydispatch._core.device import memory_at
+from pydispatch.runtime.buffer import Buffer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Source = Any
+"""Bytes of the process: a contiguous array or another object with the buffer protocol, or their address as an int."""
+
+
+PLAIN = (Buffer, np.ndarray, np.generic, int, float, complex)
+"""Arguments that `Context.convert` is not asked for."""
+
+
+class Block(Protocol):
+    """A range of device memory. number: tells it from every other block of the context that there was."""
+
+    @property
+    def number(self) -> int: ...
+
+
+class Context(Protocol):
+    """An open device. Work that it is given is done in the order of giving, as far as anybody can see: a device may
+    finish it before a method returns, or keep it in a queue.
+
+    Blocks that come back may be handed out again at once, those that came last first: work that was given before may
+    still use them, and work that is given later comes behind it.
+    """
+
+    name: str
+    """Of the device: "vulkan:0"."""
+
+    borrow: Callable[[NDArray[Any], int], Any] | None = None
+    """borrow(array, bytes) → a block over the memory of an array, to be read, or None. Only for a device that has read
+    it when a run returns. The block goes back with `release`."""
+
+    convert: Callable[[Any], Any] | None = None
+    """convert(value) is asked for arguments and `out=` values that are neither arrays of NumPy, nor buffers, nor
+    numbers: it returns a buffer over memory of this device that others own, or the value."""
+
+    def acquire(self, size: int) -> Any:
+        """A block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
+
+    def release(self, block: Any) -> None:
+        """Takes a block back. Called from any thread and by the garbage collector: it blocks on nothing."""
+
+    def copy_in(self, block: Any, source: Source, size: int) -> None:
+        """The first bytes of a block become `size` bytes of the process, which may change when it returns."""
+
+    def copy_out(self, block: Any, target: Source, size: int) -> None:
+        """The other way: `target` has the bytes when it returns."""
+
+    def copy(self, source: Any, target: Any, size: int) -> None:
+        """From block to block."""
+
+    def view(self, block: Any, size: int) -> memoryview | None:
+        """The bytes where they lie, writable, or None when the processor cannot see them. Waits for work on them."""
+
+    def require_usable(self) -> None:
+        """DeviceUnavailableError when the device is closed or lost."""
+
+    def stats(self) -> dict[str, int]:
+        """live_bytes, free_bytes, peak_bytes and live_blocks."""
+
+    def trim(self) -> None:
+        """Gives memory that no block uses back to the driver."""
+
+    def close(self) -> None:
+        """Waits for what runs, and refuses what comes. Buffers keep their content as long as they live."""
+
+
+class DeviceMemory:
+    """A block in use: pydispatch.runtime.buffer.Memory."""
+
+    __slots__ = ("__weakref__", "block", "context", "size")
+
+    def __init__(self, context: Any, block: Any, size: int) -> None:
+        self.context, self.block, self.size = context, block, size
+
+    def __del__(self) -> None:
+        self.context.release(self.block)
+
+    @property
+    def device_name(self) -> str:
+        return str(self.context.name)
+
+    def view(self) -> memoryview | None:
+        view: memoryview | None = self.context.view(self.block, self.size)
+        return view
+
+    def read(self, target: memoryview) -> None:
+        self.context.copy_out(self.block, target, target.nbytes)
+
+    def write(self, source: memoryview) -> None:
+        self.context.copy_in(self.block, source, source.nbytes)
+
+
+def bytes_of(array: Any) -> Source:
+    """An array itself, or its address where NumPy offers no buffer (types of ml_dtypes)."""
+    if array.dtype.kind != "V" and array.dtype.isbuiltin == 1:
+        return array
+    return array.__array_interface__["data"][0]
+
+
+def view_of(source: Source, size: int, writable: bool = False) -> memoryview:
+    """`size` bytes of the process as a flat view, whatever `Source` they are."""
+    if type(source) is int:
+        return memory_at(source, size, writable)
+    if size == 0:
+        return memoryview(b"")
+    view = memoryview(source)
+    return (view if view.format == "B" and view.ndim == 1 else view.cast("B"))[:size]

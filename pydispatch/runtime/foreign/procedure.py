@@ -1,0 +1,55 @@
+"""Functions whose steps the host runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.runtime.buffer import Buffer
+from pydispatch.runtime.foreign.context import PLAIN
+
+if TYPE_CHECKING:
+    from pydispatch._core.arrays import ElementType
+    from pydispatch._core.procedure import Procedure
+
+
+class ForeignProcedure:
+    """A function with control flow, state or checks: the host runs its steps, the device its pieces. Arguments and
+    results are as for `ForeignFunction`."""
+
+    def __init__(self, procedure: Procedure, device: Any) -> None:
+        self._procedure, self._device = procedure, device
+        self._convert = device._context.convert
+        self.name, self.signature, self.__name__ = procedure.name, procedure.signature, procedure.name
+        self.arguments, self.results = procedure.arguments, procedure.results
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        values = self._procedure(*map(self._array, args))
+        results = list(values) if isinstance(values, tuple) else [] if values is None else [values]
+        outs = list(out) if isinstance(out, tuple) else [out] * len(results)
+        found = [self._result(v, kind, o) for v, (kind, _), o in zip(results, self.results, outs, strict=True)]
+        return (found[0] if len(found) == 1 else tuple(found)) if found else None
+
+    def _array(self, given: Any) -> Any:
+        if self._convert is not None and not isinstance(given, PLAIN):
+            given = self._convert(given)
+        return given.numpy() if isinstance(given, Buffer) else given
+
+    def _result(self, value: Any, element: ElementType, out: Any) -> Any:
+        if not isinstance(value, np.ndarray):
+            return value
+        if isinstance(out, np.ndarray):
+            np.copyto(out, value, casting="no")
+            return out
+        made = out if isinstance(out, Buffer) else self._device.empty(value.shape, element)
+        made.upload(value)
+        return made
+
+    def prepare(self, *args: Any, out: Any = None) -> Any:
+        """A call with these arguments."""
+        return lambda *others: self(*(others or args), out=out)
+
+    def close(self) -> None:
+        """Forgets every plan."""
+        self._procedure.close()
