@@ -147,10 +147,11 @@ class Function:
     """An `.entry` or a `.func`. body: None for a declaration.
 
     registers: every register that is declared and appears, with its type, those of inner `{ }` scopes too: the reader
-    gives registers, labels and variables of inner scopes that would be mistaken for others names of their own (`%r1$2`).
-    A vector register `.v2 .f32 v` is the registers `v.x` and `v.y`. directives: the numbers behind `.maxntid`, `.reqntid`, `.minnctapersm`, `.maxnreg`, ... tables: `.branchtargets`
-    and `.callprototype` by their labels (the latter with the text as it is). start, end: where it lies in the text,
-    from its linkage on; those of an alias are those of its `.alias f, g;`, the rest is the function's that it names.
+    gives registers, labels and variables of inner scopes that would be mistaken for others names of their own
+    (`%r1$2`). A vector register `.v2 .f32 v` is the registers `v.x` and `v.y`. directives: the numbers behind
+    `.maxntid`, `.reqntid`, `.minnctapersm`, `.maxnreg`, ..., by names without the dot. tables: `.branchtargets` and
+    `.callprototype` by their labels (the latter with the text as it is). start, end: where it lies in the text, from
+    its linkage on; those of an alias are those of its `.alias f, g;`, the rest is the function's that it names.
     """
 
     name: str
