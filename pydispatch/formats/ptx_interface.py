@@ -106,8 +106,8 @@ def mismatch(entry: Function, constants: int, bindings: int) -> str | None:
     for number, param in enumerate(entry.params[:bindings]):
         if param.size != 8 or param.type not in _POINTERS:
             return (
-                f"parameter {number} '{param.name}' (line {param.line}) is {_described(param)}, expected a pointer "
-                f"of 64 bits for binding {number}: the layout has {given}, and bindings come first"
+                f"parameter {number} '{param.name}' (line {param.line}) is {_described(param)}, expected a "
+                f"pointer of 64 bits for binding {number}: the layout has {given}, and bindings come first"
             )
     words = 0
     for number, param in enumerate(entry.params[bindings:], bindings):
