@@ -13,10 +13,10 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
+from pydispatch.compiler.emit.hazards import MANY, Accesses, Hazards, accesses_of
 from pydispatch.compiler.emit.llvm_calls import CALLS
 from pydispatch.compiler.emit.llvm_function import LEAVES
 from pydispatch.compiler.emit.llvm_ops import attribute, op_name, symbol, unsupported
-from pydispatch.compiler.emit.spirv_hazards import MANY, Accesses, Hazards, accesses_of
 from pydispatch.compiler.emit.spirv_module import Code, Id
 from pydispatch.compiler.emit.spirv_types import (
     Index,

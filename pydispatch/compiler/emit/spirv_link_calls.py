@@ -12,13 +12,13 @@ from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.emit.hazards import MANY, Accesses
 from pydispatch.compiler.emit.llvm_calls import AVAILABLE, import_fields, is_import
 from pydispatch.compiler.emit.llvm_imports import is_optional
 from pydispatch.compiler.emit.llvm_ops import op_name, symbol
 from pydispatch.compiler.emit.llvm_types import bit_width, packed
 from pydispatch.compiler.emit.spirv_arith import wrap
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter
-from pydispatch.compiler.emit.spirv_hazards import MANY, Accesses
 from pydispatch.compiler.emit.spirv_memref import buffer_variable, place
 from pydispatch.compiler.emit.spirv_module import Id, text_words
 from pydispatch.compiler.emit.spirv_types import MemRef, is_native_float, unit_of

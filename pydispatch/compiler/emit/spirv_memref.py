@@ -8,6 +8,7 @@ from math import prod
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 
+from pydispatch.compiler.emit.hazards import ONE, Accesses, accesses_of, base_of
 from pydispatch.compiler.emit.llvm_memref import ATOMIC_KINDS, READ_ONLY_NOTE, is_workgroup
 from pydispatch.compiler.emit.llvm_ops import attribute, integer, symbol, unsupported
 from pydispatch.compiler.emit.llvm_types import bit_width, checked_memref, is_float, packed
@@ -15,7 +16,6 @@ from pydispatch.compiler.emit.llvm_values import layout_of
 from pydispatch.compiler.emit.spirv_arith import float_constant, wrap
 from pydispatch.compiler.emit.spirv_casts import resized
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.spirv_hazards import ONE, Accesses, accesses_of, base_of
 from pydispatch.compiler.emit.spirv_module import Id
 from pydispatch.compiler.emit.spirv_types import Index, MemRef, Root, Unit, known, signed, unit_of
 from pydispatch.compiler.emit.spirv_words import OP, SCOPE_DEVICE

@@ -14,12 +14,12 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import Float64Type, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.emit.hazards import MANY, Accesses
 from pydispatch.compiler.emit.llvm_arith import flags
 from pydispatch.compiler.emit.llvm_ops import attribute
 from pydispatch.compiler.emit.llvm_types import bit_width, is_float, packed
 from pydispatch.compiler.emit.spirv_arith import float_constant
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.spirv_hazards import MANY, Accesses
 from pydispatch.compiler.emit.spirv_memref import workgroup_array
 from pydispatch.compiler.emit.spirv_module import Id
 from pydispatch.compiler.emit.spirv_types import Index, known

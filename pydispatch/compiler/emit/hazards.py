@@ -124,7 +124,7 @@ def accesses_of(op: Operation) -> Accesses:
 
 
 TOUCHING = frozenset(("memref.load", "affine.load", "memref.store", "affine.store", "memref.atomic_rmw", "memref.copy",
-                      "memref.reshape", "func.call", "util.call"))  # fmt: skip
+                      "memref.reshape", "func.call", "util.call", "pyd.mma"))  # fmt: skip
 """Operations that may read or write memory."""
 
 
@@ -140,6 +140,8 @@ def _own(op: Operation) -> Accesses:
         return Accesses(base_of(op.operands[0]), base_of(op.operands[1]))
     if name == "memref.reshape":
         return Accesses(base_of(op.operands[1]), set())
+    if name == "pyd.mma":  # besides, it has sums of its own invocation
+        return Accesses(base_of(op.operands[1]) | base_of(op.operands[2]), base_of(op.operands[3]))
     if name in ("func.call", "util.call"):
         keys = {key for o in op.operands if isinstance(o.type, MemRefType) for key in base_of(o)}
         return Accesses(set(keys), set(keys))
