@@ -35,12 +35,9 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
             chosen += [with_architecture(target, name) if name else target for name in named]
     if any(isinstance(inner, ModuleOp) for inner in op.regions[0].block.ops):
         return list(dict.fromkeys(chosen))
-    kept: dict[object, hal.ExecutableTargetAttr] = {}
-    for target in chosen:
-        is_shared = target.backend.data == BACKEND and isinstance(attribute, hal.ExecutableObjectsAttr)
-        key = tuple(objects_for(attribute, target)) if is_shared else ()  # type: ignore[arg-type]
-        kept.setdefault(("objects", target.backend, *key) if key else target, target)
-    return list(kept.values())
+    # Whole kernels are for the architectures that they are listed under, whatever was asked for.
+    fitting = ((best(_architectures(attribute, t), architecture(t)) if architecture(t) else None, t) for t in chosen)
+    return list(dict.fromkeys(with_architecture(target, name) if name else target for name, target in fitting))
 
 
 def _architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr) -> list[str]:

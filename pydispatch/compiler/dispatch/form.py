@@ -20,6 +20,7 @@ from pydispatch.compiler.dispatch.fusion import WhyNot, form_groups
 from pydispatch.compiler.dispatch.kinds import has_effects, inputs_of
 from pydispatch.compiler.dispatch.known_sizes import Sizes
 from pydispatch.compiler.dispatch.outline import Outline
+from pydispatch.compiler.dispatch.patches import lay_out_patches
 from pydispatch.compiler.dispatch.regions import outline_regions
 from pydispatch.compiler.dispatch.simplify import simplify
 from pydispatch.compiler.dispatch.sizes import Known, remembered
@@ -87,6 +88,7 @@ class Former:
     def run(self) -> None:
         simplify(self.function)
         split_reductions(self.function, self.reassociate)
+        lay_out_patches(self.function)
         entry: Sizes | None = None
         for block in self.function.regions[0].blocks:
             sizes = Sizes(entry)

@@ -94,7 +94,7 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     kinds = iterators(op)
     stage = GenericOp(
         inputs, [init], op.body.clone(), ArrayAttr([AffineMapAttr(m) for m in new_maps]),
-        _kinds([*kinds[:loop], "parallel", *kinds[loop:]]), [partial],
+        iterator_types([*kinds[:loop], "parallel", *kinds[loop:]]), [partial],
     )  # fmt: skip
     made = before(stage, op)
     rank = len(shape_of(op.outputs[0]))
@@ -105,7 +105,7 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     rest = AffineMap(rank + 1, 0, tuple(AffineExpr.dimension(i + 1) for i in range(rank)))
     final = GenericOp(
         [made], [op.outputs[0]], Region(body), ArrayAttr([AffineMapAttr(whole), AffineMapAttr(rest)]),
-        _kinds(["reduction", *["parallel"] * rank]), [out_type],
+        iterator_types(["reduction", *["parallel"] * rank]), [out_type],
     )  # fmt: skip
     result = before(final, op)
     result.name_hint = op.results[0].name_hint
@@ -114,7 +114,8 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     op.erase()
 
 
-def _kinds(names: list[str]) -> ArrayAttr[IteratorTypeAttr]:
+def iterator_types(names: list[str]) -> ArrayAttr[IteratorTypeAttr]:
+    """The attribute of a linalg.generic for the kinds of its loops."""
     return ArrayAttr([IteratorTypeAttr(IteratorType(n)) for n in names])
 
 

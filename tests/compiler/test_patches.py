@@ -1,0 +1,79 @@
+"""Convolutions with channels first over short rows of places: columns of what each place reads, then a product."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pydispatch as pd
+
+
+def program(n: int, c: int, h: int, w: int, co: int, k: int, stride: int, dilation: int, dtype: str = "f32") -> str:
+    """A padded convolution with a bias and a clamp, as models have them."""
+    oh, ow = ((s + 2 - dilation * (k - 1) - 1) // stride + 1 for s in (h, w))
+    x, p = f"tensor<{n}x{c}x{h}x{w}x{dtype}>", f"tensor<{n}x{c}x{h + 2}x{w + 2}x{dtype}>"
+    f, y, b = f"tensor<{co}x{c}x{k}x{k}x{dtype}>", f"tensor<{n}x{co}x{oh}x{ow}x{dtype}>", f"tensor<{co}x{dtype}>"
+    return f"""
+func.func @conv(%x: {x}, %f: {f}, %bias: {b}) -> {y} {{
+  %zero = arith.constant 0.0 : {dtype}
+  %p = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {{
+    ^bb0(%i: index, %j: index, %k: index, %l: index):
+      tensor.yield %zero : {dtype}
+  }} : {x} to {p}
+  %e = tensor.empty() : {y}
+  %z = linalg.fill ins(%zero : {dtype}) outs(%e : {y}) -> {y}
+  %r = linalg.conv_2d_nchw_fchw
+      {{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<{dilation}> : tensor<2xi64>}}
+      ins(%p, %f : {p}, {f}) outs(%z : {y}) -> {y}
+  %s = linalg.generic {{indexing_maps = [affine_map<(n, c, h, w) -> (n, c, h, w)>, affine_map<(n, c, h, w) -> (c)>,
+      affine_map<(n, c, h, w) -> (n, c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+      ins(%r, %bias : {y}, {b}) outs(%e : {y}) {{
+    ^bb0(%a: {dtype}, %o: {dtype}, %old: {dtype}):
+      %sum = arith.addf %a, %o : {dtype}
+      %top = arith.maximumf %sum, %zero : {dtype}
+      linalg.yield %top : {dtype}
+  }} -> {y}
+  return %s : {y}
+}}
+"""
+
+
+def expected(x: np.ndarray, f: np.ndarray, bias: np.ndarray, stride: int, dilation: int) -> np.ndarray:
+    k = f.shape[2]
+    p = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    reach = dilation * (k - 1) + 1
+    windows = np.lib.stride_tricks.sliding_window_view(p, (reach, reach), (2, 3))
+    windows = windows[:, :, ::stride, ::stride, ::dilation, ::dilation]
+    y = np.einsum("nchwij,ocij->nohw", windows, f.astype(np.float64)) + bias.astype(np.float64)[:, None, None]
+    return np.maximum(y, 0)
+
+
+def run(n: int, c: int, h: int, w: int, co: int, k: int, stride: int, dilation: int, dtype: str) -> list[str]:
+    rng = np.random.default_rng(h * 100 + w)
+    types = {"f32": np.float32, "f64": np.float64}
+    sizes = (n, c, h, w), (co, c, k, k), (co,)
+    x, f, bias = (rng.standard_normal(s).astype(types[dtype]) for s in sizes)
+    artifact = pd.compile(program(n, c, h, w, co, k, stride, dilation, dtype), targets="cpu", cpu="native")
+    function = pd.device("cpu").load(artifact).conv
+    limit = 1e-5 if dtype == "f32" else 1e-12
+    wanted = expected(x, f, bias, stride, dilation)
+    np.testing.assert_allclose(function(x, f, bias), wanted, rtol=limit, atol=limit * 50)
+    return function.plan_of(x, f, bias)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.integers(1, 3), st.integers(1, 5), st.integers(3, 12), st.integers(3, 12), st.sampled_from([31, 32, 40]),
+    st.sampled_from([1, 2, 3]), st.integers(1, 2), st.integers(1, 2), st.sampled_from(["f32", "f64"]),
+)  # fmt: skip
+def test_values(n: int, c: int, h: int, w: int, co: int, k: int, stride: int, dilation: int, dtype: str) -> None:
+    run(n, c, h, w, co, k, stride, dilation, dtype)
+
+
+@pytest.mark.parametrize(("co", "w", "dispatches"), [(64, 7, 2), (8, 7, 1), (64, 40, 1)])
+def test_where_it_pays(co: int, w: int, dispatches: int) -> None:
+    """Pad and columns are one dispatch, product and what follows another; few results or long rows stay as they are."""
+    commands = run(1, 16, 7, w, co, 3, 1, 1, "f32")
+    assert len(commands) == dispatches
