@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pydispatch.compiler.kernel import Binary, Export, Variant
 from pydispatch.compiler.targets.cuda_arch import DEFAULT, FORMAT
-from pydispatch.compiler.targets.cuda_objects import Kernel, Module, Threads, of_cubin, of_ptx, open_object
+from pydispatch.compiler.targets.cuda_objects import NEWEST, Kernel, Module, Threads, of_cubin, of_ptx, open_object
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats import ptx_interface
 
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 16
 """Bytes to which bindings are aligned: code that others compiled may use vectors of four floats."""
-
-MAX_THREADS = 1024
-MAX_BLOCK = (1024, 1024, 64)
-MAX_SHARED = 227 * 1024
-"""Bytes of workgroup memory that the largest devices give to a block."""
 
 Dump = Callable[[str, "bytes | str"], None]
 
@@ -54,7 +49,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for CUDA", note=f"known is: {FORMAT}")
     if variant.module is None and not variant.objects:
-        return Binary(b"", ".ptx", (), ALIGNMENT, notes={"dynamic": True})
+        return _given_at_run_time(variant)
     start = time.perf_counter()
     seconds: dict[str, float] = {}
     arch = architecture_of(variant)
@@ -101,6 +96,16 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     requires = dict.fromkeys(name for module in modules for name in module.requires)
     suffix = ".cubin" if all(each.kind == "cubin" for each in modules) else ".ptx"
     return Binary(data, suffix, tuple(requires), ALIGNMENT, imports, notes)
+
+
+def _given_at_run_time(variant: Variant) -> Binary:
+    """An executable that the program only declares: its code is given to the device, what the exports say is kept."""
+    ptx: dict[str, object] = {
+        "blocks": [list(e.workgroup_size) if any(e.workgroup_size) else None for e in variant.exports],
+        "shared": [export.local_memory for export in variant.exports],
+        "constants": list(variant.constants),
+    }
+    return Binary(b"", ".ptx", (), ALIGNMENT, notes={"dynamic": True, "ptx": ptx})
 
 
 def _generated(linked: Linked, variant: Variant) -> Module:
@@ -152,21 +157,31 @@ def _check_export(export: Export, kernel: Kernel, given: Threads | None) -> Thre
             f"{_count(layout.constants, 'constant')} of 32 bits behind them; 64-bit scalars are two",
         )
     block = given or _block(export, kernel)
-    if any(n > limit for n, limit in zip(block, MAX_BLOCK, strict=True)) or prod(block) > MAX_THREADS:
+    problem = _block_problem(kernel, block, export.local_memory)
+    if problem is not None:
         raise CompileError(
-            f"export '@{export.name}': a block of {_size(block)} has {prod(block)} threads, the limits are "
-            f"{MAX_THREADS} together and {_size(MAX_BLOCK)} along each dimension",
+            f"export '@{export.name}' cannot run entry '{kernel.name}' ({kernel.where}): {problem}",
             export.location,
-            "choose a smaller workgroup_size, and a larger grid",
-        )
-    if export.local_memory > MAX_SHARED:
-        raise CompileError(
-            f"export '@{export.name}' asks for {export.local_memory} bytes of workgroup memory, "
-            f"no device gives a block more than {MAX_SHARED}",
-            export.location,
-            "lower its workgroup_local_memory",
+            "change the workgroup_size or workgroup_local_memory of the export, or what the kernel states: "
+            ".reqntid comes from __block_size__, .maxntid from __launch_bounds__",
         )
     return block
+
+
+def _block_problem(kernel: Kernel, block: Threads, shared: int) -> str | None:
+    """Why a kernel cannot run with so many threads and bytes of dynamic workgroup memory, or None."""
+    if kernel.ptx is not None:
+        return ptx_interface.block_problem(kernel.ptx, block, shared)
+    limits = ptx_interface.MAX_BLOCK
+    if any(not 0 < n <= limit for n, limit in zip(block, limits, strict=True)) or prod(block) > 1024:
+        return f"its block of {_size(block)} is {prod(block)} threads, CUDA has up to 1024, {_size(limits)}"
+    if kernel.required is not None and block != kernel.required:
+        return f"it was compiled for blocks of {_size(kernel.required)}, the workgroup size is {_size(block)}"
+    if kernel.maximum is not None and prod(block) > prod(kernel.maximum):
+        return f"it was compiled for at most {prod(kernel.maximum)} threads, the workgroup size is {_size(block)}"
+    if shared > ptx_interface.MAX_SHARED:
+        return f"it takes {shared} bytes of workgroup memory, a block has up to {ptx_interface.MAX_SHARED}"
+    return None
 
 
 def _mismatch(export: Export, kernel: Kernel) -> str | None:
@@ -196,22 +211,7 @@ def _block(export: Export, kernel: Kernel) -> Threads:
             export.location,
             "write attributes {workgroup_size = [64 : index, 1 : index, 1 : index]} behind the layout of the export",
         )
-    if stated is not None and kernel.required is not None and stated != kernel.required:
-        raise CompileError(
-            f"export '@{export.name}' has workgroup_size {_size(stated)}, "
-            f"'{kernel.name}' ({kernel.where}) requires {_size(kernel.required)} (.reqntid)",
-            export.location,
-            "make them equal, or leave workgroup_size out",
-        )
-    block = stated or kernel.required or (1, 1, 1)
-    if kernel.maximum is not None and prod(block) > prod(kernel.maximum):
-        raise CompileError(
-            f"export '@{export.name}' has workgroup_size {_size(block)}, which is {prod(block)} threads; "
-            f"'{kernel.name}' ({kernel.where}) was compiled for at most {prod(kernel.maximum)} (.maxntid)",
-            export.location,
-            "choose a smaller workgroup_size, or raise its __launch_bounds__",
-        )
-    return block
+    return stated or kernel.required or (1, 1, 1)
 
 
 def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
@@ -239,15 +239,22 @@ def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
 
 def _warnings(variant: Variant, modules: Sequence[Module]) -> list[str]:
     """What is odd and works."""
+    found = []
     declared = dict(variant.target.config).get("target")
-    if declared is None:
-        return []
-    return [
-        f"object '{each.name}' of executable '@{variant.executable}' is for {each.target}, its target declares "
-        f"{declared}: devices are chosen by {each.target}"
-        for each in modules
-        if each.file is not None and each.target != declared
-    ]
+    for each in modules:
+        if each.file is None:
+            continue
+        if declared is not None and each.target != declared:
+            found.append(
+                f"object '{each.name}' of executable '@{variant.executable}' is for {each.target}, its target declares "
+                f"{declared}: devices are chosen by {each.target}"
+            )
+        if each.ptx is not None and each.ptx.version > NEWEST:
+            version = ".".join(map(str, each.ptx.version))
+            found.append(
+                f"object '{each.name}' is PTX {version}, newer than what this pydispatch knows: it may not run"
+            )
+    return found
 
 
 def _size(block: Sequence[int]) -> str:

@@ -8,14 +8,17 @@ from collections.abc import Iterable
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr, UnregisteredAttr
 from xdsl.ir import Attribute
 
+from pydispatch.formats.ptx_interface import NAMES
 from pydispatch.ir.hal_device import ExecutableTargetAttr
+
+__all__ = [
+    "BACKEND", "DEFAULT", "ENTRIES", "FORMAT", "HINTS", "NAMES", "architecture", "best", "is_architecture", "number_of",
+    "runs_on", "stated", "with_architecture",
+]  # fmt: skip
 
 BACKEND, FORMAT = "cuda", "cuda-nvptx-fb"
 DEFAULT = "sm_75"
 """What is generated for a target that states no architecture."""
-
-NAMES = tuple(f"sm_{n}" for n in (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 101, 103, 110, 120, 121))
-"""Every architecture that may be compiled for."""
 
 ENTRIES = ("target", "target_arch", "iree.gpu.target", "iree_codegen.target_info")
 """Entries of a configuration that may state the architecture, the first one holds."""

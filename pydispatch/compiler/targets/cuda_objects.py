@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 PTX, CUBIN, SOURCES = ".ptx", ".cubin", (".cu",)
 KINDS = (PTX, CUBIN, *SOURCES)
-_NEWEST = (9, 9)  # of `.version`
+NEWEST = (9, 3)
+"""The last `.version` that was known when this was written."""
 
 Threads = tuple[int, int, int]
 
@@ -85,7 +86,8 @@ def _remedy(file: ObjectFile) -> str:
 def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
     """A PTX text as a module. ArtifactError for a broken one or one that is newer than this version knows."""
     ptx = ptx_read.read(data, name)
-    check_age(ptx)
+    if problem := ptx_interface.target_problem(ptx):
+        raise ArtifactError(f"{name}: {problem}")
     kernels = tuple(
         Kernel(
             entry.name, f"{name}:{entry.line}", tuple(ptx_interface.parameter_sizes(entry)),
@@ -94,19 +96,6 @@ def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
         for entry in ptx.entries
     )  # fmt: skip
     return Module(data, "ptx", name, ptx.target, kernels, tuple(ptx_interface.requirements(ptx.target)), file, ptx)
-
-
-def check_age(ptx: PtxModule) -> None:
-    """ArtifactError for a text of a newer version or architecture than this version knows."""
-    if ptx.version > _NEWEST:
-        raise ArtifactError(
-            f"{ptx.name}: its .version {ptx.version[0]}.{ptx.version[1]} is newer than this pydispatch knows, "
-            f"which is {_NEWEST[0]}.{_NEWEST[1]}"
-        )
-    if ptx.target.rstrip("af") not in NAMES:
-        raise ArtifactError(
-            f"{ptx.name}: its .target {ptx.target} is no architecture that this pydispatch knows: {', '.join(NAMES)}"
-        )
 
 
 def _threads(entry: Function, name: str) -> Threads | None:

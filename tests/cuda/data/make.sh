@@ -1,0 +1,7 @@
+#!/bin/sh
+# Writes the PTX of this folder from its sources. It was last run with nvcc 13.0.
+set -e
+cd "$(dirname "$0")"
+for arch in sm_75 sm_80 sm_90; do nvcc -ptx -arch=$arch kernels.cu -o kernels_$arch.ptx; done
+nvcc -ptx -rdc=true -arch=sm_75 functions.cu -o functions_sm_75.ptx
+nvcc -ptx -arch=sm_90 fixed.cu -o fixed_sm_90.ptx
