@@ -302,16 +302,7 @@ class Writer:
     # What comes before and after
 
     def _starts_at_zero(self) -> bool:
-        value = self.c.generic.outputs[0]
-        while isinstance(value, OpResult) and value.op.name in ("flow.dispatch.tie_shape", "tensor.cast"):
-            value = value.op.operands[0]
-        if not isinstance(value, OpResult):
-            return False
-        op = value.op
-        if op.name == "tensor.splat":
-            inner = op.operands[0]
-            return isinstance(inner, OpResult) and inner.op.name == "arith.constant" and _is_zero(inner.op)
-        return op.name == "arith.constant" and _is_zero(op)
+        return starts_at_zero(self.c.generic.outputs[0])
 
     def _point(self, build: Builder, place: Place, i: Index, j: Index) -> list[Index]:
         """Indices of the contraction's result at an element of a block."""
@@ -359,6 +350,19 @@ class Writer:
                 self.e.store(b, self.e.at(b, value, places), buffer, places)
 
         self._each(build, place, element)
+
+
+def starts_at_zero(value: SSAValue) -> bool:
+    """Whether a tensor is known to be zero everywhere."""
+    while isinstance(value, OpResult) and value.op.name in ("flow.dispatch.tie_shape", "tensor.cast"):
+        value = value.op.operands[0]
+    if not isinstance(value, OpResult):
+        return False
+    op = value.op
+    if op.name == "tensor.splat":
+        inner = op.operands[0]
+        return isinstance(inner, OpResult) and inner.op.name == "arith.constant" and _is_zero(inner.op)
+    return op.name == "arith.constant" and _is_zero(op)
 
 
 def _is_zero(op: Operation) -> bool:

@@ -14,6 +14,7 @@ from pydispatch.compiler.codegen.affine_maps import is_identity
 from pydispatch.compiler.codegen.builder import Index
 from pydispatch.compiler.codegen.constants import splat_of
 from pydispatch.compiler.codegen.contract import lower_contraction
+from pydispatch.compiler.codegen.contract_gpu import lower_contraction_gpu
 from pydispatch.compiler.codegen.elements import tensor_type
 from pydispatch.compiler.codegen.frame import Frame, Kernel, sizes_of
 from pydispatch.compiler.codegen.generics import generic_of
@@ -32,6 +33,10 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
         frame = Frame(source, backend, reassociates(target))
         frame.bind()
         return lower_whole(frame)
+    if reassociates(target) or not _sums_floats(source):
+        tiles = lower_contraction_gpu(source, target)
+        if tiles is not None:
+            return tiles
     if backend in GPUS:
         return lower_gpu(source, target, reassociates(target), _flat_count)
     if reassociates(target) or not _sums_floats(source):  # blocks of products fuse, and sum side by side
