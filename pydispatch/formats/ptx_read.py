@@ -70,6 +70,8 @@ class _Reader(Cursor):
             elif self.accept(".target"):
                 more, others = self._target()
                 target, options = more or target, (*options, *others)
+            elif not target:
+                raise self.fail("no architecture is stated; expected .target sm_80 or another")
             else:
                 return version, target, options, address_size
 
