@@ -68,7 +68,7 @@ def _contract(f: FunctionEmitter, op: Operation) -> None:
 # Addresses and values
 
 
-def _place(f: FunctionEmitter, m: MemRef, *indices: Index) -> str:
+def address(f: FunctionEmitter, m: MemRef, *indices: Index) -> str:
     """A pointer to an element: what is known goes last, so that it ends in the instruction's displacement."""
     known, open_ = m.offset if isinstance(m.offset, int) else 0, m.offset if isinstance(m.offset, str) else 0
     for index, stride in zip(indices, m.strides, strict=True):
@@ -84,7 +84,7 @@ def _place(f: FunctionEmitter, m: MemRef, *indices: Index) -> str:
 
 
 def _load(f: FunctionEmitter, m: MemRef, type_: str, *indices: Index) -> str:
-    return f.body.let(f"load {type_}, ptr {_place(f, m, *indices)}, align {alignment(m.element)}{f.access(m)}")
+    return f.body.let(f"load {type_}, ptr {address(f, m, *indices)}, align {alignment(m.element)}{f.access(m)}")
 
 
 def _splat(f: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
@@ -111,7 +111,7 @@ def _write(f: FunctionEmitter, c: MemRef, rows: int, pieces: Sequence[Piece], va
     rest = iter(values)
     for row in range(rows):
         for piece in pieces:
-            place = _place(f, c, row, piece.first)
+            place = address(f, c, row, piece.first)
             f.body.emit(f"store {piece.type} {next(rest)}, ptr {place}, align {alignment(c.element)}{f.access(c)}")
 
 
@@ -288,7 +288,7 @@ def _along_k(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -
         singles = _loop(f, tail, size, [one.type] * count, singles, 1, lambda k, values: products(k, one, values))
         totals = [f.body.let(f"extractelement {one.type} {v}, i64 0") for v in singles]
     for number, total in enumerate(totals):
-        place = _place(f, c, number // columns, number % columns)
+        place = address(f, c, number // columns, number % columns)
         if not fresh:
             before = f.body.let(f"load {element}, ptr {place}, align {alignment(c.element)}{f.access(c)}")
             total = _sum(f, element, before, total, c.element)
