@@ -9,7 +9,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from pydispatch.ir import pyd_contract, pyd_mma, syntax
+from pydispatch.ir import pyd_contract, pyd_mma, pyd_transpose, syntax
 
 
 @irdl_op_definition
@@ -42,5 +42,7 @@ class ImportAvailableOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
 
-OPERATIONS: list[type[Operation]] = [ImportAvailableOp, *pyd_contract.OPERATIONS, *pyd_mma.OPERATIONS]
+OPERATIONS: list[type[Operation]] = [
+    ImportAvailableOp, *pyd_contract.OPERATIONS, *pyd_mma.OPERATIONS, *pyd_transpose.OPERATIONS
+]  # fmt: skip
 Pyd = Dialect("pyd", OPERATIONS, [])
