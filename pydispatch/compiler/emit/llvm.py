@@ -23,6 +23,7 @@ from pydispatch.compiler.emit import (
     llvm_memref,
     llvm_parallel,
     llvm_scf,
+    llvm_transpose,
     llvm_views,
 )
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
@@ -32,7 +33,7 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
 
 SUBJECTS = (llvm_arith, llvm_math, llvm_memref, llvm_views, llvm_scf, llvm_parallel, llvm_affine, llvm_calls, llvm_hal,
-            llvm_contract)  # fmt: skip
+            llvm_contract, llvm_transpose)  # fmt: skip
 
 
 @functools.cache
