@@ -1,9 +1,10 @@
-"""Reads DLPack capsules (both the plain and the versioned form) as NumPy arrays that share their memory."""
+"""DLPack capsules: reads both the plain and the versioned form as NumPy arrays over their memory, and makes plain ones."""
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
@@ -97,12 +98,17 @@ cdef object capsule_of(object source):
 
 
 cdef object from_dlpack(object source):
+    return open_capsule(capsule_of(source))
+
+
+def open_capsule(object capsule):
+    """An array over the memory of a capsule, which it takes over. For memory of a device: nobody may look at its
+    elements; its address, shape and strides are what counts. BufferError."""
     cdef DLVersioned* versioned
     cdef DLManaged* plain
     cdef DLTensor* tensor
     cdef Owner owner = Owner()
     cdef bint read_only = False
-    capsule = capsule_of(source)
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         versioned = <DLVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
         if versioned.major != 1:
@@ -140,3 +146,43 @@ cdef object array_over(DLTensor* tensor, Owner owner, bint read_only):
     Py_INCREF(owner)
     PyArray_SetBaseObject(<PyArrayObject*>made, <PyObject*>owner)
     return array
+
+
+cdef struct Lent:
+    DLManaged managed
+    PyObject* owner
+    int64_t shape[MAX_DIMS]
+
+
+cdef void give_back(void* managed) noexcept with gil:
+    cdef Lent* lent = <Lent*>managed
+    owner = <object>lent.owner
+    Py_DECREF(owner)
+    free(lent)
+
+
+cdef void forget(object capsule) noexcept:
+    if PyCapsule_IsValid(capsule, "dltensor"):  # nobody took it
+        give_back(PyCapsule_GetPointer(capsule, "dltensor"))
+
+
+def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bits, int device_type, int device_id):
+    """A capsule over C-contiguous memory that `owner` keeps alive. code, bits: of an element, as DLPack counts."""
+    cdef Lent* lent
+    cdef DLTensor* tensor
+    cdef int i
+    if len(shape) > MAX_DIMS:
+        raise BufferError(f"DLPack rank {len(shape)} is not supported; at most {MAX_DIMS}")
+    lent = <Lent*>calloc(1, sizeof(Lent))
+    if lent == NULL:
+        raise MemoryError()
+    tensor = &lent.managed.tensor
+    tensor.data, tensor.device_type, tensor.device_id = <void*>address, device_type, device_id
+    tensor.ndim, tensor.code, tensor.bits, tensor.lanes = <int32_t>len(shape), code, bits, 1
+    for i in range(tensor.ndim):
+        lent.shape[i] = shape[i]
+    tensor.shape = lent.shape
+    Py_INCREF(owner)
+    lent.owner = <PyObject*>owner
+    lent.managed.context, lent.managed.deleter = lent, give_back
+    return PyCapsule_New(lent, "dltensor", forget)

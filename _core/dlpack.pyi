@@ -1,0 +1,9 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+def open_capsule(capsule: object) -> NDArray[Any]: ...
+def make_capsule(
+    owner: object, address: int, shape: tuple[int, ...], code: int, bits: int, device_type: int, device_id: int
+) -> object: ...
