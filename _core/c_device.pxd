@@ -6,6 +6,7 @@ from pydispatch._core.c_status cimport pyd_status_t
 
 cdef extern from "pydispatch/status.h" nogil:
     pyd_status_t pyd_status_make(int code, const char* format, ...)
+    pyd_status_t pyd_status_make_values(int code, const int64_t* values, const char* format, ...)
 
 cdef extern from "pydispatch/program_device.h" nogil:
     ctypedef struct pyd_runner_t:

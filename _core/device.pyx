@@ -26,13 +26,13 @@ from pydispatch._core.status cimport check
 
 cimport numpy as cnp
 
-from pydispatch._core.status import CODES, Error, InvalidArgumentError
+from pydispatch._core.status import CODES, Error, InvalidArgumentError, KernelError
 
 cnp.import_array()
 
 cdef enum:
     MAX_PLANS = 64  # that a runner remembers
-    KERNEL = 6      # code of status.h; needs a workgroup, which nobody knows here
+    KERNEL = 6      # codes of status.h
     INTERNAL = 9
 
 
@@ -162,8 +162,14 @@ cdef class Runner:
 
 
 cdef pyd_status_t run_call(void* context, pyd_call_t* call) noexcept with gil:
+    cdef int64_t values[5]
     try:
         return run_here(<Runner>context, call)
+    except KernelError as error:
+        x, y, z = error.workgroup or (0, 0, 0)
+        values[0], values[1], values[2], values[3], values[4] = 0, x, y, z, error.code or 0
+        text = str(error).encode()
+        return pyd_status_make_values(<int>KERNEL, values, b"%s", <const char*>text)
     except Error as error:
         text = str(error).encode()
         return pyd_status_make(code_of(error), b"%s", <const char*>text)
@@ -174,7 +180,7 @@ cdef pyd_status_t run_call(void* context, pyd_call_t* call) noexcept with gil:
 
 cdef int code_of(error):
     for number, kind in CODES.items():
-        if isinstance(error, kind) and number != KERNEL:
+        if isinstance(error, kind):
             return number
     return INTERNAL
 

@@ -54,7 +54,7 @@ cnp.import_array()
 cdef enum:
     KERNEL_CODE = 6
 
-cdef object PLACE = re.compile(r"@(.*?)::@(.*?): workgroup \(")
+cdef object PLACE = re.compile(r"@(.*?)::@(.*?): ")
 cdef tuple KINDS = ("expect_true", "expect_false", "expect_all_true", "expect_eq", "expect_almost_eq")
 
 cdef extern from *:

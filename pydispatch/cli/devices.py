@@ -7,6 +7,7 @@ from typing import Any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="these alone; ptx-interpreter is listed by name only")
     parser.add_argument("--json", action="store_true", help="print as JSON")
 
 
@@ -14,8 +15,8 @@ def run(args: argparse.Namespace) -> int:
     """Prints one block per device, then the tools."""
     from pydispatch.runtime.device import device, devices
 
-    found = {name: dict(device(name).describe()) for name in devices()}
-    tools = _tools()
+    found = {name: dict(device(name).describe()) for name in args.names or devices()}
+    tools = {} if args.names else _tools()
     if args.json:
         import json
 
@@ -26,7 +27,8 @@ def run(args: argparse.Namespace) -> int:
         for key, value in facts.items():
             if key != "name" and value:
                 print(f"  {key}: {_text(value)}")
-    print("tools")
+    if tools:
+        print("tools")
     for key, tool in tools.items():
         print(f"  {key}: {tool}")
     return 0

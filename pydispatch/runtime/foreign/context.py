@@ -117,5 +117,6 @@ def view_of(source: Source, size: int, writable: bool = False) -> memoryview:
         return memory_at(source, size, writable)
     if size == 0:
         return memoryview(b"")
-    view = memoryview(source)
-    return (view if view.format == "B" and view.ndim == 1 else view.cast("B"))[:size]
+    if isinstance(source, np.ndarray):
+        source = source.reshape(-1).view(np.uint8)
+    return memoryview(source).cast("B")[:size]

@@ -71,6 +71,10 @@ class Executor(ABC):
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         """Runs once, one command after the other, and says how long each took; waits for it."""
 
+    def keep(self, data: PlanData) -> Record:
+        """What is kept of a plan."""
+        return Record(data)
+
     def constant(self, index: int) -> Any:
         """The block of a constant, filled when it is first used."""
         with self._uploading:
@@ -89,7 +93,7 @@ class Executor(ABC):
         context = self.context
         record: Record | None = data.device
         if record is None:
-            record = data.device = Record(data)
+            record = data.device = self.keep(data)
         taken: list[Any] = []
         blocks: Blocks = [None] * record.count
         try:

@@ -51,7 +51,7 @@ class ForeignFunction:
         plan, inputs, scalars = self._bind(args)
         record = plan.device
         if record is None:
-            record = plan.device = Record(data_of(plan))
+            record = plan.device = self._executor.keep(data_of(plan))
         if out is None:
             results = self._run(plan, record, inputs, scalars, None)
             return results[0] if self._is_simple else self._value(results)
@@ -112,13 +112,13 @@ class ForeignFunction:
             taken = [o if o is None or isinstance(o, PLAIN) else self._context.convert(o) for o in outs]
         for i, (given, (element, rank)) in enumerate(zip(taken, self._results, strict=True)):
             self._check_out(i, given, element, None if rank is None else record.data.results[i])
-        used = {id(given.memory) for given in inputs if isinstance(given, Buffer)}
+        used = [given for given in inputs if isinstance(given, Buffer)]
         direct: list[Buffer | None] = []
         for given in taken:
             # An argument is not overwritten while it is read.
-            fits = self._is_here(given) and id(given.memory) not in used
+            fits = self._is_here(given) and not any(self._overlap(given, other) for other in used)
             if fits:
-                used.add(id(given.memory))
+                used.append(given)
             direct.append(given if fits else None)
         results = self._run(plan, record, inputs, scalars, direct)
         for i, (given, result) in enumerate(zip(taken, results, strict=True)):
@@ -159,6 +159,10 @@ class ForeignFunction:
         memory = given.memory
         return isinstance(memory, DeviceMemory) and memory.context is self._context
 
+    def _overlap(self, one: Buffer, other: Buffer) -> bool:
+        """Whether buffers share memory."""
+        return one.memory is other.memory
+
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
         shape = record.data.results[index]
         assert shape is not None
@@ -196,7 +200,7 @@ class ForeignFunction:
         plan, inputs, scalars = self._bind(args)
         record = plan.device
         if record is None:
-            record = plan.device = Record(data_of(plan))
+            record = plan.device = self._executor.keep(data_of(plan))
         constants, patterns, _ = self._compute(plan, record, scalars)
         staged: list[Any] = []
         blocks: Blocks = [None] * record.count

@@ -24,7 +24,7 @@ class Prepared:
         self._function, self._context = function, function._context
         self._plan, self._inputs, self._scalars = function._bind(args)
         if self._plan.device is None:
-            self._plan.device = Record(data_of(self._plan))
+            self._plan.device = function._executor.keep(data_of(self._plan))
         self._out, self._busy = out, False
         self._run: Run | None = None
         if out is None:

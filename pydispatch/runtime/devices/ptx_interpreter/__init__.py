@@ -1,0 +1,48 @@
+"""The device "ptx-interpreter": an exact interpreter of PTX on the CPU, vectorised over threads with NumPy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.ptx_interpreter.device import PtxInterpreterDevice
+
+ALIASES: tuple[str, ...] = ("ptx-interpreter",)
+OPTIONS = ("capability", "races")
+CAPABILITY = (9, 0)
+
+
+def available() -> list[str]:
+    """None: it is there everywhere, but it is slow, and so it is never chosen by itself."""
+    return []
+
+
+def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
+    """See `Scheme.open`. Options: capability=8.6 takes kernels for that compute capability or older ones, default 9.0;
+    races=1 reports data races between threads."""
+    base, _, number = name.partition(":")
+    if number not in ("", "0", "//"):
+        raise DeviceUnavailableError(f"there is no device '{name}'; there is one interpreter: ptx-interpreter")
+    unknown = set(options) - set(OPTIONS)
+    if unknown:
+        raise InvalidArgumentError(f"device '{base}' has no option '{min(unknown)}'; it has: {', '.join(OPTIONS)}")
+    races = options.get("races", "0")
+    if races not in ("0", "1"):
+        raise InvalidArgumentError(f"device '{base}': races: expected 0 or 1, got '{races}'")
+    capability = CAPABILITY
+    if "capability" in options:
+        from pydispatch.formats.ptx_interface import ARCHITECTURES
+
+        text = options["capability"]
+        found = re.fullmatch(r"(\d{1,2})\.(\d)", text, re.ASCII)
+        capability = (int(found[1]), int(found[2])) if found else (0, 0)
+        if capability[0] * 10 + capability[1] not in ARCHITECTURES:
+            known = ", ".join(f"{n // 10}.{n % 10}" for n in ARCHITECTURES)
+            raise InvalidArgumentError(f"device '{base}': capability: expected one of {known}, got '{text}'")
+    from pydispatch.runtime.devices.ptx_interpreter.device import PtxInterpreterDevice
+
+    return PtxInterpreterDevice(capability, races == "1")

@@ -1,0 +1,102 @@
+"""Memory of the interpreter, as calls see it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from pydispatch.errors import DeviceUnavailableError
+from pydispatch.runtime.devices.ptx_interpreter.machine import Machine
+from pydispatch.runtime.foreign import context as foreign
+from pydispatch.runtime.foreign.context import view_of
+
+
+class Block:
+    """One allocation. size: as it was asked for, so that every access outside is found."""
+
+    __slots__ = ("address", "is_borrowed", "number", "size")
+
+    def __init__(self, address: int, size: int, is_borrowed: bool) -> None:
+        self.address = self.number = address  # addresses are never used again
+        self.size, self.is_borrowed = size, is_borrowed
+
+
+class Context(foreign.Context):
+    """One machine. It works under `lock`, and is done when a method returns."""
+
+    def __init__(self, name: str, capability: tuple[int, int], races: bool) -> None:
+        self.name, self.capability, self.races = name, capability, races
+        self.machine = Machine(capability, races=races)
+        self.memory = self.machine.memory
+        self.lock = threading.RLock()
+        self.returned: deque[Block] = deque()
+        self.live_bytes = self.peak_bytes = self.live_blocks = 0
+        self.closed = False
+        self.borrow = self._borrow
+
+    def acquire(self, size: int) -> Block:
+        with self.lock:
+            self._drain()
+            block = Block(self.memory.allocate(size), size, False)
+            self.live_bytes += size
+            self.live_blocks += 1
+            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+            return block
+
+    def _borrow(self, array: Any, size: int) -> Block:
+        """Kernels read the array itself; writing it is an error."""
+        with self.lock:
+            self._drain()
+            flat = np.frombuffer(view_of(foreign.bytes_of(array), size), np.uint8)
+            flat.flags.writeable = False
+            return Block(self.memory.adopt(flat), size, True)
+
+    def release(self, block: Block) -> None:
+        self.returned.append(block)  # the collector may come while the machine works
+
+    def _drain(self) -> None:
+        while self.returned:
+            block = self.returned.popleft()
+            self.memory.free(block.address)
+            if not block.is_borrowed:
+                self.live_bytes -= block.size
+                self.live_blocks -= 1
+
+    def copy_in(self, block: Block, source: foreign.Source, size: int) -> None:
+        with self.lock:
+            self.memory.view(block.address, size)[:] = np.frombuffer(view_of(source, size), np.uint8)
+
+    def copy_out(self, block: Block, target: foreign.Source, size: int) -> None:
+        with self.lock:
+            view_of(target, size, True)[:] = self.memory.view(block.address, size).data
+
+    def copy(self, source: Block, target: Block, size: int) -> None:
+        with self.lock:
+            self.memory.view(target.address, size)[:] = self.memory.view(source.address, size)
+
+    def view(self, block: Block, size: int) -> memoryview | None:
+        with self.lock:
+            return memoryview(self.memory.view(block.address, size))
+
+    def require_usable(self) -> None:
+        if self.closed:
+            raise DeviceUnavailableError(f"{self.name} was closed")
+
+    def stats(self) -> dict[str, int]:
+        with self.lock:
+            self._drain()
+            return {
+                "live_bytes": self.live_bytes, "free_bytes": 0, "peak_bytes": self.peak_bytes,
+                "live_blocks": self.live_blocks,
+            }  # fmt: skip
+
+    def trim(self) -> None:
+        with self.lock:
+            self._drain()
+
+    def close(self) -> None:
+        with self.lock:
+            self.closed = True

@@ -1,0 +1,77 @@
+"""The interpreter as `pydispatch.device` gives it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import ArtifactError, DeviceUnavailableError
+from pydispatch.formats import ptx_read
+from pydispatch.formats.ptx_interface import capabilities
+from pydispatch.runtime.devices.ptx_interpreter.context import Context
+from pydispatch.runtime.devices.ptx_interpreter.execute import NO_CUBINS, Executor, shared_bytes
+from pydispatch.runtime.foreign.device import ForeignDevice
+from pydispatch.runtime.foreign.ptx import Ptx
+from pydispatch.runtime.foreign.ptx_parts import CUBIN, kind_of
+from pydispatch.runtime.loader import Host
+
+if TYPE_CHECKING:
+    from pydispatch.formats.artifact import Artifact
+    from pydispatch.runtime.program import Program
+
+FORMAT = "cuda-nvptx-fb"
+
+
+class PtxInterpreterDevice(ForeignDevice):
+    """Runs CUDA kernels without a GPU: slowly, exactly, and with every access checked. Kernels and libraries are PTX.
+
+    A kernel that leaves its memory raises KernelError, which names the line of the PTX, the thread and the address;
+    the process and the device live on. docs/cuda.md.
+    """
+
+    def __init__(self, capability: tuple[int, int], races: bool) -> None:
+        super().__init__("ptx-interpreter", Context("ptx-interpreter", capability, races), Ptx())
+        self._capabilities = capabilities(*capability)
+
+    def _executor(self) -> Executor:
+        return Executor(self._context)
+
+    def _host(self) -> Host:
+        runs = frozenset(name for name in self._capabilities if not name.startswith("cubin_"))
+        return Host(("cuda", self.name), FORMAT, runs, self._capabilities, (0,) * 8, 1)
+
+    def load(
+        self,
+        source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Program:
+        """As ForeignDevice.load."""
+        try:
+            return super().load(source, parameters)
+        except DeviceUnavailableError as error:
+            if "cubin_sm_" not in str(error):
+                raise
+            raise DeviceUnavailableError(f"{error}\n{NO_CUBINS}") from None
+
+    def _check_code(self, data: bytes, where: str) -> None:
+        if kind_of(data) == CUBIN:
+            raise ArtifactError(f"{where}: {NO_CUBINS}")
+        ptx_read.read(data, where)
+
+    def describe(self) -> Mapping[str, Any]:
+        """What it interprets."""
+        context = self._context
+        major, minor = context.capability
+        return {
+            "name": self.name,
+            "model": "an interpreter of PTX on the CPU",
+            "capability": f"{major}.{minor}",
+            "format": FORMAT,
+            "shared memory": f"{shared_bytes(major, minor)} bytes",
+            "races": "reported" if context.races else "not looked for (ptx-interpreter?races=1)",
+        }
+
+    def __repr__(self) -> str:
+        major, minor = self._context.capability
+        return f"<pydispatch device {self.name!r}, compute capability {major}.{minor}>"

@@ -1,0 +1,218 @@
+"""Runs plans on the interpreter, one command after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError, KernelError
+from pydispatch.formats import ptx_interface, ptx_read
+from pydispatch.runtime.foreign import execute
+from pydispatch.runtime.foreign.plan import DISPATCH, FILL, Blocks, Command, Record, Timing, label
+from pydispatch.runtime.foreign.ptx_parts import CUBIN, Entry, Packer, Parts
+
+if TYPE_CHECKING:
+    from pydispatch._core.device import PlanData
+    from pydispatch.formats.ptx_module import PtxModule
+    from pydispatch.runtime.devices.ptx_interpreter.context import Context
+    from pydispatch.runtime.foreign.execute import Exports
+    from pydispatch.runtime.foreign.libraries import Resolution
+
+MAX_GRID = (2**31 - 1, 65535, 65535)
+ALIGNMENT = 16
+"""Bytes that bindings are aligned to: vector loads of four floats are common in kernels that others compiled."""
+SHARED_BYTES = {7: 64 << 10, 8: 163 << 10, 9: 227 << 10, 10: 227 << 10, 11: 227 << 10, 12: 99 << 10}
+"""Most bytes of workgroup memory of a block by major compute capability (CUDA C++ Programming Guide, limits)."""
+SMALL_SHARED = {86: 99 << 10, 88: 99 << 10, 89: 99 << 10}
+OLD_SHARED = 48 << 10
+
+NO_CUBINS = (
+    "machine code (cubin) runs on GPUs alone; give the interpreter PTX: nvcc -ptx -arch=sm_80 kernels.cu, and link "
+    "functions from .cu, .ptx or .bc"
+)
+
+
+class Kernel:
+    """One export, ready to be launched."""
+
+    __slots__ = ("block", "entry", "executable", "export", "pack", "shared")
+
+    def __init__(self, executable: str, plan: Entry, entry: Any) -> None:
+        self.executable, self.export, self.entry = executable, plan.name, entry
+        self.block, self.shared = plan.block, plan.shared
+        self.pack = Packer(plan.bindings, plan.sizes).pack
+
+    @property
+    def label(self) -> str:
+        return f"@{self.executable}::@{self.export}"
+
+
+class Apart(Record):
+    """Transients are allocations of their own, so that a kernel that leaves one is found. apart: (buffer, bytes)."""
+
+    __slots__ = ("apart",)
+
+    def _commands_with_arena(self) -> None:
+        self.apart = [(number, self.data.buffers[number][2]) for number, _ in self.transients]
+        self.transients = []
+
+
+class Executor(execute.Executor):
+    """The kernels of one program by (executable, ordinal of the export)."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.kernels: dict[tuple[int, int], Kernel] = {}
+
+    def keep(self, data: PlanData) -> Record:
+        return Apart(data)
+
+    def load(
+        self,
+        index: int,
+        name: str,
+        code: bytes | memoryview,
+        variant: dict[str, Any],
+        exports: Exports,
+        constants: Sequence[int],
+        resolution: Resolution,
+        source: str | None,
+        file: str,
+    ) -> int:
+        where = f"executable '{name}'{f' ({source})' if source else ''}"
+        parts = Parts(code, variant.get("ptx"), f"{file}: {where}")
+        if any(kind == CUBIN for _, _, kind in parts.modules):
+            raise DeviceUnavailableError(f"{file}: {where}: {NO_CUBINS}")
+        pieces = parts.pieces(code)
+        if variant.get("imports"):
+            pieces = resolution.link(name, pieces, variant)
+        entries = parts.plan(pieces, exports)
+        modules = [ptx_read.read(piece, f"{where}, PTX") for piece in pieces]
+        for module in modules:
+            self._check_target(module, where)
+        loaded = [self.context.machine.load(module, module.name) for module in modules]
+        self._write_constants(loaded, modules, parts.constant_values(constants))
+        for entry in entries:
+            self._check_shared(entry, modules[entry.module], where)
+            self.kernels[index, entry.ordinal] = Kernel(name, entry, loaded[entry.module].entry(entry.symbol))
+        return ALIGNMENT
+
+    def _check_target(self, module: PtxModule, where: str) -> None:
+        have = ptx_interface.capabilities(*self.context.capability)
+        if not have.issuperset(ptx_interface.requirements(module.target)):
+            major, minor = self.context.capability
+            raise DeviceUnavailableError(
+                f"{where}: it is PTX for {module.target}, the interpreter has compute capability {major}.{minor}; "
+                f"open 'ptx-interpreter?capability=...', or compile it with nvcc -ptx -arch=sm_{major}{minor}"
+            )
+
+    def _check_shared(self, entry: Entry, module: PtxModule, where: str) -> None:
+        function = module.function(entry.symbol)
+        variables = [*module.variables, *(function.variables if function is not None else ())]
+        fixed = sum(v.size for v in variables if v.space == "shared")
+        most = shared_bytes(*self.context.capability)
+        if fixed + entry.shared > most:
+            raise DeviceUnavailableError(
+                f"{where}, export '@{entry.name}': {fixed} bytes of shared memory and {entry.shared} dynamic ones, a "
+                f"block of this device has at most {most}"
+            )
+
+    def _write_constants(
+        self, loaded: Sequence[Any], modules: Sequence[PtxModule], values: Sequence[tuple[str, int]]
+    ) -> None:
+        for variable, word in values:
+            found = [
+                each for each, module in zip(loaded, modules, strict=True)
+                if any(v.name == variable for v in module.variables)
+            ]  # fmt: skip
+            if not found:
+                raise ArtifactError(f"{modules[0].name}: there is no variable '{variable}' for an executable constant")
+            for each in found:
+                address, size = each.variable(variable)
+                self.context.machine.write_constant(address, word.to_bytes(8, "little")[:size])
+
+    def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        """Done when it returns."""
+        self._run(record, blocks, constants, patterns, None)
+
+    def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
+        return Fixed(self, record, (blocks, constants, patterns))
+
+    def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+        stamps = [time.perf_counter()]
+        self._run(record, blocks, constants, patterns, lambda: stamps.append(time.perf_counter()))
+        return [Timing(self._label(command), stamps[i + 1] - stamps[i]) for i, command in enumerate(record.commands)]
+
+    def _label(self, command: Command) -> str:
+        return label(command, self.kernels[command[2], command[4]].label if command[0] == DISPATCH else "")
+
+    def _run(
+        self,
+        record: Record,
+        blocks: Blocks,
+        constants: bytes,
+        patterns: Sequence[int],
+        after: Callable[[], None] | None,
+    ) -> None:
+        context = self.context
+        with context.lock:
+            context.require_usable()
+            assert isinstance(record, Apart)
+            addresses = [block.address if block is not None else 0 for block in blocks]
+            own = []
+            try:
+                for number, size in record.apart:
+                    own.append(block := context.acquire(size))
+                    addresses[number] = block.address
+                for number, command in enumerate(record.commands):
+                    if command[0] == DISPATCH:
+                        self._dispatch(command, addresses, constants)
+                    elif command[0] == FILL:
+                        buffer, offset, length = command[9][0]
+                        pattern = (patterns[number] & (1 << 8 * command[11]) - 1).to_bytes(command[11], "little")
+                        context.memory.fill(addresses[buffer] + offset, pattern, length // command[11])
+                    else:
+                        (source, at, length), (target, to, _) = command[9]
+                        data = context.memory.read(addresses[source] + at, length)
+                        context.memory.write(addresses[target] + to, data)
+                    if after is not None:
+                        after()
+            finally:
+                for block in own:
+                    context.release(block)
+
+    def _dispatch(self, command: Command, addresses: Sequence[int], constants: bytes) -> None:
+        kernel, grid = self.kernels[command[2], command[4]], command[6]
+        if any(have > most for have, most in zip(grid, MAX_GRID, strict=True)):
+            raise InvalidArgumentError(
+                f"{kernel.label}: a grid of {' x '.join(map(str, grid))} workgroups, CUDA starts at most "
+                f"{' x '.join(map(str, MAX_GRID))}"
+            )
+        bindings = [addresses[buffer] + offset for buffer, offset, _ in command[9]]
+        try:
+            self.context.machine.launch(
+                kernel.entry, grid, kernel.block, kernel.pack(bindings, constants, command[7]), kernel.shared
+            )
+        except KernelError as error:
+            raise KernelError(
+                f"{kernel.label}: {error}", kernel.executable, kernel.export, error.workgroup, error.code
+            ) from None
+
+
+class Fixed:
+    """pydispatch.runtime.foreign.execute.Fixed."""
+
+    def __init__(self, executor: Executor, record: Record, words: Any) -> None:
+        self.executor, self.record, self.words = executor, record, words
+
+    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        self.words = blocks, constants, patterns
+
+    def run(self) -> None:
+        self.executor.run(self.record, *self.words)
+
+
+def shared_bytes(major: int, minor: int) -> int:
+    """Most bytes of workgroup memory that a block of a compute capability can have."""
+    return SMALL_SHARED.get(10 * major + minor) or SHARED_BYTES.get(major, OLD_SHARED)
