@@ -29,6 +29,10 @@ MIN_LLD = 14
 MAX_BITCODE_LLVM = 22  # llvmlite's LLVM; newer bitcode cannot be parsed
 
 ARCHES = ("x86_64", "aarch64", "riscv64")
+GPU_ARCHES = ("nvptx64",)
+"""Architectures that C is compiled for as bitcode only; `cpu` is a name such as sm_75."""
+_HEADERS_OF = {"nvptx64": "x86_64"}  # sizes and alignments of types are those of x86-64 Linux
+
 _EMULATION = {"x86_64": "elf_x86_64", "aarch64": "aarch64linux", "riscv64": "elf64lriscv"}
 _GENERIC_CPU = {
     "x86_64": ["-march=x86-64"],
@@ -39,7 +43,7 @@ _GENERIC_CPU = {
 # The linux triple, not a bare one: a freestanding compile marks every function "no-builtins", and LLVM refuses to
 # inline such a function into ours. The price is that mem* and libm calls may appear; the device library provides them.
 _CC_FLAGS = (
-    "-std=gnu11", "-g0", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
+    "-g0", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
     "-fno-stack-protector", "-fno-sanitize=all", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=on",
     "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions", "-fno-common", "-Qunused-arguments",
     "-fno-ident", "-fno-color-diagnostics", "-ftls-model=local-exec",
@@ -123,18 +127,21 @@ class Toolchain:
         defines: Sequence[str] = (),
         opt: str = "-O3",
         extra_args: Sequence[str] = (),
+        language: str = "c",
     ) -> bytes:
         """Compiles C for a freestanding target: an ELF object (`emit="obj"`) or LLVM bitcode (`emit="bc"`).
 
-        source: a file, or text in bytes (its diagnostics say `<stdin>`). cpu: an LLVM CPU name or "generic"; "native"
-        must be resolved by the caller. features: LLVM names with a sign, `+avx2`. defines: `NAME` or `NAME=VALUE`.
+        source: a file, or text in bytes (its diagnostics say `<stdin>`). arch: one of ARCHES, or of GPU_ARCHES with
+        `emit="bc"`. cpu: an LLVM CPU name or "generic"; "native" must be resolved by the caller. features: LLVM names
+        with a sign, `+avx2`. defines: `NAME` or `NAME=VALUE`. language: "c" or "c++".
         The result depends only on the arguments, the files included and the compiler, and is cached by them.
         Raises ToolchainError with clang's diagnostics in `stderr`; ValueError for an unknown arch, emit or cpu.
         """
-        _require(emit, ("obj", "bc"), "emit")
+        _require(emit, ("bc",) if arch in GPU_ARCHES else ("obj", "bc"), "emit")
         clang = self._clang(emit)
         flags = _target_flags(arch, cpu, features)
-        flags += ["-O3" if opt == "" else opt, *_CC_FLAGS]
+        standard = "gnu11" if language == "c" else "gnu++17"
+        flags += ["-O3" if opt == "" else opt, f"-std={standard}", *_CC_FLAGS]
         flags += [f"-D{define}" for define in defines]
         for folder in include_dirs:
             flags += ["-I", os.fspath(folder)]
@@ -151,8 +158,8 @@ class Toolchain:
             output, deps = Path(scratch, "out"), Path(scratch, "deps")
             argv = [*clang.argv, *flags]
             for folder in clang.isystem:
-                argv += ["-isystem", folder.replace("{arch}", arch)]
-            argv += ["-c", "-MD", "-MF", str(deps), "-MT", "out", "-o", str(output), "-x", "c", name]
+                argv += ["-isystem", folder.replace("{arch}", _HEADERS_OF.get(arch, arch))]
+            argv += ["-c", "-MD", "-MF", str(deps), "-MT", "out", "-o", str(output), "-x", language, name]
             done = subprocess.run(argv, input=text if is_text else b"", capture_output=True, check=False)
             if done.returncode != 0:
                 shown = "<stdin>" if is_text else name
@@ -274,11 +281,13 @@ def _version(argv: Sequence[str], pattern: str) -> tuple[int, int, int]:
 
 
 def _target_flags(arch: str, cpu: str, features: Sequence[str]) -> list[str]:
-    _require(arch, ARCHES, "arch")
+    _require(arch, (*ARCHES, *GPU_ARCHES), "arch")
     if cpu == "native":
         raise ValueError("cpu 'native' must be resolved to a CPU name and features before compiling")
     flags = [f"--target={arch}-unknown-linux-musl", "-nostdlibinc"]
-    if cpu in ("", "generic"):
+    if arch in GPU_ARCHES:
+        flags = [f"--target={arch}-nvidia-cuda", "-nostdlibinc", f"-march={cpu}"]
+    elif cpu in ("", "generic"):
         flags += _GENERIC_CPU[arch]
     elif arch == "x86_64":
         flags.append(f"-march={cpu}")

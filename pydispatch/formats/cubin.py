@@ -94,8 +94,8 @@ class _Elf:
                 return self.content(number)
         return b""
 
-    def functions(self) -> list[str]:
-        """The names of the kernels, in the order of the file."""
+    def functions(self, kernels: bool) -> list[str]:
+        """The names of the kernels, or of the functions for kernels of others, in the order of the file."""
         found: list[str] = []
         for number, section in enumerate(self.sections):
             if section[1] != _SYMTAB:
@@ -104,7 +104,7 @@ class _Elf:
             table = self.content(number)
             for at in range(0, len(table) - 23, 24):
                 name, info, other, index = struct.unpack_from("<IBBH", table, at)
-                if info & 15 == _FUNCTION and info >> 4 and other & _ENTRY and index:
+                if info & 15 == _FUNCTION and info >> 4 and bool(other & _ENTRY) == kernels and index:
                     found.append(self.text(names, name))
         return found
 
@@ -114,8 +114,13 @@ def read(data: bytes | memoryview, name: str = "the cubin") -> Cubin:
     elf = _Elf(bytes(data), name)
     # Up to CUDA 12 the lowest byte is the architecture, since then (ABI version 8) the second one.
     architecture = elf.flags >> 8 & 0xFF if elf.abi >= 8 else elf.flags & 0xFF
-    entries = tuple(_entry(elf, each) for each in elf.functions())
+    entries = tuple(_entry(elf, each) for each in elf.functions(kernels=True))
     return Cubin(architecture, entries, relocatable=elf.type == 1)
+
+
+def functions(data: bytes | memoryview, name: str = "the cubin") -> list[str]:
+    """The device functions that other code may call. ArtifactError when the file is no cubin or broken."""
+    return _Elf(bytes(data), name).functions(kernels=False)
 
 
 def _entry(elf: _Elf, name: str) -> CubinEntry:

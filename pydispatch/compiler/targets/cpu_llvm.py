@@ -113,7 +113,7 @@ def bitcode_symbols(bitcode: bytes) -> frozenset[str]:
 
 def _visible(values: list[Any]) -> set[str]:
     hidden = ("internal", "private")
-    return {v.name for v in values if not v.is_declaration and str(v.linkage).rsplit(".", 1)[-1] not in hidden}
+    return {v.name for v in values if not v.is_declaration and v.linkage.name not in hidden}
 
 
 class Module:
@@ -216,7 +216,7 @@ class Module:
         for value in (*self._module.functions, *self._module.global_variables):
             if value.is_declaration or value.name in keep or value.name.startswith("llvm."):
                 continue
-            if str(value.linkage).rsplit(".", 1)[-1] not in (*_LINKAGE_KEPT, "private", "internal"):
+            if value.linkage.name not in (*_LINKAGE_KEPT, "private", "internal"):
                 value.linkage = "internal"
 
     def optimize(self) -> None:

@@ -1,0 +1,161 @@
+"""Functions for generated CUDA kernels as bitcode for nvptx64: given, or compiled here from C or CUDA C++.
+
+LLVM has no calls of a C library on a GPU: an intrinsic such as `llvm.exp.f32`, into which compilers turn `expf`, would
+end the process. Such intrinsics become calls again, and our own device library answers them.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from pydispatch.compiler import devlib, objects, toolchain, toolchain_cache
+from pydispatch.compiler.kernel import ObjectFile
+from pydispatch.compiler.targets.cpu_llvm import LOCK
+from pydispatch.errors import CompileError
+
+ARCH, TRIPLE = "nvptx64", "nvptx64-nvidia-cuda"
+SHIM = Path(__file__).parent / "cuda_shim.h"
+"""What a CUDA source needs of CUDA's headers, for a clang that has none."""
+
+# Loops of a thread are not for vectors, and a vector of intrinsics could not become calls.
+_FLAGS = ("-fno-vectorize", "-fno-slp-vectorize")
+_CALLED = (
+    "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp2", "exp10", "log", "log10", "log2", "pow", "sin",
+    "sinh", "tan", "tanh",
+)  # fmt: skip
+_INTRINSIC = re.compile(rf"@llvm\.({'|'.join(_CALLED)})\.(f32|f64)\b")
+_TARGET = re.compile(r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|'
+                     r'stack-protector[^"=]*|min-legal-vector-width|probe-stack|uniform-work-group-size)"'
+                     r'(?:="[^"]*")?')  # fmt: skip
+_GROUPS = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
+_DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
+_METADATA = re.compile(
+    r"^!(?:llvm\.(?:module\.flags|ident|dbg\.cu|errno\.tbaa)|nvvm\.annotations|nvvmir\.version) = .*\n", re.MULTILINE
+)
+_TRIPLES = ("nvptx64",)
+_EMIT = """
+import sys
+from llvmlite import binding as b
+b.initialize_all_targets(); b.initialize_all_asmprinters()
+m = b.parse_bitcode(sys.stdin.buffer.read())
+b.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(cpu=sys.argv[1], opt=3).emit_assembly(m)
+"""
+
+
+def of_bitcode(file: ObjectFile, arch: str) -> bytes:
+    """A bitcode file, checked. CompileError for one that is broken or for another machine."""
+    objects.check_bitcode(file)
+    return prepared(file.data, arch, file)
+
+
+def of_c(file: ObjectFile, arch: str) -> bytes:
+    """Functions in C, the same source as for a CPU. CompileError with what the compiler says."""
+    import pydispatch
+
+    folder = Path(file.name).parent
+    include: list[Path | str] = [*([folder] if folder.is_dir() else []), pydispatch.get_include()]
+    return _compiled(file, arch, include, (), "c")
+
+
+def of_cu(file: ObjectFile, arch: str) -> bytes:
+    """Functions in CUDA C++ by a clang that has none of CUDA's headers: keywords, threadIdx and its like, barriers,
+    shuffles and the functions of C are known. CompileError with what the compiler says."""
+    folder = Path(file.name).parent
+    flags = ("-include", str(SHIM), "-fno-rtti")
+    return _compiled(file, arch, [folder] if folder.is_dir() else [], flags, "c++")
+
+
+def _compiled(file: ObjectFile, arch: str, include: list[Path | str], flags: tuple[str, ...], language: str) -> bytes:
+    try:
+        data = toolchain.find().compile_c(
+            file.data, arch=ARCH, cpu=arch, emit="bc", include_dirs=[str(p) for p in include],
+            extra_args=(*_FLAGS, *flags), language=language,
+        )  # fmt: skip
+    except toolchain.ToolchainError as error:
+        shown = error.stderr.replace("<stdin>", file.name).strip()
+        raise CompileError(
+            f"{file.name} does not compile for {arch}" + (f":\n{shown}" if shown else f": {error.message}"),
+            file.location,
+        ) from error
+    return prepared(data, arch, file)
+
+
+def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
+    """Bitcode that can be linked into a generated module: no attributes of a machine, its mathematics with it.
+
+    data: of a file that LLVM is known to read. CompileError for another machine, or functions that nobody has.
+    """
+    from llvmlite import binding as llvm
+
+    with LOCK:
+        context = llvm.create_context()
+        try:
+            text = _text(llvm, data, context, file)
+            module = llvm.parse_assembly(text, context)
+            wanted = {f.name for f in module.functions if f.is_declaration} & devlib.inlinable_symbols()
+            own = {v.name for v in (*module.functions, *module.global_variables) if not v.is_declaration}
+            if wanted:
+                library = llvm.parse_bitcode(devlib.bitcode(ARCH, arch, symbols=wanted), context)
+                module.link_in(library)
+            _hide(module, own)
+            result = bytes(module.as_bitcode())
+            module.close()
+        except RuntimeError as error:
+            raise CompileError(f"object '{file.name}' cannot be linked: {str(error).strip()}", file.location) from None
+        finally:
+            context.close()
+    problem = _emits(result, arch)
+    if problem:
+        raise CompileError(
+            f"object '{file.name}' cannot become PTX: {problem}",
+            file.location,
+            "it uses something that LLVM has not for CUDA: compile it with nvcc -ptx -rdc=true and give the .ptx",
+        )
+    return result
+
+
+@functools.lru_cache(maxsize=32)
+def _emits(data: bytes, arch: str) -> str:
+    """'' when LLVM makes PTX of the bitcode. Tried in another process, which LLVM ends over what it does not know."""
+    from llvmlite import binding
+
+    key = toolchain_cache.digest("emits PTX", binding.llvm_version_info, arch, data)
+    if toolchain_cache.load(key) is not None:
+        return ""
+    done = subprocess.run([sys.executable, "-c", _EMIT, arch], input=data, capture_output=True, check=False)
+    if done.returncode == 0:
+        toolchain_cache.store(key, b"ok")
+        return ""
+    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    found = next((line for line in lines if "error" in line.lower() or "Cannot" in line), "")
+    return found or (lines[-1] if lines else f"LLVM ended with code {done.returncode}")
+
+
+def _text(llvm: object, data: bytes, context: object, file: ObjectFile) -> str:
+    module = llvm.parse_bitcode(data, context)  # type: ignore[attr-defined]
+    try:
+        triple, text = module.triple, str(module)
+    finally:
+        module.close()
+    if triple and not triple.startswith(_TRIPLES):
+        raise CompileError(
+            f"object '{file.name}' is bitcode for {triple}, expected {TRIPLE}",
+            file.location,
+            "compile it with clang --target=nvptx64-nvidia-cuda -emit-llvm -c, or give the .c or .cu file itself",
+        )
+    text = _METADATA.sub("", _TARGET.sub("", text))
+    text = _GROUPS.sub(lambda group: _DROPPED.sub("", group[0]), text)
+    return _INTRINSIC.sub(lambda found: f"@{found[1]}{'f' if found[2] == 'f32' else ''}", text)
+
+
+def _hide(module: object, own: set[str]) -> None:
+    """Makes private what the library brought."""
+    for value in (*module.functions, *module.global_variables):  # type: ignore[attr-defined]
+        if value.is_declaration or value.name in own or value.name.startswith("llvm."):
+            continue
+        if value.linkage.name not in ("private", "internal"):
+            value.linkage = "internal"
