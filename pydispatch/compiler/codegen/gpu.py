@@ -31,7 +31,7 @@ from pydispatch.compiler.codegen.updates import Update
 from pydispatch.errors import CompileError
 from pydispatch.ir import hal
 
-GPUS = ("vulkan-spirv",)
+GPUS = ("vulkan-spirv", "cuda")
 """Backends whose points are spread over invocations."""
 
 MAX_GRID = 65535

@@ -7,11 +7,11 @@ from pydispatch.compiler.codegen.builder import Builder, Index
 # Bytes that a workgroup reads and writes. 128 KiB stays inside every second-level cache, takes some microseconds,
 # which hides the cost of claiming it a hundredfold, and leaves enough workgroups to share once a dispatch is worth
 # sharing.
-WORKGROUP_BYTES = {"llvm-cpu": 128 * 1024, "vulkan-spirv": 16 * 1024}
+WORKGROUP_BYTES = {"llvm-cpu": 128 * 1024, "vulkan-spirv": 16 * 1024, "cuda": 16 * 1024}
 
 MINIMUM_ELEMENTS = 1024
 
-ROW_BUFFER_BYTES = {"llvm-cpu": 64 * 1024, "vulkan-spirv": 8 * 1024}
+ROW_BUFFER_BYTES = {"llvm-cpu": 64 * 1024, "vulkan-spirv": 8 * 1024, "cuda": 8 * 1024}
 """The largest row of intermediates that is kept in workgroup memory, of which every GPU has 16 KiB."""
 
 COLUMN_BYTES = 4096

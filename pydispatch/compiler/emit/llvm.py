@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from types import ModuleType
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -37,10 +38,10 @@ SUBJECTS = (llvm_arith, llvm_math, llvm_memref, llvm_views, llvm_scf, llvm_paral
 
 
 @functools.cache
-def lowerings() -> dict[str, Lowering]:
+def lowerings(subjects: tuple[ModuleType, ...] = SUBJECTS) -> dict[str, Lowering]:
     """Every row of every subject. Two rows for one op are an error of this package."""
     table: dict[str, Lowering] = {}
-    for subject in SUBJECTS:
+    for subject in subjects:
         rows: dict[str, Lowering] = subject.ROWS
         if clash := table.keys() & rows.keys():
             raise AssertionError(f"two lowerings for {sorted(clash)}")
@@ -48,21 +49,25 @@ def lowerings() -> dict[str, Lowering]:
     return table
 
 
-def emit_module(module: ModuleOp, platform: Platform, exports: Sequence[str]) -> str:
+def emit_module(
+    module: ModuleOp, platform: Platform, exports: Sequence[str], subjects: tuple[ModuleType, ...] = SUBJECTS
+) -> str:
     """LLVM IR text of the functions `exports` of a kernel IR module and all that they reach.
 
-    Raises CompileError, at the op, for whatever has no lowering.
+    subjects: the modules whose `ROWS` lower operations. Raises CompileError, at the op, for whatever has no lowering.
     """
-    return Emitter(module, platform, exports).run()
+    return Emitter(module, platform, exports, lowerings(subjects)).run()
 
 
 class Emitter:
     """One LLVM module in the making. Not shared between threads."""
 
-    def __init__(self, module: ModuleOp, platform: Platform, exports: Sequence[str]) -> None:
+    def __init__(
+        self, module: ModuleOp, platform: Platform, exports: Sequence[str], table: dict[str, Lowering]
+    ) -> None:
         self.platform = platform
         self.exports = tuple(exports)
-        self.table = lowerings()
+        self.table = table
         self.globals: dict[str, str] = {}
         self.declarations: dict[str, str] = {}
         self.functions: dict[str, FuncOp] = {}

@@ -117,9 +117,8 @@ def _nth(attributes: Attribute | None, number: int) -> Attribute | None:
     return attributes.data[number] if isinstance(attributes, ArrayAttr) and number < len(attributes.data) else None
 
 
-def _linked_call(f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
-    """A plain C call."""
-    name = import_symbol(callee)
+def linked_call(f: FunctionEmitter, callee: FuncOp, operands: list[Value], name: str) -> list[str]:
+    """A plain C call of the symbol `name`."""
     outputs = callee.function_type.outputs.data
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
         raise f.error(
@@ -203,7 +202,7 @@ def _call(f: FunctionEmitter, op: Operation) -> None:
     elif is_import(callee):
         values = f.platform.import_call(f, callee, operands)
     else:
-        values = _linked_call(f, callee, operands)
+        values = linked_call(f, callee, operands, import_symbol(callee))
     rest = iter(values)
     for result in op.results:
         f.define(result, unflatten([next(rest) for _ in components(result.type)], result.type))

@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm import Emitter
-from pydispatch.compiler.emit.llvm_function import FunctionEmitter
+from pydispatch.compiler.emit.llvm_function import FunctionEmitter, export_symbol
 from pydispatch.compiler.emit.llvm_imports import ImportCalls
 from pydispatch.compiler.emit.llvm_library import library
 from pydispatch.compiler.emit.llvm_loops import nest
@@ -61,10 +61,10 @@ class CpuPlatform(Platform):
         self._exports = exports
         self._constants = tuple(constants)
 
-    def export_header(self, symbol: str) -> str:
+    def export_header(self, name: str) -> str:
         pointer = "ptr noalias noundef nonnull readonly align 16"
         names = ", ".join(f"{pointer} {name}" for name in ("%env", "%dispatch", "%workgroup"))
-        return f"define internal i32 @{symbol}({names}) #0"
+        return f"define internal i32 @{export_symbol(name)}({names}) #0"
 
     def export_return(self, f: FunctionEmitter, status: str | None) -> None:
         f.body.terminate(f"ret i32 {status or 0}")

@@ -89,6 +89,11 @@ class FunctionEmitter:
     def intrinsic(self, name: str, result: str, *arguments: tuple[str, str], flags: str = "") -> str:
         """Calls an LLVM intrinsic or a C function of the device library: (type, operand) pairs."""
         hidden = "" if name.startswith("llvm.") else "hidden "
+        if not hidden and not self.platform.knows(name):
+            raise self.error(
+                f"operation '{op_name(self.op)}' cannot be compiled into a kernel for this target ({name})",
+                "LLVM has no code for it: use another width, or another operation",
+            )
         types = ", ".join(type_ for type_, _ in arguments)
         self.module.declare(name, f"declare {hidden}{result} @{quoted(name)}({types})")
         given = ", ".join(f"{type_} {operand}" for type_, operand in arguments)
@@ -162,7 +167,7 @@ class FunctionEmitter:
         self.body.entry.append("  br label %start")
         self._close_scopes()
         if self.exported:
-            header = self.platform.export_header(export_symbol(self.name))
+            header = self.platform.export_header(self.name)
         else:
             result, given = self.result_type(self.name), ", ".join(parameters)
             header = f"define internal {result} @{helper_symbol(self.name)}({given}) #0"

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IntegerAttr,
     MemRefType,
+    StringAttr,
     SymbolRefAttr,
 )
 from xdsl.ir import Attribute, Operation
@@ -36,6 +37,9 @@ ATOMIC_KINDS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf"
                 "andi", "maxnumf", "minnumf", "xori")  # fmt: skip
 ATOMIC_INSTRUCTIONS = {"addi": "add", "assign": "xchg", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin",
                        "ori": "or", "andi": "and", "xori": "xor"}  # fmt: skip
+
+STORAGE = "pyd.storage"
+"""Whose an allocation is, where that is decided: "workgroup" or "private"."""
 
 READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a result of the dispatch to the operand"
 
@@ -73,21 +77,21 @@ def _packed_place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) 
     return _pointer(f, memref, byte), f.body.let(f"mul i8 {f.body.let(f'trunc i64 {within} to i8')}, {width}")
 
 
-def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
-    """The element at `indices`."""
+def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: int = 1) -> str:
+    """The element at `indices`. least: bytes that its address is said to be a multiple of."""
     element = memref.element
     if packed(element):
         pointer, shift = _packed_place(f, memref, indices)
         byte = f.body.let(f"load i8, ptr {pointer}, align 1{f.access(memref)}")
         return f.body.let(f"trunc i8 {f.body.let(f'lshr i8 {byte}, {shift}')} to {scalar(element)}")
-    stored, align = memory(element), alignment(element)
+    stored, align = memory(element), max(least, alignment(element))
     value = f.body.let(f"load {stored}, ptr {address(f, memref, indices)}, align {align}{f.access(memref)}")
     if bit_width(element) == 1:
         return f.body.let(f"icmp ne i8 {value}, 0")
     return f.body.let(f"trunc i8 {value} to {scalar(element)}") if bit_width(element) < 8 else value
 
 
-def store(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index]) -> None:
+def store(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], least: int = 1) -> None:
     """Writes the element at `indices`; where elements share a byte, reads it and puts the others back."""
     element = memref.element
     if packed(element):
@@ -95,7 +99,7 @@ def store(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Inde
         return
     if bit_width(element) < 8:
         value = f.body.let(f"zext {scalar(element)} {value} to i8")
-    stored, align = memory(element), alignment(element)
+    stored, align = memory(element), max(least, alignment(element))
     pointer = address(f, memref, indices)
     f.body.emit(f"store {stored} {value}, ptr {pointer}, align {align}{f.access(memref)}")
 
@@ -113,14 +117,16 @@ def _store_packed(f: FunctionEmitter, value: str, memref: MemRef, indices: Seque
 
 
 def _load(f: FunctionEmitter, op: Operation) -> None:
-    f.define(op.results[0], load(f, f.memref(op.operands[0]), [f.index(o) for o in op.operands[1:]]))
+    indices = [f.index(o) for o in op.operands[1:]]
+    f.define(op.results[0], load(f, f.memref(op.operands[0]), indices, integer(op, "alignment", 1)))
 
 
 def _store(f: FunctionEmitter, op: Operation) -> None:
     target = f.memref(op.operands[1])
     if target.read_only:
         raise f.error("a store into a binding that is only read", READ_ONLY_NOTE)
-    store(f, f.get(op.operands[0]), target, [f.index(o) for o in op.operands[2:]])
+    indices = [f.index(o) for o in op.operands[2:]]
+    store(f, f.get(op.operands[0]), target, indices, integer(op, "alignment", 1))
 
 
 def _atomic(f: FunctionEmitter, op: Operation) -> None:
@@ -195,12 +201,25 @@ def is_workgroup(type_: MemRefType) -> bool:
     return "workgroup" in str(space)
 
 
+def is_private(type_: MemRefType) -> bool:
+    """Whether every invocation has a memref for itself: #gpu.address_space<private>, or 5."""
+    space = type_.memory_space
+    if isinstance(space, IntegerAttr):
+        return bool(space.value.data == 5)
+    return "private" in str(space)
+
+
+def _is_common(op: Operation, memref: MemRefType) -> bool:
+    stated = attribute(op, STORAGE)
+    return stated.data == "workgroup" if isinstance(stated, StringAttr) else is_workgroup(memref)
+
+
 def _alloc(f: FunctionEmitter, op: Operation) -> None:
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
     memref, size = _static(f, op.results[0].type)
     align = max(integer(op, "alignment", 1), alignment(memref.element_type))
-    if is_workgroup(memref):
+    if _is_common(op, memref):
         pointer = f.platform.workgroup_memory(f, size, align)
         f.define(op.results[0], _fresh(pointer, memref, "stack" if f.groups else "workgroup"))
         return

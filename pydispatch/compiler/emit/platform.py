@@ -39,8 +39,8 @@ class Platform(ABC):
     """Whether an import returns a status that stops the workgroup."""
 
     @abstractmethod
-    def export_header(self, symbol: str) -> str:
-        """`define ...` of an export, without the brace."""
+    def export_header(self, name: str) -> str:
+        """`define ...` of the export of this name, without the brace."""
 
     @abstractmethod
     def export_return(self, f: FunctionEmitter, status: str | None) -> None:
@@ -87,6 +87,10 @@ class Platform(ABC):
         self, f: FunctionEmitter, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]
     ) -> None:
         """Runs `body` for every point of the (lower, upper, step) ranges, in any order."""
+
+    def knows(self, intrinsic: str) -> bool:
+        """Whether LLVM makes code of an intrinsic, `llvm.exp2.f32`, here; it would end the process otherwise."""
+        return True
 
     def math_call(self, name: str) -> str:
         """The symbol of the C function `name` (`expf`, `exp`, ...)."""

@@ -12,7 +12,7 @@
 
 #include "coefficients.h"
 
-#if defined(__FMA__) || defined(__aarch64__) || defined(__riscv)
+#if defined(__FMA__) || defined(__aarch64__) || defined(__riscv) || defined(__NVPTX__)
 #define PYD_HAS_FMA 1
 #define PYD_FMAF(a, b, c) __builtin_fmaf((a), (b), (c))
 #define PYD_FMA(a, b, c) __builtin_fma((a), (b), (c))

@@ -1,0 +1,169 @@
+"""scf.parallel, scf.forall, affine.parallel and memref.copy in uniform code: spread over the invocations.
+
+Reductions whose combination may be regrouped are spread too: every invocation combines its points, then the
+invocations of a warp by shuffles, then the warps in workgroup memory. Which points meet where depends on the number of
+invocations alone. Other reductions run in order, in every invocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from xdsl.dialects import affine, memref, scf
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr, MemRefType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineMap
+
+from pydispatch.compiler.emit import simt_reduce
+from pydispatch.compiler.emit.hazards import accesses_of
+from pydispatch.compiler.emit.llvm_ops import affine_map, attribute, bound_groups
+from pydispatch.compiler.emit.llvm_types import packed
+from pydispatch.compiler.emit.simt_build import Build, Index, known
+from pydispatch.compiler.emit.simt_ranges import FEW, Range, move, point_of, steps, total_of
+from pydispatch.errors import CompileError
+from pydispatch.ir.location import location_of
+from pydispatch.ir.scf import ForallOp
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.emit.simt import Spreading
+
+Point = Callable[[Build, list[Index]], None]
+
+
+def spread(s: Spreading, op: Operation, bounds: Sequence[Range], body: Point) -> None:
+    """Writes, in front of `op`, code that runs `body` for the points of this invocation."""
+    build = Build(op, op)
+    counts = [steps(build, range_) for range_ in bounds]
+    total, own, n = total_of(build, counts), s.own(), s.count
+    narrow = s.narrow or (isinstance(total, int) and total < FEW)
+
+    def point(inner: Build, flat: Index) -> None:
+        body(inner, point_of(inner, bounds, counts, flat, narrow))
+
+    def turn(inner: Build, counter: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+        point(inner, inner.add(inner.mul(counter, n), own))
+        return []
+
+    def stride(inner: Build, counter: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+        point(inner, counter)
+        return []
+
+    if not isinstance(total, int):
+        build.loop(own, total, n, [], stride)
+    elif total == n:
+        point(build, own)
+    elif 0 < total < n:
+        inner = build.when(build.less(own, total))
+        point(inner, own)
+        inner.op(scf.YieldOp())
+    elif total % n == 0:
+        build.loop(0, total // n, 1, [], turn)
+    else:
+        build.loop(own, total, n, [], stride)
+
+
+def points(s: Spreading, op: Operation, ranges: Callable[[], list[Range]]) -> None:
+    """A loop over independent points."""
+    s.before(op, s.shared(accesses_of(op)))
+    if s.shares_bytes(op):
+        s.by_one(op)
+        return
+
+    def body(build: Build, point: list[Index]) -> None:
+        move(op.regions[0].blocks[0], build, [build.value(part) for part in point])
+
+    spread(s, op, ranges(), body)
+    op.detach()
+    op.erase()
+
+
+def parallel(s: Spreading, op: Operation) -> None:
+    loop = cast(scf.ParallelOp, op)
+    lists = zip(loop.lowerBound, loop.upperBound, loop.step, strict=True)
+    bounds: list[Range] = [(known(low), known(high), known(step)) for low, high, step in lists]
+    if not loop.initVals:
+        points(s, op, lambda: bounds)
+        return
+    s.before(op, s.shared(accesses_of(op)))
+    if simt_reduce.regroups(loop):
+        simt_reduce.tree(s, loop, bounds)
+
+
+def forall(s: Spreading, op: Operation) -> None:
+    loop = cast(ForallOp, op)
+    if loop.outputs:
+        raise CompileError(
+            "scf.forall with shared_outs cannot be compiled into a kernel", location_of(op),
+            "its results are tensors: write into memrefs instead",
+        )  # fmt: skip
+
+    def number(bound: int | SSAValue) -> Index:
+        return bound if isinstance(bound, int) else known(bound)
+
+    sides = [[number(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
+    points(s, op, lambda: list(zip(*sides, strict=True)))
+
+
+def affine_parallel(s: Spreading, op: Operation) -> None:
+    groups = [*bound_groups(op, "lowerBoundsGroups"), *bound_groups(op, "upperBoundsGroups")]
+    if op.results or any(size != 1 for size in groups):
+        raise CompileError(
+            "affine.parallel with reductions or grouped bounds cannot be compiled into a kernel", location_of(op)
+        )
+    lower, upper = affine_map(op, "lowerBoundsMap"), affine_map(op, "upperBoundsMap")
+    split = lower.num_dims + lower.num_symbols
+
+    def ranges() -> list[Range]:
+        build = Build(op, op)
+        lows, highs = _applied(build, lower, op.operands[:split]), _applied(build, upper, op.operands[split:])
+        attr = attribute(op, "steps")
+        assert isinstance(attr, ArrayAttr)
+        widths = [int(step.value.data) for step in attr.data if isinstance(step, IntegerAttr)]
+        return list(zip(lows, highs, widths, strict=True))
+
+    points(s, op, ranges)
+
+
+def _applied(build: Build, map_: AffineMap, operands: Sequence[SSAValue]) -> list[Index]:
+    found: list[Index] = []
+    for expr in map_.results:
+        if isinstance(expr, AffineConstantExpr):
+            found.append(expr.value)
+            continue
+        single = AffineMapAttr(AffineMap(map_.num_dims, map_.num_symbols, (expr,)))
+        found.append(build.let(affine.ApplyOp(list(operands), single)))
+    return found
+
+
+def copy(s: Spreading, op: Operation) -> None:
+    """memref.copy: elementwise, by all invocations; by one where elements share bytes."""
+    source, target = op.operands
+    if not s.keys(op, target):
+        s.load(op)
+        return  # every invocation has its own
+    s.keys(op, source)
+    s.before(op, s.shared(accesses_of(op)))
+    type_ = target.type
+    assert isinstance(type_, MemRefType)
+    if packed(type_.element_type):
+        s.by_one(op)
+        return
+    build = Build(op, op)
+    bounds: list[Range] = [(0, _size(build, source, target, dim), 1) for dim in range(type_.get_num_dims())]
+
+    def body(inner: Build, point: list[Index]) -> None:
+        where = [inner.value(part) for part in point]
+        inner.op(memref.StoreOp.get(inner.let(memref.LoadOp.get(source, where)), target, where))
+
+    spread(s, op, bounds, body)
+    op.detach()
+    op.erase()
+
+
+def _size(build: Build, source: SSAValue, target: SSAValue, dim: int) -> Index:
+    for value in (source, target):
+        assert isinstance(value.type, MemRefType)
+        if value.type.get_shape()[dim] >= 0:
+            return value.type.get_shape()[dim]
+    return build.let(memref.DimOp.from_source_and_index(source, build.value(dim)))

@@ -1,0 +1,206 @@
+"""Reductions over points, spread over the invocations of a workgroup."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.emit.hazards import MANY, Accesses
+from pydispatch.compiler.emit.llvm_arith import flags
+from pydispatch.compiler.emit.llvm_types import bit_width
+from pydispatch.compiler.emit.simt_build import DOWN, INDEX, Build
+from pydispatch.compiler.emit.simt_ranges import FEW, Range, move, point_of, steps, total_of
+from pydispatch.errors import CompileError
+from pydispatch.ir.location import location_of, set_location
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.emit.simt import Spreading
+
+WARP = 32
+WORKGROUP = IntegerAttr(3, 64)
+
+FREE = {"arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
+        "arith.minui", "arith.maxui", "arith.minimumf", "arith.maximumf", "arith.minnumf", "arith.maxnumf"}  # fmt: skip
+"""Combinations that give the same in any order."""
+
+FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type)
+
+
+def _combiners(loop: scf.ParallelOp) -> list[Operation | None]:
+    """The operation that combines each result, None where it is more than one."""
+    last = loop.body.blocks[0].last_op
+    found: list[Operation | None] = []
+    for region in last.regions if last is not None else ():
+        ops = list(region.blocks[0].ops)
+        plain = len(ops) == 2 and ops[1].operands[0] in ops[0].results
+        found.append(ops[0] if plain and set(ops[0].operands) == set(region.blocks[0].args) else None)
+    return found
+
+
+def _is_free(op: Operation | None) -> bool:
+    if op is None or not isinstance(op.results[0].type, (*FLOATS, IntegerType, IndexType)):
+        return False
+    words = set(flags(op, "fastmath").split())
+    return op.name in FREE or (op.name in ("arith.addf", "arith.mulf") and bool({"reassoc", "fast"} & words))
+
+
+def regroups(loop: scf.ParallelOp) -> bool:
+    """Whether all results may be combined in any order."""
+    last = loop.body.blocks[0].last_op
+    if last is None or len(last.regions) != len(loop.initVals):
+        given = 0 if last is None else len(last.regions)
+        raise CompileError(
+            f"scf.reduce combines {given} values, the loop carries {len(loop.initVals)}", location_of(loop)
+        )
+    return all(_is_free(op) for op in _combiners(loop))
+
+
+def _identity(build: Build, op: Operation, type_: Attribute) -> SSAValue:
+    """What changes nothing when it is combined."""
+    name = op.name.removeprefix("arith.")
+    if isinstance(type_, FLOATS):
+        numbers = {"addf": -0.0, "mulf": 1.0, "maximumf": float("-inf"), "minimumf": float("inf"),
+                   "maxnumf": float("nan"), "minnumf": float("nan")}  # fmt: skip
+        return build.let(arith.ConstantOp(FloatAttr(numbers[name], type_)))
+    least = -(1 << (bit_width(type_) - 1))
+    numbers = {"muli": 1, "andi": -1, "minui": -1, "minsi": -least - 1, "maxsi": least}
+    assert isinstance(type_, IntegerType | IndexType)
+    number = int(numbers.get(name, 0))
+    if isinstance(type_, IntegerType) and type_.width.data == 1:
+        number &= 1
+    return build.let(arith.ConstantOp(IntegerAttr(number, type_)))
+
+
+def _combine(build: Build, loop: scf.ParallelOp, number: int, left: SSAValue, right: SSAValue) -> SSAValue:
+    op = _combiners(loop)[number]
+    assert op is not None
+    arguments = op.parent.args if op.parent is not None else ()
+    values = dict(zip(arguments, (left, right), strict=True))
+    made = op.clone(value_mapper=dict(values))
+    set_location(made, op)
+    return build.let(made)
+
+
+def tree(s: Spreading, loop: scf.ParallelOp, bounds: list[Range]) -> None:
+    """Replaces the loop. What it accesses has been noted."""
+    build = Build(loop, loop)
+    counts = [steps(build, range_) for range_ in bounds]
+    total, own, first = total_of(build, counts), s.own(), s.first()
+    narrow = s.narrow or (isinstance(total, int) and total < FEW)
+    last = loop.body.blocks[0].last_op
+    assert last is not None
+    starts: list[SSAValue] = []
+    for op, value in zip(_combiners(loop), loop.initVals, strict=True):
+        assert op is not None
+        starts.append(build.let(arith.SelectOp(first, value, _identity(build, op, value.type))))
+
+    def turn(inner: Build, counter: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+        point = point_of(inner, bounds, counts, counter, narrow)
+        move(loop.body.blocks[0], inner, [inner.value(part) for part in point])
+        pairs = enumerate(zip(carried, last.operands, strict=True))
+        return [_combine(inner, loop, n, value, made) for n, (value, made) in pairs]
+
+    partial = build.loop(own, total, s.count, starts, turn)
+    results = _meet(s, build, loop, partial)
+    for old, new in zip(loop.results, results, strict=True):
+        old.replace_all_uses_with(new)
+    loop.detach()
+    loop.erase()
+
+
+def _meet(s: Spreading, build: Build, loop: scf.ParallelOp, values: list[SSAValue]) -> list[SSAValue]:
+    """The partial results of all invocations combined, known to all of them."""
+    lanes = min(WARP, s.count)
+    if s.count % lanes or lanes & (lanes - 1):
+        return _line(s, build, loop, values, s.count, s.own())
+    for number, value in enumerate(values):
+        width = lanes // 2
+        while width:
+            value = _combine(build, loop, number, value, build.shuffle(value, DOWN, width, lanes))
+            width //= 2
+        values[number] = value
+    if s.count == lanes:
+        return [build.shuffle(value, INDEX, 0, lanes) for value in values]
+    return _line(s, build, loop, values, s.count // lanes, None)
+
+
+def _line(
+    s: Spreading, build: Build, loop: scf.ParallelOp, values: list[SSAValue], count: int, place: SSAValue | None
+) -> list[SSAValue]:
+    """So many partial results in a line of workgroup memory, which every invocation combines from the first on.
+
+    place: where in the line this invocation writes; None: the first invocation of each warp has one.
+    """
+    s.sites += 1
+    lines = [_scratch(s, number, value.type, count) for number, value in enumerate(values)]
+    keys = {line.owner for line in lines}
+    s.before(loop, Accesses(set(), set(keys)))
+    writer = build
+    if place is None:
+        lane, place = _lane(build, s.own())
+        writer = build.when(lane)
+    for line, value in zip(lines, values, strict=True):
+        writer.op(memref.StoreOp.get(_held(writer, value), line, [place]))
+    if writer is not build:
+        writer.op(scf.YieldOp())
+    s.barrier(build)
+    results: list[SSAValue] = []
+    for number, line in enumerate(lines):
+        type_ = values[number].type
+        parts = [_taken(build, build.let(memref.LoadOp.get(line, [build.value(n)])), type_) for n in range(count)]
+        value = parts[0]
+        for part in parts[1:]:
+            value = _combine(build, loop, number, value, part)
+        results.append(value)
+    s.hazards.note(Accesses(set(keys), set()), MANY)
+    return results
+
+
+def _lane(build: Build, own: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """(whether the invocation is the first of its warp, the number of the warp)."""
+    lane = build.let(arith.AndIOp(own, build.value(WARP - 1)))
+    first = build.let(arith.CmpiOp(lane, build.value(0), "eq"))
+    return first, build.let(arith.ShRUIOp(own, build.value(WARP.bit_length() - 1)))
+
+
+def _scratch(s: Spreading, number: int, type_: Attribute, count: int) -> SSAValue:
+    """Two reductions in a row do not share memory, so that no barrier stands between them."""
+    held = IntegerType(32) if _is_small(type_) else type_
+    key = (held, number, count, s.sites % 2)
+    if key not in s.scratch:
+        memref_type = MemRefType(held, [count], memory_space=WORKGROUP)
+        s.scratch[key] = s.alloc_at_entry(lambda: memref.AllocOp([], [], memref_type))
+    return s.scratch[key]
+
+
+def _is_small(type_: Attribute) -> bool:
+    """Whether elements share bytes in memory, or have none of their own width."""
+    return isinstance(type_, IntegerType) and type_.width.data not in (8, 16, 32, 64, 128)
+
+
+def _held(build: Build, value: SSAValue) -> SSAValue:
+    if not _is_small(value.type):
+        return value
+    if bit_width(value.type) > 32:
+        raise CompileError(f"a reduction of {value.type} cannot be spread over invocations", location_of(build.like))
+    return build.let(arith.ExtUIOp(value, IntegerType(32)))
+
+
+def _taken(build: Build, value: SSAValue, type_: Attribute) -> SSAValue:
+    if not _is_small(type_):
+        return value
+    assert isinstance(type_, IntegerType)
+    return build.let(arith.TruncIOp(value, type_))

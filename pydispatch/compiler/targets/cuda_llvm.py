@@ -1,0 +1,175 @@
+"""PTX through LLVM: kernel IR and the user's bitcode in, one text out.
+
+llvmlite's LLVM has assertions on, and what it does not expect ends the process: only intrinsics of a list reach it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.func import FuncOp
+
+from pydispatch.compiler import devlib
+from pydispatch.compiler.emit.fallbacks import resolve_fallbacks
+from pydispatch.compiler.emit.llvm import emit_module
+from pydispatch.compiler.emit.llvm_calls import is_declaration
+from pydispatch.compiler.emit.llvm_cuda import STATIC_SHARED, SUBJECTS, CudaPlatform
+from pydispatch.compiler.emit.llvm_ops import attribute, op_name
+from pydispatch.compiler.emit.simt import POINTS, Size, spread_kernels
+from pydispatch.compiler.kernel import Export, Variant
+from pydispatch.compiler.targets.cpu_llvm import LOCK, Module
+from pydispatch.errors import CompileError
+from pydispatch.ir.location import location_of
+
+INVOCATIONS = 64
+"""Invocations of a workgroup that spreads points, when neither the export nor the function says."""
+
+LIBRARY_MACHINE = ("sm_70", ("+ptx60",))
+"""What the device library is compiled for; it becomes part of kernels for any architecture."""
+
+PTX_VERSIONS = {
+    50: 60, 52: 60, 53: 60, 60: 60, 61: 60, 62: 60, 70: 60, 72: 61, 75: 63, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78,
+    100: 86, 101: 86, 103: 88, 110: 90, 120: 87, 121: 88,
+}  # fmt: skip
+"""The lowest version of PTX that has an architecture, and the shuffles that synchronise."""
+
+SHARED_LIMITS = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 101: 227, 103: 227,
+                 110: 227, 120: 99, 121: 99}  # fmt: skip
+"""KiB of workgroup memory that a kernel of an architecture may have; 48 where it is not listed."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What LLVM compiles for, as `cpu_levels.Machine`."""
+
+    cpu: str
+    features: tuple[str, ...]
+    arch: str = "nvptx64"
+    has: frozenset[str] = frozenset()
+    tune: str = ""
+    vector_width: int = 0
+    triple: str = "nvptx64-nvidia-cuda"
+
+    @property
+    def llvm_features(self) -> str:
+        return ",".join(self.features)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """ptx: the text; functions of others are `.extern .func` in it. blocks: invocations of a workgroup by export;
+    shared: bytes of workgroup memory to be given at launch, by export. llvm: what LLVM got, for dumps. imports and
+    calls are what linking finds."""
+
+    ptx: str
+    blocks: dict[str, Size]
+    shared: dict[str, int]
+    llvm: str = ""
+    imports: tuple[str, ...] = ()
+    calls: list[dict[str, object]] = field(default_factory=list)
+
+
+def machine_of(arch: str) -> Machine:
+    """The machine that an architecture names, `sm_80` or `sm_90a`. Raises CompileError for one that LLVM lacks."""
+    found = re.fullmatch(r"sm_(\d+)([af]?)", arch)
+    if found is None or int(found[1]) not in PTX_VERSIONS:
+        known = ", ".join(f"sm_{number}" for number in PTX_VERSIONS)
+        raise CompileError(f"no code can be generated for '{arch}'", note=f"known are: {known}")
+    version = PTX_VERSIONS[int(found[1])]
+    if found[2]:
+        version = max(version, 80 if found[2] == "a" else 88)
+    return Machine(arch, (f"+ptx{version}",), has=frozenset((arch,)))
+
+
+def generate(
+    variant: Variant, arch: str, bitcode: Sequence[tuple[str, bytes]] = (), provided: Collection[str] = ()
+) -> Generated:
+    """The kernels of a variant as PTX for an architecture.
+
+    bitcode: (name, LLVM bitcode) whose functions are inlined; provided: symbols that objects define, so that
+    fallbacks of static functions are not needed. May be called from several threads, which take turns in LLVM. The
+    same arguments give the same text. Raises CompileError, at the operation, for what cannot be compiled.
+    """
+    assert variant.module is not None
+    machine = machine_of(arch)
+    names = [export.name for export in variant.exports]
+    module = resolve_fallbacks(variant.module, lambda: frozenset(provided))
+    functions = _functions(module.body.block.ops)
+    sizes = {export.name: size_of(export, functions) for export in variant.exports}
+    spread = spread_kernels(module, sizes)
+    functions = _functions(spread.body.block.ops)
+    dynamic: frozenset[str] = frozenset()
+    while True:
+        platform = CudaPlatform(machine.has, variant.exports, sizes, variant.constants, functions, dynamic)
+        text = emit_module(spread, platform, names, SUBJECTS)
+        large = frozenset(name for name, size in platform.shared.items() if size > STATIC_SHARED)
+        if large == dynamic:
+            break
+        dynamic = large
+    _check_shared(platform.shared, machine, variant)
+    with LOCK:
+        ptx = _assembly(text, machine, bitcode, {*names, *variant.constants})
+    shared = {name: platform.shared[name] if name in dynamic else 0 for name in names}
+    return Generated(ptx, sizes, shared, text)
+
+
+def _functions(ops: object) -> dict[str, FuncOp]:
+    return {op.sym_name.data: op for op in ops if isinstance(op, FuncOp)}  # type: ignore[attr-defined]
+
+
+def size_of(export: Export, functions: Mapping[str, FuncOp]) -> Size:
+    """The invocations of a workgroup: what the function or the export says, else one where no points are spread."""
+    function = functions.get(export.name)
+    stated = None if function is None else attribute(function, "pyd.invocations")
+    if isinstance(stated, IntegerAttr):
+        return (int(stated.value.data), 1, 1)
+    if export.workgroup_size[0] > 0:
+        x, y, z = (max(1, n) for n in export.workgroup_size)
+        if x * y * z > 1024:
+            raise CompileError(
+                f"export '{export.name}' has workgroups of {x}x{y}x{z} invocations, the limit is 1024", export.location
+            )
+        return (x, y, z)
+    if function is None:
+        return (1, 1, 1)
+    from pydispatch.compiler.emit.llvm_calls import reachable
+
+    reached = [functions[name] for name in reachable(functions, export.name)]
+    spreads = any(op_name(op) in POINTS for each in reached if not is_declaration(each) for op in each.walk())
+    return (INVOCATIONS if spreads else 1, 1, 1)
+
+
+def _check_shared(shared: Mapping[str, int], machine: Machine, variant: Variant) -> None:
+    number = int("".join(c for c in machine.cpu if c.isdigit()))
+    limit = SHARED_LIMITS.get(number, 48) * 1024
+    for export in variant.exports:
+        if shared[export.name] > limit:
+            assert variant.module is not None
+            place = _functions(variant.module.body.block.ops).get(export.name)
+            raise CompileError(
+                f"export '{export.name}' has {shared[export.name]} bytes of workgroup memory, "
+                f"the limit on {machine.cpu} is {limit}",
+                location_of(place) if place is not None else export.location,
+                "use smaller tiles, or a binding for what is large",
+            )
+
+
+def _assembly(text: str, machine: Machine, bitcode: Sequence[tuple[str, bytes]], keep: Collection[str]) -> str:
+    with Module(text, machine) as module:  # type: ignore[arg-type]
+        for name, data in bitcode:
+            module.link(name, data)
+        if wanted := module.undefined() & devlib.inlinable_symbols():
+            module.link("device library", devlib.bitcode(machine.arch, *LIBRARY_MACHINE, wanted))
+        module.internalize(keep)
+        module.optimize()
+        return _tidied(module.assembly())
+
+
+def _tidied(ptx: str) -> str:
+    """The text without comments and what else says nothing."""
+    lines = [line.rstrip() for line in ptx.splitlines()]
+    kept = [line for line in lines if line and not line.lstrip().startswith("//")]
+    return "\n".join(kept) + "\n"
