@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, TensorType, i32, i64
-from xdsl.ir import Attribute, OpResult
+from xdsl.ir import Attribute, OpResult, SSAValue
 
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.contract_match import Contraction, Factor
@@ -70,7 +70,7 @@ LONG_WORDS = (
     Tile(16, 32, 16, 8, 16, 0.4, 4),
 )  # fmt: skip
 HALVES = (
-    Tile(128, 128, 32, 64, 32, 1.0), Tile(128, 64, 32, 64, 32, 0.8), Tile(64, 64, 32, 32, 32, 0.6, 4),
+    Tile(128, 128, 32, 64, 64, 1.0), Tile(128, 64, 32, 64, 32, 0.8), Tile(64, 64, 32, 32, 32, 0.6, 4),
     Tile(32, 64, 32, 16, 32, 0.4, 4), Tile(32, 32, 32, 16, 16, 0.3, 4), Tile(16, 64, 32, 16, 16, 0.3, 4),
 )  # fmt: skip
 """For tensor cores."""
@@ -121,8 +121,10 @@ def plan_of(c: Contraction, e: Elements, architecture: int) -> Plan | None:
     bits = bit_width(element) or 64
     table = HALVES if form == "tensor" else LONG_WORDS if bits == 64 else WORDS
     tile = choose(table, height, width, prod(sizes[d] or 1 for d in outer))
-    left = _side(c, replace(c.a, value=a), rows, tile.height, tile, sizes, c.m)
-    right = _side(c, replace(c.b, value=b), columns, tile.width, tile, sizes, c.n)
+    left, right = _sides(c, (a, b), (rows, columns), tile, sizes)
+    if form == "tensor" and min(left.run, right.run) == 1:  # single elements take many registers on their way
+        tile = replace(tile, depth=tile.depth // 2)
+        left, right = _sides(c, (a, b), (rows, columns), tile, sizes)
     return Plan(c, tile, form, element, sums, left, right, outer, steps)
 
 
@@ -141,7 +143,7 @@ def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
     return prod(known) if len(known) == len(dims) else None
 
 
-def _types(c: Contraction, architecture: int) -> tuple[str, Attribute, Attribute, OpResult | object, object] | None:
+def _types(c: Contraction, architecture: int) -> tuple[str, Attribute, Attribute, SSAValue, SSAValue] | None:
     """(form, elements in workgroup memory, sums, value of A's elements, and of B's)."""
     a, b = c.a.value, c.b.value
     if isinstance(c.acc, Float16Type | BFloat16Type | Float32Type):
@@ -158,7 +160,7 @@ def _types(c: Contraction, architecture: int) -> tuple[str, Attribute, Attribute
     return None
 
 
-def _half(factor: Factor) -> object | None:
+def _half(factor: Factor) -> SSAValue | None:
     """The value of 16 bits that a factor is, itself or made wider."""
     value = factor.value
     if isinstance(value.type, Float16Type | BFloat16Type):
@@ -170,13 +172,23 @@ def _half(factor: Factor) -> object | None:
     return None
 
 
+def _sides(
+    c: Contraction, values: tuple[SSAValue, SSAValue], dims: tuple[tuple[int, ...], tuple[int, ...]], tile: Tile,
+    sizes: Sequence[int | None],
+) -> tuple[Side, Side]:  # fmt: skip
+    assert c.m is not None and c.n is not None
+    left = _side(c, replace(c.a, value=values[0]), dims[0], tile.height, tile, sizes, c.m)
+    return left, _side(c, replace(c.b, value=values[1]), dims[1], tile.width, tile, sizes, c.n)
+
+
 def _side(
     c: Contraction, factor: Factor, dims: tuple[int, ...], extent: int, tile: Tile, sizes: Sequence[int | None],
     last: int,
 ) -> Side:  # fmt: skip
     """Which neighbours an invocation moves together: 16 bytes where they are known to be aligned."""
     value = c.generic.inputs[factor.main]
-    steps = factor.is_last(c.k) or not factor.is_last(last)
+    plain_steps = factor.is_last(c.k) and factor.coordinates[-1].is_plain(c.k)
+    steps = plain_steps or not factor.is_last(last)
     dim, room = (c.k, tile.depth) if steps else (last, extent)
     run = 1
     if isinstance(value.type, TensorType) and argument_of(value) is not None and factor.is_last(dim):
