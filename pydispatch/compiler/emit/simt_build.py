@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def
 
+from pydispatch.ir.arith import IndexCastUIOp
 from pydispatch.ir.location import set_location
 
 Index = int | SSAValue
@@ -111,7 +112,7 @@ class Build:
         return both
 
     def _widened(self, value: SSAValue) -> SSAValue:
-        return self.let(arith.IndexCastUIOp(value, IndexType()))
+        return self.let(IndexCastUIOp.create(operands=[value], result_types=[IndexType()]))
 
     def less(self, a: Index, b: Index) -> SSAValue:
         return self.let(arith.CmpiOp(self.value(a), self.value(b), "slt"))

@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from pydispatch.compiler import devlib
 from pydispatch.compiler.emit.fallbacks import resolve_fallbacks
 from pydispatch.compiler.emit.llvm import emit_module
-from pydispatch.compiler.emit.llvm_calls import is_declaration
+from pydispatch.compiler.emit.llvm_calls import is_declaration, reachable
 from pydispatch.compiler.emit.llvm_cuda import STATIC_SHARED, SUBJECTS, CudaPlatform
 from pydispatch.compiler.emit.llvm_ops import attribute, op_name
 from pydispatch.compiler.emit.simt import POINTS, Size, spread_kernels
@@ -121,7 +121,10 @@ def _functions(ops: object) -> dict[str, FuncOp]:
 
 
 def size_of(export: Export, functions: Mapping[str, FuncOp]) -> Size:
-    """The invocations of a workgroup: what the function or the export says, else one where no points are spread."""
+    """The invocations of a workgroup: what the function or the export says, else one for code that a single one does.
+
+    Points are spread, and functions of others are called by all invocations together.
+    """
     function = functions.get(export.name)
     stated = None if function is None else attribute(function, "pyd.invocations")
     if isinstance(stated, IntegerAttr):
@@ -135,10 +138,8 @@ def size_of(export: Export, functions: Mapping[str, FuncOp]) -> Size:
         return (x, y, z)
     if function is None:
         return (1, 1, 1)
-    from pydispatch.compiler.emit.llvm_calls import reachable
-
     reached = [functions[name] for name in reachable(functions, export.name)]
-    spreads = any(op_name(op) in POINTS for each in reached if not is_declaration(each) for op in each.walk())
+    spreads = any(is_declaration(each) or any(op_name(op) in POINTS for op in each.walk()) for each in reached)
     return (INVOCATIONS if spreads else 1, 1, 1)
 
 
