@@ -70,8 +70,6 @@ class CudaPlatform(Platform):
         self._exports = {export.name: export for export in exports}
         self._sizes, self._constants, self._dynamic = sizes, tuple(constants), dynamic
         self._functions = functions or {}
-        for export in exports:
-            check_identifier(export.name, "an export", export)
         for key in self._constants:
             check_identifier(key, "an executable constant")
 
@@ -90,7 +88,7 @@ class CudaPlatform(Platform):
         groups = attribute(function, "pyd.groups_per_core")
         if isinstance(groups, IntegerAttr):
             attributes += f' "nvvm.minctasm"="{groups.value.data}"'
-        return f'define ptx_kernel void @"{name}"({", ".join(parameters)}) {attributes}'
+        return f'define ptx_kernel void @"{entry_symbol(name)}"({", ".join(parameters)}) {attributes}'
 
     def export_return(self, f: FunctionEmitter, status: str | None) -> None:
         assert status is None
@@ -168,7 +166,7 @@ class CudaPlatform(Platform):
             f.module.globals[base] = f"{base} = external addrspace(3) global [0 x i8], align 128"
             place = f.body.let_entry(f"getelementptr i8, ptr addrspace(3) {base}, i64 {start}")
         else:
-            place = f'@"{f.name}.shared{start}"'
+            place = f'@"{entry_symbol(f.name)}.shared{start}"'
             size = f"[{max(1, byte_size)} x i8]"
             f.module.globals[place] = f"{place} = internal addrspace(3) global {size} poison, align {align}"
         return f.body.let_entry(f"addrspacecast ptr addrspace(3) {place} to ptr")
@@ -205,11 +203,16 @@ class CudaPlatform(Platform):
             module.globals[f'@"{key}"'] = f'@"{key}" = {text}'
 
 
-def check_identifier(name: str, what: str, export: Export | None = None) -> None:
+def entry_symbol(name: str) -> str:
+    """The name of an export's entry: PTX has letters, digits, _ and $."""
+    kept = "".join(c if _IDENTIFIER.fullmatch("_" + c) else f"${ord(c):x}" for c in name)
+    return kept if _IDENTIFIER.fullmatch(kept) else f"${kept}"
+
+
+def check_identifier(name: str, what: str) -> None:
     """CompileError for a name that PTX cannot have."""
     if _IDENTIFIER.fullmatch(name) is None:
         raise CompileError(
             f"'{name}' cannot be the name of {what} for CUDA",
-            None if export is None else export.location,
-            "use letters, digits, _ and $, and no digit in front",
+            note="use letters, digits, _ and $, and no digit in front",
         )

@@ -119,7 +119,8 @@ def _generated(linked: Linked, variant: Variant) -> Module:
 
 def _kernel(export: Export, modules: Sequence[Module], variant: Variant) -> tuple[int, Kernel]:
     """The module and kernel that an export means: the one of its name. CompileError when there is none, or several."""
-    found = [(i, kernel) for i, each in enumerate(modules) if (kernel := each.kernel(export.name)) is not None]
+    name = export.name if variant.module is None else _generated_symbol(export.name)
+    found = [(i, kernel) for i, each in enumerate(modules) if (kernel := each.kernel(name)) is not None]
     if len(found) == 1:
         return found[0]
     if found:
@@ -136,6 +137,12 @@ def _kernel(export: Export, modules: Sequence[Module], variant: Variant) -> tupl
         export.location,
         f"entries: {', '.join(have) or 'none in ' + ', '.join(each.name for each in modules)}{hint}",
     )
+
+
+def _generated_symbol(name: str) -> str:
+    from pydispatch.compiler.emit.llvm_cuda import entry_symbol
+
+    return entry_symbol(name)
 
 
 def _is_mangled(symbol: str, name: str) -> bool:

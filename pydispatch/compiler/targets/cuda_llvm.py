@@ -16,7 +16,7 @@ from pydispatch.compiler import devlib
 from pydispatch.compiler.emit.fallbacks import resolve_fallbacks
 from pydispatch.compiler.emit.llvm import emit_module
 from pydispatch.compiler.emit.llvm_calls import is_declaration, reachable
-from pydispatch.compiler.emit.llvm_cuda import STATIC_SHARED, SUBJECTS, CudaPlatform
+from pydispatch.compiler.emit.llvm_cuda import STATIC_SHARED, SUBJECTS, CudaPlatform, entry_symbol
 from pydispatch.compiler.emit.llvm_ops import attribute, op_name
 from pydispatch.compiler.emit.simt import POINTS, Size, spread_kernels
 from pydispatch.compiler.kernel import Export, Variant
@@ -111,7 +111,7 @@ def generate(
         dynamic = large
     _check_shared(platform.shared, machine, variant)
     with LOCK:
-        ptx = _assembly(text, machine, bitcode, {*names, *variant.constants})
+        ptx = _assembly(text, machine, bitcode, {*map(entry_symbol, names), *variant.constants})
     shared = {name: platform.shared[name] if name in dynamic else 0 for name in names}
     return Generated(ptx, sizes, shared, text)
 
