@@ -57,6 +57,10 @@ class ForeignDevice(ABC):
     def _executor(self) -> Executor:
         """A new one, for one program."""
 
+    def _program(self, module: Module, name: str, executor: Executor, imports: Any) -> Program:
+        """What `load` returns."""
+        return ForeignProgram(module, name, self, executor, imports)
+
     def _loaded(self) -> None:  # noqa: B027
         """A program was loaded."""
 
@@ -89,7 +93,7 @@ class ForeignDevice(ABC):
         linker = _Linker(self._executor(), dict(self._given), file.name, resolution)
         module, _ = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), None, parameters, linker)
         self._loaded()
-        return ForeignProgram(module, file.name, self, linker.executor, resolution.imports)
+        return self._program(module, file.name, linker.executor, resolution.imports)
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
         """Gives the kernels of an executable that programs only declare, for programs that are loaded from now on.
@@ -221,13 +225,15 @@ class ForeignProgram(Program):
     """The public functions of an artifact on a device of its own; see Program. They return buffers of the device, and
     take such buffers where they lie. `program.f.profile(a, b)` says how long each dispatch takes."""
 
+    FUNCTION: type[ForeignFunction] = ForeignFunction
+
     def __init__(self, module: Module, name: str, device: ForeignDevice, executor: Executor, imports: Any) -> None:
         self._device, self._executor = device, executor
         super().__init__(module, name, imports)
 
     def _make(self, module: Module) -> dict[str, Any]:
         functions: dict[str, Any] = {
-            entry: ForeignFunction(module, index, self._executor) for index, entry in module.functions()
+            entry: self.FUNCTION(module, index, self._executor) for index, entry in module.functions()
         }
         if module.state is not None:
             from pydispatch._core.procedure import Procedure

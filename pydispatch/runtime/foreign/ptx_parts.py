@@ -132,7 +132,7 @@ class Parts:
 
     def _found(self, export: Export, modules: Sequence[bytes]) -> Entry:
         """The kernel of an export in a file that was given: the one of its name, or the only one."""
-        ordinal, name, constants, bindings = export
+        ordinal, name, _, bindings = export
         kind = self.modules[0][2]
         kernels = facts_of(modules[0], kind, self.where)
         kernel = next((k for k in kernels if k.name == name), kernels[0] if len(kernels) == 1 else None)
@@ -176,8 +176,13 @@ class Parts:
         return block
 
     def constant_values(self, words: Sequence[int]) -> list[tuple[str, int]]:
-        """(variable of the modules, word) per executable constant."""
-        return list(zip(self.constants, words, strict=False))
+        """(variable of the modules, value) per executable constant: a word, or two, the low one first, of a name that
+        stands twice."""
+        values: dict[str, int] = {}
+        for name, word in zip(self.constants, words, strict=False):
+            low = values.get(name)
+            values[name] = word & 0xFFFFFFFF if low is None else low | (word & 0xFFFFFFFF) << 32
+        return list(values.items())
 
 
 class Packer:

@@ -1,0 +1,328 @@
+"""A device as this process has it: the primary context, one stream, memory, and what was put on the stream."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.errors import DeviceUnavailableError, KernelError
+from pydispatch.runtime.devices.cuda import driver as cuda
+from pydispatch.runtime.devices.cuda.memory import Block, Pool
+from pydispatch.runtime.foreign import context as foreign
+from pydispatch.runtime.foreign.context import Source, view_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_REMEMBERED = 32  # runs whose names are known when one of them failed
+_DISABLE_TIMING = 2
+# CUdevice_attribute
+_ATTRIBUTES = {
+    "threads": "MAX_THREADS_PER_BLOCK", "block_x": "MAX_BLOCK_DIM_X", "block_y": "MAX_BLOCK_DIM_Y",
+    "block_z": "MAX_BLOCK_DIM_Z", "grid_x": "MAX_GRID_DIM_X", "grid_y": "MAX_GRID_DIM_Y", "grid_z": "MAX_GRID_DIM_Z",
+    "shared": "MAX_SHARED_MEMORY_PER_BLOCK", "shared_optin": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    "warp": "WARP_SIZE", "processors": "MULTIPROCESSOR_COUNT", "clock_khz": "CLOCK_RATE",
+    "memory_clock_khz": "MEMORY_CLOCK_RATE", "bus_bits": "GLOBAL_MEMORY_BUS_WIDTH", "l2": "L2_CACHE_SIZE",
+    "major": "COMPUTE_CAPABILITY_MAJOR", "minor": "COMPUTE_CAPABILITY_MINOR", "pools": "MEMORY_POOLS_SUPPORTED",
+}  # fmt: skip
+
+
+class Current:
+    """`with context.current:` the calls of the driver in this thread are about this device. Whoever had another context
+    in this thread, as PyTorch does with several devices, has it again afterwards."""
+
+    __slots__ = ("_context", "_handle", "_pop", "_push")
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._handle = context, context.handle
+        self._push, self._pop = context.driver.cuCtxPushCurrent, context.driver.cuCtxPopCurrent
+
+    def __enter__(self) -> None:
+        (status,) = self._push(self._handle)
+        if status:
+            self._context.failed(status, "cuCtxPushCurrent")
+
+    def __exit__(self, *unused: object) -> None:
+        self._pop()
+
+
+class Context(foreign.Context):
+    """One device. Everything goes on `stream`, in the order of giving; `lock` is held while something is put there that
+    belongs together. The stream waits for the default stream of the process, and that one for it, on the device.
+
+    lost: why the device cannot be used any more, or "". is_shut: it is lost or was closed.
+    """
+
+    def __init__(self, index: int, is_checked: bool) -> None:
+        """DeviceUnavailableError when there is no such device, or it cannot do what is needed."""
+        driver = self.driver = cuda.binding()
+        self.index, self.name, self.is_checked = index, f"cuda:{index}", is_checked
+        count = cuda.device_count()
+        if index >= count:
+            have = ", ".join(f"cuda:{i}" for i in range(count)) or "no device that CUDA can use"
+            raise DeviceUnavailableError(f"there is no device '{self.name}'; this machine has: {have}")
+        self.lost, self.is_shut = "", False
+        self.lock = threading.RLock()
+        self.recent: deque[tuple[str, tuple[str, ...]]] = deque(maxlen=_REMEMBERED)
+        self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
+        self.attributes = self._facts()
+        self.version = int(self.check(driver.cuDriverGetVersion(), "cuDriverGetVersion"))
+        self.total_bytes = int(self.check(driver.cuDeviceTotalMem(self.device), "cuDeviceTotalMem"))
+        name = self.check(driver.cuDeviceGetName(128, self.device), "cuDeviceGetName")
+        self.model = bytes(name).split(b"\0")[0].decode(errors="replace")
+        self.capability = self.attributes["major"], self.attributes["minor"]
+        if not self.attributes["pools"]:
+            raise DeviceUnavailableError(
+                f"{self.name} ({self.model}) has no memory pools, which pydispatch needs; its driver lacks them"
+            )
+        what = f"{self.name} ({self.model}): its context"
+        self.handle = self.check(driver.cuDevicePrimaryCtxRetain(self.device), what)
+        self.current = Current(self)
+        self.unload = driver.cuModuleUnload
+        self.modules: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.garbage: deque[tuple[Any, Any]] = deque()  # (function of the driver, handle) that is left to destroy
+        self._leaving: deque[tuple[Any, list[Block]]] = deque()  # (event, memory of others that is used until then)
+        self._events: list[Any] = []
+        try:
+            with self.current:
+                self.stream = self.check(driver.cuStreamCreate(0), "cuStreamCreate")
+                self.pool = Pool(self)
+        except BaseException:
+            driver.cuDevicePrimaryCtxRelease(self.device)
+            raise
+        self.stream_number = int(self.stream)
+        self.convert = self._convert
+
+    def _facts(self) -> dict[str, int]:
+        names, found = self.driver.CUdevice_attribute, {}
+        for key, name in _ATTRIBUTES.items():
+            attribute = getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}", None)
+            result = (1, 0) if attribute is None else self.driver.cuDeviceGetAttribute(attribute, self.device)
+            found[key] = 0 if result[0] else int(result[1])
+        return found
+
+    def _convert(self, value: Any) -> Any:
+        from pydispatch.runtime.devices.cuda.interop import convert
+
+        return convert(self, value)
+
+    def retry(self, work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Calls the driver again, which refused because this thread has the context of another device, or none. The
+        first device then stays current where there was none, as with the CUDA runtime."""
+        status, before = self.driver.cuCtxGetCurrent()
+        if self.index == 0 and not status and int(before) == 0:
+            self.driver.cuCtxPushCurrent(self.handle)
+            return work()
+        with self.current:
+            return work()
+
+    # Results of the driver
+
+    def check(self, result: tuple[Any, ...], what: str) -> Any:
+        """What a function of the driver gave, one value or a tuple."""
+        if result[0]:
+            self.failed(result[0], what)
+        return result[1] if len(result) == 2 else result[1:]
+
+    def failed(self, status: Any, what: str) -> None:
+        """Raises the error of a status. One of the hardware names what ran since the device was last waited for."""
+        error = cuda.failure(self.driver, status, f"{self.name}: {what}")
+        if not isinstance(error, cuda.DeviceLostError):
+            raise error
+        if self.lost:
+            self.require_usable()
+        why, known = f"{cuda.describe(self.driver, status)}; {cuda.STICKY[int(status)]}", list(self.recent)
+        self.lost, self.is_shut = why, True
+        if not known:
+            self.require_usable()
+        dispatches = list(dict.fromkeys(name for _, names in known for name in names))
+        functions = list(dict.fromkeys(f"@{function}" for function, _ in known if function))
+        executable = export = None
+        hint = ""
+        if len(dispatches) == 1:
+            who = f"dispatch {dispatches[0]}"
+            executable, _, export = (part.lstrip("@") for part in dispatches[0].split(" ")[0].partition("::"))
+        else:
+            who = f"one of the dispatches {', '.join(dispatches)}"
+            hint = f"; pydispatch.device('{self.name}?check=1') says which"
+        raise KernelError(
+            f"{self.name}: {who}{' of ' * bool(functions)}{', '.join(functions)}: {why}{hint}\n{self.name} is lost "
+            "for this process, with its buffers; other devices go on, and a new process can use it",
+            executable, export, None, int(status),
+        )  # fmt: skip
+
+    def require_usable(self) -> None:
+        """DeviceUnavailableError when the device is closed or lost."""
+        if self.lost:
+            raise cuda.DeviceLostError(
+                f"{self.name} is lost for this process: {self.lost}; start a new process to use it again"
+            )
+        if self.is_shut:
+            raise DeviceUnavailableError(f"{self.name} was closed; open it again with pydispatch.device()")
+
+    def ran(self, function: str, dispatches: Iterable[str]) -> None:
+        """Remembers what was put on the stream, for messages."""
+        self.recent.append((function, tuple(dispatches)))
+
+    def synchronize(self) -> None:
+        """Waits until everything that was given is done."""
+        if self.lost:
+            self.require_usable()
+        (status,) = self.driver.cuStreamSynchronize(self.stream)
+        if status and cuda.is_of_other_context(status):
+            (status,) = self.retry(lambda: self.driver.cuStreamSynchronize(self.stream))
+        if status:
+            self.failed(status, "waiting for the stream")
+        self.recent.clear()
+
+    def acquire(self, size: int) -> Block:
+        return self.pool.acquire(size)
+
+    def release(self, block: Block) -> None:
+        self.pool.release(block)
+
+    # Moving bytes
+
+    def copy_in(self, block: Block, source: Source, size: int) -> None:
+        """Bytes of the process into a block. The driver has read them when it returns, unless they are pinned: of such
+        memory a copy is made first."""
+        if size == 0:
+            return
+        self.require_usable()
+        address, kept = _address(source, size)
+        with self.current:
+            if self._is_pinned(address):
+                kept = bytes(view_of(address, size))
+                address = np.frombuffer(kept, np.uint8).__array_interface__["data"][0]
+            result = self.driver.cuMemcpyHtoDAsync(block.address, address, size, self.stream)
+        self.check(result, f"copying {size} bytes to the device")
+        del kept
+
+    def copy_out(self, block: Block, target: Source, size: int) -> None:
+        """The other way; waits for the work on the block. Works behind `close` too."""
+        if size == 0:
+            return
+        if self.lost:
+            self.require_usable()
+        address, _ = _address(target, size)
+        with self.current:
+            result = self.driver.cuMemcpyDtoHAsync(address, block.address, size, self.stream)
+        self.check(result, f"copying {size} bytes from the device")
+        self.synchronize()
+
+    def copy(self, source: Block, target: Block, size: int) -> None:
+        """From block to block."""
+        if size == 0:
+            return
+        self.require_usable()
+        with self.current:
+            result = self.driver.cuMemcpyDtoDAsync(target.address, source.address, size, self.stream)
+        self.check(result, f"copying {size} bytes on the device")
+
+    def _is_pinned(self, address: int) -> bool:
+        kind = self.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+        result = self.driver.cuPointerGetAttribute(kind, address)
+        return not result[0] and int(result[1]) != 0
+
+    def view(self, block: Block, size: int) -> memoryview | None:
+        """The processor sees nothing of it."""
+        return None
+
+    def stats(self) -> dict[str, int]:
+        return self.pool.stats()
+
+    def trim(self) -> None:
+        self.require_usable()
+        self.tidy()
+        self.pool.trim()
+
+    # Other streams
+
+    def event(self) -> Any:
+        """An event that is only waited for; it goes back with `_events.append`."""
+        if self._events:
+            return self._events.pop()
+        return self.check(self.driver.cuEventCreate(_DISABLE_TIMING), "cuEventCreate")
+
+    def follow(self, stream: Any) -> None:
+        """What comes waits, on the device, for what is on another stream now."""
+        self._order(stream, self.stream)
+
+    def lead(self, stream: Any) -> None:
+        """What comes on another stream waits for what was put on this one."""
+        self._order(self.stream, stream)
+
+    def _order(self, first: Any, then: Any) -> None:
+        self.require_usable()
+        driver = self.driver
+        with self.lock, self.current:
+            event = self.event()
+            self.check(driver.cuEventRecord(event, first), "cuEventRecord")
+            self.check(driver.cuStreamWaitEvent(then, event, 0), "cuStreamWaitEvent")
+            self._events.append(event)  # who waits has taken note of it: it may be recorded again
+
+    def tidy(self) -> None:
+        """Destroys what is left to destroy, and lets go of memory of others that nothing uses any more."""
+        foreign = self.pool.foreign
+        if not (foreign or self._leaving or self.garbage):
+            return
+        driver = self.driver
+        with self.lock, self.current:
+            self._destroy_garbage()
+            if foreign:
+                event, blocks = self.event(), []
+                while foreign:
+                    blocks.append(foreign.popleft())
+                self.check(driver.cuEventRecord(event, self.stream), "cuEventRecord")
+                self._leaving.append((event, blocks))
+            while self._leaving and not driver.cuEventQuery(self._leaving[0][0])[0]:
+                event, _ = self._leaving.popleft()
+                self._events.append(event)
+
+    def _destroy_garbage(self) -> None:
+        is_idle = False
+        while self.garbage:
+            destroy, handle = self.garbage.popleft()
+            if not is_idle and destroy is self.unload:  # code may be running
+                self.driver.cuStreamSynchronize(self.stream)
+                is_idle = True
+            destroy(handle)
+
+    def close(self) -> None:
+        """Waits for what runs, and refuses what comes. When no buffer is left everything goes back to the driver."""
+        with self.lock:
+            if self.is_shut:
+                return
+            self.synchronize()
+            self.tidy()
+            self.is_shut = True
+            for module in list(self.modules):
+                module.destroy()
+            self._leaving.clear()
+            if self.pool.stats()["live_blocks"] == 0:
+                self._destroy()
+
+    def _destroy(self) -> None:
+        driver = self.driver
+        with self.current:
+            self._destroy_garbage()
+            for event in self._events:
+                driver.cuEventDestroy(event)
+            self._events.clear()
+            self.pool.destroy()
+            driver.cuStreamDestroy(self.stream)
+        driver.cuDevicePrimaryCtxRelease(self.device)
+
+
+def _address(source: Source, size: int) -> tuple[int, Any]:
+    """Where bytes of the process lie, and what keeps them."""
+    if type(source) is int:
+        return source, None
+    if isinstance(source, np.ndarray):
+        return int(source.__array_interface__["data"][0]), source
+    view = view_of(source, size)
+    return int(np.frombuffer(view, np.uint8).__array_interface__["data"][0]), view

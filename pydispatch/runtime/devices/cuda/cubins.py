@@ -1,0 +1,104 @@
+"""PTX → cubin, by the compiler of the driver, kept as files between processes."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import ArtifactError, DeviceUnavailableError, Error
+from pydispatch.runtime.devices.cuda import driver as cuda
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.cuda.context import Context
+
+_LOG_BYTES = 16 << 10
+_DIGEST = 32
+_FORMAT = b"pydispatch cubin 1\0"
+
+
+def folder() -> Path:
+    """$PYDISPATCH_CACHE_DIR, else the XDG cache directory of the user."""
+    own = os.environ.get("PYDISPATCH_CACHE_DIR")
+    base = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pydispatch"
+    return base / "cuda"
+
+
+class Log:
+    """Options for the compiler of the driver, with memory for what it says."""
+
+    def __init__(self, driver: Any) -> None:
+        kind = driver.CUjit_option
+        self.error, self.info = bytearray(_LOG_BYTES), bytearray(_LOG_BYTES)
+        self.options = [
+            kind.CU_JIT_ERROR_LOG_BUFFER, kind.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, kind.CU_JIT_INFO_LOG_BUFFER,
+            kind.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        ]  # fmt: skip
+        self.values = [self.error, _LOG_BYTES, self.info, _LOG_BYTES]
+
+    def text(self) -> str:
+        """What was said, errors first."""
+        parts = (bytes(part).split(b"\0")[0].decode(errors="replace").strip() for part in (self.error, self.info))
+        return "\n".join(part for part in parts if part)
+
+
+def compile_ptx(context: Context, text: bytes, where: str) -> bytes:
+    """The cubin of a PTX text for the device, from the cache when it was made before.
+
+    ArtifactError with the log of the compiler when it refuses the text, DeviceUnavailableError when the driver is too
+    old for it.
+    """
+    major, minor = context.capability
+    key = f"{context.version} sm_{major}{minor} ".encode()
+    path = folder() / f"{hashlib.sha256(_FORMAT + key + text).hexdigest()}.cubin"
+    with contextlib.suppress(OSError):
+        data = path.read_bytes()
+        if hashlib.sha256(data[_DIGEST:]).digest() == data[:_DIGEST] and len(data) > _DIGEST:
+            return data[_DIGEST:]
+    made = _compile(context, text, where)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_bytes(hashlib.sha256(made).digest() + made)
+        temporary.replace(path)
+    return made
+
+
+def _compile(context: Context, text: bytes, where: str) -> bytes:
+    driver, log = context.driver, Log(context.driver)
+    source = text.rstrip(b"\0") + b"\0"
+    with context.current:
+        state = context.check(driver.cuLinkCreate(len(log.options), log.options, log.values), "cuLinkCreate")
+        try:
+            kind = driver.CUjitInputType.CU_JIT_INPUT_PTX
+            name = where.encode(errors="replace") + b"\0"
+            (status,) = driver.cuLinkAddData(state, kind, source, len(source), name, 0, [], [])
+            if status:
+                raise refused(context, status, where, text, log.text())
+            result = driver.cuLinkComplete(state)
+            if result[0]:
+                raise refused(context, result[0], where, text, log.text())
+            return ctypes.string_at(int(result[1]), int(result[2]))
+        finally:
+            driver.cuLinkDestroy(state)
+
+
+def refused(context: Context, status: Any, where: str, text: bytes, log: str) -> Error:
+    """What a refusal of the compiler means."""
+    code, driver = int(status), context.driver
+    said = "".join(f"\n  {line}" for line in log.splitlines() if line.strip())
+    what = f"{where}: {context.name} ({context.model}) cannot compile its PTX: {cuda.describe(driver, status)}{said}"
+    if code == cuda.UNSUPPORTED_PTX:
+        lines = text.decode(errors="replace").splitlines()
+        version = next((line.split()[1] for line in lines if line.startswith(".version ")), "?")
+        hint = (
+            f"\nthe text is PTX {version}, and the driver is of CUDA {cuda.version_text(context.version)}: update the "
+            "driver, or write an older .version"
+        )
+        return DeviceUnavailableError(what + hint)
+    if code in (cuda.INVALID_PTX, cuda.INVALID_IMAGE, cuda.NO_BINARY, cuda.NOT_FOUND, cuda.INVALID_VALUE):
+        return ArtifactError(what)
+    return cuda.failure(driver, status, what, log)

@@ -1,0 +1,113 @@
+"""A CUDA device as `pydispatch.device` gives it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.errors import ArtifactError
+from pydispatch.runtime.buffer import Buffer
+from pydispatch.runtime.devices.cuda import driver as cuda
+from pydispatch.runtime.devices.cuda.context import Context
+from pydispatch.runtime.devices.cuda.execute import CudaExecutor
+from pydispatch.runtime.devices.cuda.function import CudaProgram
+from pydispatch.runtime.devices.cuda.interop import CudaBuffer
+from pydispatch.runtime.foreign.device import ForeignDevice
+from pydispatch.runtime.foreign.ptx import Ptx
+from pydispatch.runtime.foreign.ptx_parts import CUBIN, facts_of, kind_of
+from pydispatch.runtime.loader import Host
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from pydispatch._core.arrays import ElementType
+    from pydispatch._core.program import Module
+    from pydispatch.runtime.foreign.execute import Executor
+    from pydispatch.runtime.program import Program
+
+FORMAT = "cuda-nvptx-fb"
+_opening = threading.Lock()
+_contexts: dict[tuple[int, int, bool], Context] = {}
+
+
+def open_device(index: int, is_checked: bool) -> CudaDevice:
+    """The device with a number. Those of one process with the same number share memory and stream."""
+    with _opening:
+        key = (os.getpid(), index, is_checked)
+        context = _contexts.get(key)
+        lost = next((c for (owner, number, _), c in _contexts.items() if (owner, number) == key[:2] and c.lost), None)
+        if lost is not None:
+            lost.require_usable()
+        if context is None or context.is_shut:
+            context = _contexts[key] = Context(index, is_checked)
+        return CudaDevice(context)
+
+
+class CudaDevice(ForeignDevice):
+    """An NVIDIA GPU. Functions of its programs take and return `pydispatch.Buffer`, and take tensors of PyTorch, CuPy
+    and others on the same device. Calls return before the device is done."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context.name, context, Ptx())
+
+    def _executor(self) -> Executor:
+        return CudaExecutor(self._context)
+
+    def _program(self, module: Module, name: str, executor: Executor, imports: Any) -> Program:
+        return CudaProgram(module, name, self, executor, imports)
+
+    def _host(self) -> Host:
+        from pydispatch.formats.ptx_interface import capabilities
+
+        names = capabilities(*self._context.capability)
+        return Host(("cuda", self.name), FORMAT, names, names, (0,) * 8, 1)
+
+    def _check_code(self, data: bytes, where: str) -> None:
+        kind = kind_of(data)
+        if not facts_of(data, kind, where):
+            raise ArtifactError(f"{where}: it has no kernels" if kind == CUBIN else f"{where}: it has no .entry")
+
+    def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
+        """A buffer with any content."""
+        made = super().empty(shape, dtype)
+        return CudaBuffer(made.memory, made.shape, made.element, made.nbytes)
+
+    def synchronize(self) -> None:
+        """Waits until everything that was put on the stream of the device is done. KernelError when a kernel failed."""
+        self._context.synchronize()
+
+    @property
+    def stream(self) -> int:
+        """The handle of the stream that everything is put on, for whoever records events or launches on it too."""
+        return int(self._context.stream_number)
+
+    def memory(self) -> dict[str, int]:
+        """live_bytes, free_bytes (kept for the next buffers), peak_bytes, live_blocks; reserved_bytes: what the driver
+        holds for this process."""
+        return dict(self._context.stats())
+
+    def describe(self) -> Mapping[str, Any]:
+        """What the device is: its name, driver, compute capability and limits."""
+        context, facts = self._context, self._context.attributes
+        major, minor = context.capability
+        return {
+            "name": self.name,
+            "model": context.model,
+            "capability": f"{major}.{minor} (sm_{major}{minor})",
+            "driver": f"CUDA {cuda.version_text(context.version)}",
+            "format": FORMAT,
+            "processors": str(facts["processors"]),
+            "workgroup": f"at most {facts['threads']} invocations, "
+            f"{facts['block_x']}x{facts['block_y']}x{facts['block_z']}",
+            "grid": f"at most {facts['grid_x']}x{facts['grid_y']}x{facts['grid_z']}",
+            "subgroup": str(facts["warp"]),
+            "shared memory": f"{facts['shared']} bytes, {facts['shared_optin']} dynamic",
+            "memory": f"{context.total_bytes >> 20} MiB",
+        }
+
+    def __repr__(self) -> str:
+        return f"<pydispatch device {self.name!r}, {self._context.model}>"

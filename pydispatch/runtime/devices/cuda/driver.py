@@ -1,0 +1,164 @@
+"""The one place that knows `cuda.bindings.driver`: finding it, and its results as exceptions.
+
+Functions of the binding return a tuple: a CUresult, then what they give. They are called as they are where every
+microsecond counts; elsewhere `check` takes their result.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import sys
+from functools import lru_cache
+from typing import Any
+
+from pydispatch.errors import DeviceUnavailableError, Error, InternalError, InvalidArgumentError, OutOfMemoryError
+
+MODULE = "cuda.bindings.driver"
+LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+LEAST_VERSION = 12000
+"""As cuDriverGetVersion counts: the first whose graphs and memory pools are used here is that of CUDA 12.0."""
+LEAST_PACKAGE = "525"
+
+# Results of the driver, cuda.h.
+SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, DEINITIALIZED = 0, 1, 2, 3, 4
+NO_DEVICE, INVALID_DEVICE, INVALID_IMAGE, INVALID_CONTEXT, NO_BINARY = 100, 101, 200, 201, 209
+INVALID_PTX, NO_COMPILER, UNSUPPORTED_PTX = 218, 221, 222
+INVALID_HANDLE, NOT_FOUND, NOT_READY = 400, 500, 600
+ILLEGAL_ADDRESS, LAUNCH_OUT_OF_RESOURCES, LAUNCH_TIMEOUT, CONTEXT_IS_DESTROYED = 700, 701, 702, 709
+
+STICKY = {
+    214: "its memory has an error that cannot be corrected (ECC)",
+    700: "a kernel read or wrote an address that is not its own (illegal address)",
+    702: "a kernel ran longer than the system lets it (launch timeout)",
+    709: "its context was destroyed by somebody else in this process",
+    710: "an assertion of a kernel failed",
+    714: "a kernel ran out of stack (hardware stack error)",
+    715: "a kernel came to an illegal instruction",
+    716: "a kernel read or wrote an address that is not a multiple of the access's size (misaligned address)",
+    717: "a kernel used an address of another memory space (invalid address space)",
+    718: "a kernel left its code (invalid program counter)",
+    719: "a kernel failed (launch failure)",
+}
+"""Errors that a context does not recover from: every later call of the driver gives them again."""
+
+_UNUSABLE = {
+    3: "the driver cannot be used here; a process that was forked after CUDA was used has to be spawned instead",
+    4: "the driver is shutting down with the process",
+    46: "the device is in use by others only (exclusive mode) or was removed",
+    100: "the driver has no device",
+    101: "the driver has no such device",
+    201: "there is no context of this device",
+    221: "the driver has no compiler for PTX (libnvidia-ptxjitcompiler); install the whole driver package",
+    802: "the system is still starting its devices; try again",
+    803: "the driver and its library are of different versions; restart the machine",
+    804: "the compatibility library does not support this device",
+}
+_OTHER_CONTEXT = (INVALID_CONTEXT, INVALID_HANDLE, NOT_INITIALIZED)
+
+
+class DeviceLostError(DeviceUnavailableError):
+    """The device cannot be used any more in this process, and what was on it is gone."""
+
+
+def is_installed() -> bool:
+    """Whether the library of the driver is there; quick, and without the package."""
+    if MODULE in sys.modules:
+        return True
+    try:
+        ctypes.CDLL(LIBRARY)
+    except OSError:
+        return False
+    return True
+
+
+def binding() -> Any:
+    """The module, initialised. DeviceUnavailableError when the package, the driver or a device is missing, or old."""
+    return _start(os.getpid())
+
+
+@lru_cache(maxsize=2)
+def _start(process: int) -> Any:
+    try:
+        found = importlib.import_module(MODULE)
+    except ModuleNotFoundError as error:
+        raise DeviceUnavailableError(
+            f"CUDA needs the package 'cuda-bindings' ({error.name} is missing): pip install 'pydispatch[cuda]'"
+        ) from None
+    except ImportError as error:
+        raise DeviceUnavailableError(f"the package 'cuda-bindings' cannot be used: {error}") from None
+    try:
+        (status,) = found.cuInit(0)
+    except RuntimeError as error:  # of cuda.pathfinder: the library is not there
+        raise DeviceUnavailableError(_without_library(error)) from None
+    if status:
+        raise failure(found, status, "cuInit")
+    check(found, version := found.cuDriverGetVersion(), "cuDriverGetVersion")
+    if version[1] < LEAST_VERSION:
+        raise DeviceUnavailableError(
+            f"the CUDA driver is of version {version_text(version[1])}, pydispatch needs "
+            f"{version_text(LEAST_VERSION)}: update the NVIDIA driver to {LEAST_PACKAGE} or newer"
+        )
+    return found
+
+
+def _without_library(error: Exception) -> str:
+    return (
+        f"the CUDA driver ({LIBRARY}) is not there; install the NVIDIA driver {LEAST_PACKAGE} or newer (a container "
+        "needs --gpus all); without a GPU, pydispatch.device('ptx-interpreter') runs the same programs, slowly "
+        f"[{str(error).splitlines()[0] if str(error) else type(error).__name__}]"
+    )
+
+
+def device_count() -> int:
+    """How many devices there are; see `binding` for what may be raised."""
+    found = binding()
+    result = found.cuDeviceGetCount()
+    return 0 if result[0] == NO_DEVICE else int(check(found, result, "cuDeviceGetCount"))
+
+
+def version_text(version: int) -> str:
+    """12040 → "12.4"."""
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def check(found: Any, result: tuple[Any, ...], what: str) -> Any:
+    """What a function gave, one value or a tuple. Raises the error that its status stands for."""
+    if result[0]:
+        raise failure(found, result[0], what)
+    return result[1] if len(result) == 2 else result[1:]
+
+
+def failure(found: Any, status: Any, what: str, log: str = "") -> Error:
+    """The exception of a status that is not success. what: which action failed; log: what the compiler said."""
+    code = int(status)
+    text = f"{what}: {describe(found, status)}"
+    if code == OUT_OF_MEMORY:
+        return OutOfMemoryError(text)
+    if code in STICKY:
+        return DeviceLostError(f"{text}; {STICKY[code]}")
+    if code in _UNUSABLE:
+        return DeviceUnavailableError(f"{text}; {_UNUSABLE[code]}")
+    if code in (UNSUPPORTED_PTX, NO_BINARY):
+        return DeviceUnavailableError(f"{text}{_indented(log)}")
+    if code in (INVALID_VALUE, LAUNCH_OUT_OF_RESOURCES):
+        return InvalidArgumentError(text)
+    return InternalError(f"{text}{_indented(log)}")
+
+
+def describe(found: Any, status: Any) -> str:
+    """CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)."""
+    name = getattr(status, "name", None) or f"CUresult {int(status)}"
+    result = found.cuGetErrorString(status)
+    text = result[1] if len(result) > 1 and not result[0] else None
+    return f"{name} ({text.decode(errors='replace') if isinstance(text, bytes) else text})" if text else str(name)
+
+
+def is_of_other_context(status: Any) -> bool:
+    """Whether a call may succeed with the context of its device made current."""
+    return int(status) in _OTHER_CONTEXT
+
+
+def _indented(log: str) -> str:
+    return "".join(f"\n  {line}" for line in log.splitlines() if line.strip())

@@ -1,0 +1,232 @@
+"""Runs the plans of one program: single dispatches straight on the stream, the others as graphs that are kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import ArtifactError
+from pydispatch.runtime.devices.cuda import driver as cuda
+from pydispatch.runtime.devices.cuda.graph import Graph
+from pydispatch.runtime.devices.cuda.modules import Modules
+from pydispatch.runtime.devices.cuda.steps import Dispatch, Step, steps_of
+from pydispatch.runtime.devices.cuda.timing import Stopwatch
+from pydispatch.runtime.foreign.context import DeviceMemory
+from pydispatch.runtime.foreign.execute import Executor, Exports
+from pydispatch.runtime.foreign.plan import Blocks, Record, Timing, label
+from pydispatch.runtime.foreign.ptx_parts import CUBIN, Parts
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.cuda.context import Context
+    from pydispatch.runtime.foreign.libraries import Resolution
+
+KEPT = 4  # graphs of one plan
+
+
+class State:
+    """What the device keeps with a plan. single: its only dispatch, when there is nothing else to do."""
+
+    __slots__ = ("function", "graphs", "is_empty", "single")
+
+    def __init__(self, function: str, single: Dispatch | None, is_empty: bool) -> None:
+        self.function, self.single, self.is_empty = function, single, is_empty
+        self.graphs: OrderedDict[Any, Graph] = OrderedDict()
+
+
+class CudaExecutor(Executor):
+    """The executables and constants of one program on a CUDA device."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.modules = Modules(context)
+        self.names: dict[int, str] = {}  # of functions, by their number
+
+    def load(
+        self,
+        index: int,
+        name: str,
+        code: bytes | memoryview,
+        variant: dict[str, Any],
+        exports: Exports,
+        constants: Sequence[int],
+        resolution: Resolution,
+        source: str | None,
+        file: str,
+    ) -> int | None:
+        """See `Executor.load`."""
+        where = f"{file}: executable '@{name}'" + (f", given by {source}" if source else "")
+        parts = Parts(code, variant.get("ptx"), where)
+        pieces = parts.pieces(code)
+        if variant.get("imports"):
+            if any(kind == CUBIN for _, _, kind in parts.modules):
+                raise ArtifactError(f"{where}: it imports functions and is a cubin, which cannot be linked any more")
+            pieces = resolution.link(name, pieces, variant)
+        self.modules.load(index, name, parts, pieces, exports, constants)
+        return int(variant.get("alignment", 1))
+
+    # Running
+
+    def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        """Puts all commands on the stream."""
+        context = self.context
+        context.tidy()
+        with context.lock:
+            state: State = record.state or self._state(record)
+            if state.is_empty:
+                return
+            if context.is_shut:
+                context.require_usable()
+            addresses = [0 if block is None else block.address for block in blocks]
+            if context.is_checked:
+                self._run_checked(record, state, addresses, constants, patterns)
+            elif state.single is not None:
+                self._run_single(state, state.single, addresses, constants, patterns)
+            else:
+                self._graph(record, state, addresses, constants, patterns).launch()
+
+    def _state(self, record: Record) -> State:
+        commands = record.commands
+        steps, scratch = self._steps(record)
+        flat = [step for command in steps for step in command]
+        single = flat[0] if len(flat) == 1 and not scratch and isinstance(flat[0], Dispatch) else None
+        state = record.state = State(self._name(record), single, not commands)
+        return state
+
+    def _name(self, record: Record) -> str:
+        return self.names.get(record.data.function, "")
+
+    def _steps(self, record: Record) -> tuple[list[list[Step]], int]:
+        return steps_of(self.context, record.commands, record.late, self.modules, record.count)
+
+    def _run_single(
+        self, state: State, step: Dispatch, addresses: list[int], constants: bytes, patterns: Sequence[int]
+    ) -> None:
+        context = self.context
+        step.place(addresses, constants, patterns)
+        result = step.launch(context.stream)
+        context.recent.append((state.function, (step.label,)))
+        if result[0]:
+            if cuda.is_of_other_context(result[0]):
+                result = context.retry(lambda: step.launch(context.stream))
+            context.check(result, f"launching {step.label}")
+
+    def _graph(
+        self, record: Record, state: State, addresses: list[int], constants: bytes, patterns: Sequence[int]
+    ) -> Graph:
+        """A graph over these addresses: the one that ran on them last, a new one, or the one not used for longest."""
+        key = (tuple(addresses), constants, tuple(patterns))
+        graph = state.graphs.pop(key, None)
+        if graph is None:
+            if len(state.graphs) < KEPT:
+                graph = self._new_graph(record, state.function, addresses, constants, patterns)
+            else:
+                _, graph = state.graphs.popitem(last=False)
+                graph.update(self._with_scratch(addresses, graph.scratch), constants, patterns)
+        state.graphs[key] = graph
+        return graph
+
+    def _new_graph(
+        self, record: Record, function: str, addresses: list[int], constants: bytes, patterns: Sequence[int]
+    ) -> Graph:
+        steps, bytes_ = self._steps(record)
+        context = self.context
+        scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
+        placed = self._with_scratch(addresses, scratch)
+        for command in steps:
+            for step in command:
+                step.place(placed, constants, patterns)
+        return Graph(context, function, steps, scratch)
+
+    def _with_scratch(self, addresses: list[int], scratch: DeviceMemory | None) -> list[int]:
+        return addresses if scratch is None else [*addresses, scratch.block.address]
+
+    def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
+        """A graph of its own, which only has to be launched."""
+        return Fixed(self, record, blocks, constants, patterns)
+
+    def _run_checked(
+        self, record: Record, state: State, addresses: list[int], constants: bytes, patterns: Sequence[int]
+    ) -> None:
+        """One step after the other, each waited for: an error is that of the step."""
+        context = self.context
+        context.synchronize()
+        with context.current:
+            for step in self._placed(record, addresses, constants, patterns):
+                context.recent.append((state.function, (step.label,)))
+                context.check(step.launch(context.stream), f"launching {step.label}")
+                context.synchronize()
+
+    def _placed(self, record: Record, addresses: list[int], constants: bytes, patterns: Sequence[int]) -> list[Step]:
+        """The steps of a plan over these addresses, in order."""
+        steps, bytes_ = self._steps(record)
+        context = self.context
+        scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
+        placed = self._with_scratch(addresses, scratch)
+        flat = [step for command in steps for step in command]
+        for step in flat:
+            step.place(placed, constants, patterns)
+        return flat
+
+    def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+        """Runs once, one command after the other, with an event around each."""
+        context = self.context
+        context.require_usable()
+        context.tidy()
+        steps, bytes_ = self._steps(record)
+        scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
+        addresses = self._with_scratch([0 if block is None else block.address for block in blocks], scratch)
+        with context.lock, context.current:
+            watch = Stopwatch(context, len(steps) + 1)
+            try:
+                watch.mark()
+                for command in steps:
+                    for step in command:
+                        step.place(addresses, constants, patterns)
+                        context.recent.append((self._name(record), (step.label,)))
+                        context.check(step.launch(context.stream), f"launching {step.label}")
+                    watch.mark()
+                context.synchronize()
+                seconds = watch.seconds()
+            finally:
+                watch.close()
+        kernels = self.modules.kernels
+        names = [label(c, kernels[c[2], c[4]].label if c[0] == 0 else "") for c in record.commands]
+        return [Timing(name, spent) for name, spent in zip(names, seconds, strict=True)]
+
+
+class Fixed:
+    """A run of a plan over memory that stays: foreign.execute.Fixed."""
+
+    def __init__(
+        self, executor: CudaExecutor, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]
+    ) -> None:
+        self.executor, self.record, self.context = executor, record, executor.context
+        self.given = self._given(blocks, constants, patterns)
+        self.graph: Graph | None = None
+        self.update(blocks, constants, patterns)
+
+    def _given(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> tuple[list[int], bytes, list[int]]:
+        return [0 if block is None else block.address for block in blocks], constants, list(patterns)
+
+    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        """Takes other memory, constants or patterns; the nodes of the graph that see them are told."""
+        given = self.given = self._given(blocks, constants, patterns)
+        context, executor = self.context, self.executor
+        context.tidy()
+        if context.is_checked:
+            return
+        with context.lock:
+            if self.graph is None:
+                self.graph = executor._new_graph(self.record, executor._name(self.record), *given)
+            else:
+                self.graph.update(executor._with_scratch(given[0], self.graph.scratch), *given[1:])
+        self.run = self.graph.launch  # type: ignore[method-assign]
+
+    def run(self) -> None:
+        """Puts it on the stream. (The launch of the graph, once there is one.)"""
+        context = self.context
+        with context.lock:
+            context.require_usable()
+            state = self.record.state or self.executor._state(self.record)
+            self.executor._run_checked(self.record, state, *self.given)

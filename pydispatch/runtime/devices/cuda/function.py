@@ -1,0 +1,66 @@
+"""Functions of a program on a CUDA device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.runtime.devices.cuda.interop import CudaBuffer, stream_number
+from pydispatch.runtime.foreign.device import ForeignDevice, ForeignProgram
+from pydispatch.runtime.foreign.function import ForeignFunction
+
+if TYPE_CHECKING:
+    from pydispatch._core.program import Module
+    from pydispatch.runtime.buffer import Buffer
+    from pydispatch.runtime.devices.cuda.execute import CudaExecutor
+    from pydispatch.runtime.foreign.context import DeviceMemory
+    from pydispatch.runtime.foreign.execute import Executor
+    from pydispatch.runtime.foreign.plan import Record
+
+
+class CudaFunction(ForeignFunction):
+    """`f(*args, out=None, stream=None)`. Arguments are buffers of the device and tensors of PyTorch, CuPy and others on
+    it, which are used where they lie, or arrays of the process, which are copied. Results are `pydispatch.Buffer`.
+
+    A call puts its work on the stream of the device and returns; an error of the hardware shows in a later call, or
+    when a result is looked at. stream: a stream of the caller (its handle, or an object of PyTorch, CuPy or Numba): the
+    call comes behind what is on it, and what is put on it later comes behind the call. Without it the call is in order
+    with the default stream. `out=` and threads are as on other devices.
+    """
+
+    def __init__(self, module: Module, index: int, executor: Executor) -> None:
+        super().__init__(module, index, executor)
+        made: CudaExecutor = executor  # type: ignore[assignment]
+        made.names[index] = self.name
+
+    def __call__(self, *args: Any, out: Any = None, stream: Any = None) -> Any:
+        if stream is None:
+            return super().__call__(*args, out=out)
+        number = stream_number(stream)
+        self._context.follow(number)
+        try:
+            return super().__call__(*args, out=out)
+        finally:
+            if not self._context.is_shut:
+                self._context.lead(number)
+
+    def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
+        shape = record.data.results[index]
+        assert shape is not None
+        return CudaBuffer(memory, shape[0], self._results[index][0], shape[1])
+
+    def _overlap(self, one: Buffer, other: Buffer) -> bool:
+        if one.memory is other.memory:
+            return True
+        if not (self._is_here(one) and self._is_here(other)):
+            return False
+        first, second = one.memory.block.address, other.memory.block.address  # type: ignore[attr-defined]
+        return bool(first < second + other.nbytes and second < first + one.nbytes)
+
+
+class CudaProgram(ForeignProgram):
+    """The public functions of an artifact on a CUDA device; see Program. They return buffers of the device."""
+
+    FUNCTION = CudaFunction
+
+    def __init__(self, module: Module, name: str, device: ForeignDevice, executor: Executor, imports: Any) -> None:
+        super().__init__(module, name, device, executor, imports)

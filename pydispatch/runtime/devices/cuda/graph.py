@@ -1,0 +1,112 @@
+"""A plan as a CUDA graph: made once, told of other memory and constants, launched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.runtime.devices.cuda import driver as cuda
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.cuda.context import Context
+    from pydispatch.runtime.devices.cuda.steps import Step
+
+
+class Graph:
+    """An instantiated graph over the steps of a plan. Used by one thread at a time.
+
+    Steps of one region run side by side, behind all steps of the region before.
+    """
+
+    def __init__(self, context: Context, function: str, steps: Sequence[Sequence[Step]], scratch: Any = None) -> None:
+        """steps: of each command, placed; they belong to the graph from now on. scratch: memory that goes with it."""
+        self.context, self.function, self.scratch = context, function, scratch
+        self.steps = [step for command in steps for step in command]
+        self.labels = tuple(step.label for step in self.steps if step.label.startswith("@"))
+        self.commands = steps
+        self.nodes: list[Any] = []
+        self.executable: Any = None
+        self._launch, self._stream = context.driver.cuGraphLaunch, context.stream
+        self._build()
+
+    def _build(self) -> None:
+        context, driver = self.context, self.context.driver
+        self._forget()
+        what = f"the graph of @{self.function}"
+        with context.current:
+            graph = context.check(driver.cuGraphCreate(0), what)
+            try:
+                self.nodes = []
+                before: list[Any] = []  # nodes that the region waits for
+                behind: list[Any] = []  # last nodes of each command of the region
+                region: int | None = None
+                for command in self.commands:
+                    if not command:
+                        continue
+                    if command[0].region != region:
+                        before, behind, region = self._joined(graph, behind, what), [], command[0].region
+                    after = before
+                    is_chain = len(command) > 1 and not command[0].label.startswith("fill")
+                    for step in command:
+                        node = context.check(step.add(graph, after), f"{what}, {step.label}")
+                        self.nodes.append(node)
+                        if is_chain:
+                            after = [node]
+                        else:
+                            behind.append(node)
+                    if is_chain:
+                        behind.append(after[0])
+                self.executable = context.check(driver.cuGraphInstantiate(graph, 0), what)
+            finally:
+                driver.cuGraphDestroy(graph)
+
+    def _joined(self, graph: Any, nodes: list[Any], what: str) -> list[Any]:
+        """What stands for all of `nodes`: an empty node, where edges would be many."""
+        if len(nodes) <= 2:
+            return nodes
+        context = self.context
+        return [context.check(context.driver.cuGraphAddEmptyNode(graph, nodes, len(nodes)), what)]
+
+    def update(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> None:
+        """Takes other memory, constants and patterns for the launches that come."""
+        changed = [i for i, step in enumerate(self.steps) if step.place(addresses, constants, patterns)]
+        if not changed:
+            return
+        context = self.context
+        with context.current:
+            for i in changed:
+                (status,) = self.steps[i].update(self.executable, self.nodes[i])
+                if status:
+                    break
+            else:
+                return
+        if int(status) in cuda.STICKY:
+            context.failed(status, f"the graph of @{self.function}")
+        self._build()  # the driver does not take this change
+
+    def launch(self) -> None:
+        """Puts it on the stream."""
+        context = self.context
+        if context.is_shut:
+            context.require_usable()
+        (status,) = self._launch(self.executable, self._stream)
+        context.recent.append((self.function, self.labels))
+        if status:
+            self._again(status)
+
+    def _again(self, status: Any) -> None:
+        """Once more with the context current, where the lack of it was the reason."""
+        context = self.context
+        if cuda.is_of_other_context(status):
+            (status,) = context.retry(lambda: self._launch(self.executable, self._stream))
+        if status:
+            context.failed(status, f"launching the graph of @{self.function}")
+
+    def _forget(self) -> None:
+        executable, self.executable = self.executable, None
+        if executable is not None and not self.context.lost:
+            self.context.garbage.append((self.context.driver.cuGraphExecDestroy, executable))
+
+    def __del__(self) -> None:
+        if getattr(self, "executable", None) is not None:
+            self._forget()

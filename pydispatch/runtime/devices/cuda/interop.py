@@ -1,0 +1,196 @@
+"""Memory of the device that others own, and buffers of ours for others: DLPack and `__cuda_array_interface__` 3.
+
+Nobody waits in the process: who takes memory makes its stream wait, on the device, for the stream that wrote it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch._core.dlpack import make_capsule, open_capsule
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.runtime.buffer import Buffer, element_of
+from pydispatch.runtime.foreign.context import DeviceMemory
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.cuda.context import Context
+
+CPU, CUDA, MANAGED = 1, 2, 13  # DLDeviceType
+LEGACY_STREAM = 1
+"""The default stream of the process, as DLPack and CUDA number it."""
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_EXTENDED = {
+    "bfloat16": 4, "float8_e3m4": 7, "float8_e4m3": 8, "float8_e4m3b11fnuz": 9, "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14,
+}  # fmt: skip
+_SMALL_FLOATS = {0x22: 4, 0x24: 12, 0x25: 10, 0x26: 13, 0x27: 11, 0x28: 9, 0x29: 7, 0x2A: 8, 0x2B: 14}
+_FEATURE = "__cuda_array_interface__"
+
+
+class CudaBuffer(Buffer):
+    """A buffer on a CUDA device. PyTorch, CuPy, JAX and Numba take it where it lies: `torch.from_dlpack(buffer)`,
+    `cupy.asarray(buffer)`. Calls return before the device is done; `numpy()` and `download` wait for it."""
+
+    __slots__ = ()
+
+    @property
+    def _context(self) -> Context:
+        context: Context = self.memory.context  # type: ignore[attr-defined]
+        return context
+
+    @property
+    def _address(self) -> int:
+        return int(self.memory.block.address) if self.nbytes else 0  # type: ignore[attr-defined]
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self._context.index
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """A capsule. stream: of the consumer, which waits on the device for what was given so far; -1: it knows to
+        wait by itself. A consumer on the CPU gets a copy."""
+        wanted = options.get("dl_device")
+        if wanted is not None and int(wanted[0]) == CPU:
+            return self.download().__dlpack__()
+        if wanted is not None and tuple(map(int, wanted)) != self.__dlpack_device__():
+            raise BufferError(f"the buffer is on {self.device}; copy it to DLPack device {tuple(wanted)} yourself")
+        context, owner = self._context, self
+        context.require_usable()
+        if self.element.packed:
+            raise BufferError(f"DLPack has no packed elements of {self.element.bits} bits; take numpy()")
+        if options.get("copy"):
+            memory = DeviceMemory(context, context.acquire(self.nbytes), self.nbytes)
+            context.copy(self.memory.block, memory.block, self.nbytes)  # type: ignore[attr-defined]
+            owner = CudaBuffer(memory, self.shape, self.element, self.nbytes)
+        stream = options.get("stream")
+        if stream != -1:
+            context.lead(LEGACY_STREAM if stream is None else stream_number(stream))
+        code = dlpack_code(self)
+        return make_capsule(owner, owner._address, self.shape, code, self.element.bits, CUDA, context.index)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        dtype = self.dtype
+        if self.element.packed or dtype.kind not in "biufc" or self.element.word >> 24 in _SMALL_FLOATS:
+            raise AttributeError(f"{_FEATURE} has no type for {self.element.name}; use DLPack")
+        context = self._context
+        return {
+            "shape": self.shape, "typestr": dtype.str, "data": (self._address, False), "strides": None, "version": 3,
+            "stream": context.stream_number,
+        }  # fmt: skip
+
+
+def dlpack_code(buffer: Buffer) -> int:
+    """The type code of its elements."""
+    kind = buffer.element.word >> 24
+    return _SMALL_FLOATS.get(kind, _EXTENDED.get(buffer.dtype.name, _CODES.get(buffer.dtype.kind, 1)))
+
+
+def stream_number(stream: Any) -> int:
+    """The handle of a stream: a number, or a stream of PyTorch, CuPy, Numba, cuda-bindings or whatever follows the
+    `__cuda_stream__` protocol. InvalidArgumentError for anything else."""
+    found: Any = stream
+    if hasattr(stream, "__cuda_stream__"):
+        protocol = stream.__cuda_stream__
+        found = (protocol() if callable(protocol) else protocol)[1]
+    else:
+        for name in ("cuda_stream", "ptr", "handle"):
+            if hasattr(stream, name):
+                found = getattr(stream, name)
+                break
+    found = getattr(found, "value", found)
+    try:
+        number = int(0 if found is None and found is not stream else found)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            f"stream: expected the handle of a CUDA stream, or a stream of PyTorch, CuPy or Numba, got {stream!r}"
+        ) from None
+    if number < 0:
+        raise InvalidArgumentError(f"stream: expected the handle of a CUDA stream, got {number}")
+    return number
+
+
+def convert(context: Context, value: Any) -> Any:
+    """A buffer over memory of the device that `value` owns, or `value` when it is nothing of CUDA.
+
+    InvalidArgumentError when it lies on another device, is not contiguous or has a type that programs lack.
+    """
+    where = getattr(value, "__dlpack_device__", None)
+    if where is not None and hasattr(value, "__dlpack__"):
+        kind, index = where()
+        if int(kind) not in (CUDA, MANAGED):
+            return value
+        if int(index) != context.index and int(kind) == CUDA:
+            raise InvalidArgumentError(_elsewhere(value, int(index), context))
+        return _from_dlpack(context, value)
+    interface = _interface(value)
+    return value if interface is None else _from_interface(context, value, interface)
+
+
+def _from_dlpack(context: Context, value: Any) -> Buffer:
+    context.require_usable()
+    stream = context.stream_number
+    with context.current:
+        try:
+            capsule = value.__dlpack__(stream=stream, max_version=(1, 1))
+        except TypeError:
+            capsule = value.__dlpack__(stream=stream)  # a producer older than the versioned protocol
+    array = open_capsule(capsule)  # over memory of the device: only its description is looked at
+    if not array.flags.c_contiguous:
+        raise InvalidArgumentError(_scattered(value))
+    element = element_of(array.dtype)
+    return _lent(context, int(array.__array_interface__["data"][0]), array.shape, element, array.nbytes, array)
+
+
+def _interface(value: Any) -> dict[str, Any] | None:
+    try:
+        found = getattr(value, _FEATURE, None)
+    except (RuntimeError, TypeError, BufferError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> Buffer:
+    shape = tuple(int(size) for size in interface["shape"])
+    dtype = np.dtype(interface["typestr"])
+    address = int(interface["data"][0] or 0)
+    if interface.get("mask") is not None:
+        raise InvalidArgumentError("its mask would be lost; pass an array without one")
+    strides, step = interface.get("strides"), dtype.itemsize
+    if strides is not None and 0 not in shape:
+        for size, stride in zip(reversed(shape), reversed(tuple(strides)), strict=True):
+            if size != 1 and int(stride) != step:
+                raise InvalidArgumentError(_scattered(value))
+            step *= size
+    nbytes = dtype.itemsize
+    for size in shape:
+        nbytes *= size
+    context.require_usable()
+    if nbytes:
+        ordinal = context.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        with context.current:
+            result = context.driver.cuPointerGetAttribute(ordinal, address)
+        if not result[0] and int(result[1]) != context.index:
+            raise InvalidArgumentError(_elsewhere(value, int(result[1]), context))
+    stream = interface.get("stream")
+    if stream is not None:
+        context.follow(int(stream))
+    return _lent(context, address, shape, element_of(dtype), nbytes, value)
+
+
+def _lent(context: Context, address: int, shape: tuple[int, ...], element: Any, nbytes: int, owner: Any) -> Buffer:
+    block = context.pool.lend(address, nbytes, owner)
+    return CudaBuffer(DeviceMemory(context, block, nbytes), shape, element, nbytes)
+
+
+def _elsewhere(value: Any, index: int, context: Context) -> str:
+    return (
+        f"an argument ({type(value).__name__}) lies on cuda:{index}, the program runs on {context.name}: copy it there "
+        "first, or load the program on the other device"
+    )
+
+
+def _scattered(value: Any) -> str:
+    what = f"an argument ({type(value).__name__}) is not contiguous"
+    return f"{what}; make it so first: x.contiguous() or cupy.ascontiguousarray(x)"

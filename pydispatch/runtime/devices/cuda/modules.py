@@ -1,0 +1,159 @@
+"""Executables on a device: modules of one loaded program, and their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
+from pydispatch.runtime.devices.cuda import driver as cuda
+from pydispatch.runtime.devices.cuda.cubins import Log, compile_ptx, refused
+from pydispatch.runtime.foreign.ptx_parts import CUBIN, Entry, Packer, Parts
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.cuda.context import Context
+
+_PLAIN_SHARED = 48 << 10
+"""Bytes of dynamic workgroup memory that need no leave."""
+
+
+class Kernel:
+    """One export, ready to be launched. function: its handle; packer: of its parameters."""
+
+    __slots__ = ("block", "function", "label", "packer", "shared")
+
+    def __init__(self, label: str, function: Any, entry: Entry) -> None:
+        self.label, self.function, self.block, self.shared = label, function, entry.block, entry.shared
+        self.packer = Packer(entry.bindings, entry.sizes)
+
+
+class Modules:
+    """The kernels of a program by (executable, ordinal of the export), and what has to be unloaded with them."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        context.modules.add(self)
+        self.kernels: dict[tuple[int, int], Kernel] = {}
+        self.handles: list[Any] = []
+
+    def __del__(self) -> None:
+        self.destroy()
+
+    def load(
+        self,
+        index: int,
+        name: str,
+        parts: Parts,
+        pieces: Sequence[bytes],
+        exports: Sequence[tuple[int, str, int, int]],
+        constants: Sequence[int],
+    ) -> None:
+        """Loads executable `index`. pieces: its modules, imports resolved. constants: executable constants, words.
+
+        ArtifactError when the driver refuses it, DeviceUnavailableError when the device lacks something.
+        """
+        context = self.context
+        entries = parts.plan(pieces, exports)
+        for entry in entries:
+            self._check_entry(entry, parts.where)
+        loaded = [
+            self._load(piece, kind, parts.where) for piece, (_, _, kind) in zip(pieces, parts.modules, strict=True)
+        ]
+        with context.current:
+            for variable, word in parts.constant_values(constants):
+                if not self._set_constant(loaded, variable, word, parts.where):
+                    self._check_named(pieces, variable, parts.where)
+            for entry in entries:
+                self.kernels[index, entry.ordinal] = self._kernel(loaded, entry, name, parts.where)
+
+    def _check_entry(self, entry: Entry, where: str) -> None:
+        facts, (x, y, z) = self.context.attributes, entry.block
+        if x * y * z > facts["threads"] or x > facts["block_x"] or y > facts["block_y"] or z > facts["block_z"]:
+            raise DeviceUnavailableError(
+                f"{where}, export '@{entry.name}': blocks of {x}x{y}x{z} invocations, {self.context.name} starts at "
+                f"most {facts['threads']} ({facts['block_x']}x{facts['block_y']}x{facts['block_z']})"
+            )
+        most = max(facts["shared_optin"], facts["shared"])
+        if entry.shared > most:
+            raise DeviceUnavailableError(
+                f"{where}, export '@{entry.name}': {entry.shared} bytes of workgroup memory, {self.context.name} has "
+                f"{most} for a block"
+            )
+
+    def _load(self, data: bytes, kind: str, where: str) -> Any:
+        context, driver = self.context, self.context.driver
+        code = data if kind == CUBIN else compile_ptx(context, data, where)
+        log = Log(driver)
+        with context.current:
+            status, *made = driver.cuModuleLoadDataEx(code, len(log.options), log.options, log.values)
+        if status:
+            if int(status) in cuda.STICKY or int(status) == cuda.OUT_OF_MEMORY:
+                context.failed(status, f"{where}: loading its code")
+            raise refused(context, status, where, b"" if kind == CUBIN else data, log.text())
+        self.handles.append(made[0])
+        return made[0]
+
+    def _kernel(self, loaded: Sequence[Any], entry: Entry, name: str, where: str) -> Kernel:
+        context, driver = self.context, self.context.driver
+        label = f"@{name}::@{entry.name}"
+        result = driver.cuModuleGetFunction(loaded[entry.module], entry.symbol.encode() + b"\0")
+        if result[0]:
+            if int(result[0]) == cuda.NOT_FOUND:
+                raise ArtifactError(f"{where}, export '@{entry.name}': its module has no entry '{entry.symbol}'")
+            context.failed(result[0], f"{label}: cuModuleGetFunction")
+        function, names = result[1], driver.CUfunction_attribute
+        if entry.shared > _PLAIN_SHARED:
+            attribute = names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            what = f"{label}: {entry.shared} bytes of dynamic workgroup memory"
+            context.check(driver.cuFuncSetAttribute(function, attribute, entry.shared), what)
+        most = context.check(
+            driver.cuFuncGetAttribute(names.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function), f"{label}: its limits"
+        )
+        x, y, z = entry.block
+        if x * y * z > int(most):
+            raise DeviceUnavailableError(
+                f"{where}, export '@{entry.name}': with the registers that it uses, {context.name} starts at most "
+                f"{int(most)} invocations in a block, it wants {x * y * z}; state __launch_bounds__({x * y * z}), or "
+                ".maxntid in PTX, so that its compiler keeps to it"
+            )
+        return Kernel(label, function, entry)
+
+    def _set_constant(self, loaded: Sequence[Any], variable: str, word: int, where: str) -> bool:
+        """Writes an executable constant wherever a module has the variable; whether one has."""
+        context, driver, found = self.context, self.context.driver, False
+        for module in loaded:
+            result = driver.cuModuleGetGlobal(module, variable.encode() + b"\0")
+            if int(result[0]) == cuda.NOT_FOUND:
+                continue
+            address, size = context.check(result, f"{where}: variable '{variable}'")
+            value = word.to_bytes(8, "little")[: int(size)]
+            context.check(
+                driver.cuMemcpyHtoDAsync(int(address), value, len(value), context.stream),
+                f"{where}: writing constant '{variable}'",
+            )
+            found = True
+        return found
+
+    def _check_named(self, pieces: Sequence[bytes], variable: str, where: str) -> None:
+        """ArtifactError unless the modules name a variable, which a compiler left out because nothing reads it."""
+        if not any(variable.encode() in piece for piece in pieces):
+            raise ArtifactError(
+                f"{where}: no module has a variable '{variable}' for the executable constant of that name; declare it "
+                f"as .const or .global .b32 {variable}"
+            )
+
+    def check_grid(self, kernel: Kernel, grid: Sequence[int]) -> None:
+        """InvalidArgumentError for a grid that the device cannot start."""
+        facts = self.context.attributes
+        most = facts["grid_x"], facts["grid_y"], facts["grid_z"]
+        if any(have > limit for have, limit in zip(grid, most, strict=True)):
+            raise InvalidArgumentError(
+                f"{kernel.label}: a grid of {grid[0]} x {grid[1]} x {grid[2]} workgroups, {self.context.name} starts "
+                f"at most {' x '.join(map(str, most))}"
+            )
+
+    def destroy(self) -> None:
+        """Lets go of the code. What runs is not touched: the driver unloads when the stream comes to it."""
+        handles, self.handles, self.kernels = self.handles, [], {}
+        if not self.context.lost:
+            self.context.garbage.extend((self.context.unload, handle) for handle in handles)

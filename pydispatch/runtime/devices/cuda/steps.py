@@ -1,0 +1,235 @@
+"""Commands of a plan as the driver takes them: each can be put on the stream, or be a node of a graph.
+
+A step knows what never changes (kernel, grid, sizes); `place` fills in addresses, constants and patterns, and says
+whether that changed anything. A step belongs to one graph, or to one plan under the lock of the context.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.runtime.foreign.plan import COPY, DISPATCH, FILL, Command
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.cuda.context import Context
+    from pydispatch.runtime.devices.cuda.modules import Kernel, Modules
+
+Result = tuple[Any, ...]
+"""Of a function of the driver: a status, then what it gives."""
+_DEVICE = "CU_MEMORYTYPE_DEVICE"
+
+
+class Step(ABC):
+    """One operation of the driver. region: those of one region may run side by side. label: what it is, in words."""
+
+    region: int
+    label: str
+
+    @abstractmethod
+    def place(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+        """addresses: of the buffers of the plan. Whether a node has to be told."""
+
+    @abstractmethod
+    def launch(self, stream: Any) -> Result:
+        """Puts it on a stream; the result of the driver. The context is current, or the call fails for that."""
+
+    @abstractmethod
+    def add(self, graph: Any, after: Sequence[Any]) -> Result:
+        """Makes a node of it, behind others; the result of the driver."""
+
+    @abstractmethod
+    def update(self, executable: Any, node: Any) -> Result:
+        """Tells a node of an instantiated graph what `place` filled in; the result of the driver."""
+
+
+class Dispatch(Step):
+    """A kernel. Its parameters lie in memory of this step, where the driver reads them when it is called."""
+
+    def __init__(self, context: Context, command: Command, kernel: Kernel) -> None:
+        driver, packer = context.driver, kernel.packer
+        self.region, self.kernel = command[1], kernel
+        self.label = f"{kernel.label} {'x'.join(map(str, command[6]))}"
+        self.grid, self.first = command[6], command[7]
+        self.slots = [(buffer, offset) for buffer, offset, _ in command[9]]
+        self.memory = bytearray(max(1, packer.size))
+        self.packed = b""
+        base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.pointers = (ctypes.c_void_p * max(1, len(packer.offsets)))(*[base + at for at in packer.offsets])
+        self.pack_into, self.unpack_from = packer.pack_into, packer.unpack_from
+        self.parameters = ctypes.addressof(self.pointers)
+        self.driver = driver
+        self.launch_kernel = driver.cuLaunchKernel
+        self.arguments = (*self.grid, *kernel.block, kernel.shared)
+        node = self.node = driver.CUDA_KERNEL_NODE_PARAMS()
+        node.func = kernel.function
+        node.gridDimX, node.gridDimY, node.gridDimZ = self.grid
+        node.blockDimX, node.blockDimY, node.blockDimZ = kernel.block
+        node.sharedMemBytes, node.kernelParams, node.extra = kernel.shared, self.parameters, 0
+
+    def place(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+        memory = self.memory
+        self.pack_into(
+            memory, 0, *[addresses[buffer] + offset for buffer, offset in self.slots],
+            *self.unpack_from(constants, 4 * self.first),
+        )  # fmt: skip
+        packed = bytes(memory)
+        if packed == self.packed:
+            return False
+        self.packed = packed
+        return True
+
+    def launch(self, stream: Any) -> Result:
+        result: Result = self.launch_kernel(self.kernel.function, *self.arguments, stream, self.parameters, 0)
+        return result
+
+    def add(self, graph: Any, after: Sequence[Any]) -> Result:
+        result: Result = self.driver.cuGraphAddKernelNode(graph, list(after), len(after), self.node)
+        return result
+
+    def update(self, executable: Any, node: Any) -> Result:
+        result: Result = self.driver.cuGraphExecKernelNodeSetParams(executable, node, self.node)
+        return result
+
+
+class Copy(Step):
+    """Bytes from one place to another that does not overlap it. source, target: (buffer, offset)."""
+
+    def __init__(
+        self, context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int
+    ) -> None:
+        driver = self.driver = context.driver
+        self.context, self.region, self.size = context, region, size
+        self.source, self.target, self.label = source, target, f"copy {size} bytes"
+        self.placed = (-1, -1)
+        node = self.node = driver.CUDA_MEMCPY3D()
+        node.srcMemoryType = node.dstMemoryType = getattr(driver.CUmemorytype, _DEVICE)
+        node.WidthInBytes, node.Height, node.Depth = size, 1, 1
+        node.srcPitch = node.dstPitch = size
+        node.srcHeight = node.dstHeight = 1
+
+    def place(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+        (source, at), (target, to) = self.source, self.target
+        placed = addresses[source] + at, addresses[target] + to
+        if placed == self.placed:
+            return False
+        self.placed = placed
+        self.node.srcDevice, self.node.dstDevice = placed
+        return True
+
+    def launch(self, stream: Any) -> Result:
+        source, target = self.placed
+        result: Result = self.driver.cuMemcpyDtoDAsync(target, source, self.size, stream)
+        return result
+
+    def add(self, graph: Any, after: Sequence[Any]) -> Result:
+        result: Result = self.driver.cuGraphAddMemcpyNode(
+            graph, list(after), len(after), self.node, self.context.handle
+        )
+        return result
+
+    def update(self, executable: Any, node: Any) -> Result:
+        result: Result = self.driver.cuGraphExecMemcpyNodeSetParams(executable, node, self.node, self.context.handle)
+        return result
+
+
+class Fill(Step):
+    """Elements of 1, 2 or 4 bytes, `pitch` bytes apart where they are not neighbours. part: bytes of the pattern that
+    are left out in front."""
+
+    def __init__(
+        self, context: Context, region: int, number: int, target: tuple[int, int], element: int, count: int,
+        part: int = 0, pitch: int = 0,
+    ) -> None:  # fmt: skip
+        driver = self.driver = context.driver
+        self.context, self.region, self.number, self.target = context, region, number, target
+        self.element, self.count, self.part, self.pitch = element, count, part, pitch
+        self.label = f"fill {element * count} bytes"
+        self.placed = (-1, -1)
+        node = self.node = driver.CUDA_MEMSET_NODE_PARAMS()
+        node.elementSize, node.pitch = element, pitch
+        node.width, node.height = (1, count) if pitch else (count, 1)
+
+    def place(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+        buffer, offset = self.target
+        value = patterns[self.number] >> 8 * self.part & (1 << 8 * self.element) - 1
+        placed = addresses[buffer] + offset + self.part, value
+        if placed == self.placed:
+            return False
+        self.placed = placed
+        self.node.dst, self.node.value = placed
+        return True
+
+    def launch(self, stream: Any) -> Result:
+        driver, (address, value) = self.driver, self.placed
+        result: Result
+        if self.pitch:
+            function = {1: driver.cuMemsetD2D8Async, 4: driver.cuMemsetD2D32Async}[self.element]
+            result = function(address, self.pitch, value, 1, self.count, stream)
+        else:
+            function = {1: driver.cuMemsetD8Async, 2: driver.cuMemsetD16Async, 4: driver.cuMemsetD32Async}[self.element]
+            result = function(address, value, self.count, stream)
+        return result
+
+    def add(self, graph: Any, after: Sequence[Any]) -> Result:
+        result: Result = self.driver.cuGraphAddMemsetNode(
+            graph, list(after), len(after), self.node, self.context.handle
+        )
+        return result
+
+    def update(self, executable: Any, node: Any) -> Result:
+        result: Result = self.driver.cuGraphExecMemsetNodeSetParams(executable, node, self.node, self.context.handle)
+        return result
+
+
+def fills(context: Context, command: Command, number: int, late: bool) -> list[Fill]:
+    """A fill with whole patterns of 1, 2, 4 or 8 bytes, which start at a multiple of themselves or anywhere.
+
+    late: the pattern follows the call, so its bytes are not looked at.
+    """
+    buffer, offset, length = command[9][0]
+    region, pattern, size = command[1], command[10], command[11]
+    target, bits = (buffer, offset), pattern & (1 << 8 * size) - 1
+    same = bits.to_bytes(size, "little")
+    if not late and same == same[:1] * size:
+        return [Fill(context, region, number, target, 1, length)]
+    if size == 8 and offset % 4 == 0:
+        if not late and same[:4] == same[4:]:
+            return [Fill(context, region, number, target, 4, length // 4)]
+        return [Fill(context, region, number, target, 4, length // 8, part, 8) for part in (0, 4)]
+    if size in (1, 2, 4) and offset % size == 0:
+        return [Fill(context, region, number, target, size, length // size)]
+    return [Fill(context, region, number, target, 1, length // size, part, size) for part in range(size)]
+
+
+def steps_of(
+    context: Context, commands: Sequence[Command], late: bool, modules: Modules, scratch: int
+) -> tuple[list[list[Step]], int]:
+    """(the steps of each command, bytes of scratch memory), in the order of the plan. Steps of one command follow each
+    other where they are a copy through scratch memory, buffer number `scratch`."""
+    made: list[list[Step]] = []
+    most = 0
+    for number, command in enumerate(commands):
+        if command[0] == DISPATCH:
+            kernel = modules.kernels[command[2], command[4]]
+            modules.check_grid(kernel, command[6])
+            made.append([Dispatch(context, command, kernel)])
+        elif command[0] == FILL:
+            made.append(list(fills(context, command, number, late)))
+        else:
+            assert command[0] == COPY
+            (source, at, size), (target, to, _) = command[9]
+            region = command[1]
+            if source != target or abs(at - to) >= size:
+                made.append([Copy(context, region, (source, at), (target, to), size)])
+            elif at == to:
+                made.append([])
+            else:
+                made.append([
+                    Copy(context, region, (source, at), (scratch, most), size),
+                    Copy(context, region, (scratch, most), (target, to), size),
+                ])  # fmt: skip
+                most += -(-size // 256) * 256
+    return made, most

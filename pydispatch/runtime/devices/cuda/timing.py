@@ -1,0 +1,44 @@
+"""How long commands take, as the device counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.cuda.context import Context
+
+
+class Stopwatch:
+    """Events on the stream of a context. Used with the context current."""
+
+    def __init__(self, context: Context, count: int) -> None:
+        """count: marks that will be set."""
+        self.context = context
+        self.marks: list[Any] = []
+        self.free: list[Any] = []
+        try:
+            for _ in range(count):
+                self.free.append(context.check(context.driver.cuEventCreate(0), "cuEventCreate"))
+        except BaseException:
+            self.close()
+            raise
+
+    def mark(self) -> None:
+        """Notes the time at which the stream comes here."""
+        event = self.free.pop()
+        self.marks.append(event)
+        self.context.check(self.context.driver.cuEventRecord(event, self.context.stream), "cuEventRecord")
+
+    def seconds(self) -> list[float]:
+        """Between neighbouring marks. The stream has come to the last one."""
+        context = self.context
+        pairs = zip(self.marks, self.marks[1:], strict=False)
+        return [
+            float(context.check(context.driver.cuEventElapsedTime(first, then), "cuEventElapsedTime")) * 1e-3
+            for first, then in pairs
+        ]
+
+    def close(self) -> None:
+        for event in (*self.marks, *self.free):
+            self.context.driver.cuEventDestroy(event)
+        self.marks, self.free = [], []
