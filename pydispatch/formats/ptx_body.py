@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from pydispatch.formats.ptx_cursor import SPACES, VECTORS, Cursor, is_name
+from pydispatch.formats.ptx_cursor import COMPARISONS, SPACES, VECTORS, Cursor, is_name
 from pydispatch.formats.ptx_module import Instruction, Label, Not, Operand, Param, Register, Symbol, Variable
 from pydispatch.formats.ptx_operands import ENDS, Operands
 
@@ -20,9 +20,9 @@ class Body(Operands):
 
     def __init__(
         self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
-        pending: list[tuple[str, int]], opcodes: dict[str, tuple[str, tuple[str, ...]]],
+        pending: list[tuple[str, int]], types: Mapping[str, str], opcodes: dict[str, tuple[str, tuple[str, ...]]],
     ) -> None:  # fmt: skip
-        super().__init__(cursor, function, params, known, pending)
+        super().__init__(cursor, function, params, known, pending, types)
         self.opcodes = opcodes
         self.items: list[Instruction | Label] = []
         self.tables: dict[str, tuple[str, ...]] = {}
@@ -53,6 +53,8 @@ class Body(Operands):
                 self._label()
             elif first == "@" or _OPCODE.fullmatch(word):
                 self._instruction()
+            elif not word:
+                raise cursor.fail(f"the body of '{self.function}' has no end, expected '}}'")
             else:
                 raise cursor.fail_expected(f"an instruction of '{self.function}'")
 
@@ -125,7 +127,7 @@ class Body(Operands):
             at = cursor.at
             name = cursor.name("a register")
             if cursor.accept("<"):
-                count = cursor.integer("a count")
+                count = cursor.integer("a count", 0, COMPARISONS)
                 cursor.expect(">")
                 if name in scope.ranges:
                     raise cursor.fail(f"'{name}<>' is declared twice in this scope", at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 from pydispatch.errors import ArtifactError
@@ -16,7 +17,15 @@ _OPAQUE = frozenset((".texref", ".samplerref", ".surfref"))
 _NAME_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$%")
 _MAX_DEPTH, _MAX_BYTES, _MAX_ALIGN, _MAX_DIMENSIONS = 64, 1 << 40, 1 << 20, 8
 _MAX_FILLED = 1 << 24  # zeros that stand for values that rows lack
-_RANKS = {"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
+_RANKS = {
+    "?": 1, "||": 2, "&&": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7, "<": 8, "<=": 8, ">": 8, ">=": 8, "<<": 9,
+    ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11, "%": 11,
+}  # fmt: skip
+COMPARISONS = 8
+_COMPARE: dict[str, Callable[[int | float, int | float], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "||": lambda a, b: bool(a or b), "&&": lambda a, b: bool(a and b),
+}  # fmt: skip
 
 Value = int | float | Symbol
 
@@ -80,9 +89,10 @@ class Cursor:
         value = self.literals[word] = found[0] if found else None
         return value
 
-    def integer(self, what: str, least: int = 0) -> int:
+    def integer(self, what: str, least: int = 0, rank: int = 0) -> int:
+        """rank: of operators that are no part of it, nor those below."""
         start = self.at
-        value = self.expression(self._no_symbol)
+        value = self.expression(self._no_symbol, 0, rank)
         if not isinstance(value, int) or value < least:
             raise self.fail(f"expected {what}, an integer from {least}, got {self.source.shown(start)}", start)
         return value
@@ -98,12 +108,19 @@ class Cursor:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}")
         left = self._primary(resolve, depth)
         while True:
-            at, operator = self.at, self.words[self.at]
-            own = _RANKS.get(operator, 0)
+            at, sign = self.at, self.words[self.at]
+            own = _RANKS.get(sign, 0)
             if own <= rank:
                 return left
             self.at += 1
-            left = self._combined(operator, left, self.expression(resolve, depth + 1, own), at)
+            right = self.expression(resolve, depth + 1, 0 if sign == "?" else own)
+            if sign == "?":
+                self.expect(":", " of a ? b : c")
+                other = self.expression(resolve, depth + 1)
+                if isinstance(left, Symbol):
+                    raise self.fail("an address decides nothing; expected a number in front of '?'", at)
+                return right if left else other
+            left = self._combined(sign, left, right, at)
 
     def _primary(self, resolve: Callable[[str, int], Symbol], depth: int) -> Value:
         at, word = self.at, self.words[self.at]
@@ -151,35 +168,37 @@ class Cursor:
             return ~value
         return -value if word == "-" else int(not value) if word == "!" else value
 
-    def _combined(self, operator: str, left: Value, right: Value, at: int) -> Value:
-        if isinstance(left, Symbol) and isinstance(right, int) and operator in ("+", "-"):
-            return Symbol(left.name, left.offset + (right if operator == "+" else -right))
-        if isinstance(right, Symbol) and isinstance(left, int) and operator == "+":
+    def _combined(self, sign: str, left: Value, right: Value, at: int) -> Value:
+        if isinstance(left, Symbol) and isinstance(right, int) and sign in ("+", "-"):
+            return Symbol(left.name, left.offset + (right if sign == "+" else -right))
+        if isinstance(right, Symbol) and isinstance(left, int) and sign == "+":
             return Symbol(right.name, right.offset + left)
         if isinstance(left, Symbol) or isinstance(right, Symbol):
-            raise self.fail(f"'{operator}' of an address; one may add and subtract bytes", at)
+            raise self.fail(f"'{sign}' of an address; one may add and subtract bytes", at)
+        if sign in _COMPARE:
+            return int(_COMPARE[sign](left, right))
         if isinstance(left, int) and isinstance(right, int):
-            value = self._of_integers(operator, left, right, at)
+            value = self._of_integers(sign, left, right, at)
             if not -(1 << 64) < value < 1 << 64:
                 raise self.fail("a number of more than 64 bits", at)
             return value
-        if operator in ("+", "-", "*"):
-            return left + right if operator == "+" else left - right if operator == "-" else left * right
-        if operator == "/" and right != 0:
+        if sign in ("+", "-", "*"):
+            return left + right if sign == "+" else left - right if sign == "-" else left * right
+        if sign == "/" and right != 0:
             return left / right
-        raise self.fail(f"'{operator}' of {left} and {right} has no value", at)
+        raise self.fail(f"'{sign}' of {left} and {right} has no value", at)
 
-    def _of_integers(self, operator: str, left: int, right: int, at: int) -> int:
-        if operator in ("/", "%") and right:
+    def _of_integers(self, sign: str, left: int, right: int, at: int) -> int:
+        if sign in ("/", "%") and right:
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)  # towards zero, as C has it
-            return quotient if operator == "/" else left - right * quotient
-        if operator in ("<<", ">>") and 0 <= right < 64:
-            return left << right & (1 << 64) - 1 if operator == "<<" else left >> right
-        if operator in "+-*":
-            return left + right if operator == "+" else left - right if operator == "-" else left * right
-        if operator in "&|^":
-            return left & right if operator == "&" else left | right if operator == "|" else left ^ right
-        raise self.fail(f"'{operator}' of {left} and {right} has no value", at)
+            return quotient if sign == "/" else left - right * quotient
+        if sign in ("<<", ">>") and 0 <= right < 64:
+            return left << right & (1 << 64) - 1 if sign == "<<" else left >> right
+        if sign in "+-*":
+            return left + right if sign == "+" else left - right if sign == "-" else left * right
+        if sign in "&|^":
+            return left & right if sign == "&" else left | right if sign == "|" else left ^ right
+        raise self.fail(f"'{sign}' of {left} and {right} has no value", at)
 
     # Types and variables
 

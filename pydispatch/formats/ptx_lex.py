@@ -13,7 +13,7 @@ _WORD = re.compile(
       | \.\w+(?:::\w+)*                        # a directive or a type: .reg, .b32
       | 0[xX]\w+ | \d+\.\d*(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+ | \d\w*
       | "(?:[^"\\\n]|\\.)*"?                   # a string
-      | << | >>
+      | << | >> | [=!<>]= | && | \|\|
       | \S""",
     re.ASCII | re.VERBOSE,
 )
@@ -22,8 +22,8 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|0[0-7]{0,22}|[1-9][0-9]{0,19})U?", re.ASCII)
 _SINGLE = re.compile(r"0[fF][0-9a-fA-F]{8}", re.ASCII)
 _DOUBLE = re.compile(r"0[dD][0-9a-fA-F]{16}", re.ASCII)
-_DECIMAL = re.compile(r"\d+(?:\.\d*(?:[eE][+-]?\d+)?|[eE][+-]?\d+)", re.ASCII)
-_SHOWN = 60
+_DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?|\d+(?:\.\d*(?:[eE][+-]?\d+)?|[eE][+-]?\d+)", re.ASCII)
+_SHOWN, _LONGEST = 60, 240
 
 
 class Words:
@@ -69,6 +69,8 @@ class Words:
     def fail_at(self, offset: int, message: str) -> ArtifactError:
         """ArtifactError "name:line:column: message"."""
         line, column = self._place(offset)
+        if len(message) > _LONGEST:  # it quotes a name that nobody reads to its end
+            message = message[: _LONGEST - 40] + " ... " + message[-30:]
         return ArtifactError(f"{self.name}:{line}:{column}: {message}")
 
     def fail(self, index: int, message: str) -> ArtifactError:

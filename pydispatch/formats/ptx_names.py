@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pydispatch.formats.ptx_cursor import Cursor, is_name
 from pydispatch.formats.ptx_module import Immediate, Operand, Param, Register, Symbol, Variable, Vector
@@ -33,16 +33,16 @@ class _Scope:
 class Names:
     """The scopes of one body, and what they declare: registers, variables.
 
-    known: whether a name is one of the module. pending: names that are neither, with their places, for the end of the
-    module: a function may be declared behind its use.
+    known: whether a name is one of the module. types: of its variables. pending: names that are neither, with their
+    places, for the end of the module: a function may be declared behind its use.
     """
 
     def __init__(
         self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
-        pending: list[tuple[str, int]],
+        pending: list[tuple[str, int]], types: Mapping[str, str],
     ) -> None:  # fmt: skip
         self.cursor, self.words, self.function, self.known = cursor, cursor.words, function, known
-        self.pending = pending
+        self.pending, self.types = pending, types
         self.registers: dict[str, str] = {}
         self.variables: list[Variable] = []
         self.taken: set[str] = set()
@@ -63,8 +63,8 @@ class Names:
 
     def find_labels(self) -> None:
         """The labels of every scope by the place of its `{`, for they are used in front of their definition."""
-        cursor, words = self.cursor, self.words
-        at, stack = cursor.at, [cursor.at]
+        words, at = self.words, self.cursor.at
+        stack = [at]
         while stack:
             at += 1
             word = words[at]
@@ -76,7 +76,7 @@ class Names:
             elif word == "}":
                 stack.pop()
             elif not word:
-                raise cursor.fail(f"the body of '{self.function}' has no end, expected '}}'", at)
+                return
 
     def _own_name(self, name: str) -> str:
         """A name that nothing else of the function and of the module has."""

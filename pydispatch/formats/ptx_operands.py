@@ -112,11 +112,9 @@ class Operands(Names):
         cursor.expect("[")
         number = cursor.integer("a number of an element")
         cursor.expect("]")
-        kind = next((v.type for v in self.variables if v.name == base.name), None)
+        kind = next((v.type for v in self.variables if v.name == base.name), self.types.get(base.name))
         if kind is None:
-            raise cursor.fail(
-                f"an element of '{base.name}', which is no variable of the function; write [{base.name}+bytes]"
-            )
+            raise cursor.fail(f"an element of '{base.name}', which is no variable; write [{base.name}+bytes]")
         return Address(base, number * SIZES[kind])
 
     def _address(self, depth: int) -> Operand:

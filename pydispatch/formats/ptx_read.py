@@ -30,6 +30,7 @@ class _Reader(Cursor):
         self.variables_: list[Variable] = []
         self.defined: dict[str, int] = {}  # name → line of its definition
         self.kinds: dict[str, str] = {}
+        self.types: dict[str, str] = {}
         self.pending: list[tuple[str, int]] = []
         self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
         self.aliases: list[tuple[str, str, int, int]] = []
@@ -109,6 +110,7 @@ class _Reader(Cursor):
             for made, at in self.variables(word[1:], linkage, start, self._address_of):
                 self._define(made.name, "variable", at, linkage != "extern")
                 self.variables_.append(made)
+                self.types[made.name] = made.type
         elif linkage:
             self.at -= 1
             raise self.fail_expected(f".func, .entry or a state space behind '.{linkage}'")
@@ -205,7 +207,7 @@ class _Reader(Cursor):
                                            end=self.source.end(self.at - 1)))  # fmt: skip
             return
         self._define(name, "function", at, True)
-        body = Body(self, name, [*returns, *params], self.kinds.__contains__, self.pending, self.opcodes)
+        body = Body(self, name, [*returns, *params], self.kinds.__contains__, self.pending, self.types, self.opcodes)
         body.read()
         self.functions.append(
             Function(name, is_entry, linkage, tuple(params), tuple(returns), line, tuple(body.items), body.registers,

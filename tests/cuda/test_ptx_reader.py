@@ -1,0 +1,590 @@
+# ruff: noqa: E501  (lines of PTX)
+"""PTX as data: what nvcc, LLVM and people write, what is refused with which words, and that nothing else happens."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tools import DATA, assemble
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.ptx_module import (
+    Address,
+    Arguments,
+    Function,
+    Immediate,
+    Instruction,
+    Label,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    Vector,
+)
+from pydispatch.formats.ptx_read import read
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+OF_NVCC = sorted(DATA.glob("*.ptx"))
+
+
+def kernel(body: str, declarations: str = "") -> str:
+    """A text with one kernel. Its body begins in line 8."""
+    return (
+        f"{HEAD}{declarations}\n.visible .entry k(.param .u64 p, .param .align 8 .b8 q[16])\n{{\n"
+        f".reg .pred %p<4>; .reg .b16 %h<9>; .reg .b32 %r<10>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %d<4>;\n"
+        f"{body}\nret;\n}}\n"
+    )
+
+
+def body_of(text: str, declarations: str = "") -> tuple[Instruction | Label, ...]:
+    found = read(kernel(text, declarations), "k.ptx").functions[-1].body
+    assert found is not None
+    assert isinstance(found[-1], Instruction) and found[-1].opcode == "ret"
+    return found[:-1]
+
+
+def one(text: str, declarations: str = "") -> Instruction:
+    (found,) = body_of(text, declarations)
+    assert isinstance(found, Instruction)
+    return found
+
+
+def registers(*names: str) -> tuple[Register, ...]:
+    return tuple(map(Register, names))
+
+
+# What is read
+
+
+@pytest.mark.parametrize("path", OF_NVCC, ids=lambda path: path.name)
+def test_what_nvcc_writes(path: Any) -> None:
+    text = path.read_text()
+    module = read(path.read_bytes() + b"\0", path.name)
+    assert module.version == (9, 0) and module.address_size == 64
+    assert module.target == re.search(r"sm_\d+", path.name)[0]  # type: ignore[index]
+    # As many of each as a search for the words finds.
+    assert len(module.entries) == len(re.findall(r"^\.visible \.entry", text, re.M))
+    bodies = [f for f in module.functions if f.body is not None]
+    assert len(bodies) == len(re.findall(r"^\{", text, re.M))
+    assert len([f for f in module.functions if not f.is_entry]) == len(re.findall(r"\.func\b", text))
+    statements = 0
+    for function in bodies:
+        assert function.body is not None
+        lines = text.splitlines()
+        for item in function.body:
+            shown = lines[item.line - 1]
+            if isinstance(item, Label):
+                assert re.search(rf"(?:^|; ){re.escape(item.name.partition('$2')[0])}:", shown)
+                continue
+            statements += 1
+            assert ".".join((item.opcode, *item.modifiers)) in shown
+            for register in re.findall(r"%\w+", shown):
+                assert register in function.registers or register in ("%tid", "%ntid", "%ctaid"), register
+        assert module.text[function.start : function.end].rstrip().endswith("}")
+    plain = re.sub(r"//.*", "", text)
+    code = "".join(re.findall(r"^\{(.*?)^\}", plain, re.M | re.S))
+    declared = re.findall(r"(?<=\s)\.(?:reg|param|shared|local|pragma|callprototype)\b[^;]*;", code)
+    assert statements == code.count(";") - len(declared)
+
+
+def test_parts_of_a_module_that_nvcc_wrote() -> None:
+    module = read((DATA / "language_sm_80.ptx").read_bytes(), "language_sm_80.ptx")
+    by_name = {variable.name: variable for variable in module.variables}
+    table = by_name["table"]
+    assert (table.space, table.type, table.align, table.size, table.linkage) == ("const", "b8", 4, 16, "visible")
+    assert np.frombuffer(bytes(table.values), "<f4").tolist() == [1, 2, 3, 4]  # type: ignore[arg-type]
+    assert by_name["counter"].values == (7,) and by_name["counter"].sizes == ()
+    (pointed,) = by_name["greeting"].values
+    assert isinstance(pointed, Symbol)
+    assert by_name[pointed.name].size == 7  # and what lacks a value is 0
+    assert bytes(by_name[pointed.name].values) == b"hello\n"  # type: ignore[arg-type]
+    dynamic = next(variable for variable in module.variables if variable.space == "shared")
+    assert dynamic.linkage == "extern" and dynamic.sizes == (0,) and dynamic.size == 0 and dynamic.align == 16
+
+    tile = module.function("tile")
+    assert tile is not None and tile.is_entry and tile.directives == {"maxntid": (256, 1, 1), "minnctapersm": (2,)}
+    assert [(p.type, p.size, p.align) for p in tile.params] == [
+        ("u64", 8, 8), ("u64", 8, 8), ("b8", 24, 8), ("u32", 4, 4),
+    ]  # fmt: skip
+    assert [v.size for v in tile.variables if v.space == "shared"] == [16 * 17 * 4]
+    assert module.text[tile.start : tile.end].startswith(".visible .entry tile(")
+
+    user_op = module.function("user_op")
+    assert user_op is not None and user_op.body is None and user_op.linkage == "extern"
+    assert [p.size for p in (*user_op.returns, *user_op.params)] == [4, 4, 4]
+
+    calls = module.function("calls")
+    assert calls is not None and calls.body is not None
+    (prototype,) = calls.tables.values()
+    assert prototype == (".callprototype (.param .b32 _) _ (.param .b32 _)",)
+    direct, indirect = (i for i in calls.body if isinstance(i, Instruction) and i.opcode == "call")
+    assert direct.operands[1] == Symbol("user_op") and len(direct.operands) == 3
+    assert isinstance(indirect.operands[1], Register) and indirect.operands[3] == Symbol(next(iter(calls.tables)))
+    # The parameters of the two calls have names of their own though both are `param0` in the text.
+    first, second = (call.operands[2] for call in (direct, indirect))
+    assert first == Arguments((Symbol("param0"), Symbol("param1"))) and second == Arguments((Symbol("param0$2"),))
+
+    # Two pieces of inline assembly, each with its own p and done.
+    assembly = module.function("assembly")
+    assert assembly is not None and assembly.body is not None
+    assert [item.name for item in assembly.body if isinstance(item, Label)] == ["done", "done$2"]
+    jumps = [i for i in assembly.body if isinstance(i, Instruction) and i.opcode == "bra"]
+    assert [(jump.guard, jump.operands) for jump in jumps] == [
+        (Register("p"), (Symbol("done"),)), (Not(Register("p$2")), (Symbol("done$2"),)),
+    ]  # fmt: skip
+    assert assembly.registers["p"] == assembly.registers["p$2"] == "pred"
+
+
+def test_what_llvm_writes() -> None:
+    llvm = pytest.importorskip("llvmlite.binding")
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    text = """
+        @tile = internal addrspace(3) global [64 x float] undef, align 16
+        @table = internal addrspace(4) constant [2 x i32] [i32 5, i32 -6], align 4
+        @place = addrspace(1) global ptr addrspacecast (ptr addrspace(1) @words to ptr), align 8
+        @words = addrspace(1) global [4 x i16] [i16 1, i16 2, i16 3, i16 4], align 2
+        declare float @user_op(float, float)
+        declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+        declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)
+        define ptx_kernel void @k(ptr noalias align 16 %a, i32 %n, {i64, i32} %s) "nvvm.reqntid"="64,1,1" {
+          %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+          %w = zext i32 %t to i64
+          %p = getelementptr float, ptr %a, i64 %w
+          %x = load float, ptr %p
+          %y = call float @user_op(float %x, float -0.5)
+          %q = getelementptr [64 x float], ptr addrspace(3) @tile, i64 0, i64 %w
+          store float %y, ptr addrspace(3) %q
+          call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+          %c = getelementptr i32, ptr addrspace(4) @table, i64 %w
+          %v = load i32, ptr addrspace(4) %c
+          %d = icmp slt i32 %v, %n
+          br i1 %d, label %yes, label %no
+        yes:
+          %m = sub i64 63, %w
+          %e = getelementptr [64 x float], ptr addrspace(3) @tile, i64 0, i64 %m
+          %z = load float, ptr addrspace(3) %e
+          store float %z, ptr %p
+          br label %no
+        no:
+          ret void
+        }
+    """
+    target = llvm.Target.from_triple("nvptx64-nvidia-cuda")
+    machine = target.create_target_machine(cpu="sm_80", features="+ptx70", opt=2)
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = "nvptx64-nvidia-cuda", str(machine.target_data)
+    found = read(machine.emit_assembly(module), "llvm.ptx")
+    assert (found.version, found.target) == ((7, 0), "sm_80")
+    (entry,) = found.entries
+    assert entry.directives == {"reqntid": (64, 1, 1)}
+    assert [(p.size, p.align) for p in entry.params] == [(8, 8), (4, 4), (16, 8)]
+    variables = {v.name: v for v in found.variables}
+    assert variables["table"].space == "const" and variables["words"].size == 8
+    assert np.frombuffer(bytes((*variables["words"].values, 0)), "<i2").tolist() == [1, 2, 3, 4]  # type: ignore[arg-type]
+    (pointer,) = variables["place"].values
+    assert isinstance(pointer, Symbol) and pointer.name == "words"
+    assert entry.body is not None
+    opcodes = {i.opcode for i in entry.body if isinstance(i, Instruction)}
+    assert {"ld", "st", "call", "setp", "bra", "ret"} <= opcodes
+
+
+OPERANDS: list[tuple[str, tuple[Operand | None, ...]]] = [
+    ("mov.u32 %r1, 0x1F;", (Register("%r1"), Immediate(31))),
+    ("mov.u32 %r1, 0b101U;", (Register("%r1"), Immediate(5))),
+    ("mov.u32 %r1, 017;", (Register("%r1"), Immediate(15))),
+    ("mov.u32 %r1, -12;", (Register("%r1"), Immediate(-12))),
+    ("mov.u32 %r1, (3+4)*2 - 9/2;", (Register("%r1"), Immediate(10))),
+    ("mov.u32 %r1, 5 > 3 ? 1 << 4 | 1 : 0;", (Register("%r1"), Immediate(17))),
+    ("mov.u32 %r1, -7 / 2;", (Register("%r1"), Immediate(-3))),
+    ("mov.u32 %r1, -7 % 2;", (Register("%r1"), Immediate(-1))),
+    ("mov.u32 %r1, 10 - 3 - 2;", (Register("%r1"), Immediate(5))),
+    ("mov.u32 %r1, WARP_SZ;", (Register("%r1"), Immediate(32))),
+    ("mov.f32 %f1, 0f3FC00000;", (Register("%f1"), Immediate(1.5, 0x3FC00000))),
+    ("mov.f64 %d1, 0d4000000000000000;", (Register("%d1"), Immediate(2.0, 0x4000000000000000))),
+    ("mov.f32 %f1, -1.5e1;", (Register("%f1"), Immediate(-15.0))),
+    ("mov.f32 %f1, .5;", (Register("%f1"), Immediate(0.5))),
+    ("mov.u32 %r1, %tid.x;", registers("%r1", "%tid.x")),
+    ("ld.global.u32 %r1, [%rd1];", (Register("%r1"), Address(Register("%rd1")))),
+    ("ld.global.u32 %r1, [%rd1+0x10];", (Register("%r1"), Address(Register("%rd1"), 16))),
+    ("ld.global.u32 %r1, [%rd1+-4];", (Register("%r1"), Address(Register("%rd1"), -4))),
+    ("ld.global.u32 %r1, [words+8];", (Register("%r1"), Address(Symbol("words"), 8))),
+    ("ld.global.u32 %r1, words[3];", (Register("%r1"), Address(Symbol("words"), 12))),
+    ("ld.param.u32 %r1, [q+4];", (Register("%r1"), Address(Symbol("q"), 4))),
+    ("ld.local.u32 %r1, [64];", (Register("%r1"), Address(None, 64))),
+    ("mov.u64 %rd1, words+4;", (Register("%rd1"), Symbol("words", 4))),
+    ("mov.b64 {%r1, _}, %rd1;", (Vector((Register("%r1"), None)), Register("%rd1"))),
+    ("st.global.v2.u32 [%rd1], {1, %r2};", (Address(Register("%rd1")), Vector((Immediate(1), Register("%r2"))))),
+    ("atom.global.add.u32 _, [%rd1], 1;", (None, Address(Register("%rd1")), Immediate(1))),
+    ("setp.lt.and.s32 %p1|%p2, %r1, 5, !%p3;",
+     (Pair(*registers("%p1", "%p2")), Register("%r1"), Immediate(5), Not(Register("%p3")))),
+    ("setp.lt.s32 _|%p2, %r1, %r2;", (Pair(None, Register("%p2")), *registers("%r1", "%r2"))),
+    ("shfl.sync.idx.b32 %r1|%p1, %r2, 0, 31, -1;",
+     (Pair(*registers("%r1", "%p1")), Register("%r2"), Immediate(0), Immediate(31), Immediate(-1))),
+    ("call.uni f, (%r1, 3);", (Symbol("f"), Arguments((Register("%r1"), Immediate(3))))),
+    ("call (%r1), g;", (Arguments(registers("%r1")), Symbol("g"))),
+    ("vadd.s32.s32.s32 %r1, %r2.b0, %r3.h1;", registers("%r1", "%r2.b0", "%r3.h1")),
+    ("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];",
+     (Address(Register("%r1")), Arguments((Address(Register("%rd1")), Vector(registers("%r2", "%r3")))),
+      Address(Register("%r4")))),
+]  # fmt: skip
+AROUND = ".global .u32 words[4]; .extern .func f(.reg .b32 a, .reg .b32 b); .extern .func (.reg .b32 r) g;"
+
+
+@pytest.mark.parametrize("text, operands", OPERANDS, ids=lambda value: value if isinstance(value, str) else "")
+def test_operands(text: str, operands: tuple[Operand | None, ...]) -> None:
+    found = one(text, AROUND)
+    assert found.operands == operands and found.line == 8
+    opcode, *modifiers = text.split()[0].rstrip(";").split(".")
+    assert (found.opcode, found.modifiers) == (opcode, tuple(modifiers))
+
+
+def test_spaces_comments_and_guards() -> None:
+    found = one("@ ! %p1 /* a\n; */ ld .global // }\n .v2.u32\t{%r1 ,%r2},\n [ %rd1 + 4 ] ;")
+    assert found == Instruction(
+        "ld", ("global", "v2", "u32"), (Vector(registers("%r1", "%r2")), Address(Register("%rd1"), 4)), 9,
+        Not(Register("%p1")),
+    )  # fmt: skip
+    module = read(kernel('.loc 1 2 3, function_name $L__info0 + 4, inlined_at 1 5 6\n.pragma "nounroll"; L: L2: trap;'))
+    body = module.functions[0].body
+    assert body is not None and [type(item).__name__ for item in body] == [
+        "Label",
+        "Label",
+        "Instruction",
+        "Instruction",
+    ]
+    assert read(kernel("").replace("\n", "\r\n")).entries[0].line == 5
+
+
+def test_names_of_scopes_are_their_own() -> None:
+    module = read(
+        kernel(
+            ".reg .u32 a; .shared .u32 s; mov.u32 a, s;\n"
+            "{ .reg .f32 a; .shared .f32 s; .reg .f32 %r<2>; ld.shared.f32 a, [s]; mov.f32 %r1, a; mov.u32 %r2, 1;\n"
+            "  { .reg .u64 a; mov.u64 a, 1; bra L; L: }\n"
+            "}\n"
+            "{ bra L; L: mov.u32 a, %r1; }"
+        )
+    )
+    function = module.functions[0]
+    assert function.body is not None
+    lines: dict[int, list[Any]] = {}
+    for item in function.body:
+        lines.setdefault(item.line, []).append(item.name if isinstance(item, Label) else item.operands)
+    assert lines[8] == [(Register("a"), Symbol("s"))]
+    assert lines[9] == [
+        (Register("a$2"), Address(Symbol("s$2"))), registers("%r1", "a$2"), (Register("%r2"), Immediate(1)),
+    ]  # fmt: skip
+    assert lines[10] == [(Register("a$3"), Immediate(1)), (Symbol("L"),), "L"]
+    assert lines[12] == [(Symbol("L$2"),), "L$2", registers("a", "%r1$2")]
+    kinds = {name: function.registers[name] for name in ("a", "a$2", "a$3", "%r1", "%r1$2", "%r2")}
+    assert kinds == {"a": "u32", "a$2": "f32", "a$3": "u64", "%r1": "f32", "%r1$2": "b32", "%r2": "b32"}
+    assert [(v.name, v.type) for v in function.variables] == [("s", "u32"), ("s$2", "f32")]
+
+
+def test_vectors_of_registers_are_registers() -> None:
+    function = read(kernel(".reg .v4 .u32 v; mov.v4.u32 v, %tid; add.u32 %r1, v.x, v.a;")).functions[0]
+    parts = registers("v.x", "v.y", "v.z", "v.w")
+    assert function.body is not None
+    assert [i.operands for i in function.body[:-1] if isinstance(i, Instruction)] == [
+        (Vector(parts), Register("%tid")), registers("%r1", "v.x", "v.w"),
+    ]  # fmt: skip
+    assert function.registers == {**{part.name: "u32" for part in parts}, "%r1": "b32"}
+
+
+def test_tables_of_labels() -> None:
+    function = read(kernel("ts: .branchtargets A, B;\nbrx.idx %r1, ts; A: trap; B: mov.u32 %r1, 2;")).functions[0]
+    assert function.tables == {"ts": ("A", "B")}
+
+
+def variable(text: str) -> Any:
+    return read(HEAD + text).variables[-1]
+
+
+def test_variables() -> None:
+    assert variable(".global .u32 a[2][3] = {{1}, {4, 5, -6}};").values == (1, 0, 0, 4, 5, -6)
+    assert variable(".global .u16 a[] = {1, 2, 3};").size == 6
+    assert variable(".global .f32 a[2] = {0f3FC00000, -2.5};").values == (1.5, -2.5)
+    made = variable(".visible .global .align 32 .v2 .f32 a[3];")
+    assert (made.sizes, made.size, made.align, made.linkage) == ((3, 2), 24, 32, "visible")
+    assert variable(".const .v4 .f32 a;").align == 16
+    assert variable(".global .u32 x[4]; .global .u64 a[] = {generic(x)+8, x, 0};").values == (
+        Symbol("x", 8), Symbol("x"), 0,
+    )  # fmt: skip
+    two = read(HEAD + ".global .u32 a, b[2] = {1, 2};").variables
+    assert [(v.name, v.size, v.values) for v in two] == [("a", 4, ()), ("b", 8, (1, 2))]
+    assert variable(".global .attribute(.managed) .u32 a = 3;").values == (3,)
+    assert variable(".weak .global .align 8 .b8 a[16];").linkage == "weak"
+
+
+def test_functions_and_what_they_state() -> None:
+    text = (
+        '.file 1 "a.cu", 12, 34\n.extern .func (.param .b32 r) f (.param .b32 _, .param .align 8 .b8 s[12]);\n'
+        ".func (.reg .u32 r) g (.reg .u32 a, .reg .pred b) .noreturn { mov.u32 r, a; ret; }\n"
+        '.entry e (.param .u64 .ptr .global .align 16 p, .param .f16 h) .maxntid 16, 2, 1 .maxnreg 32 .pragma "x";\n'
+        "{ ret; }\n.visible .func h2 (.param .b32 a);\n.visible .func h1 (.param .b32 a) { ret; }\n.alias h2, h1;\n"
+        ".section .debug_str\n{\nL: .b8 1,2\n.b32 .debug_abbrev\n}\n"
+    )
+    module = read(HEAD.replace("sm_80", "sm_80, debug") + text, "f.ptx")
+    assert module.options == ("debug",) and module.text[module.start :].startswith(".file")
+    f, g, e = (module.function(name) for name in "fge")
+    assert f is not None and g is not None and e is not None and g.body is not None
+    assert [(p.size, p.align, p.count) for p in f.params] == [(4, 4, 0), (12, 8, 12)] and f.body is None
+    assert g.registers == {"r": "u32", "a": "u32", "b": "pred"} and g.directives == {"noreturn": ()}
+    assert [p.align for p in e.params] == [8, 2] and e.directives == {"maxntid": (16, 2, 1), "maxnreg": (32,)}
+    alias = module.function("h2")
+    assert alias is not None and alias.body == module.function("h1").body  # type: ignore[union-attr]
+    assert module.text[alias.start : alias.end] == ".alias h2, h1;"
+    assert [function.name for function in module.entries] == ["e"]
+
+
+def test_only_registers_that_appear_count() -> None:
+    function = read(kernel(".reg .b32 %many<10000000>; mov.u32 %many9999999, 1;")).functions[0]
+    assert function.registers == {"%many9999999": "b32"}
+
+
+# What is refused
+
+
+INVALID = [
+    ("", "k.ptx:1:1: no PTX: it begins with the end of the text, expected .version"),
+    ("int main() {}", "k.ptx:1:1: no PTX: it begins with 'int', expected .version"),
+    (".version eight", "k.ptx:1:10: expected a version such as 8.0, got 'eight'"),
+    (".version 8.0\n.entry k { ret; }", "k.ptx:2:1: expected '.target' behind .version, got '.entry'"),
+    (".version 8.0\n.target texmode_unified\n", "k.ptx:2:24: no architecture is stated; expected .target sm_80"),
+    (".version 8.0\n.target sm_80\n.address_size 32\n", "k.ptx:3:15: .address_size 32; only 64 is supported"),
+    (HEAD + "/* open", "k.ptx:4:1: a comment begins here and has no end"),
+    (HEAD + "garbage", "k.ptx:4:1: expected a declaration such as .entry, .func or .global, got 'garbage'"),
+    (HEAD + ".global .u33 a;", "k.ptx:4:9: unknown type '.u33' of a .global variable"),
+    (HEAD + ".global .texref t;", "k.ptx:4:9: a .global variable is of type .texref; textures, samplers and surfaces"),
+    (HEAD + ".global .align 3 .b8 a[8];", "k.ptx:4:16: an alignment of 3; expected a power of two"),
+    (HEAD + ".global .u32 a[2] = {1, 2, 3};", "k.ptx:4:21: 3 values for the 2 elements of 'a'"),
+    (HEAD + ".global .u32 a[2][2] = {{1, 2, 3}};", "k.ptx:4:25: 3 values where 'a' has 2 elements"),
+    (HEAD + ".global .u32 a = {1};", "k.ptx:4:18: 'a' is a scalar; expected one value, without braces"),
+    (HEAD + ".global .u64 a = b;", "k.ptx:4:18: 'b' is not declared"),
+    (HEAD + ".global .u32 a;\n.global .u32 a;", "k.ptx:5:14: 'a' is defined twice, first in line 4"),
+    (HEAD + ".global .u32 a;\n.func a { ret; }", "k.ptx:5:7: 'a' is a function here and a variable above"),
+    (HEAD + ".func f { ret; }\n.func f { ret; }", "k.ptx:5:7: 'f' is defined twice, first in line 4"),
+    (HEAD + ".global .u32 a", "k.ptx:4:15: expected ',' or ';' in the declaration of 'a', got the end of the text"),
+    (HEAD + ".global .u32 a\n.global .u32 b;", "k.ptx:4:15: the declaration of 'a' has no ';' at its end"),
+    (HEAD + ".global .u32 a = 1 / 0;", "k.ptx:4:20: '/' of 1 and 0 has no value"),
+    (HEAD + ".global .u32 a = 089;", "k.ptx:4:18: '089' is no number of PTX"),
+    (HEAD + ".global .f32 a = 0f3F80;", "k.ptx:4:18: '0f3F80' is no number of PTX"),
+    (HEAD + ".visible .weak .global .u32 a;", "k.ptx:4:10: '.visible' and '.weak' at once"),
+    (HEAD + ".entry (.param .b32 r) k { ret; }", "k.ptx:4:8: an entry returns nothing"),
+    (HEAD + ".entry k (.param .u64 p .param .u64 q) { ret; }", "k.ptx:4:25: expected ')' or ',' behind a parameter"),
+    (HEAD + ".entry k (.param .u64 p, .param .u64 p) { ret; }", "k.ptx:4:8: two parameters of 'k' are named 'p'"),
+    (HEAD + ".entry k (int *p) { ret; }", "k.ptx:4:11: expected .param or .reg in front of a parameter, got 'int'"),
+    (HEAD + ".entry k () .maxtnid 3 { ret; }", "k.ptx:4:13: '.maxtnid' is no directive of a function"),
+    (HEAD + ".entry k () ret;", "k.ptx:4:13: expected '{' or ';' behind the head of 'k', got 'ret'"),
+    (HEAD + ".entry k () { ret;", "k.ptx:4:19: the body of 'k' has no end, expected '}'"),
+    (HEAD + ".alias a, b;", "k.ptx:4:1: 'a' is an alias of 'b', which is no function that is defined here"),
+    (HEAD + ".section .debug_str { .b8 1", "k.ptx:4:10: this section has no end, expected '}'"),
+    (kernel("mov.u32 %r1 %r2;"), "k.ptx:8:13: expected ',' or ';' in 'mov', got '%r2'"),
+    (kernel("mov.u32 %r1, %r2\nadd.u32 %r1, %r1, 1;"), "k.ptx:8:17: 'mov' has no ';' at its end"),
+    (kernel("mov.u32 %r1, %r10;"), "k.ptx:8:14: the register '%r10' is not declared"),
+    (kernel("mov.u32 %r1, %tid.q;"), "k.ptx:8:14: '%tid.q' is no operand"),
+    (kernel("{ .reg .b32 t; }\nmov.u32 t, 1;"), "k.ptx:9:9: 't' is not declared"),
+    (kernel("mov.u32 %r1, nosuch;"), "k.ptx:8:14: 'nosuch' is not declared"),
+    (kernel("bra L;\n{ L: trap; }"), "k.ptx:8:5: 'L' is not declared"),
+    (kernel("L: trap;\nL: trap;"), "k.ptx:9:1: 'L' is declared twice in this scope"),
+    (kernel(".reg .u32 a;\n.reg .f32 a;"), "k.ptx:9:11: 'a' is declared twice in this scope"),
+    (kernel(".reg .u32 %r<5>;"), "k.ptx:8:11: '%r<>' is declared twice in this scope"),
+    (kernel("%r1 = 3;"), "k.ptx:8:1: expected an instruction of 'k', got '%r1'"),
+    (kernel(".byte 3;"), "k.ptx:8:1: '.byte' is no directive of a function's body"),
+    (kernel("@%p1 }"), "k.ptx:8:6: expected an instruction, got '}'"),
+    (kernel("@q trap;"), "k.ptx:8:2: expected the predicate of a guard @p or @!p, got 'q'"),
+    (kernel("ld.global.u32 %r1, [%rd1;"), "k.ptx:8:25: expected ']' behind an address, got ';'"),
+    (kernel("ld.global.u32 %r1, [%rd1+%r1];"), "k.ptx:8:26: expected a number, got '%r1'"),
+    (kernel("mov.b64 {%r1, %r2, %rd1;"), "k.ptx:8:24: expected '}', got ';'"),
+    (kernel("setp.lt.s32 %p1|3, %r1, 2;"), "k.ptx:8:17: expected a register behind '|', got '3'"),
+    (kernel("mov.u32 %r1, 5 ? 3;"), "k.ptx:8:19: expected ':' of a ? b : c, got ';'"),
+    (kernel("mov.b32 %r1, 18446744073709551615 * 2;"), "k.ptx:8:35: a number of more than 64 bits"),
+    (kernel("mov.u64 %rd1, 'a';"), "k.ptx:8:15: expected a number or a name, got '''"),
+    (kernel(".loc 1 2\ntrap;"), "k.ptx:9:1: expected the number of a column behind .loc, got 'trap'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, message", INVALID, ids=range(len(INVALID)))
+def test_invalid_texts(text: str, message: str) -> None:
+    with pytest.raises(ArtifactError) as caught:
+        read(text, "k.ptx")
+    assert str(caught.value).startswith(message)
+
+
+def test_invalid_bytes() -> None:
+    good = kernel("").encode()
+    assert read(good + b"\0\0").entries[0].name == "k"
+    for data, message in (
+        (good + b"\xff", "k.ptx:11:1: byte "), (good[:40] + b"\0" + good[40:], "k.ptx:3:1: a zero byte"),
+        (b"\x7fELF\2\1", "k.ptx is an ELF file, a cubin or an object"),
+    ):  # fmt: skip
+        with pytest.raises(ArtifactError, match=re.escape(message)):
+            read(data, "k.ptx")
+
+
+BOMBS = {
+    "comments": HEAD + "/*" * 200_000,
+    "strings": HEAD + '.file 1 "' * 50_001,
+    "parentheses": kernel("mov.u32 %r1, " + "(" * 50_000),
+    "signs": kernel("mov.u32 %r1, " + "-" * 50_000 + "1;"),
+    "braces": kernel("{" * 50_000),
+    "scopes": kernel("{" * 50_000 + "}" * 50_000),
+    "vectors": kernel("mov.b64 " + "{" * 50_000 + "}" * 50_000 + ";"),
+    "brackets": kernel("ld.u32 " + "[%rd1," * 50_000),
+    "questions": kernel("mov.u32 %r1, " + "1?2:" * 20_000 + "3;"),
+    "ors": kernel("mov.u32 %r1, 1" + "|1" * 50_000),
+    "registers": kernel(".reg .b32 %q<16777216>; mov.u32 %q16777215, 1;" + "}" * 10 + ".func"),
+    "ranges": kernel("".join(f".reg .b32 %q{i}_<16777216>;" for i in range(2_000)) + "?"),
+    "zeros": HEAD + ".global .u8 a[16777216][16777216] = {" + "{}," * 10_000 + "};",
+    "rows": HEAD + ".global .u8 a[]" + "[9]" * 5_000 + " = {};",
+    "sizes": HEAD + ".global .u8 a" + "[99999999999999999999]" * 8 + ";",
+    "initial": HEAD + ".global .u8 a[] = " + "{" * 50_000,
+    "names": kernel("mov.u32 %r1, " + "a." * 100_000 + ";"),
+    "digits": kernel("mov.u32 %r1, %r" + "1" * 200_000 + ";"),
+    "decimal": kernel("mov.f32 %f1, " + "1" * 200_000 + ".0;"),
+    "labels": kernel("".join(f"L{i}: {{ " for i in range(20_000))),
+    "guards": kernel("@" * 100_000),
+    "attributes": HEAD + ".global .attribute" + "(" * 100_000,
+    "dots": kernel("ld" + " .a" * 50_000),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_texts_that_are_made_to_hurt(name: str) -> None:
+    before = time.perf_counter()
+    with pytest.raises(ArtifactError, match=r"^bomb:\d+:\d+: ") as caught:
+        read(BOMBS[name], "bomb")
+    assert time.perf_counter() - before < 5
+    assert len(str(caught.value)) < 300
+
+
+def test_long_texts_take_little_time() -> None:
+    text = kernel("add.s32 %r1, %r2, 4;\nld.global.f32 %f1, [%rd1+16];\n" * 20_000)
+    read(kernel(""))
+    before = time.perf_counter()
+    found = read(text).functions[0].body
+    assert found is not None and len(found) == 40_001
+    assert time.perf_counter() - before < 4  # it takes 0.2 s
+
+
+# Changed texts
+
+SEEDS = [(DATA / name).read_text() for name in ("language_sm_80.ptx", "functions_sm_75.ptx", "library_sm_90.ptx")]
+SEEDS.append(
+    kernel(" ".join(text for text, _ in OPERANDS), AROUND + ".global .u64 t[2][2] = {{generic(words)+4}, {1-2, 3}};")
+)
+WORDS = [re.findall(r"\s+|[\w.%$]+|.", text) for text in SEEDS]
+
+
+def attempt(text: str) -> None:
+    try:
+        module = read(text, "fuzz")
+    except ArtifactError as error:
+        assert re.match(r"fuzz:\d+:\d+: ", str(error)), error
+        line, column = map(int, str(error).split(":")[1:3])
+        lines = text.rstrip("\0").split("\n")
+        assert 1 <= line <= len(lines) and 1 <= column <= len(lines[line - 1]) + 1
+    else:
+        for function in module.functions:
+            assert_closed(function)
+
+
+def assert_closed(function: Function) -> None:
+    """Every register of a body has a type."""
+
+    def walk(operand: Any) -> None:
+        if isinstance(operand, Register) and not operand.name.startswith("%") and "." not in operand.name:
+            assert operand.name in function.registers
+        for part in getattr(operand, "items", ()):
+            walk(part)
+
+    for item in function.body or ():
+        if isinstance(item, Instruction):
+            for operand in item.operands:
+                walk(operand)
+
+
+@given(st.integers(0, len(SEEDS) - 1), st.data())
+@settings(max_examples=250, deadline=None, derandomize=True)
+def test_words_changed(which: int, data: st.DataObject) -> None:
+    words = list(WORDS[which])
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(words) - 1))
+        kind = data.draw(st.integers(0, 3))
+        if kind == 0:
+            del words[at : at + data.draw(st.integers(1, 4))]
+        elif kind == 1:
+            words[at] = data.draw(st.sampled_from(WORDS[data.draw(st.integers(0, len(SEEDS) - 1))]))
+        elif kind == 2:
+            words.insert(at, data.draw(st.sampled_from([*"{}[]();,.+-!|@<>=\"_:'", "/*", "//", "0x", ".reg", "1e999"])))
+        else:
+            words[at] = words[at][:-1] + data.draw(st.characters())
+    attempt("".join(words))
+
+
+@given(st.integers(0, len(SEEDS) - 1), st.integers(0, 100_000))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_texts_cut_off(which: int, at: int) -> None:
+    attempt(SEEDS[which][: at % len(SEEDS[which])])
+
+
+@given(st.text(alphabet=st.sampled_from('%.rabx019{}[]()<>;,:+-!|@="/* \n\\$_?&'), max_size=60))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_any_text_in_a_body(text: str) -> None:
+    attempt(kernel(text))
+
+
+# What ptxas takes
+
+STATEMENTS = [
+    *(text for text, _ in OPERANDS if "vadd" not in text and "tensor" not in text and "[64]" not in text),
+    "ld .global .u32 %r1, [%rd1 + 4];", "ld.global.u32 %r1, [%rd1+(4+4)];", "@!%p1 mov.u32 %r1, 1;",
+    "match.all.sync.b32 %r1|%p1, %r2, -1;", "mov.u32 %r1, !5;", "mov.u32 %r1, (.s64) 5;", "mov.u32 %r1, 5 == 3 || 1;",
+    "{ .reg .b32 t; mov.b32 t, %r1; { .reg .b32 t; mov.b32 t, 3; mov.b32 %r2, t; } }", "bra.uni X; X: mov.u32 %r1, 1;",
+    "ts: .branchtargets A,B; brx.idx %r1, ts; A: B: mov.u32 %r1,2;", '.pragma "nounroll";', "bar.red.popc.u32 %r1, 0, %p1;",
+    ".reg .v4 .u32 v; mov.v4.u32 v, %tid; add.u32 %r1, v.r, v.a;", ".reg .u32 %z<3>, b; mov.u32 %z2, b;",
+    ".shared .u32 s[4][4]; mov.u32 %r1, s+4;", ".local .v4 .f32 l4; mov.u64 %rd1, l4;", "mov.pred %p1, 1;",
+    ".shared .u32 s[4]; ld.shared.u32 %r1, s[2];", "lop3.or.b32 %r1|%p1, %r2, %r3, %r4, 0xE8, %p2;",
+    "ld.global.L1::no_allocate.L2::256B.v4.f32 {%f1,%f2,%f3,%f4}, [%rd1];", "bar.sync 0, 64;", "exit;", "trap;",
+    "cp.async.cg.shared.global.L2::128B [%r1], [%rd1], 16, %r2;", "st.global.v2.b32 [%rd1], {1, 2};",
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};",
+    "{ .param .b32 a0; .param .b32 r0; mov.u64 %rd1, pf; st.param.b32 [a0], %r1; "
+    "proto: .callprototype (.param .b32 _) _ (.param .b32 _); call (r0), %rd1, (a0), proto; }",
+    "{ .param .b32 a0; .param .b32 r0; mov.u64 %rd1, pf; tt: .calltargets pf; call (r0), %rd1, (a0), tt; }",
+    "createpolicy.fractional.L2::evict_last.b64 %rd1, 1.0;", "mov.b32 %r1, {%h1, %h2};", "mov.u32 %r1, %envreg3;",
+    "mov.u32 %r1, %dynamic_smem_size;", "mov.u32 %r1, %pm0;", "mov.u64 %rd1, %globaltimer;", "mov.u32 %r1, %lanemask_lt;",
+    "vadd.s32.s32.s32 %r1, %r2.b0, %r3.h1;", "fma.rn.ftz.f16 %h1, %h2, %h3, %h4;", "fence.acq_rel.gpu;",
+    ".global .u32 inner; ld.global.u32 %r1, [inner];", ".const .u32 three = 3; ld.const.u32 %r1, [three];",
+    "mov.b64 %rd1, 0xFFFFFFFFFFFFFFFFU;", ".loc 1 2 3\ntrap;",
+]  # fmt: skip
+DECLARATIONS = [
+    ".global .u32 a{} = 3;", ".global .u32 a{}[2][2] = {{{{1}},{{3,4}}}};", ".global .v2 .f32 a{}[2] = {{{{1.0,2.0}},{{3.0,4.0}}}};",
+    ".global .u32 a{0}, b{0} = 3, c{0}[2];", ".global .u32 x{0}[4]; .global .u64 a{0}[2] = {{generic(x{0})+8, x{0}}};",
+    ".extern .shared .align 16 .b8 a{}[];", ".common .global .u32 a{};", ".weak .func a{} {{ ret; }}", ".const .align 16 .u32 a{}[4] = {{1}};",
+    ".func (.reg .u32 r) a{} (.reg .u32 p) {{ mov.u32 r, p; ret; }}", ".func a{} () .noreturn {{ exit; }}",
+    ".visible .func a{0} (.param .b32 a); .visible .func b{0} (.param .b32 a) {{ ret; }} .alias a{0}, b{0};",
+    ".entry a{} () .maxntid 128, 2, 1 .minnctapersm 2 .maxnreg 32 {{ ret; }}", '.entry a{} () .reqntid 128 .pragma "x"; {{ ret; }}',
+    ".entry a{} (.param .u64 .ptr .global .align 16 p, .param .u64 .ptr q) {{ ret; }}", ".global .attribute(.managed) .u32 a{};",
+    '.file 1 "a.cu", 123, 45', ".global .u32 a{} = 1+2*3;", ".global .b128 a{};",
+    ".func c{0} () {{ ret; }} .entry a{0} () {{ .reg .u32 c{0}; mov.u32 c{0}, 1; ret; }}", ".global .b8 a{}[4] = {{255, -1, 256, 3}};",
+]  # fmt: skip
+
+
+def test_what_ptxas_takes_is_read() -> None:
+    declarations = [text.format(number) for number, text in enumerate(DECLARATIONS)]
+    around = AROUND.replace(".extern .func f", ".func f").replace(".extern .func (.reg .b32 r) g;", "")
+    around = around.replace("b);", "b) { ret; }") + ".func (.reg .b32 r) g { mov.b32 r, 1; ret; }"
+    around += ".func (.param .b32 r) pf (.param .b32 a) { ret; }"
+    statements = "\n".join(f"{{ {text} }}" for text in STATEMENTS)
+    whole = kernel(statements, "\n".join([around, *declarations])).replace(".version 8.0", ".version 8.3")
+    module = read(whole, "whole.ptx")
+    assert len(module.functions) == 4 + sum(text.count(".func") + text.count(".entry") for text in DECLARATIONS) + 1
+    assert assemble(whole, "sm_80", "-c") == ""
