@@ -18,7 +18,7 @@ from pydispatch.compiler.kernel import Binding, Export, Layout  # noqa: E402
 from pydispatch.errors import CompileError  # noqa: E402
 from pydispatch.ir import parse  # noqa: E402
 
-ONLY_CPU = {"pyd.contract"}
+ONLY_CPU = {"pyd.contract", "pyd.transpose"}
 """Rows of the LLVM emitter that this one has none for: docs/kernel-ir.md says on the CPU only."""
 
 HEAD = """

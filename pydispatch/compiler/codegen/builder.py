@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from pydispatch.ir.location import set_location
@@ -362,3 +362,10 @@ class Builder:
         then(inner)
         inner.add(scf.YieldOp())
         self.add(scf.IfOp(condition, [], Region(block)))
+
+
+def opposite(build: Builder, condition: SSAValue | bool) -> SSAValue | bool:
+    """Whether a condition does not hold."""
+    if isinstance(condition, bool):
+        return not condition
+    return build.pure(arith.XOrIOp(condition, build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 
 from xdsl.dialects import func
 
-from pydispatch.compiler.codegen.builder import Builder
+from pydispatch.compiler.codegen.builder import Builder, opposite
 from pydispatch.compiler.codegen.contract_match import Contraction, contractions
-from pydispatch.compiler.codegen.contract_pack import opposite
 from pydispatch.compiler.codegen.contract_plan import Plan, groups, holds, plans_of
 from pydispatch.compiler.codegen.contract_results import positions
 from pydispatch.compiler.codegen.contract_tiles import level_of

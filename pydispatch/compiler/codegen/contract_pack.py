@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.codegen.bodies import clone_op, resolve
-from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.builder import Builder, Index, opposite
 from pydispatch.compiler.codegen.contract_match import Contraction, Factor
+from pydispatch.compiler.codegen.contract_plan import argument_of
 from pydispatch.compiler.codegen.elements import Elements, zero_attribute
+from pydispatch.compiler.codegen.transposes import SIDE, turn
 
 if TYPE_CHECKING:
     from pydispatch.compiler.codegen.contract_write import Writer
@@ -104,13 +106,57 @@ class Packing:
                 self._level(inner, position + 1, [*at, Column(index, j, i)])  # type: ignore[list-item]
 
             if isinstance(columns, int):
-                b.points(0, columns, column)
+                if columns == nr and self._lies_along_k(position):
+                    self._turned(b, at, Column(start, j, 0))
+                else:
+                    b.points(0, columns, column)
                 return
             partial = b.less(columns, nr)
             b.when(partial, lambda g: g.points(0, columns, column))
             b.when(opposite(b, partial), lambda g: g.points(0, nr, column))
 
         build.points(0, build.ceil_quotient(w.valid[n], nr), panel)
+
+    def _lies_along_k(self, position: int) -> bool:
+        """Whether the columns are rows of an argument, contiguous in K, that blocks of registers can turn."""
+        w, coordinates = self.w, self.factor.coordinates
+        value = w.c.generic.inputs[self.factor.main]
+        return (
+            position == len(coordinates) - 2 and coordinates[-1].is_plain(w.c.k) and self.factor.direct
+            and isinstance(value.type, TensorType) and value.type.element_type == w.plan.compute
+            and not self.pairs and w.t.nr % 4 == 0 and argument_of(value) is not None
+        )  # fmt: skip
+
+    def _turned(self, build: Builder, at: Sequence[Index], column: Column) -> None:
+        """A panel of such columns: so many steps of K at a time, the rest element by element."""
+        w, side = self.w, self.side
+        source = w.in_place(build, self.factor)
+        size = self._extent(build, len(self.factor.coordinates) - 1)
+        from_, to = 0, build.times(column.panel, side.panel or 0)  # type: tuple[Index, Index]
+        for index, stride, coordinate, there in zip(
+            (*at, column.index, 0), side.strides, self.factor.coordinates, source.strides, strict=True
+        ):
+            total = build.plus(index, coordinate.constant)
+            for dim, times in coordinate.terms:
+                total = build.plus(total, build.times(w.low[dim], times))
+            from_ = build.plus(from_, build.times(total, there))
+            if index is not column.index:
+                to = build.plus(to, build.times(index, stride))
+
+        def block(b: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            rows = source.buffer, b.plus(from_, k), source.strides[-2]
+            turn(b, rows, (side.buffer, b.plus(to, b.times(k, side.strides[-1])), side.strides[-1]), w.t.nr, SIDE)
+            return []
+
+        whole = build.times(build.quotient(size, SIDE), SIDE)
+        build.loop(0, whole, [], block, SIDE)
+
+        def rest(b: Builder, i: Index) -> None:
+            each = Column(b.plus(column.index, i), column.panel, i)
+            b.points(whole, size, lambda p, k: self._copy(p, [*at, each, k]))
+
+        if whole != size:
+            build.points(0, w.t.nr, rest)
 
     def _pairs(self, build: Builder, position: int, at: list[Index]) -> None:
         """Steps of K by two; an odd last one has a partner of 0."""
@@ -224,10 +270,3 @@ def across(
     partial = build.less(columns, full)
     build.when(partial, lambda b: nest(b, columns))
     build.when(opposite(build, partial), lambda b: nest(b, full))
-
-
-def opposite(build: Builder, condition: SSAValue | bool) -> SSAValue | bool:
-    """Whether a condition does not hold."""
-    if isinstance(condition, bool):
-        return not condition
-    return build.pure(arith.XOrIOp(condition, build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))

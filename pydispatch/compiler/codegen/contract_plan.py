@@ -136,7 +136,7 @@ def plan_of(c: Contraction, e: Elements, level: Level, rows: Rows | None = None)
     if rows_of_k:
         assert m is not None and n is not None
         mr = max(1, min(m, 4))
-        nr = max(1, min(n, 8 // mr if m <= 4 else level.accumulators // 6))
+        nr = max(1, min(n, 8 // mr if m <= 4 else (level.accumulators - 4) // 4))
         per_group = max(1, min(n, (1 << 16) // max(1, k or 1024)))
         tiles = Tiles(mr, nr, mr * -(-max(1, m) // mr), max(nr, per_group // nr * nr), tiles.kc)
     elif b_here:

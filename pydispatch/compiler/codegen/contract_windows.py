@@ -20,8 +20,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineMap
 
 from pydispatch.compiler.codegen.affine_maps import dims_in, evaluate
 from pydispatch.compiler.codegen.bits import bits_of
-from pydispatch.compiler.codegen.builder import Builder, Index
-from pydispatch.compiler.codegen.contract_pack import opposite
+from pydispatch.compiler.codegen.builder import Builder, Index, opposite
 from pydispatch.compiler.codegen.contract_pads import Pads
 from pydispatch.compiler.codegen.contract_results import positions
 from pydispatch.compiler.codegen.contract_tiles import ceil

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
-    MemRefType,
-    StridedLayoutAttr,
     UnitAttr,
 )
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -26,6 +23,7 @@ from pydispatch.compiler.codegen.contract_plan import Plan, argument_of, counts,
 from pydispatch.compiler.codegen.elements import zero_attribute
 from pydispatch.compiler.codegen.frame import Frame
 from pydispatch.compiler.codegen.generics import loop_sizes
+from pydispatch.compiler.codegen.transposes import view_as
 from pydispatch.compiler.words import bit_width
 from pydispatch.ir.pyd_contract import ContractOp
 
@@ -124,16 +122,20 @@ class Writer:
 
     # Operands
 
-    def _side(self, build: Builder, factor: Factor, in_place: bool) -> Side:
+    def in_place(self, build: Builder, factor: Factor) -> Side:
+        """A factor that is an argument, where it lies."""
         value = self.c.generic.inputs[factor.main]
+        argument = argument_of(value)
+        assert argument is not None
+        buffer = self.frame.buffers[self.frame.tensors.index(argument)]
+        dims, strides = self.e.dims(value), [1]
+        for size in reversed(dims[1:]):
+            strides.insert(0, build.times(strides[0], size))  # type: ignore[arg-type]
+        return Side(factor, buffer, list(strides[: len(dims)]), True)
+
+    def _side(self, build: Builder, factor: Factor, in_place: bool) -> Side:
         if in_place:
-            argument = argument_of(value)
-            assert argument is not None
-            buffer = self.frame.buffers[self.frame.tensors.index(argument)]
-            dims, strides = self.e.dims(value), [1]
-            for size in reversed(dims[1:]):
-                strides.insert(0, build.times(strides[0], size))  # type: ignore[arg-type]
-            return Side(factor, buffer, list(strides[: len(dims)]), True)
+            return self.in_place(build, factor)
         return self._packed_b(factor) if factor is self.c.b else self._packed_a(factor)
 
     def _box(self, factor: Factor) -> list[int]:
@@ -260,7 +262,7 @@ class Writer:
             left = self._view(b, self.a, {**at, **self._at(self.c.m, place.row)}, self.c.m, t.mr, self.c.k, steps, None)
             columns = {**at, **self._at(self.c.n, place.column)}
             right = self._view(b, self.b, columns, self.c.k, steps, self.c.n, t.nr, place)
-            target = _cast(b, block, offset, [t.mr, t.nr], [t.nr, 1])
+            target = view_as(b, block, offset, [t.mr, t.nr], [t.nr, 1])
             properties = {"accumulate": UnitAttr()} if accumulate else {}
             b.add(ContractOp(operands=[left, right, target], properties=dict(properties)))
 
@@ -297,7 +299,7 @@ class Writer:
                 shape, strides = [height, halves, 2], [strides[0], 2, 1]
             else:
                 shape, strides = [halves, width, 2], [build.times(strides[0], 2), 2, 1]
-        return _cast(build, side.buffer, offset, shape, strides)
+        return view_as(build, side.buffer, offset, shape, strides)
 
     # What comes before and after
 
@@ -369,17 +371,3 @@ def _is_zero(op: Operation) -> bool:
     value = op.properties["value"]
     one = splat_of(value) if isinstance(value, DenseIntOrFPElementsAttr) else value
     return isinstance(one, IntegerAttr | FloatAttr) and one.value.data == 0
-
-
-def _cast(
-    build: Builder, buffer: SSAValue, offset: Index, sizes: Sequence[Index], strides: Sequence[Index]
-) -> SSAValue:
-    """A buffer seen with another shape."""
-    type_ = buffer.type
-    assert isinstance(type_, MemRefType)
-    layout = StridedLayoutAttr(
-        [s if isinstance(s, int) else None for s in strides], offset if isinstance(offset, int) else None
-    )
-    shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
-    result = MemRefType(type_.element_type, shape, layout, type_.memory_space)
-    return build.add(memref.ReinterpretCastOp.from_dynamic(buffer, [offset], list(sizes), list(strides), result))

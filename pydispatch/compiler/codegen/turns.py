@@ -7,14 +7,17 @@ along the other, so that every cache line is read and written whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.builder import Builder, Index, opposite
 from pydispatch.compiler.codegen.elements import Elements, tensor_type
 from pydispatch.compiler.codegen.nests import Cut
 from pydispatch.compiler.codegen.tiles import points_per_workgroup
+from pydispatch.compiler.codegen.transposes import turn
+from pydispatch.compiler.words import bit_width
 
 Store = tuple[SSAValue, SSAValue]
 """(value, buffer)"""
@@ -60,55 +63,107 @@ def emit_turned(
     e: Elements, build: Builder, group: Index, cut: Cut, dims: Sequence[Index], along: int, stores: Sequence[Store]
 ) -> None:
     """The blocks of a workgroup: computed along what is read into workgroup memory, and written along the result."""
-    side, whole = block_of(dims, along)
-    others = [d for d in range(len(dims) - 1) if d != along]
-    blocks = build.ceil_quotient(dims[along], side)
-    tile, number = build.remainder(group, cut.tiles), build.quotient(group, cut.tiles)
-    low = build.times(tile, cut.tile)
-    high = build.least(build.plus(low, cut.tile), dims[-1])
-    first = build.times(number, cut.rows)
-    last = build.least(build.plus(first, cut.rows), cut.outer)
-    buffers = [e.fresh(tensor_type(value).element_type, side * side) for value, _ in stores]
+    _Turned(e, build, list(dims), along, stores).run(build, group, cut)
 
-    def block(b: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        *rest, row_block = b.split(index, [*(dims[d] for d in others), blocks])
-        outer: list[Index] = [0] * (len(dims) - 1)
-        for dimension, part in zip(others, rest, strict=True):
-            outer[dimension] = part if isinstance(part, int) else b.bounded(part, dims[dimension])
-        top = b.times(row_block, side)
-        bottom = b.plus(top, side) if whole else b.least(b.plus(top, side), dims[along])
 
-        def columns(c: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
-            right = c.plus(left, side) if whole else c.least(c.plus(left, side), high)
+@dataclass(frozen=True)
+class _Square:
+    """Where a block is: the indices in front (of all but the last dimension), its first and last row and column."""
 
-            def at(row: Index, column: Index) -> list[Index]:
-                return [*outer[:along], row, *outer[along + 1 :], column]
+    outer: list[Index]
+    top: Index
+    bottom: Index
+    left: Index
+    right: Index
 
-            def place(p: Builder, row: Index, column: Index) -> Index:
-                return p.plus(p.times(p.minus(column, left), side), p.minus(row, top))
 
-            def compute(p: Builder, row: Index, column: Index) -> None:
-                for (value, _), buffer in zip(stores, buffers, strict=True):
-                    e.store(p, e.at(p, value, at(row, column)), buffer, [place(p, row, column)])
+class _Turned:
+    """Blocks of one nest, each through a buffer that holds it column by column."""
 
-            def write(p: Builder, row: Index, column: Index) -> None:
-                for (_, result), buffer in zip(stores, buffers, strict=True):
-                    element = p.add(memref.LoadOp.get(buffer, [p.value(place(p, row, column))]))
-                    e.store(p, element, result, at(row, column))
+    def __init__(self, e: Elements, build: Builder, dims: list[Index], along: int, stores: Sequence[Store]) -> None:
+        self.e, self.dims, self.along, self.stores = e, dims, along, stores
+        self.side, self.whole = block_of(dims, along)
+        types = [tensor_type(value).element_type for value, _ in stores]
+        self.buffers = [e.fresh(type_, self.side * self.side) for type_ in types]
+        self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
 
-            def column_first(p: Builder, column: Index, unused: list[SSAValue]) -> list[SSAValue]:
-                p.points(top, bottom, lambda q, row: compute(q, row, column), limit=dims[along])
+    def run(self, build: Builder, group: Index, cut: Cut) -> None:
+        dims, along, side = self.dims, self.along, self.side
+        others = [d for d in range(len(dims) - 1) if d != along]
+        blocks = build.ceil_quotient(dims[along], side)
+        tile, number = build.remainder(group, cut.tiles), build.quotient(group, cut.tiles)
+        low = build.times(tile, cut.tile)
+        high = build.least(build.plus(low, cut.tile), dims[-1])
+        first = build.times(number, cut.rows)
+        last = build.least(build.plus(first, cut.rows), cut.outer)
+
+        def row_of_blocks(b: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            *rest, row_block = b.split(index, [*(dims[d] for d in others), blocks])
+            outer: list[Index] = [0] * (len(dims) - 1)
+            for dimension, part in zip(others, rest, strict=True):
+                outer[dimension] = part if isinstance(part, int) else b.bounded(part, dims[dimension])
+            top = b.times(row_block, side)
+            bottom = b.plus(top, side) if self.whole else b.least(b.plus(top, side), dims[along])
+
+            def block(c: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
+                right = c.plus(left, side) if self.whole else c.least(c.plus(left, side), high)
+                self._block(c, _Square(outer, top, bottom, left, right))
                 return []
 
-            def row_first(p: Builder, row: Index, unused: list[SSAValue]) -> list[SSAValue]:
-                p.points(left, right, lambda q, column: write(q, row, column), limit=dims[-1])
-                return []
-
-            c.loop(left, right, [], column_first, limit=dims[-1])
-            c.loop(top, bottom, [], row_first, limit=dims[along])
+            b.loop(low, high, [], block, step=side, limit=dims[-1])
             return []
 
-        b.loop(low, high, [], columns, step=side, limit=dims[-1])
-        return []
+        build.loop(first, last, [], row_of_blocks, limit=cut.outer)
 
-    build.loop(first, last, [], block, limit=cut.outer)
+    def _block(self, build: Builder, s: _Square) -> None:
+        def column(b: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
+            b.points(s.top, s.bottom, lambda p, i: self._compute(p, s, i, j), limit=self.dims[self.along])
+            return []
+
+        build.loop(s.left, s.right, [], column, limit=self.dims[-1])
+        if not self.in_registers:
+            self._write(build, s)
+        elif self.whole:
+            self._turn(build, s)
+        else:
+            sides = build.least(build.minus(s.bottom, s.top), build.minus(s.right, s.left))
+            full = build.less(self.side - 1, sides)
+            build.when(full, lambda b: self._turn(b, s))
+            build.when(opposite(build, full), lambda b: self._write(b, s))
+
+    def _at(self, s: _Square, row: Index, column: Index) -> list[Index]:
+        return [*s.outer[: self.along], row, *s.outer[self.along + 1 :], column]
+
+    def _place(self, build: Builder, s: _Square, row: Index, column: Index) -> Index:
+        return build.plus(build.times(build.minus(column, s.left), self.side), build.minus(row, s.top))
+
+    def _compute(self, build: Builder, s: _Square, row: Index, column: Index) -> None:
+        place = self._place(build, s, row, column)
+        for (value, _), buffer in zip(self.stores, self.buffers, strict=True):
+            self.e.store(build, self.e.at(build, value, self._at(s, row, column)), buffer, [place])
+
+    def _write(self, build: Builder, s: _Square) -> None:
+        """Element by element."""
+
+        def element(b: Builder, row: Index, column: Index) -> None:
+            place = self._place(b, s, row, column)
+            for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
+                value = b.add(memref.LoadOp.get(buffer, [b.value(place)]))
+                self.e.store(b, value, result, self._at(s, row, column))
+
+        def row(b: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
+            b.points(s.left, s.right, lambda p, j: element(p, i, j), limit=self.dims[-1])
+            return []
+
+        build.loop(s.top, s.bottom, [], row, limit=self.dims[self.along])
+
+    def _turn(self, build: Builder, s: _Square) -> None:
+        """A whole block at once."""
+        strides: list[Index] = [1]
+        for size in reversed(self.dims[1:]):
+            strides.insert(0, build.times(strides[0], size))
+        offset: Index = 0
+        for index, stride in zip(self._at(s, s.top, s.left), strides, strict=True):
+            offset = build.plus(offset, build.times(index, stride))
+        for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
+            turn(build, (buffer, 0, self.side), (result, offset, strides[self.along]), self.side, self.side)

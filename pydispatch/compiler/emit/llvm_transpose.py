@@ -45,7 +45,9 @@ def _square(f: FunctionEmitter, source: MemRef, target: MemRef, row: int, column
                 values[i], values[i + distance] = _exchange(f, type_, values[i], values[i + distance], side, distance)
         distance //= 2
     for i, value in enumerate(values):
-        f.body.emit(f"store {type_} {value}, ptr {address(f, target, column + i, row)}, align {align}{f.access(target)}")
+        f.body.emit(
+            f"store {type_} {value}, ptr {address(f, target, column + i, row)}, align {align}{f.access(target)}"
+        )
 
 
 def _exchange(f: FunctionEmitter, type_: str, low: str, high: str, side: int, distance: int) -> tuple[str, str]:
