@@ -239,5 +239,5 @@ class ForeignProgram(Program):
             from pydispatch._core.procedure import Procedure
 
             for index, entry in module.procedures():
-                functions[entry] = ForeignProcedure(Procedure(module, index, _verify), self._device)
+                functions[entry] = ForeignProcedure(Procedure(module, index, _verify), self._device, self._executor)
         return functions

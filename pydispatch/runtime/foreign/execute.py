@@ -32,7 +32,8 @@ class Fixed(Protocol):
 class Executor(ABC):
     """The executables and constants of one program on a device. Holds no module: the module holds it.
 
-    constants: the bytes of the constants of the program, valid as long as the module.
+    constants: the bytes of the constants of the program, valid as long as the module. stopped: what ended a call that C
+    made.
     """
 
     def __init__(self, context: Context) -> None:
@@ -40,6 +41,7 @@ class Executor(ABC):
         self.constants: list[memoryview] = []
         self._uploaded: dict[int, DeviceMemory] = {}
         self._uploading = threading.Lock()
+        self.stopped: KeyboardInterrupt | None = None
 
     @abstractmethod
     def load(
@@ -113,6 +115,9 @@ class Executor(ABC):
             for number, _, size in record.results:
                 if addresses[number]:
                     context.copy_out(blocks[number], addresses[number], size)
+        except KeyboardInterrupt as error:
+            self.stopped = error  # C hears of a fault only; whoever called it raises this
+            raise
         finally:
             while taken:
                 context.release(taken.pop())

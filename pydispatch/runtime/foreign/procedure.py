@@ -6,26 +6,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pydispatch.errors import InternalError
 from pydispatch.runtime.buffer import Buffer
 from pydispatch.runtime.foreign.context import PLAIN
 
 if TYPE_CHECKING:
     from pydispatch._core.arrays import ElementType
     from pydispatch._core.procedure import Procedure
+    from pydispatch.runtime.foreign.execute import Executor
 
 
 class ForeignProcedure:
     """A function with control flow, state or checks: the host runs its steps, the device its pieces. Arguments and
     results are as for `ForeignFunction`."""
 
-    def __init__(self, procedure: Procedure, device: Any) -> None:
-        self._procedure, self._device = procedure, device
+    def __init__(self, procedure: Procedure, device: Any, executor: Executor) -> None:
+        self._procedure, self._device, self._executor = procedure, device, executor
         self._convert = device._context.convert
         self.name, self.signature, self.__name__ = procedure.name, procedure.signature, procedure.name
         self.arguments, self.results = procedure.arguments, procedure.results
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
-        values = self._procedure(*map(self._array, args))
+        try:
+            values = self._procedure(*map(self._array, args))
+        except InternalError:
+            stopped, self._executor.stopped = self._executor.stopped, None
+            if stopped is None:
+                raise
+            raise stopped from None
         results = list(values) if isinstance(values, tuple) else [] if values is None else [values]
         outs = list(out) if isinstance(out, tuple) else [out] * len(results)
         found = [self._result(v, kind, o) for v, (kind, _), o in zip(results, self.results, outs, strict=True)]
