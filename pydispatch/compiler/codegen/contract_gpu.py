@@ -19,7 +19,8 @@ from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.constants import WORKGROUP
 from pydispatch.compiler.codegen.contract import contraction_in
 from pydispatch.compiler.codegen.contract_gpu_load import PRIVATE, Staging, fitted, storage
-from pydispatch.compiler.codegen.contract_gpu_plan import Plan, groups, joined, plan_of, tile_of
+from pydispatch.compiler.codegen.contract_gpu_plan import Plan, few, grid, groups, joined, plans_of, tile_of
+from pydispatch.compiler.codegen.contract_pack import opposite
 from pydispatch.compiler.codegen.contract_write import starts_at_zero
 from pydispatch.compiler.codegen.elements import zero_attribute
 from pydispatch.compiler.codegen.frame import Frame, Kernel
@@ -47,34 +48,40 @@ def lower_contraction_gpu(source: func.FuncOp, target: hal.ExecutableTargetAttr)
     if any(tie >= 0 for tie in frame.ties) or any(packed(value) > 1 for value in frame.returned):
         return None
     architecture = cuda_arch.number_of(cuda_arch.architecture(target) or cuda_arch.DEFAULT)
-    plan = plan_of(c, frame.elements, architecture)
-    if plan is None:
+    plans = plans_of(c, frame.elements, architecture)
+    if not plans:
         return None
     frame.bind()
-    Writer(frame, plan, results).run()
-    kernel = finish(frame, lambda e, build: groups(plan, build, loop_sizes(e, c.generic)))
-    kernel.function.attributes["pyd.invocations"] = IntegerAttr(plan.tile.invocations, 64)
-    kernel.function.attributes["pyd.groups_per_core"] = IntegerAttr(plan.tile.together, 64)
+    number = frame.workgroup()
+    if len(plans) == 1:
+        Writer(frame, frame.build, plans[0], results).run(number)
+    else:
+        low = few(plans[0], frame.build, loop_sizes(frame.elements, c.generic))
+        frame.build.when(low, lambda b: Writer(frame, b, plans[1], results).run(number))
+        frame.build.when(opposite(frame.build, low), lambda b: Writer(frame, b, plans[0], results).run(number))
+    kernel = finish(frame, lambda e, build: grid(plans, build, loop_sizes(e, c.generic)))
+    kernel.function.attributes["pyd.invocations"] = IntegerAttr(plans[0].tile.invocations, 64)
+    kernel.function.attributes["pyd.groups_per_core"] = IntegerAttr(plans[0].tile.together, 64)
     return kernel
 
 
 class Writer:
     """Writes the kernel of one plan."""
 
-    def __init__(self, frame: Frame, plan: Plan, results: list[list[int]]) -> None:
+    def __init__(self, frame: Frame, build: Builder, plan: Plan, results: list[list[int]]) -> None:
         self.frame, self.plan, self.results = frame, plan, results
-        self.e, self.c, self.tile, self.build = frame.elements, plan.c, plan.tile, frame.build
+        self.e, self.c, self.tile, self.build = frame.elements, plan.c, plan.tile, build
         self.sizes = loop_sizes(self.e, plan.c.generic)
         self.a = Staging(self.e, plan, plan.a, plan.tile.height, True)
         self.b = Staging(self.e, plan, plan.b, plan.tile.width, False)
-        self.sums = storage(self.build, plan.sums, plan.tile.slots, PRIVATE)
+        self.sums = storage(self.e.entry, plan.sums, plan.tile.slots, PRIVATE)
         run = run_of(bit_width(plan.sums) or 64)
         self.spread = spread_of(plan.form, plan.tile.rows, plan.tile.columns, run)
 
-    def run(self) -> None:
-        """The code of a workgroup."""
+    def run(self, number: SSAValue) -> None:
+        """The code of workgroup `number`."""
         build, plan = self.build, self.plan
-        self.number = build.bounded(self.frame.workgroup(), groups(plan, build, self.sizes))
+        self.number = build.bounded(number, groups(plan, build, self.sizes))
         self._locate(build, self.number)
         turns = build.ceil_quotient(joined(build, self.sizes, plan.steps), self.tile.depth)
         self._points(build, self._start)

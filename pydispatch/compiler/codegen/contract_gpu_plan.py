@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, TensorType, i32, i64
 from xdsl.ir import Attribute, OpResult, SSAValue
 
@@ -29,6 +30,9 @@ CORES = 100
 
 UNKNOWN = 512
 """Rows or columns that tiles are chosen for where only the call knows how many there are."""
+
+FEW_ROWS = 16
+"""Rows that tiles are at least high."""
 
 CACHED = (8, 4, 2)
 """Tiles of rows that go through the columns together, so that the second-level cache serves both operands."""
@@ -61,7 +65,7 @@ class Tile:
 # 5.3 with 16x32. Products of 8x8 elements take 64 registers for sums, 16 for the step, and leave room for two
 # workgroups of 256 on a core of 64 K registers.
 WORDS = (
-    Tile(128, 128, 8, 32, 64, 1.0), Tile(128, 64, 16, 32, 64, 0.9, 4), Tile(64, 128, 16, 32, 64, 0.9, 4),
+    Tile(128, 128, 8, 32, 64, 1.0), Tile(128, 64, 8, 32, 64, 0.9, 4), Tile(64, 128, 8, 32, 64, 0.9, 4),
     Tile(64, 64, 16, 32, 32, 0.75, 4), Tile(32, 64, 16, 16, 32, 0.5, 4), Tile(32, 32, 16, 16, 32, 0.4, 4),
     Tile(16, 64, 16, 16, 32, 0.35, 4),
 )  # fmt: skip
@@ -102,8 +106,29 @@ class Plan:
     steps: tuple[int, ...]
 
 
-def plan_of(c: Contraction, e: Elements, architecture: int) -> Plan | None:
-    """Chooses types and tiles; None for what has no tiles, or is too small for them."""
+def plans_of(c: Contraction, e: Elements, architecture: int) -> list[Plan]:
+    """One plan; two where only the call knows the number of rows, the second for `FEW_ROWS` of them and less. None for
+    what has no tiles, or is too small for them."""
+    plan = plan_of(c, e, architecture)
+    if plan is None:
+        return []
+    sizes = loop_sizes(e, c.generic)
+    if all(isinstance(sizes[d], int) for d in plan.a.dims) or plan.tile.height <= FEW_ROWS or plan.element == i64:
+        return [plan]
+    warps = plan.tile.invocations // LANES
+    tensor = plan.form == "tensor"
+    columns = 16 if tensor and warps >= 4 else 32
+    low = Tile(FEW_ROWS, warps * columns, 32 if tensor else 16, FEW_ROWS, columns, 0)
+    return [plan, plan_of(c, e, architecture, low) or plan]
+
+
+def few(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
+    """Whether the rows are as few as the second plan is for."""
+    return build.less(joined(build, sizes, plan.a.dims), FEW_ROWS + 1)
+
+
+def plan_of(c: Contraction, e: Elements, architecture: int, tile: Tile | None = None) -> Plan | None:
+    """Chooses types and tiles; None for what has no tiles, or is too small for them. tile: one that is chosen."""
     if c.m is None or c.n is None:
         return None
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(e, c.generic)]
@@ -120,7 +145,7 @@ def plan_of(c: Contraction, e: Elements, architecture: int) -> Plan | None:
     form, element, sums, a, b = types
     bits = bit_width(element) or 64
     table = HALVES if form == "tensor" else LONG_WORDS if bits == 64 else WORDS
-    tile = choose(table, height, width, prod(sizes[d] or 1 for d in outer))
+    tile = tile or choose(table, height, width, prod(sizes[d] or 1 for d in outer))
     left, right = _sides(c, (a, b), (rows, columns), tile, sizes)
     if form == "tensor" and min(left.run, right.run) == 1:  # single elements take many registers on their way
         tile = replace(tile, depth=tile.depth // 2)
@@ -217,9 +242,19 @@ def joined(build: Builder, sizes: Sequence[Index], dims: Sequence[int]) -> Index
 
 
 def groups(plan: Plan, build: Builder, sizes: Sequence[Index]) -> Index:
-    """The number of workgroups."""
+    """The number of workgroups of a plan."""
     outer, rows, columns = counts(plan, build, sizes)
     return build.product([*outer, rows, columns])
+
+
+def grid(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
+    """The number of workgroups."""
+    many, *others = (groups(plan, build, sizes) for plan in plans)
+    if not others:
+        return many
+    condition = few(plans[0], build, sizes)
+    assert isinstance(condition, SSAValue)
+    return build.pure(arith.SelectOp(condition, build.value(others[0]), build.value(many)))
 
 
 def tile_of(plan: Plan, build: Builder, number: Index, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:
