@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.fallbacks import resolve_fallbacks
-from pydispatch.compiler.emit.llvm_calls import import_symbol, is_declaration, is_import, is_set
+from pydispatch.compiler.emit.llvm_calls import import_symbol, is_declaration, is_import, is_set, reachable
 from pydispatch.compiler.emit.llvm_imports import bare_symbol, imports_of, reached_imports
 from pydispatch.compiler.emit.llvm_types import bit_width, is_float
-from pydispatch.compiler.kernel import ObjectFile, Variant
+from pydispatch.compiler.kernel import Export, ObjectFile, Variant
 from pydispatch.compiler.targets import cuda_bitcode, cuda_tools
 from pydispatch.compiler.targets.cpu_llvm import bitcode_symbols
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
@@ -31,6 +31,7 @@ Dump = Callable[[str, "bytes | str"], None]
 BITCODE, C, CU, PTX = ".bc", ".c", ".cu", ".ptx"
 MACHINE = {".cubin": "CUBIN", ".o": "OBJECT", ".obj": "OBJECT", ".a": "LIBRARY", ".fatbin": "FATBIN", ".ltoir": "LTOIR"}
 """Kinds of objects for NVIDIA's linker -> its name for them."""
+_THREAD = b"llvm.nvvm.read.ptx.sreg.tid."
 KINDS = (BITCODE, C, CU, PTX, *MACHINE)
 
 
@@ -57,6 +58,7 @@ class Inputs:
     bitcode: list[tuple[str, bytes]] = field(default_factory=list)
     libraries: list[Library] = field(default_factory=list)
     machine: list[tuple[ObjectFile, str]] = field(default_factory=list)
+    serial: set[str] = field(default_factory=set)  # functions of C that know nothing of other threads
 
     def names(self) -> list[str]:
         """The functions that are known to be there. What LTO-IR and fat binaries hold is not known."""
@@ -78,6 +80,9 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
     assert variant.module is not None
     inputs = read_objects(variant.objects, arch)
     provided = frozenset(inputs.names())
+    variant = replace(
+        variant, exports=tuple(_with_threads(export, variant.module, inputs) for export in variant.exports)
+    )
     made = cuda_llvm.generate(variant, arch, inputs.bitcode, provided)
     if dump is not None and made.llvm:
         dump(".ll", made.llvm)
@@ -115,7 +120,10 @@ def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
         if kind == BITCODE:
             inputs.bitcode.append((file.name, cuda_bitcode.of_bitcode(file, arch)))
         elif kind == C:
-            inputs.bitcode.append((file.name, cuda_bitcode.of_c(file, arch)))
+            data = cuda_bitcode.of_c(file, arch)
+            inputs.bitcode.append((file.name, data))
+            if _THREAD not in data:
+                inputs.serial |= bitcode_symbols(data)
         elif kind == CU and not cuda_tools.has_cuda_compiler():
             inputs.bitcode.append((file.name, cuda_bitcode.of_cu(file, arch)))
         elif kind in (CU, PTX):
@@ -130,6 +138,20 @@ def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
                 f"known kinds of functions: {', '.join(KINDS)}",
             )
     return inputs
+
+
+def _with_threads(export: Export, module: ModuleOp, inputs: Inputs) -> Export:
+    """The export with a block of one thread where it states none and calls a function over buffers that knows nothing
+    of threads: C that was written for a CPU, where it is called once for each workgroup."""
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    own = functions.get(export.name)
+    if any(export.workgroup_size) or own is None or "pyd.invocations" in own.attributes:
+        return export
+    reached = [functions[name] for name in reachable(functions, export.name) if name in functions]
+    serial = [f for f in reached if is_declaration(f) and bare_symbol(f) in inputs.serial]
+    if any(isinstance(type_, MemRefType) for f in serial for type_ in f.function_type.inputs.data):
+        return replace(export, workgroup_size=(1, 1, 1))
+    return export
 
 
 def _library(data: bytes, file: ObjectFile) -> Library:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PTX, CUBIN, SOURCES = ".ptx", ".cubin", (".cu",)
 KINDS = (PTX, CUBIN, *SOURCES)
-NEWEST = (9, 3)
+NEWEST = (9, 5)
 """The last `.version` that was known when this was written."""
 
 Threads = tuple[int, int, int]

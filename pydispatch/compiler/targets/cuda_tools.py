@@ -20,6 +20,17 @@ from pydispatch.compiler.kernel import ObjectFile
 from pydispatch.errors import CompileError
 
 SECONDS = 300
+
+_INTEGERS = "".join(
+    f"typedef {sign}{kind} {name}{bits}_t;\n"
+    for bits, kind in ((8, "char"), (16, "short"), (32, "int"), (64, "long long"))
+    for sign, name in (("signed ", "int"), ("unsigned ", "uint"))
+)
+_HEADERS = {
+    "stddef.h": "typedef decltype(nullptr) nullptr_t;\n", "cstddef": "", "math.h": "", "cmath": "",
+    "stdint.h": _INTEGERS, "cstdint": _INTEGERS, "cuda_runtime.h": "",
+}  # fmt: skip
+"""What NVRTC has built in, or needs little for, under the names that sources include."""
 _OLDEST_OF_PTXAS = 75  # ptxas 13 assembles PTX for older architectures as for this one
 
 
@@ -116,7 +127,9 @@ def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
     options += ["--relocatable-device-code=true"] if relocatable else []
     options += [f"--include-path={given.parent.resolve()}"] if given.parent.is_dir() and given.is_file() else []
     try:
-        code, program = nvrtc.nvrtcCreateProgram(file.data, file.name.encode(), 0, [], [])
+        texts = [f"#pragma once\n{text}".encode() for text in _HEADERS.values()]
+        names = [name.encode() for name in _HEADERS]
+        code, program = nvrtc.nvrtcCreateProgram(file.data, file.name.encode(), len(names), texts, names)
     except Exception as error:  # the library behind the bindings is loaded here; its loader has errors of its own
         raise CompileError(
             f"compiling '{file.name}' needs nvcc or NVRTC; NVRTC cannot be loaded: {error}",
@@ -172,7 +185,13 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
             nvjitlink.complete(handle)
         except Exception as error:
             said = _linker_log(nvjitlink, handle) or str(error)
-            raise CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{said}", place) from None
+            note = None
+            if "Undefined reference" in said:
+                note = (
+                    "machine code cannot be completed when it is loaded: add an object that defines the symbol, or "
+                    "give all functions as .ptx, .bc or .cu"
+                )
+            raise CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{said}", place, note) from None
         code = bytearray(nvjitlink.get_linked_cubin_size(handle))
         nvjitlink.get_linked_cubin(handle, code)
         return bytes(code)
@@ -193,7 +212,8 @@ def _linker_log(nvjitlink: Any, handle: Any) -> str:
     log = bytearray(size)
     if size:
         nvjitlink.get_error_log(handle, log)
-    return log.rstrip(b"\0 \n").decode("utf-8", "replace")
+    lines = log.rstrip(b"\0 \n").decode("utf-8", "replace").splitlines()
+    return "\n".join(line for line in lines if not re.match(r"ERROR \d+: \w+$", line))
 
 
 def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = False) -> str:
