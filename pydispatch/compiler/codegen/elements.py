@@ -138,6 +138,10 @@ class Elements:
     def is_materialized(self, value: SSAValue) -> bool:
         return value in self._buffers
 
+    def buffer_of(self, value: SSAValue) -> tuple[SSAValue, IndexMap | None]:
+        """Where a value that is materialized lies."""
+        return self._buffers[value]
+
     def at(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
         """The element of a tensor value at `indices` (one per dimension, in bounds)."""
         key = (value, tuple(indices))

@@ -65,8 +65,9 @@ def lower_gpu(source: func.FuncOp, target: hal.ExecutableTargetAttr, reassociate
     """Kernel IR of a dispatch function for a GPU."""
     frame = Frame(source, target.backend.data, reassociate)
     frame.bind(flat(frame))
+    pairs = _has_wide_integers(target)
     nests = analyse(frame, _nests(frame))
-    plans = [_plan(frame, nest) for nest in nests]
+    plans = [_plan(frame, nest, pairs) for nest in nests]
     e, build = frame.elements, frame.build
     e.spread = spread_reduction
     cuts = [_cut(frame, plan, e, build) for plan in plans]
@@ -155,7 +156,13 @@ def _row_size(nest: Nest, e: Elements) -> int:
     return max(sizes)
 
 
-def _plan(frame: Frame, nest: Nest) -> Plan:
+def _has_wide_integers(target: hal.ExecutableTargetAttr) -> bool:
+    """Whether shaders may use integers of 64 bits: unless the target says `int64 = false`."""
+    value = target.configuration.data.get("int64")
+    return not (isinstance(value, IntegerAttr) and value.value.data == 0)
+
+
+def _plan(frame: Frame, nest: Nest, pairs: bool) -> Plan:
     e = frame.elements
     nest.columns, nest.along = [], -1
     if isinstance(nest.space, Update):
@@ -171,7 +178,7 @@ def _plan(frame: Frame, nest: Nest) -> Plan:
         return Plan(nest, "lanes")
     if nest.rows:
         return Plan(nest, "rows")
-    block = block_of(frame, nest)
+    block = block_of(frame, nest, pairs)
     if block is not None:
         return Plan(nest, "blocks", block=block)
     if dims and _orderless(e, nest) and _is_tall(e, nest, dims):

@@ -115,11 +115,22 @@ def _yields(op: Operation) -> list[SSAValue]:
 
 def accesses_of(op: Operation) -> Accesses:
     """What an operation and all inside it read and write. Calls read and write their arguments."""
-    found = Accesses()
-    for inner in op.walk():
+    found, seen = Accesses(), set[tuple[bool, SSAValue]]()
+    pending = [op]
+    while pending:
+        inner = pending.pop()
         name = inner.name
-        if name in TOUCHING or name == "builtin.unregistered":
+        if name == "memref.load" or name == "memref.store":
+            is_store = name == "memref.store"
+            key = is_store, inner.operands[1 if is_store else 0]
+            if key not in seen:  # many of the same buffer are the rule
+                seen.add(key)
+                found.add(_own(inner))
+        elif name in TOUCHING or name == "builtin.unregistered":
             found.add(_own(inner))
+        for region in inner.regions:
+            for block in region.blocks:
+                pending += block.ops
     return found
 
 

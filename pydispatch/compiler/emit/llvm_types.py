@@ -72,16 +72,17 @@ def small_float(type_: Attribute) -> str | None:
 
 def is_integer(type_: Attribute) -> bool:
     """A signless integer or index."""
-    return isinstance(type_, IndexType) or (
-        isinstance(type_, IntegerType) and type_.signedness.data == Signedness.SIGNLESS
-    )
+    # By their exact types: isinstance of such classes asks their metaclass wherever the answer is no.
+    kind = type(type_)
+    return kind is IndexType or (kind is IntegerType and type_.signedness.data == Signedness.SIGNLESS)  # type: ignore[attr-defined]
 
 
 def bit_width(type_: Attribute) -> int:
     """Bits of a scalar type; 64 for index."""
-    if isinstance(type_, IntegerType):
-        return int(type_.width.data)
-    return 64 if isinstance(type_, IndexType) else _FLOATS[type(type_)][1]
+    kind = type(type_)
+    if kind is IntegerType:
+        return int(type_.width.data)  # type: ignore[attr-defined]
+    return 64 if kind is IndexType else _FLOATS[kind][1]
 
 
 def scalar(type_: Attribute) -> str:

@@ -157,8 +157,13 @@ class Emitter:
         found = self._ops.get(function)
         if found is None:
             found = self._ops[function] = {}
-            for op in function.walk():
+            pending: list[Operation] = [function]
+            while pending:
+                op = pending.pop()
                 found.setdefault(op_name(op), []).append(op)
+                for region in op.regions:
+                    for block in region.blocks:
+                        pending += block.ops
         return found
 
     def reached(self, function: FuncOp) -> list[FuncOp]:

@@ -61,7 +61,10 @@ class FunctionEmitter:
         self.units: dict[int, list[Id]] = {}  # binding -> its variables
         self.inlined: list[str] = []
         self._cache: dict[object, Id] = {}
+        self._sums: dict[object, Id] = {}  # of indices, in the block `_block`
+        self._block: Id | None = None
         self._facts: dict[object, Any] = {}
+        self.plain: dict[object, Any] = {}  # see spirv_memref
         self.declared_size = (1, 1, 1)
         self.met: set[object] = set()  # storage through which invocations tell each other something
         self.workgroup_bytes = 0
@@ -73,6 +76,8 @@ class FunctionEmitter:
     def get(self, value: SSAValue) -> Id:
         """The id of a scalar."""
         found = self.values[value]
+        if type(found) is Id:
+            return found
         if isinstance(found, MemRef):
             raise unsupported(self.op)
         return found if isinstance(found, Id) else self.constant(found, value.type)
@@ -121,8 +126,9 @@ class FunctionEmitter:
         """What `make` writes, once, at the beginning of the function, where it dominates everything."""
         if key not in self._cache:
             lines, self.code.lines = self.code.lines, self.entry
+            self._block = None  # sums of the block do not reach the entry
             self._cache[key] = make()
-            self.code.lines = lines
+            self._block, self.code.lines = None, lines
         return self._cache[key]
 
     def error(self, message: str, note: str | None = None) -> CompileError:
@@ -143,7 +149,7 @@ class FunctionEmitter:
             return signed(a + b, self.index_width)
         if known(a) and a == 0:
             return b
-        return a if known(b) and b == 0 else self.code.let("IAdd", self.index_type(), self.idx(a), self.idx(b))
+        return a if known(b) and b == 0 else self._again("IAdd", a, b)
 
     def sub(self, a: Index, b: Index) -> Index:
         if known(a) and known(b):
@@ -157,7 +163,19 @@ class FunctionEmitter:
             return 0
         if known(a) and a == 1:
             return b
-        return a if known(b) and b == 1 else self.code.let("IMul", self.index_type(), self.idx(a), self.idx(b))
+        return a if known(b) and b == 1 else self._again("IMul", a, b)
+
+    def _again(self, op: str, a: Index, b: Index) -> Id:
+        """A sum or product of indices, the one that this block has already or a new one."""
+        code = self.code
+        if self._block != code.label:
+            self._block = code.label
+            self._sums.clear()
+        key = (op, a, b, known(a), known(b))
+        found = self._sums.get(key)
+        if found is None:
+            found = self._sums[key] = code.let(op, self.index_type(), self.idx(a), self.idx(b))
+        return found
 
     def divide(self, a: Index, b: int, remainder: bool = False) -> Index:
         """Quotient or remainder of a number that is not negative."""
@@ -338,7 +356,9 @@ class FunctionEmitter:
         found: list[Id] = []
         for value in values:
             mine = self.values[value]
-            if isinstance(mine, MemRef):
+            if type(mine) is Id:
+                found.append(mine)
+            elif isinstance(mine, MemRef):
                 assert isinstance(value.type, MemRefType)
                 found += [self.idx(part) for part in flatten(mine, value.type)]
             else:
@@ -356,6 +376,9 @@ class FunctionEmitter:
 
     def take(self, values: Sequence[SSAValue], parts: Sequence[Id], roots: Sequence[Root | None]) -> None:
         """Defines values from their parts. roots: the storage of those that are memrefs."""
+        if len(parts) == len(values) and not any(roots):
+            self.values.update(zip(values, parts, strict=True))
+            return
         rest = list(parts)
         for value, root in zip(values, roots, strict=True):
             if isinstance(value.type, MemRefType):
@@ -374,6 +397,8 @@ class FunctionEmitter:
 
     def same_roots(self, roots: Sequence[Root | None], values: Sequence[SSAValue]) -> None:
         """CompileError when memrefs that meet lie in different storage."""
+        if not any(roots):
+            return
         if any(a is not None and (b is None or a.key != b.key) for a, b in zip(roots, self.roots(values), strict=True)):
             raise self.error(
                 "a memref that may lie in one of two buffers cannot be compiled into a kernel for this target",
@@ -391,18 +416,20 @@ class FunctionEmitter:
                 location_of(blocks[0].last_op or self.op),
                 "write them with scf.if, scf.for and scf.while",
             )
-        for op in blocks[0].ops:
-            self.op = op
-            name = op_name(op)
-            try:
-                if name in LEAVES:
+        table, op = self.module.table, self.op
+        try:
+            for op in blocks[0].ops:
+                self.op = op
+                name = op_name(op)
+                lowering = table.get(name)
+                if lowering is not None:
+                    lowering(self, op)
+                elif name in LEAVES:
                     leave(op)
                     return
-                lowering = self.module.table.get(name)
-                if lowering is None:
+                else:
                     raise unsupported(op)
-                lowering(self, op)
-            except CompileError as error:
-                if error.location is None and location_of(op) is not None:
-                    raise CompileError(error.message, location_of(op), error.note) from None
-                raise
+        except CompileError as error:
+            if error.location is None and location_of(op) is not None:
+                raise CompileError(error.message, location_of(op), error.note) from None
+            raise

@@ -76,8 +76,8 @@ def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
         return 2 if bit_width(type_) > 32 else 1
     if attribute(op, "layout") is not None:
         return 1
-    others = (o for o in f.function.walk() if o is not op and o.name == op.name)
-    taken = any(integer(other, "ordinal") == ordinal + 1 for other in others)
+    others = f.module.ops(f.function).get(op.name, ())
+    taken = any(integer(other, "ordinal") == ordinal + 1 for other in others if other is not op)
     return 2 if ordinal + 1 < f.module.constant_words and not taken else 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit import spirv_single as single
@@ -60,6 +61,10 @@ def _glsl(name: str) -> Lowering:
     """An instruction that is exact, or right to the last place, in f32 and f64."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
+        result = op.results[0]
+        if type(result.type) is Float32Type:
+            f.values[result] = f.code.glsl(name, f.m.float(32), *[f.get(o) for o in op.operands])
+            return
         _computed(f, op, lambda type_, operands: f.code.glsl(name, type_, *operands))
 
     return lower

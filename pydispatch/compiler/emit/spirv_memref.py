@@ -62,6 +62,22 @@ def buffer_pointer(f: FunctionEmitter, root: Root, unit: Unit, index: Index) -> 
     return f.code.let("AccessChain", pointer, variable, m.integer(0), f.idx(index))
 
 
+def _plain(f: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | None:
+    """(type, type of pointers, variable, 0) of a binding whose elements are as they are in registers; else None."""
+    element, root = memref.element, memref.root
+    key = (root.binding, id(element))
+    found = f.plain.get(key)
+    if found is None:
+        unit, m = unit_of(element), f.m
+        access = None
+        if unit.bits >= 32 and unit.bits == f.width(element) and not packed(element):
+            type_ = unit.type(m)
+            access = type_, m.pointer("StorageBuffer", type_), buffer_variable(f, root, unit), m.integer(0)
+        found = f.plain[key] = access, element  # the element stays alive, and its id its own
+    made: tuple[Id, Id, Id, Id] | None = found[0]
+    return made
+
+
 def variable_pointer(f: FunctionEmitter, memref: MemRef, index: Index) -> Id:
     """A pointer to an element of memory that is one variable."""
     storage = {"workgroup": "Workgroup", "function": "Function", "constant": "Private"}[memref.root.kind]
@@ -77,6 +93,8 @@ def _held(f: FunctionEmitter, element: Attribute) -> Id:
 def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Id:
     """The element at `indices`."""
     element, index = memref.element, place(f, memref, indices)
+    if memref.root.kind == "binding" and (plain := _plain(f, memref)) is not None:
+        return f.code.let("Load", plain[0], f.code.let("AccessChain", *plain[1:], f.idx(index)))
     width = f.width(element)
     if memref.root.kind != "binding":
         value = f.code.let("Load", _held(f, element), variable_pointer(f, memref, index))
@@ -102,6 +120,9 @@ def from_memory(f: FunctionEmitter, value: Id, element: Attribute, unit: Unit) -
 def store(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index]) -> None:
     """Writes the element at `indices`; where elements share a byte, reads it and puts the others back."""
     element, index = memref.element, place(f, memref, indices)
+    if memref.root.kind == "binding" and (plain := _plain(f, memref)) is not None:
+        f.code.do("Store", f.code.let("AccessChain", *plain[1:], f.idx(index)), value)
+        return
     width, m, let = f.width(element), f.m, f.code.let
     if memref.root.kind != "binding":
         if width == 1:
@@ -176,11 +197,10 @@ def note_read(f: FunctionEmitter, op: Operation, memref: MemRef) -> None:
 def put(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index]) -> None:
     """A store where it stands: by one invocation in uniform code, by each into memory of its own."""
     writable(f, memref)
-    if memref.root.kind == "function":
+    if not f.together or memref.root.kind == "function":
         store(f, value, memref, indices)
         return
-    if f.together:
-        f.before(Accesses(set(), {memref.root.key}), ONE)
+    f.before(Accesses(set(), {memref.root.key}), ONE)
     f.by_one(lambda: store(f, value, memref, indices))
 
 

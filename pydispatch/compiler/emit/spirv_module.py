@@ -46,6 +46,7 @@ class Module:
         self.globals: list[Int] = []
         self.functions: list[Int] = []
         self._made: dict[object, Id] = {}
+        self._numbers: dict[object, Id] = {}  # types and integers by their widths: asked for all the time
         self._glsl: Id | None = None
 
     def id(self) -> Id:
@@ -92,14 +93,20 @@ class Module:
 
     def int(self, width: Int) -> Id:
         """An integer type, without sign: instructions know what they mean."""
-        if width == 64:
-            self.capability("Int64")
-        return self.type("TypeInt", width, 0)
+        found = self._numbers.get(width)
+        if found is None:
+            if width == 64:
+                self.capability("Int64")
+            found = self._numbers[width] = self.type("TypeInt", width, 0)
+        return found
 
     def float(self, width: Int) -> Id:
-        if width == 64:
-            self.capability("Float64")
-        return self.type("TypeFloat", width)
+        found = self._numbers.get(("float", width))
+        if found is None:
+            if width == 64:
+                self.capability("Float64")
+            found = self._numbers["float", width] = self.type("TypeFloat", width)
+        return found
 
     def pointer(self, storage: str, pointee: Int) -> Id:
         return self.type("TypePointer", STORAGE[storage], pointee)
@@ -115,9 +122,11 @@ class Module:
 
     def integer(self, value: Int, width: Int = 32) -> Id:
         """An integer constant of 32 or 64 bits."""
-        if width == 32:
-            return self.constant(self.int(32), value & 0xFFFFFFFF)
-        return self.constant(self.int(64), value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
+        found = self._numbers.get((value, width))
+        if found is None:
+            words = (value & 0xFFFFFFFF,) if width == 32 else (value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
+            found = self._numbers[value, width] = self.constant(self.int(width), *words)
+        return found
 
     def truth(self, value: Bool) -> Id:
         def make() -> Id:

@@ -45,9 +45,10 @@ def _types(f: FunctionEmitter, value: SSAValue) -> list[Id]:
 
     from pydispatch.compiler.emit.spirv_types import open_parts
 
-    if isinstance(value.type, MemRefType):
-        return [f.index_type()] * open_parts(value.type)
-    return [f.type(value.type)]
+    type_ = value.type
+    if type(type_) is MemRefType:
+        return [f.index_type()] * open_parts(type_)
+    return [f.type(type_)]
 
 
 def _if(f: FunctionEmitter, op: Operation) -> None:

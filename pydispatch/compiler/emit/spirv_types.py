@@ -35,10 +35,11 @@ def known(value: Index) -> bool:
 
 def register_width(type_: Attribute, index_width: int) -> int:
     """Bits of the register of a scalar type: 1, 32 or 64. CompileError for what has no register."""
-    if isinstance(type_, IndexType):
-        return index_width
-    if isinstance(type_, Float32Type):
+    kind = type(type_)
+    if kind is Float32Type:
         return 32
+    if kind is IndexType:
+        return index_width
     if is_float(type_) or is_integer(type_):
         width = bit_width(type_)
         if width <= 64:
@@ -53,14 +54,14 @@ def register_width(type_: Attribute, index_width: int) -> int:
 def register_type(m: Module, type_: Attribute, index_width: int) -> Id:
     """The SPIR-V type of a scalar's register."""
     width = register_width(type_, index_width)
-    if isinstance(type_, NATIVE):
+    if type(type_) in NATIVE:
         return m.float(width)
     return m.bool() if width == 1 else m.int(width)
 
 
 def is_native_float(type_: Attribute) -> bool:
     """f32 and f64."""
-    return isinstance(type_, NATIVE)
+    return type(type_) in NATIVE
 
 
 def signed(value: int, width: int) -> int:

@@ -108,7 +108,7 @@ class Context(foreign.Context):
         self.garbage: deque[Any] = deque()  # what dead recordings held
         self.executables: weakref.WeakSet[Any] = weakref.WeakSet()
         limits = self.features.limits
-        self.alignment = max(1, limits["minStorageBufferOffsetAlignment"])
+        self.alignment = max(8, limits["minStorageBufferOffsetAlignment"])  # generated code reads pairs of 4 bytes
         self.max_range = limits["maxStorageBufferRange"]
 
     def _create(self, lib: Any) -> Any:
