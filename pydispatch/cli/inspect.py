@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,7 +13,7 @@ from typing import Any
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats import dispatches, elf
-from pydispatch.formats.artifact import PROGRAM, Artifact
+from pydispatch.formats.artifact import PROGRAM, Artifact, VariantEntry
 
 DESCRIPTION = """\
 Shows the functions, executables, constants and tools of a .pdx artifact, or the segments and symbols of an ELF file.
@@ -142,12 +143,37 @@ def _executable_lines(artifact: Artifact) -> list[str]:
         rows = [
             (
                 variant.name, variant.format, size_text(artifact.read(variant.member).nbytes), str(variant.alignment),
-                ", ".join(variant.requires) or "-", ", ".join(variant.imports) or "-",
+                _requirements(variant.requires), ", ".join(variant.imports) or "-",
             )
             for variant in entry.variants
         ]  # fmt: skip
         lines += table(("variant", "format", "size", "alignment", "requires", "imports"), rows, (2, 3), "    ")
+        for variant in entry.variants:
+            lines += _kernel_lines(entry.exports, variant)
+            lines += [f"    warning: {text}" for text in variant.extra.get("warnings", ())]
     return lines
+
+
+def _requirements(names: Sequence[str]) -> str:
+    """The features that a device must have; of CUDA's architectures the newest, which stands for the older ones."""
+    older = [name for name in names if re.fullmatch(r"(cubin_)?sm_\d+", name)]
+    newest = {name.rpartition("_")[0]: name for name in sorted(older, key=lambda n: int(n.rpartition("_")[2]))}
+    kept = [name for name in names if name not in older or name in newest.values()]
+    return ", ".join(kept) or "-"
+
+
+def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
+    """The kernels of a CUDA variant: where each is, its block, and what it is given."""
+    notes = variant.extra.get("ptx")
+    if not isinstance(notes, dict) or not all(isinstance(notes.get(k), list) for k in ("blocks", "shared")):
+        return []
+    entries, sizes = notes.get("entries") or [], notes.get("parameters") or []
+    rows = []
+    for i, (name, block, shared) in enumerate(zip(exports, notes["blocks"], notes["shared"], strict=False)):
+        symbol = str(entries[i][1]) if i < len(entries) else "-"
+        given = ", ".join(map(str, sizes[i])) if i < len(sizes) and sizes[i] else "-"
+        rows.append((name, symbol, "x".join(map(str, block)) if block else "-", size_text(int(shared)), given))
+    return table((f"kernel of {variant.name}", "symbol", "block", "dynamic memory", "scalars"), rows, (), "    ")
 
 
 def render(name: str, artifact: Artifact) -> str:

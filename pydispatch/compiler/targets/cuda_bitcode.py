@@ -36,6 +36,7 @@ _DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|saniti
 _METADATA = re.compile(
     r"^!(?:llvm\.(?:module\.flags|ident|dbg\.cu|errno\.tbaa)|nvvm\.annotations|nvvmir\.version) = .*\n", re.MULTILINE
 )
+_THREAD = "llvm.nvvm.read.ptx.sreg.tid."
 _TRIPLES = ("nvptx64",)
 _EMIT = """
 import sys
@@ -116,6 +117,27 @@ def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
             "it uses something that LLVM has not for CUDA: compile it with nvcc -ptx -rdc=true and give the .ptx",
         )
     return result
+
+
+@functools.lru_cache(maxsize=32)
+def serial_functions(data: bytes) -> frozenset[str]:
+    """The functions of a module that never ask which thread they are, nor call others that do."""
+    from llvmlite import binding as llvm
+
+    with LOCK:
+        context = llvm.create_context()
+        try:
+            module = llvm.parse_bitcode(data, context)
+            texts = {f.name: str(f) for f in module.functions if not f.is_declaration}
+            visible = {f.name for f in module.functions if f.linkage.name not in ("internal", "private")}
+            module.close()
+        finally:
+            context.close()
+    called = {name: set(re.findall(r"@([\w.$]+)", text)) for name, text in texts.items()}
+    aware = {name for name, names in called.items() if any(n.startswith(_THREAD) for n in names)}
+    while more := {name for name, names in called.items() if names & aware} - aware:
+        aware |= more
+    return frozenset(visible & texts.keys() - aware)
 
 
 @functools.lru_cache(maxsize=32)

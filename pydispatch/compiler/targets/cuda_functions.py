@@ -31,7 +31,6 @@ Dump = Callable[[str, "bytes | str"], None]
 BITCODE, C, CU, PTX = ".bc", ".c", ".cu", ".ptx"
 MACHINE = {".cubin": "CUBIN", ".o": "OBJECT", ".obj": "OBJECT", ".a": "LIBRARY", ".fatbin": "FATBIN", ".ltoir": "LTOIR"}
 """Kinds of objects for NVIDIA's linker -> its name for them."""
-_THREAD = b"llvm.nvvm.read.ptx.sreg.tid."
 KINDS = (BITCODE, C, CU, PTX, *MACHINE)
 
 
@@ -122,8 +121,7 @@ def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
         elif kind == C:
             data = cuda_bitcode.of_c(file, arch)
             inputs.bitcode.append((file.name, data))
-            if _THREAD not in data:
-                inputs.serial |= bitcode_symbols(data)
+            inputs.serial |= cuda_bitcode.serial_functions(data)
         elif kind == CU and not cuda_tools.has_cuda_compiler():
             inputs.bitcode.append((file.name, cuda_bitcode.of_cu(file, arch)))
         elif kind in (CU, PTX):

@@ -3,7 +3,6 @@
 #ifndef PYDISPATCH_CUDA_SHIM_H_
 #define PYDISPATCH_CUDA_SHIM_H_
 
-#define __CUDA_ARCH__ 750
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
