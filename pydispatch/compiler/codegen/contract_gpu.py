@@ -52,8 +52,8 @@ def lower_contraction_gpu(source: func.FuncOp, target: hal.ExecutableTargetAttr)
     if not plans:
         return None
     frame.bind()
-    number = frame.workgroup()
-    if len(plans) == 1:
+    number, few_rows = frame.workgroup(), len(plans) > 1
+    if not few_rows:
         Writer(frame, frame.build, plans[0], results).run(number)
     else:
         low = few(plans[0], frame.build, loop_sizes(frame.elements, c.generic))
@@ -61,7 +61,8 @@ def lower_contraction_gpu(source: func.FuncOp, target: hal.ExecutableTargetAttr)
         frame.build.when(opposite(frame.build, low), lambda b: Writer(frame, b, plans[0], results).run(number))
     kernel = finish(frame, lambda e, build: grid(plans, build, loop_sizes(e, c.generic)))
     kernel.function.attributes["pyd.invocations"] = IntegerAttr(plans[0].tile.invocations, 64)
-    kernel.function.attributes["pyd.groups_per_core"] = IntegerAttr(plans[0].tile.together, 64)
+    together = plans[0].tile.together  # two plans take a few registers more
+    kernel.function.attributes["pyd.groups_per_core"] = IntegerAttr(min(together, 3) if few_rows else together, 64)
     return kernel
 
 

@@ -1,0 +1,99 @@
+"""The PTX of matrix products: what the inner loop is made of, and what ptxas says of registers."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+from cuda_products import convolution, generic, matmul
+from tools import ptxas
+
+import pydispatch as pd
+
+
+@functools.cache
+def ptx_of(text: str, target: str, folder: Path) -> str:
+    """The PTX of a program with one kernel."""
+    path = folder / f"{len(list(folder.iterdir()))}.pdx"
+    pd.compile(text, targets=target).save(path)
+    with zipfile.ZipFile(path) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".ptx"))
+        return archive.read(name).rstrip(b"\0").decode()
+
+
+def count(ptx: str, pattern: str) -> int:
+    return len(re.findall(pattern, ptx))
+
+
+def test_the_loop_of_f32_is_multiply_adds(tmp_path: Path) -> None:
+    """128x128 tiles: 16 products for each 16 bytes that are read, nothing from memory one by one."""
+    ptx = ptx_of(matmul(2048, 2048, 2048), "sm_80", tmp_path)
+    assert count(ptx, r"fma\.rn\.f32") == 64 * 8 and count(ptx, r"ld\.shared\.v4") == 4 * 8
+    assert not count(ptx, r"ld\.shared\.[bf]") and not count(ptx, r"ld\.global(\.nc)?\.[bf]")
+    assert count(ptx, r"st\.global\.v4") == 16 and not count(ptx, r"st\.global\.[bf]")
+    assert count(ptx, r"bar\.sync") == 2 and "tf32" not in ptx and ".local" not in ptx
+    assert ".reqntid 256, 1, 1" in ptx
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_tensor_cores(element: str, tmp_path: Path) -> None:
+    ptx = ptx_of(matmul(2048, 2048, 2048, element), "sm_80", tmp_path)
+    assert count(ptx, rf"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.{element}\.{element}\.f32") == 64
+    assert count(ptx, r"ldmatrix\.sync\.aligned\.m8n8\.x4") == 16 and count(ptx, r"bar\.sync") == 2
+    assert not count(ptx, r"fma\.rn") and not count(ptx, r"(ld\.global(\.nc)?|st\.shared)\.[bu]")
+
+
+@pytest.mark.parametrize("program", [matmul(256, 256, 256, "f16"), matmul(256, 256, 256, "f16", "f16")])
+def test_older_machines_multiply_halves_in_f32(program: str, tmp_path: Path) -> None:
+    assert "mma.sync" in ptx_of(program, "sm_80", tmp_path)
+    older = ptx_of(program, "sm_75", tmp_path)
+    assert "mma.sync" not in older and count(older, r"fma\.rn\.f32") >= 128
+
+
+def test_f32_never_takes_tensor_cores(tmp_path: Path) -> None:
+    assert "mma" not in ptx_of(matmul(1024, 1024, 1024), "sm_90", tmp_path)
+
+
+def test_same_text_same_bytes(tmp_path: Path) -> None:
+    for name in ("1.pdx", "2.pdx"):
+        pd.compile(matmul(-1, 96, 64), targets="sm_80").save(tmp_path / name)
+    assert (tmp_path / "1.pdx").read_bytes() == (tmp_path / "2.pdx").read_bytes()
+
+
+def test_written_order_has_no_tiles(tmp_path: Path) -> None:
+    pd.compile(matmul(64, 64, 64), targets="sm_80", reassociate=False).save(tmp_path / "p.pdx")
+    with zipfile.ZipFile(tmp_path / "p.pdx") as archive:
+        (ptx,) = (archive.read(n).decode() for n in archive.namelist() if n.endswith(".ptx"))
+    assert "fma.rn" not in ptx and count(ptx, r"mul(\.rn)?\.f32")
+
+
+NHWC = convolution("conv_2d_nhwc_hwcf", (1, 56, 56, 64), (3, 3, 64, 64), (1, 56, 56, 64), 1, 1)
+PROGRAMS = {
+    "f32": matmul(4096, 4096, 4096),
+    "f32, 256": matmul(256, 256, 256),
+    "f32, rows of the call": matmul(-1, 4096, 4096),
+    "f16": matmul(4096, 4096, 4096, "f16"),
+    "f16 from f16": matmul(512, 512, 512, "f16", "f16"),
+    "f16, open": matmul(-1, -1, -1, "f16"),
+    "f16, odd": matmul(4001, 4001, 4001, "f16"),
+    "f64": matmul(1024, 1024, 1024, "f64", "f64"),
+    "i8": matmul(1024, 1024, 1024, "i8", "i32"),
+    "i64": matmul(512, 512, 512, "i64", "i64"),
+    "transposed": generic(("(k, m)", "(n, k)", "(m, n)"), ((512, 512), (512, 512), (512, 512))),
+    "convolution": NHWC,
+}
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90", "sm_120"])
+def test_ptxas_spills_nothing(target: str, tmp_path: Path) -> None:
+    for name, program in PROGRAMS.items():
+        source = tmp_path / "k.ptx"
+        source.write_text(ptx_of(program, target, tmp_path))
+        command = [ptxas(), f"-arch={target}", "-v", str(source), "-o", str(tmp_path / "k.cubin")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{name}: {done.stderr}"
+        assert "0 bytes spill stores, 0 bytes spill loads" in done.stderr, f"{name}: {done.stderr}"
