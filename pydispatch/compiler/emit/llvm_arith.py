@@ -160,6 +160,20 @@ def _float(instruction: str) -> Lowering:
     return lower
 
 
+def _remf(f: FunctionEmitter, op: Operation) -> None:
+    """C's fmod, which is exact; LLVM's frem, its call on CPUs, is a quotient times the divisor on GPUs."""
+    if f.platform.arch != "nvptx64":
+        _float("frem")(f, op)
+        return
+    float_type(f, op.results[0].type)
+
+    def compute(type_: str, operands: list[str]) -> str:
+        symbol = f.platform.math_call("fmod" if type_ == "double" else "fmodf")
+        return f.intrinsic(symbol, type_, *((type_, operand) for operand in operands))
+
+    f.define(op.results[0], llvm_half.computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
+
+
 def _negf(f: FunctionEmitter, op: Operation) -> None:
     type_ = op.results[0].type
     float_type(f, type_)
@@ -402,7 +416,7 @@ ROWS: dict[str, Lowering] = {
     "arith.subf": _float("fsub"),
     "arith.mulf": _float("fmul"),
     "arith.divf": _float("fdiv"),
-    "arith.remf": _float("frem"),
+    "arith.remf": _remf,
     "arith.negf": _negf,
     "arith.maximumf": _intrinsic_float("maximum"),
     "arith.minimumf": _intrinsic_float("minimum"),

@@ -16,13 +16,13 @@ from xdsl.ir import Attribute
 from pydispatch.compiler.emit import llvm_cuda_mma, llvm_simt
 from pydispatch.compiler.emit.llvm import SUBJECTS as COMMON
 from pydispatch.compiler.emit.llvm import Emitter, llvm_contract, llvm_transpose
-from pydispatch.compiler.emit.llvm_bindings import bindings_of
+from pydispatch.compiler.emit.llvm_bindings import SUBSPAN, bindings_of
 from pydispatch.compiler.emit.llvm_calls import linked_call
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter
 from pydispatch.compiler.emit.llvm_imports import bare_symbol, is_optional
 from pydispatch.compiler.emit.llvm_loops import nest
-from pydispatch.compiler.emit.llvm_ops import attribute
-from pydispatch.compiler.emit.llvm_types import bit_width, is_float, scalar
+from pydispatch.compiler.emit.llvm_ops import attribute, integer
+from pydispatch.compiler.emit.llvm_types import alignment, bit_width, checked_memref, is_float, scalar
 from pydispatch.compiler.emit.llvm_values import Index, Value
 from pydispatch.compiler.emit.platform import Platform
 from pydispatch.compiler.kernel import Export
@@ -33,9 +33,6 @@ SUBJECTS = (*(each for each in COMMON if each not in CPU_ALONE), llvm_simt, llvm
 
 STATIC_SHARED = 48 * 1024
 """Bytes of workgroup memory of fixed size that a kernel may have; beyond that it is given when it is launched."""
-
-ALIGNMENT = 16
-"""Bytes to which bindings are aligned."""
 
 AVAILABLE = "pyd_has_"
 """In front of an optional import's symbol: a function without arguments that says, as an i32, whether it is there."""
@@ -75,13 +72,13 @@ class CudaPlatform(Platform):
 
     def export_header(self, name: str) -> str:
         export, function = self._exports[name], self._functions[name]
-        facts = bindings_of(function)
+        facts, elements = bindings_of(function), _elements(function)
         parameters: list[str] = []
         for number in range(len(export.layout.bindings)):
             binding = facts.get(number)
             # Not noalias where it is written: a barrier lets other invocations write it.
             apart = "noalias readonly " if binding is None or binding.read_only else ""
-            parameters.append(f"ptr {apart}noundef align {ALIGNMENT} %b{number}")
+            parameters.append(f"ptr {apart}noundef align {elements.get(number, 1)} %b{number}")
         parameters += [f"i32 noundef %c{number}" for number in range(export.layout.constants)]
         size = ",".join(map(str, self._sizes[name]))
         attributes = f'#0 "nvvm.reqntid"="{size}"'
@@ -201,6 +198,19 @@ class CudaPlatform(Platform):
             width = 32 * self._constants.count(key)
             text = f"addrspace(4) externally_initialized global i{width} 0, align {width // 8}"
             module.globals[f'@"{key}"'] = f'@"{key}" = {text}'
+
+
+def _elements(function: FuncOp) -> dict[int, int]:
+    """The natural alignment of each binding.
+
+    Bindings have more, but where LLVM knew it, it would read whole vectors beyond the end of small ones.
+    """
+    found: dict[int, int] = {}
+    for op in function.walk():
+        if op.name == SUBSPAN:
+            number = integer(op, "binding")
+            found[number] = max(found.get(number, 1), alignment(checked_memref(op.results[0].type).element_type))
+    return found
 
 
 def entry_symbol(name: str) -> str:

@@ -100,7 +100,7 @@ def _odd_integer(f: FunctionEmitter, instruction: str, source: str, operand: str
 
 
 def _soft(f: FunctionEmitter) -> bool:
-    return f.platform.arch != "aarch64" and not F16_CONVERSIONS & f.platform.features
+    return f.platform.arch not in ("aarch64", "nvptx64") and not F16_CONVERSIONS & f.platform.features
 
 
 def _to_bfloat(f: FunctionEmitter, operand: str, source: Attribute) -> str:
