@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_contract import Array, run, tensor
 
+import pydispatch as pd
+
 DTYPES: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32, "f16": np.float16}
 LEVELS = st.sampled_from(["generic", "x86-64-v3", "native"])
 CHANNELS = st.sampled_from([0, 1, 7, 8, 16, 17, 32, 33, 130])
@@ -144,3 +146,37 @@ def test_a_nan_stays_in_its_windows() -> None:
     expected = windows(x, (3, 3), (1, 1), (1, 1)).max(axis=(-2, -1))
     assert np.isnan(expected).any() and not np.isnan(expected).all()
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("cpu", ["generic", "x86-64-v3", "native"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_extremes_of_windows_with_nan_and_zeros(k: int, kind: str, dtype: str, cpu: str) -> None:
+    """NaN where one of a window is NaN, +0 above -0, infinities as they are."""
+    x_type, w_type, y_type = (f"tensor<{s}x{dtype}>" for s in ("1x20x20x24", f"{k}x{k}", f"1x{21 - k}x{21 - k}x24"))
+    start = {"f32": "0xFF800000", "f64": "0xFFF0000000000000"}[dtype]
+    start = start if kind == "max" else start.replace("0xF", "0x7", 1)
+    text = f"""
+func.func @f(%x: {x_type}, %w: {w_type}) -> {y_type} {{
+  %start = arith.constant {start} : {dtype}
+  %e = tensor.empty() : {y_type}
+  %z = linalg.fill ins(%start : {dtype}) outs(%e : {y_type}) -> {y_type}
+  %r = linalg.pooling_nhwc_{kind} {{strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}
+      ins(%x, %w : {x_type}, {w_type}) outs(%z : {y_type}) -> {y_type}
+  return %r : {y_type}
+}}
+"""
+    real = np.float32 if dtype == "f32" else np.float64
+    rng = np.random.default_rng(k)
+    choices = np.array([np.nan, -np.nan, -0.0, 0.0, np.inf, -np.inf, -1.0, 1.0], real)
+    odds = [0.01, 0.01, 0.44, 0.24, 0.01, 0.09, 0.1, 0.1]
+    x = rng.choice(choices, (1, 20, 20, 24), p=odds) * real(1 if kind == "max" else -1)
+    y = pd.device("cpu").load(pd.compile(text, targets="cpu", cpu=cpu)).f(x, np.zeros((k, k), real))
+    seen = np.lib.stride_tricks.sliding_window_view(x, (k, k), (1, 2)).reshape(*y.shape, -1)
+    best = getattr(np, kind)(seen, -1)  # NaN wins; of zeros any
+    negative = np.signbit(seen).all(-1) if kind == "max" else np.signbit(seen).any(-1)
+    expected = np.where(best == 0, np.where(negative, real(-0.0), real(0.0)), best)
+    np.testing.assert_array_equal(y, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(y)[numbers], np.signbit(expected)[numbers])
