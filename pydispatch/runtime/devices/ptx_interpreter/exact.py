@@ -1,0 +1,248 @@
+"""Sums, products, quotients and roots of floats in any rounding mode, from NumPy's nearest ones and their exact errors.
+
+Error-free transformations: Knuth's TwoSum, Dekker's product with Veltkamp's split; the fused sum after Boldo and
+Melquiond ("Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008). Where these do
+not hold (products at the ends of the range of f64), rational numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import copysign, inf, nextafter
+from typing import Any
+
+import numpy as np
+
+_SPLIT = np.float64(2.0**27 + 1)
+_LEAST, _MOST, _WIDEST = 2.0**-900, 2.0**1000, 2.0**990
+
+
+def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
+    """(s, e) with s + e = x + y exactly."""
+    s = x + y
+    back = s - x
+    return s, (x - (s - back)) + (y - back)
+
+
+def two_product(x: Any, y: Any) -> tuple[Any, Any]:
+    """(p, e) with p + e = x * y exactly, for products in the middle of the range."""
+    p = x * y
+    t = _SPLIT * x
+    x1 = t - (t - x)
+    x0 = x - x1
+    t = _SPLIT * y
+    y1 = t - (t - y)
+    y0 = y - y1
+    return p, x0 * y0 - (((p - x1 * y1) - x0 * y1) - x1 * y0)
+
+
+def odd(s: Any, e: Any) -> Any:
+    """s + e rounded to odd: a float of 53 bits that rounds on to fewer bits as the exact sum does."""
+    inexact = (e != 0) & np.isfinite(s) & np.isfinite(e)
+    if not inexact.any():
+        return s
+    bits = np.ascontiguousarray(s, np.float64).view(np.int64)
+    even = inexact & (bits & 1 == 0)
+    away = (e > 0) == (s > 0)
+    # An error is never there when s is 0, so a step stays on the side of its sign.
+    return np.where(even, bits + np.where(away, 1, -1), bits).view(np.float64)
+
+
+def odd_sum(x: Any, y: Any) -> Any:
+    """x + y of f64, rounded to odd."""
+    return odd(*two_sum(x, y))
+
+
+def narrow(x: Any, dtype: Any, mode: str) -> Any:
+    """f64 as f32 or f16, rounded: rn, rz, rm or rp."""
+    near = x.astype(dtype)
+    if mode == "rn":
+        return near
+    wide = near.astype(np.float64)
+    zero, low, high = dtype.type(0), dtype.type(-inf), dtype.type(inf)
+    if mode == "rz":
+        return np.where(np.abs(wide) > np.abs(x), np.nextafter(near, zero), near)
+    if mode == "rm":
+        return np.where(wide > x, np.nextafter(near, low), near)
+    return np.where(wide < x, np.nextafter(near, high), near)
+
+
+def odd32(x: Any) -> Any:
+    """f64 as f32 rounded to odd, to round on to 16 bits."""
+    down = narrow(x, np.dtype("f4"), "rz")
+    inexact = (down.astype(np.float64) != x) & ~np.isnan(x)
+    return (down.view(np.uint32) | inexact).view(np.float32)
+
+
+def directed(s: Any, e: Any, mode: str) -> Any:
+    """s, the f64 nearest to s + e, rounded in a mode instead."""
+    if mode == "rn":
+        return s
+    down, up = (e < 0) & np.isfinite(s), (e > 0) & np.isfinite(s)
+    if mode == "rz":
+        return np.where((down & (s > 0)) | (up & (s < 0)), np.nextafter(s, 0.0), s)
+    if mode == "rm":
+        return np.where(down, np.nextafter(s, -inf), s)
+    return np.where(up, np.nextafter(s, inf), s)
+
+
+def zero_sum(result: Any, x: Any, y: Any, mode: str) -> Any:
+    """Sums that vanish are -0 when rounding down, unless both are +0."""
+    if mode != "rm":
+        return result
+    return np.where((result == 0) & (np.signbit(x) | np.signbit(y)), -result.dtype.type(0), result)
+
+
+def rounded(exact: Fraction, mode: str) -> float:
+    """A rational number as f64."""
+    try:
+        near = exact.numerator / exact.denominator
+    except OverflowError:
+        near = copysign(inf, exact.numerator)
+    if mode == "rn":
+        return near
+    largest = 1.7976931348623157e308
+    if near in (inf, -inf):
+        toward_zero = mode == "rz" or (mode == "rm") == (near > 0)
+        return copysign(largest, near) if toward_zero else near
+    there = Fraction(near)
+    if there > exact and (mode == "rm" or (mode == "rz" and exact > 0)):
+        return nextafter(near, -inf)
+    if there < exact and (mode == "rp" or (mode == "rz" and exact < 0)):
+        return nextafter(near, inf)
+    return near
+
+
+def _one_by_one(result: Any, hard: Any, exact: Callable[..., float], *values: Any) -> Any:
+    """The elements where hard holds, in rational numbers."""
+    if not hard.any():
+        return result
+    result = np.array(result)
+    values = np.broadcast_arrays(*values)
+    for at in np.flatnonzero(hard):
+        result[at] = exact(*(float(value[at]) for value in values))
+    return result
+
+
+def _signed(value: float, *signs: float) -> float:
+    """A zero with the sign of a product."""
+    negative = sum(copysign(1, sign) < 0 for sign in signs) % 2
+    return (-0.0 if negative else 0.0) if value == 0 else value
+
+
+def add64(x: Any, y: Any, mode: str) -> Any:
+    s, e = two_sum(x, y)
+    if mode == "rn":
+        return s
+    over = np.isinf(s) & np.isfinite(x) & np.isfinite(y)
+    result = zero_sum(directed(s, e, mode), x, y, mode)
+    return _one_by_one(result, over, lambda p, q: rounded(Fraction(p) + Fraction(q), mode), x, y)
+
+
+def mul64(x: Any, y: Any, mode: str) -> Any:
+    if mode == "rn":
+        return x * y
+    p, e = two_product(x, y)
+    regular = np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
+    size = np.abs(p)
+    safe = (size > _LEAST) & (size < _MOST) & (np.abs(x) < _WIDEST) & (np.abs(y) < _WIDEST)
+    result = np.where(safe, directed(p, e, mode), p)
+    return _one_by_one(
+        result, regular & ~safe, lambda a, b: _signed(rounded(Fraction(a) * Fraction(b), mode), a, b), x, y
+    )  # fmt: skip
+
+
+def div64(x: Any, y: Any, mode: str) -> Any:
+    q = x / y
+    if mode == "rn":
+        return q
+    regular = np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
+    return _one_by_one(
+        q, regular, lambda a, b: _signed(rounded(Fraction(a) / Fraction(b), mode), a, b), x, y
+    )  # fmt: skip
+
+
+def sqrt64(x: Any, mode: str) -> Any:
+    s = np.sqrt(x)
+    if mode == "rn":
+        return s
+
+    def one(a: float) -> float:
+        near, exact = Fraction(float(np.sqrt(a))), Fraction(a)
+        if near * near == exact:
+            return float(near)
+        low = float(near) if near * near < exact else nextafter(float(near), 0.0)
+        return nextafter(low, inf) if mode == "rp" else low
+
+    return _one_by_one(s, np.isfinite(x) & (x > 0), one, x)
+
+
+def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
+    """x * y + z of f64 with one rounding."""
+    x, y, z = np.broadcast_arrays(x, y, z)
+    plain = x * y + z
+    regular = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0)
+    if not regular.any():
+        return zero_sum(plain, x * y, z, mode)
+    p, e = two_product(x, y)
+    size = np.abs(p)
+    safe = regular & (size > _LEAST) & (size < _MOST) & (np.abs(z) < _MOST)
+    safe &= (np.abs(x) < _WIDEST) & (np.abs(y) < _WIDEST)
+    result = plain
+    if mode == "rn":
+        high, low = two_sum(z, e)
+        top, rest = two_sum(p, high)
+        result = np.where(safe, top + odd_sum(rest, low), plain)
+        hard = regular & ~safe
+    else:
+        hard = regular
+    result = zero_sum(result, x * y, z, mode)
+
+    def one(a: float, b: float, c: float) -> float:
+        exact = Fraction(a) * Fraction(b) + Fraction(c)
+        if exact == 0:
+            product = copysign(1, a) * copysign(1, b)
+            if c == 0 and copysign(1, c) == product:
+                return copysign(0.0, product)
+            return -0.0 if mode == "rm" else 0.0
+        return _signed(rounded(exact, mode), float(exact.numerator))
+
+    return _one_by_one(result, hard, one, x, y, z)
+
+
+def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
+    """x * y + z of f32 with one rounding: the product is exact in f64, and the sum rounded to odd if need be."""
+    product = x.astype(np.float64) * y
+    z = z.astype(np.float64)
+    s = product + z
+    single = np.dtype("f4")
+    if mode != "rn":
+        return zero_sum(narrow(odd_sum(product, z), single, mode), product, z, mode)
+    # Only a sum that lies half-way between two singles in f64 can have been rounded onto that place.
+    half = s.view(np.uint64) & np.uint64(0x1FFFFFFF) == 0x10000000
+    if half.any() or (np.abs(s) < 2.0**-125).any():
+        s = odd_sum(product, z)
+    return s.astype(single)
+
+
+def div32(x: Any, y: Any, mode: str) -> Any:
+    """x / y of f32. The quotient in f64 rounds on to f32 without harm; directed modes need the remainder's sign."""
+    if mode == "rn":
+        return x / y
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    q = x / y
+    p, e = two_product(q, y)
+    rest = ((x - p) - e) * np.sign(y)
+    rest = np.where(np.isfinite(rest), rest, 0.0)
+    return narrow(odd(q, rest), np.dtype("f4"), mode)
+
+
+def sqrt32(x: Any, mode: str) -> Any:
+    if mode == "rn":
+        return np.sqrt(x)
+    x = x.astype(np.float64)
+    s = np.sqrt(x)
+    p, e = two_product(s, s)
+    rest = (x - p) - e
+    return narrow(odd(s, np.where(np.isfinite(rest), rest, 0.0)), np.dtype("f4"), mode)

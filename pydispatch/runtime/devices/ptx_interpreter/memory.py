@@ -1,0 +1,165 @@
+"""Device memory: allocations at made-up addresses with gaps between them, so that every stray access is found.
+
+Addresses are never used again, so an access after `free` is found and named too. Not for several threads at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pydispatch.errors import InvalidArgumentError, OutOfMemoryError
+
+FIRST = 0x10_0000_0000
+"""The first address: above 32 bits, so that truncated pointers are found."""
+GAP = 4096
+ALIGNMENT = 256
+SHARED = 0x7F00_0000_0000
+"""Where generic addresses of shared memory begin: of the block that asks."""
+LOCAL = 0x7E00_0000_0000
+"""Where generic addresses of local memory begin: of the thread that asks."""
+PARAM = 0x7D00_0000_0000
+"""Where generic addresses of kernel parameters begin."""
+WINDOW = 1 << 32
+_FREED_KEPT = 256
+
+
+@dataclass(eq=False)
+class Allocation:
+    """A range of memory. data: its bytes, uint8 [size]. kind: "global" or "const". name: of a variable, else "".
+
+    views: the same bytes by dtype, made on demand.
+    """
+
+    start: int
+    size: int
+    data: np.ndarray[Any, np.dtype[np.uint8]]
+    kind: str = "global"
+    name: str = ""
+    live: bool = True
+    views: dict[str, Any] = field(default_factory=dict)
+
+    def view(self, dtype: np.dtype[Any]) -> Any:
+        """The bytes as elements of dtype; what is left over at the end does not count."""
+        found = self.views.get(dtype.str)
+        if found is None:
+            whole = self.size // dtype.itemsize * dtype.itemsize
+            found = self.views[dtype.str] = self.data[:whole].view(dtype)
+        return found
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
+    @property
+    def writable(self) -> bool:
+        return bool(self.data.flags.writeable) and self.kind != "const"
+
+    def __str__(self) -> str:
+        named = f"variable '{self.name}'" if self.name else "allocation"
+        return f"{named} of {self.size} bytes at {self.start:#x}"
+
+
+class Memory:
+    """All global and constant memory of a machine. limit: most bytes that `allocate` gives in all."""
+
+    def __init__(self, limit: int = 64 << 30) -> None:
+        self._limit, self._used = limit, 0
+        self._next = FIRST
+        self._starts: list[int] = []
+        self._allocations: list[Allocation] = []
+        self._freed: list[Allocation] = []
+
+    def allocate(self, nbytes: int, kind: str = "global", name: str = "") -> int:
+        """The address of nbytes of zeros, a multiple of 256. OutOfMemoryError names what is in use."""
+        if nbytes < 0:
+            raise InvalidArgumentError(f"memory: expected a size of 0 or more bytes, got {nbytes}")
+        if self._used + nbytes > self._limit:
+            raise OutOfMemoryError(f"memory: {nbytes} bytes asked for, {self._used} of {self._limit} are in use")
+        try:
+            data = np.zeros(nbytes, np.uint8)
+        except MemoryError:
+            raise OutOfMemoryError(f"memory: the host has no {nbytes} bytes left") from None
+        self._used += nbytes
+        return self._place(data, kind, name)
+
+    def adopt(self, array: np.ndarray[Any, Any]) -> int:
+        """The address of a C-contiguous array's own bytes: kernels read and write the array itself, until `free`."""
+        if not array.flags.c_contiguous:
+            raise InvalidArgumentError("memory: only C-contiguous arrays can be adopted; copy it first")
+        return self._place(array.reshape(-1).view(np.uint8), "global", "")
+
+    def _place(self, data: Any, kind: str, name: str) -> int:
+        start = self._next
+        self._next = -(-(start + data.size + GAP) // ALIGNMENT) * ALIGNMENT
+        self._starts.append(start)
+        self._allocations.append(Allocation(start, data.size, data, kind, name))
+        return start
+
+    def free(self, address: int) -> None:
+        """Ends an allocation; its address is never used again."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0 or self._starts[at] != address:
+            raise InvalidArgumentError(f"memory: {address:#x} is no address of an allocation{self.near(address)}")
+        allocation = self._allocations.pop(at)
+        del self._starts[at]
+        allocation.live = False
+        if allocation.data.base is None:
+            self._used -= allocation.size
+        allocation.data = np.zeros(0, np.uint8)
+        allocation.views.clear()
+        self._freed.append(allocation)
+        del self._freed[:-_FREED_KEPT]
+
+    def find(self, address: int) -> Allocation | None:
+        """The allocation that holds the byte at an address."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0:
+            return None
+        allocation = self._allocations[at]
+        return allocation if address < allocation.start + max(allocation.size, 1) else None
+
+    def near(self, address: int) -> str:
+        """What lies at or next to an address, for messages: '; nearest: …'."""
+        for freed in reversed(self._freed):
+            if freed.start <= address < freed.start + max(freed.size, 1):
+                return f"; it was freed: {freed}"
+        at = bisect_right(self._starts, address) - 1
+        around = [self._allocations[i] for i in (at, at + 1) if 0 <= i < len(self._allocations)]
+        if not around:
+            return "; nothing is allocated"
+        nearest = min(around, key=lambda a: a.start - address if a.start > address else address - a.end)
+        if nearest.start > address:
+            return f"; nearest: {nearest.start - address} bytes before the {nearest}"
+        if address < nearest.end:
+            return f"; it is {address - nearest.start} bytes into the {nearest}"
+        return f"; nearest: {address - nearest.end} bytes behind the end of the {nearest}"
+
+    def view(self, address: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The bytes themselves, uint8 [nbytes]. InvalidArgumentError when they leave the allocation."""
+        allocation = self.find(address)
+        if allocation is None or nbytes < 0 or nbytes > allocation.end - address:
+            raise InvalidArgumentError(
+                f"memory: {nbytes} bytes at {address:#x} lie in no allocation{self.near(address)}"
+            )
+        start = address - allocation.start
+        return allocation.data[start : start + nbytes]
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """A copy of the bytes."""
+        return self.view(address, nbytes).tobytes()
+
+    def write(self, address: int, data: bytes | bytearray | memoryview | np.ndarray[Any, Any]) -> None:
+        """Copies bytes, or an array's bytes, to an address."""
+        source = np.ascontiguousarray(data).reshape(-1).view(np.uint8) if isinstance(data, np.ndarray) else None
+        if source is None:
+            source = np.frombuffer(data, np.uint8)
+        self.view(address, source.size)[:] = source
+
+    def fill(self, address: int, pattern: bytes, count: int) -> None:
+        """Writes a pattern count times, one behind the other."""
+        target = self.view(address, len(pattern) * count)
+        target.reshape(count, len(pattern))[:] = np.frombuffer(pattern, np.uint8)

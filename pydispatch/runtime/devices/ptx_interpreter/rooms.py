@@ -1,0 +1,31 @@
+"""Every room of instructions, so that their tables are full; and which instructions wait for others of their warp."""
+
+from __future__ import annotations
+
+from pydispatch.formats.ptx_module import Instruction
+from pydispatch.runtime.devices.ptx_interpreter import (
+    arithmetic,
+    bitwise,
+    compare,
+    convert,
+    functions,
+    loads,
+    moves,
+)
+
+LOADED = (
+    arithmetic, bitwise, compare, convert, functions, loads, moves,
+)  # fmt: skip
+
+_MASKS = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}
+
+
+def waits_for(i: Instruction) -> int | None:
+    """Which operand is the mask of the lanes that meet at an instruction; -1: all of the warp; None: nobody waits."""
+    if i.opcode in ("mma", "ldmatrix", "stmatrix", "wmma", "movmatrix"):
+        return -1
+    if i.opcode == "bar" and i.modifiers[:2] == ("warp", "sync"):
+        return 0
+    if "sync" in i.modifiers:
+        return _MASKS.get(i.opcode)
+    return None

@@ -1,0 +1,84 @@
+"""Halves and what is common to floats: bf16 by its bits, packed pairs, subnormals to zero, canonical NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_TINY = {4: np.float32(2.0**-126), 2: np.float16(2.0**-14), 8: np.float64(2.0**-1022)}
+_NAN32 = np.uint32(0x7FFFFFFF).view(np.float32)
+_NAN16 = np.uint16(0x7FFF)
+
+
+def flush(x: Any) -> Any:
+    """Subnormals as zeros of their sign."""
+    small = np.abs(x) < _TINY[x.dtype.itemsize]
+    return np.where(small, np.copysign(x.dtype.type(0), x), x) if small.any() else x
+
+
+def canonical(x: Any) -> None:
+    """Makes every NaN of an f32 array the one that GPUs give, in place."""
+    nan = np.isnan(x)
+    if nan.any():
+        x[nan] = _NAN32
+
+
+def saturate(x: Any) -> Any:
+    """Into [0, 1]; NaN is 0."""
+    one, zero = x.dtype.type(1), x.dtype.type(0)
+    return np.where(x > 0, np.minimum(x, one), zero)
+
+
+def from_bf16(bits: Any) -> Any:
+    """bf16 by its bits as f32."""
+    return (np.asarray(bits).astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def to_bf16(x: Any, mode: str = "rn") -> Any:
+    """f32 as the bits of bf16, rounded to nearest even, to zero (rz), down (rm), up (rp) or half away (rna)."""
+    x = np.asarray(x, np.float32)
+    bits = x.view(np.uint32)
+    low = bits & np.uint32(0xFFFF)
+    kept = bits >> np.uint32(16)
+    negative = bits >> np.uint32(31) != 0
+    if mode == "rn":
+        up = (low > 0x8000) | ((low == 0x8000) & (kept & np.uint32(1) != 0))
+    elif mode == "rna":
+        up = low >= 0x8000
+    elif mode == "rz":
+        up = np.zeros(x.shape, bool)
+    else:
+        up = (low != 0) & (negative if mode == "rm" else ~negative)
+    result = (kept + up).astype(np.uint16)
+    nan = np.isnan(x)
+    return np.where(nan, _NAN16, result) if nan.any() else result
+
+
+def unpacked(value: Any, type_: str) -> Any:
+    """A register's value to compute with: bf16 as f32, others as they are."""
+    return from_bf16(value) if type_ == "bf16" else value
+
+
+def parts_of(value: Any, type_: str) -> tuple[Any, Any]:
+    """The low and high half of a packed register (u32): f16 as f16, bf16 as f32."""
+    value = np.asarray(value)
+    low, high = value.astype(np.uint16), (value >> np.uint32(16)).astype(np.uint16)
+    if type_ == "bf16x2":
+        return from_bf16(low), from_bf16(high)
+    return low.view(np.float16), high.view(np.float16)
+
+
+def bits16(value: Any, type_: str) -> Any:
+    """A half's bits, u16, with canonical NaN: from f16, or from f32 for bf16."""
+    if type_.startswith("bf16"):
+        return to_bf16(value)
+    value = np.asarray(value, np.float16)
+    nan = np.isnan(value)
+    bits = value.view(np.uint16)
+    return np.where(nan, _NAN16, bits) if nan.any() else bits
+
+
+def joined(low: Any, high: Any) -> Any:
+    """Two halves' bits as one u32."""
+    return low.astype(np.uint32) | (high.astype(np.uint32) << np.uint32(16))

@@ -1,0 +1,110 @@
+"""Special registers, kernel parameters and addresses of local variables, for the threads of a frame."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.errors import ArtifactError
+from pydispatch.runtime.devices.ptx_interpreter.builder import Special
+from pydispatch.runtime.devices.ptx_interpreter.memory import PARAM
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.ptx_interpreter.batch import Batch
+    from pydispatch.runtime.devices.ptx_interpreter.frame import Frame
+
+_AXES = {"x": 0, "y": 1, "z": 2}
+
+
+def _thread(batch: Batch, axis: int) -> Any:
+    x, y, _ = batch.launch.block
+    inside = np.tile(np.arange(batch.T), batch.count)
+    return (inside % x, inside // x % y, inside // (x * y))[axis].astype(np.uint32)
+
+
+def _block(batch: Batch, axis: int) -> Any:
+    x, y, _ = batch.launch.grid
+    number = batch.first + batch.block_slots()
+    return (number % x, number // x % y, number // (x * y))[axis].astype(np.uint32)
+
+
+def _lane(batch: Batch) -> Any:
+    return (batch.lane_numbers() & 31).astype(np.uint32)
+
+
+def _warp(batch: Batch) -> Any:
+    return (batch.lane_numbers() >> 5).astype(np.uint32) % np.uint32(batch.warps_per_block)
+
+
+def _mask(kind: str) -> Callable[[Batch], Any]:
+    def make(batch: Batch) -> Any:
+        one = np.uint64(1) << _lane(batch).astype(np.uint64)
+        below = one - np.uint64(1)
+        masks = {"eq": one, "lt": below, "le": below | one, "gt": ~(below | one), "ge": ~below}
+        return masks[kind].astype(np.uint32)
+
+    return make
+
+
+_THREADS: dict[str, Callable[[Batch], Any]] = {
+    "%laneid": _lane,
+    "%warpid": _warp,
+    "%smid": lambda batch: (batch.block_slots() * 0).astype(np.uint32),
+    **{f"%lanemask_{kind}": _mask(kind) for kind in ("eq", "lt", "le", "gt", "ge")},
+    **{f"%tid.{a}": lambda batch, k=k: _thread(batch, k) for a, k in _AXES.items()},
+    **{f"%ctaid.{a}": lambda batch, k=k: _block(batch, k) for a, k in _AXES.items()},
+}
+
+_UNIFORM: dict[str, Callable[[Batch], int]] = {
+    **{f"%ntid.{a}": lambda batch, k=k: batch.launch.block[k] for a, k in _AXES.items()},
+    **{f"%nctaid.{a}": lambda batch, k=k: batch.launch.grid[k] for a, k in _AXES.items()},
+    **{f"%{name}.{a}": lambda batch: 1 for name in ("cluster_nctaid",) for a in _AXES},
+    **{f"%{name}.{a}": lambda batch: 0 for name in ("cluster_ctaid",) for a in _AXES},
+    **{f"%nclusterid.{a}": lambda batch, k=k: batch.launch.grid[k] for a, k in _AXES.items()},
+    "%cluster_ctarank": lambda batch: 0,
+    "%cluster_nctarank": lambda batch: 1,
+    "%is_explicit_cluster": lambda batch: 0,
+    "%nwarpid": lambda batch: 64,
+    "%nsmid": lambda batch: 1,
+    "%gridid": lambda batch: 0,
+    "%dynamic_smem_size": lambda batch: batch.launch.dynamic_shared,
+    "%total_smem_size": lambda batch: batch.launch.shared_bytes,
+    "%aggr_smem_size": lambda batch: batch.launch.shared_bytes,
+    "WARP_SZ": lambda batch: 32,
+}
+CLOCKS = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
+
+
+def is_special(name: str) -> bool:
+    return name in _THREADS or name in _UNIFORM or name in CLOCKS
+
+
+def clock(name: str) -> int:
+    """Nanoseconds of the machine: the low or high half for the registers of 32 bits."""
+    now = time.perf_counter_ns() if "clock" in name else time.time_ns()
+    if name.endswith("_hi"):
+        return now >> 32
+    return now if name in ("%clock64", "%globaltimer") else now & 0xFFFFFFFF
+
+
+def value(batch: Batch, frame: Frame, what: Special) -> Any:
+    """A scalar for what is the same for all threads, else an array over the frame's."""
+    name, dtype = what.name, what.dtype
+    launch = batch.launch
+    if name == "parameter":
+        data = launch.params.data[what.offset : what.offset + dtype.itemsize]
+        return np.frombuffer(data.tobytes().ljust(dtype.itemsize, b"\0"), dtype)[0]
+    if name == "param":
+        return np.uint64(PARAM + what.offset).astype(dtype)
+    if name == "local":
+        return np.uint64(frame.local + what.offset).astype(dtype)
+    if name in _UNIFORM:
+        return np.uint64(_UNIFORM[name](batch)).astype(dtype)
+    make = _THREADS.get(name)
+    if make is None:
+        raise ArtifactError(f"'{frame.code.builder.module}': the interpreter has no register {name}")
+    values = batch.number(name, lambda: make(batch))
+    return values[frame.threads].astype(dtype)
