@@ -150,14 +150,14 @@ class Body(Operands):
             cursor.at += 1
             guard = self.guard()
         at, word = cursor.at, words[cursor.at]
+        if word not in self.opcodes and not _OPCODE.fullmatch(word):
+            raise cursor.fail_expected("an instruction")
         cursor.at += 1
         while words[cursor.at][:1] == ".":  # `ld .global .u32`
             word += words[cursor.at]
             cursor.at += 1
         opcode = self.opcodes.get(word)
         if opcode is None:
-            if not _OPCODE.fullmatch(word):
-                raise cursor.fail(f"expected an instruction, got {cursor.source.shown(at)}", at)
             first, *rest = word.split(".")
             opcode = self.opcodes[word] = first, tuple(rest)
         operands: list[Operand | None] = []

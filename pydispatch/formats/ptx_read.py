@@ -157,6 +157,8 @@ class _Reader(Cursor):
     def _section(self) -> None:
         """Debug information: skipped."""
         start = self.at
+        if self.words[self.at][:1] != ".":
+            raise self.fail_expected("the name of a section")
         self.at += 1
         self.expect("{", " behind the name of a section")
         while self.words[self.at] != "}":
