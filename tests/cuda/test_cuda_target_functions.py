@@ -100,9 +100,7 @@ def bitcode(tmp_path: Path, **options: Any) -> Path:
     made = tmp_path / "functions.bc"
     arch, cpu = options.get("arch", "nvptx64"), options.get("cpu", "sm_75")
     made.write_bytes(
-        toolchain.find().compile_c(
-            DATA / "functions.c", arch=arch, cpu=cpu, emit="bc", include_dirs=[pd.get_include()]
-        )  # fmt: skip
+        toolchain.find().compile_c(DATA / "functions.c", arch=arch, cpu=cpu, emit="bc", include_dirs=[pd.get_include()])
     )
     return made
 
@@ -170,7 +168,8 @@ def test_c_for_a_cpu_is_called_by_one_thread() -> None:
     )
     text = re.sub(
         r"func.call @simple_mul_workgroup.*",
-        "%s = arith.constant 2.0 : f32\n func.call @serial_scale(%mc, %n, %s) : (memref<?xf32>, index, f32) -> ()", text,
+        "%s = arith.constant 2.0 : f32\n func.call @serial_scale(%mc, %n, %s) : (memref<?xf32>, index, f32) -> ()",
+        text,
     )  # fmt: skip
     assert built(text)[0].extra["ptx"]["blocks"] == [[1, 1, 1]]
     assert built(ukernel([DATA / "functions.c"]))[0].extra["ptx"]["blocks"] == [[64, 1, 1]]
@@ -292,7 +291,8 @@ def test_objects_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "k.ptx").write_text((DATA / "kernels_sm_80.ptx").read_text())
     assert "offers no function" in refused(ukernel([tmp_path / "k.ptx"]))
     (tmp_path / "open.ptx").write_bytes(compile_cu(
-        'extern "C" __device__ float other(float);\nextern "C" __device__ float user_op(float x, float y) { return other(x); }',
+        'extern "C" __device__ float other(float);\n'
+        'extern "C" __device__ float user_op(float x, float y) { return other(x); }',
         "-rdc=true", "-arch=sm_75"))  # fmt: skip
     said = refused(scalar([tmp_path / "open.ptx"], STATIC_OP, "func.call @user_op(%x, %x) : (f32, f32) -> f32"))
     assert "refer to 'other', which nothing defines" in said
@@ -349,7 +349,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         [__import__("sys").executable, "-m", "pydispatch.cli", *map(str, words)], capture_output=True, text=True
     )
     done = run("compile", tmp_path / "p.mlir", "--iree-hal-target-backends=cuda", "--iree-cuda-target=sm_86",
-               "--iree-cuda-target-features=+ptx76", f"--dump={tmp_path / 'dump'}", "-o", tmp_path / "p.pdx")  # fmt: skip
+               "--iree-cuda-target-features=+ptx76", f"--dump={tmp_path}/dump", "-o", tmp_path / "p.pdx")  # fmt: skip
     assert done.returncode == 0, done.stderr
     dumped = {path.suffix for path in (tmp_path / "dump").iterdir()}
     assert {".ll", ".ptx"} <= dumped
