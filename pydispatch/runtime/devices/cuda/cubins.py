@@ -45,8 +45,8 @@ class Log:
         return "\n".join(part for part in parts if part)
 
 
-def compile_ptx(context: Context, text: bytes, where: str) -> bytes:
-    """The cubin of a PTX text for the device, from the cache when it was made before.
+def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) -> tuple[bytes, bool]:
+    """(the cubin of a PTX text for the device, whether it is from the cache). fresh: it is made again.
 
     ArtifactError with the log of the compiler when it refuses the text, DeviceUnavailableError when the driver is too
     old for it.
@@ -56,15 +56,16 @@ def compile_ptx(context: Context, text: bytes, where: str) -> bytes:
     path = folder() / f"{hashlib.sha256(_FORMAT + key + text).hexdigest()}.cubin"
     with contextlib.suppress(OSError):
         data = path.read_bytes()
-        if hashlib.sha256(data[_DIGEST:]).digest() == data[:_DIGEST] and len(data) > _DIGEST:
-            return data[_DIGEST:]
+        is_whole = len(data) > _DIGEST and hashlib.sha256(data[_DIGEST:]).digest() == data[:_DIGEST]
+        if is_whole and not fresh:
+            return data[_DIGEST:], True
     made = _compile(context, text, where)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         temporary.write_bytes(hashlib.sha256(made).digest() + made)
         temporary.replace(path)
-    return made
+    return made, False
 
 
 def _compile(context: Context, text: bytes, where: str) -> bytes:

@@ -81,17 +81,27 @@ class Modules:
             )
 
     def _load(self, data: bytes, kind: str, where: str) -> Any:
-        context, driver = self.context, self.context.driver
-        code = data if kind == CUBIN else compile_ptx(context, data, where)
-        log = Log(driver)
-        with context.current:
-            status, *made = driver.cuModuleLoadDataEx(code, len(log.options), log.options, log.values)
+        context = self.context
+        code, is_kept = (data, False) if kind == CUBIN else compile_ptx(context, data, where)
+        log = Log(context.driver)
+        result = self._give(code, log)
+        if result[0] and is_kept:  # the file is not what this driver would write
+            code, _ = compile_ptx(context, data, where, fresh=True)
+            result = self._give(code, log)
+        status = result[0]
         if status:
             if int(status) in cuda.STICKY or int(status) == cuda.OUT_OF_MEMORY:
                 context.failed(status, f"{where}: loading its code")
             raise refused(context, status, where, b"" if kind == CUBIN else data, log.text())
-        self.handles.append(made[0])
-        return made[0]
+        self.handles.append(result[1])
+        return result[1]
+
+    def _give(self, code: bytes, log: Log) -> tuple[Any, ...]:
+        with self.context.current:
+            result: tuple[Any, ...] = self.context.driver.cuModuleLoadDataEx(
+                code, len(log.options), log.options, log.values
+            )
+        return result
 
     def _kernel(self, loaded: Sequence[Any], entry: Entry, name: str, where: str) -> Kernel:
         context, driver = self.context, self.context.driver

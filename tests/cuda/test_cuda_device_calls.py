@@ -1,0 +1,425 @@
+"""Calls on a CUDA device: results against NumPy, and what they ask of the driver."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_fake import device, fake, install
+from cuda_programs import MIXED, MUL, TWO, export, layout, size, source, target, vectors
+from fake_driver import CUresult, FakeDriver
+from tools import DATA
+
+import pydispatch as pd
+
+__all__ = ["device", "fake"]  # fixtures
+
+SM_75, SM_80, SM_90 = (DATA / f"kernels_sm_{n}.ptx" for n in (75, 80, 90))
+WAITS = ("cuStreamSynchronize", "cuMemcpyDtoHAsync")
+BUILDS = ("cuGraphCreate", "cuGraphInstantiate", "cuMemAllocFromPoolAsync", *WAITS)
+
+
+def built(keyed: Any, exports: str, functions: str, more: str = "", **options: Any) -> Any:
+    return pd.compile(source(keyed, exports, functions, more), targets="cuda", **options)
+
+
+def mixed() -> Any:
+    return built({target(): [SM_75]}, TWO, MIXED)
+
+
+def given(*sizes: int) -> Any:
+    return np.random.default_rng(sum(sizes)).standard_normal(sizes, dtype=np.float32)
+
+
+def used(fake: FakeDriver, *names: str) -> int:
+    return sum(fake.calls[name] for name in names)
+
+
+def test_arrays_and_buffers(device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 1000)
+    expected = b * (a * b)
+    y = f(a, b)
+    assert isinstance(y, pd.Buffer) and y.device == "cuda:0" and not y.is_mapped
+    np.testing.assert_array_equal(y, expected)
+    left, right = device.upload(a), device.upload(b)
+    np.testing.assert_array_equal(f(left, b), expected)
+    np.testing.assert_array_equal(f(left, right), expected)
+    np.testing.assert_array_equal(right, b)  # the last dispatch is in place, on a copy
+    np.testing.assert_array_equal(f(f(a, b), right), b * (expected * b))
+
+
+def test_a_call_returns_before_the_device_has_begun(fake: FakeDriver, device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 1000)
+    fake.calls.clear()
+    y = f(a, b)
+    expected = b * (a * b)
+    a[:], b[:] = 0, 0  # arrays may change when the call has returned
+    z = f(y, y)
+    assert fake.launches == [] and used(fake, *WAITS) == 0
+    np.testing.assert_array_equal(z, expected * (expected * expected))
+    assert [name for name, _ in fake.launches] == ["simple_mul", "simple_mul_inplace"] * 2
+    device.synchronize()
+
+
+def test_pinned_arrays_may_change_too(fake: FakeDriver, device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 100)
+    fake.pinned |= {x.__array_interface__["data"][0] for x in (a, b)}  # read when the copy runs, not before
+    y, expected = f(a, b), b * (a * b)
+    a[:], b[:] = 0, 0
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_a_prepared_call_is_one_launch(fake: FakeDriver, device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 1000)
+    x, z = device.upload(a), device.upload(b)
+    call = f.prepare(x, z)
+    y = call()
+    fake.calls.clear()
+    for _ in range(3):
+        assert call() is y
+    assert dict(fake.calls) == {"cuGraphLaunch": 3}
+    np.testing.assert_array_equal(y, b * (a * b))
+    fake.calls.clear()
+    call(z, x)  # the nodes that see another address are told: no new graph
+    assert used(fake, *BUILDS) == 0 and fake.calls["cuGraphLaunch"] == 1
+    assert fake.calls["cuGraphExecKernelNodeSetParams"] == 1 and fake.calls["cuGraphExecMemcpyNodeSetParams"] == 1
+    np.testing.assert_array_equal(y, a * (b * a))
+    fake.calls.clear()
+    call(z, x)
+    assert dict(fake.calls) == {"cuGraphLaunch": 1}
+    out = device.empty(1000)
+    assert f.prepare(a, b, out=out)() is out
+    np.testing.assert_array_equal(out, b * (a * b))
+
+
+def test_a_prepared_call_reads_arrays_again(fake: FakeDriver, device: Any) -> None:
+    a, b = given(2, 100)
+    call = device.load(mixed()).mixed_invocation.prepare(a, b)
+    np.testing.assert_array_equal(call(), b * (a * b))
+    a[:] = 1
+    fake.calls.clear()
+    call()
+    assert used(fake, *BUILDS) == 0
+    np.testing.assert_array_equal(call(), b * b)
+    with pytest.raises(pd.InvalidArgumentError, match="prepared for arguments of other shapes"):
+        call(b[:7], b[:7])
+
+
+def test_a_change_that_a_graph_does_not_take_makes_a_new_one(fake: FakeDriver, device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 100)
+    x, z = device.upload(a), device.upload(b)
+    call = f.prepare(x, z)
+    fake.fail["cuGraphExecMemcpyNodeSetParams"] = [CUresult.CUDA_ERROR_INVALID_VALUE]
+    fake.calls.clear()
+    np.testing.assert_array_equal(call(z, x), a * (b * a))
+    assert fake.calls["cuGraphInstantiate"] == 1
+    f(x, z)
+    assert fake.calls["cuGraphExecDestroy"] == 1  # the one before it
+
+
+def test_a_loop_of_calls_settles(fake: FakeDriver, device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 1000)
+    x, z = device.upload(a), device.upload(b)
+    for _ in range(4):
+        y = f(x, z)
+    fake.calls.clear()
+    for _ in range(5):
+        y = f(x, z)
+    assert dict(fake.calls) == {"cuGraphLaunch": 5}
+    np.testing.assert_array_equal(y, b * (a * b))
+    held = [f(x, z) for _ in range(12)]  # more places than graphs that are kept
+    fake.calls.clear()
+    held += [f(x, z) for _ in range(4)]
+    assert fake.calls["cuGraphInstantiate"] == 0 and fake.calls["cuGraphExecKernelNodeSetParams"] > 0
+    for each in held:
+        np.testing.assert_array_equal(each, b * (a * b))
+
+
+def test_a_single_dispatch_needs_no_graph(fake: FakeDriver, device: Any) -> None:
+    f = device.load(built({target(): [SM_75]}, MUL, vectors("simple_mul"))).simple_mul
+    a, b = given(2, 200)
+    x, z = device.upload(a), device.upload(b)
+    for _ in range(3):
+        y = f(x, z)
+    fake.calls.clear()
+    y = f(x, z)
+    assert dict(fake.calls) == {"cuLaunchKernel": 1}
+    np.testing.assert_array_equal(y, a * b)
+
+
+def test_results_in_memory_of_the_caller(device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 100)
+    out, array = device.empty(100), np.empty(100, np.float32)
+    assert f(a, b, out=out) is out and f(a, b, out=array) is array
+    for found in (out, array):
+        np.testing.assert_array_equal(found, b * (a * b))
+    right = device.upload(b)
+    assert f(a, right, out=right) is right
+    np.testing.assert_array_equal(right, b * (a * b))
+    with pytest.raises(pd.InvalidArgumentError, match="out 0: expected float32 of shape"):
+        f(a, b, out=np.empty(99, np.float32))
+
+
+def test_profiles(fake: FakeDriver, device: Any) -> None:
+    a, b = given(2, 1000)
+    times = device.load(mixed()).mixed_invocation.profile(a, b)
+    assert [t.command for t in times] == [
+        "@executable::@simple_mul 16x1x1", "copy 4000 bytes", "@executable::@simple_mul_inplace 16x1x1",
+    ]  # fmt: skip
+    assert all(t.seconds > 0 for t in times)
+    assert fake.calls["cuEventDestroy"] == fake.calls["cuEventCreate"] == 4
+
+
+def test_memory_goes_round(fake: FakeDriver, device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 1000)
+    y = f(a, b)
+    assert device.memory()["live_blocks"] == 1
+    del y
+    facts = device.memory()
+    assert facts["live_blocks"] == facts["live_bytes"] == 0 and facts["free_bytes"] == facts["reserved_bytes"] > 0
+    fake.calls.clear()
+    for _ in range(10):
+        f(a, b)
+    assert fake.calls["cuMemAllocFromPoolAsync"] == 0
+    device.trim()
+    assert device.memory()["reserved_bytes"] == device.memory()["free_bytes"] == 0
+    np.testing.assert_array_equal(f(a, b), b * (a * b))
+
+
+def test_threads_share_a_function(device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    found: list[bool] = []
+
+    def work(seed: int) -> None:
+        a, b = np.random.default_rng(seed).standard_normal((2, 200), dtype=np.float32)
+        call = f.prepare(a, b)
+        found.extend(bool((np.asarray(f(a, b)) == b * (a * b)).all()) for _ in range(5))
+        found.extend(bool((np.asarray(call()) == b * (a * b)).all()) for _ in range(5))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 40
+
+
+SCALE = """func.func @scale(%a: tensor<?xi64>, %k: i64, %x: f64, %s: i16) -> tensor<?xi64> {
+    %c0 = arith.constant 0 : index
+    %d = tensor.dim %a, %c0 : tensor<?xi64>
+    %n = arith.index_cast %d : index to i32
+    %r = flow.dispatch @executable::@scale[%d](%k, %x, %s, %n, %a)
+      : (i64, f64, i16, i32, tensor<?xi64>{%d}) -> tensor<?xi64>{%d}
+    return %r : tensor<?xi64>
+  }"""
+
+
+def test_scalars_of_all_sizes(fake: FakeDriver, device: Any) -> None:
+    f = device.load(built({target(): [SM_75]}, export("scale", 0, layout(6, "in", "out")), SCALE)).scale
+    a = np.arange(-50, 50)
+    np.testing.assert_array_equal(f(a, 1 << 40, -7.9, -3), (a << 40) - 7 - 3)
+    np.testing.assert_array_equal(f(a, -1, 1e15, 2), -a + 10**15 + 2)
+    x = device.upload(a)
+    call = f.prepare(x, 3, 0.5, 1)
+    fake.calls.clear()
+    np.testing.assert_array_equal(call(x, 4, 0.5, 1), a * 4 + 1)
+    assert fake.calls["cuGraphExecKernelNodeSetParams"] == 1 and fake.calls["cuGraphInstantiate"] == 0
+
+
+REVERSE = """func.func @reverse(%a: tensor<512xf32>) -> tensor<512xf32> {
+    %d = arith.constant 512 : index
+    %r = flow.dispatch @executable::@reverse[%d](%a) : (tensor<512xf32>) -> tensor<512xf32>
+    return %r : tensor<512xf32>
+  }"""
+
+
+def test_dynamic_shared_memory(fake: FakeDriver, device: Any) -> None:
+    a = given(512)
+    for bytes_, leave in ((512, 0), (64 << 10, 1)):  # more than 48 KiB has to be asked for
+        block = size(128, more=f", workgroup_local_memory = {bytes_} : index")
+        exports = export("reverse", 0, layout(0, "in", "out"), block, 128)
+        fake.calls.clear()
+        program = device.load(built({target(): [SM_75]}, exports, REVERSE))
+        np.testing.assert_array_equal(program.reverse(a), a.reshape(4, 128)[:, ::-1].ravel())
+        assert fake.calls["cuFuncSetAttribute"] == leave
+    large = exports.replace("= 65536", "= 200000")
+    with pytest.raises(pd.DeviceUnavailableError, match="200000 bytes of workgroup memory, cuda:0 has 102400"):
+        device.load(built({target(): [SM_75]}, large, REVERSE))
+
+
+def test_blocks_that_the_device_does_not_start(fake: FakeDriver, device: Any) -> None:
+    artifact = mixed()
+    fake.threads_limit = 32  # registers leave room for fewer
+    with pytest.raises(
+        pd.DeviceUnavailableError, match=r"at most 32 invocations in a block, it wants 64; state __laun"
+    ):
+        device.load(artifact)
+
+
+def test_executable_constants(device: Any) -> None:
+    constants = """hal.executable.constant.block() -> (i32, i32) as ("offset", "factor") {
+      %o = arith.constant 11 : i32
+      %f = arith.constant -5 : i32
+      hal.return %o, %f : i32, i32
+    }"""
+    affine = export("affine", 0, layout(1, "in", "out"))
+    artifact = built({target(): [SM_75]}, affine, vectors("affine", "i32", inputs=1), constants)
+    a = np.arange(100, dtype=np.int32)
+    first, second = device.load(artifact), device.load(artifact)  # each has its own
+    np.testing.assert_array_equal(first.affine(a), a * -5 + 11)
+    np.testing.assert_array_equal(second.affine(a), a * -5 + 11)
+
+
+def test_grids_that_cuda_does_not_start(device: Any) -> None:
+    wide = MUL.replace("hal.return %x, %c1, %c1", "hal.return %c1, %x, %c1")
+    program = device.load(built({target(): [SM_75]}, wide, vectors("simple_mul")))
+    a = np.zeros(65536 * 64, np.float32)
+    with pytest.raises(pd.InvalidArgumentError, match="@executable::@simple_mul: a grid of 1 x 65536 x 1 workgroups"):
+        program.simple_mul(a, a)
+
+
+def fill(type: str, value: str) -> str:
+    return f"""func.func @filled(%n: index) -> tensor<?x{type}> {{
+    %v = arith.constant {value} : {type}
+    %r = flow.tensor.splat %v : tensor<?x{type}>{{%n}}
+    return %r : tensor<?x{type}>
+  }}"""
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "dtype"),
+    [("i8", "-3", np.int8), ("i16", "258", np.int16), ("i16", "257", np.int16), ("f32", "1.5", np.float32),
+     ("i64", "1234567890123", np.int64), ("i64", "4294967297", np.int64), ("f64", "0.1", np.float64)],
+)  # fmt: skip
+def test_fills(device: Any, type: str, value: str, dtype: Any) -> None:
+    f = device.load(pd.compile(f"module {{ {fill(type, value)} }}", targets="cuda")).filled
+    for count in (1, 7, 100):
+        found = f(count)
+        np.testing.assert_array_equal(found, np.full(count, float(value) if "f" in type else int(value), dtype))
+        assert f.profile(count)[0].seconds > 0
+
+
+def test_fills_with_a_value_of_the_call(fake: FakeDriver, device: Any) -> None:
+    text = """module { func.func @filled(%v: i64, %n: index) -> tensor<?xi64> {
+      %r = flow.tensor.splat %v : tensor<?xi64>{%n}
+      return %r : tensor<?xi64>
+    } }"""
+    f = device.load(pd.compile(text, targets="cuda")).filled
+    call = f.prepare(5, 9)
+    np.testing.assert_array_equal(call(), [5] * 9)
+    np.testing.assert_array_equal(call(-(1 << 40) + 3, 9), [-(1 << 40) + 3] * 9)
+    np.testing.assert_array_equal(f(1 << 33, 3), [1 << 33] * 3)
+
+
+STEPS = """func.func @looped(%a: tensor<?xf32>, %times: index) -> tensor<?xf32> {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %d = tensor.dim %a, %c0 : tensor<?xf32>
+    %n = arith.index_cast %d : index to i32
+    %r = scf.for %i = %c0 to %times step %c1 iter_args(%x = %a) -> tensor<?xf32> {
+      %t = flow.dispatch @executable::@simple_mul[%d](%n, %x, %a)
+        : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d}) -> tensor<?xf32>{%d}
+      scf.yield %t : tensor<?xf32>
+    }
+    return %r : tensor<?xf32>
+  }"""
+
+
+def test_steps_on_the_host(device: Any) -> None:
+    looped = device.load(built({target(): [SM_75]}, MUL, STEPS)).looped
+    a = given(100)
+    y = looped(device.upload(a), 3)
+    assert y.device == "cuda:0"
+    np.testing.assert_array_equal(y, a * a * a * a)
+
+
+# Several devices
+
+
+def test_two_devices_in_one_call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake = install(monkeypatch, tmp_path, devices=2)
+    assert pd.device("cuda:1").name == "cuda:1" and [n for n in pd.devices() if "cuda" in n] == ["cuda:0", "cuda:1"]
+    first, second = pd.device("cuda:0"), pd.device("cuda:1")
+    artifact = mixed()
+    f, g = first.load(artifact).mixed_invocation, second.load(artifact).mixed_invocation
+    a, b = given(2, 100)
+    y, z = f(a, b), g(a, b)
+    assert (y.device, z.device) == ("cuda:0", "cuda:1")
+    expected = b * (a * b)
+    np.testing.assert_array_equal(f(y, z), expected * (expected * expected))  # the other's buffer is copied
+    np.testing.assert_array_equal(g(y, z, out=first.empty(100)), expected * (expected * expected))
+    call = g.prepare(y, z)
+    np.testing.assert_array_equal(call(), expected * (expected * expected))
+    # Threads that had another device, or none, get it back.
+    assert fake._stack() in ([], [fake.devices[0]])
+
+
+def test_the_context_that_a_thread_had_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake = install(monkeypatch, tmp_path, devices=2)
+    first, second = pd.device("cuda:0"), pd.device("cuda:1")
+    f = second.load(mixed()).mixed_invocation
+    a, b = given(2, 100)
+    fake.cuCtxPushCurrent(fake.devices[0].context)
+    fake._stack()[:] = [fake.devices[0]]
+    call = f.prepare(second.upload(a), second.upload(b))
+    np.testing.assert_array_equal(call(), b * (a * b))
+    f(a, b), f.profile(a, b), second.trim()
+    assert fake._stack() == [fake.devices[0]]
+    first.close()
+
+
+# Which variant, and code that comes later
+
+
+def test_the_highest_architecture_that_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    keyed = {target(f"sm_{n}"): [DATA / f"kernels_sm_{n}.ptx"] for n in (75, 90, 80)}
+    artifact = built(keyed, TWO, MIXED)
+    a, b = given(2, 10)
+    for capability, wanted in (((7, 5), "sm_75"), ((8, 9), "sm_80"), ((12, 0), "sm_90")):
+        fake = install(monkeypatch, tmp_path / wanted, capability=capability)
+        np.testing.assert_array_equal(pd.device("cuda:0").load(artifact).mixed_invocation(a, b), b * (a * b))
+        loaded = [each for each in fake.objects.values() if type(each).__name__ == "Loaded"]
+        assert [each.module.target for each in loaded] == [wanted]
+    install(monkeypatch, tmp_path / "old", capability=(7, 0))
+    with pytest.raises(pd.DeviceUnavailableError, match="needs sm_72, sm_75, which the machine lacks"):
+        pd.device("cuda:0").load(artifact)
+
+
+def test_declared_executables(device: Any) -> None:
+    artifact = pd.compile(source({}, TWO, MIXED), targets="cuda")
+    with pytest.raises(pd.MissingImportError, match=r"add_executable\('executable', 'kernels.ptx'\)"):
+        device.load(artifact)
+    device.add_executable("executable", SM_75)
+    a, b = given(2, 10)
+    np.testing.assert_array_equal(device.load(artifact).mixed_invocation(a, b), b * (a * b))
+    with pytest.raises(pd.ArtifactError, match=r"add_executable 'executable': 5 bytes"):
+        device.add_executable("executable", b"hello")
+
+
+def test_closed_devices(fake: FakeDriver, device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 10)
+    y, call = f(a, b), f.prepare(a, b)
+    device.close()
+    np.testing.assert_array_equal(y, b * (a * b))
+    for each in (lambda: f(a, b), call, lambda: device.empty(3)):
+        with pytest.raises(pd.DeviceUnavailableError, match="cuda:0 was closed; open it again"):
+            each()
+    again = pd.device("cuda:0")
+    np.testing.assert_array_equal(again.load(mixed()).mixed_invocation(a, b), b * (a * b))
+    fresh = pd.device("cuda:0?check=1")
+    fresh.load(mixed()).mixed_invocation(a, b)
+    before = fake.devices[0].retained
+    fresh.close()
+    assert fake.devices[0].retained == before - 1
