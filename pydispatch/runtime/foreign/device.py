@@ -203,7 +203,9 @@ class _Linker:
         alignment = self.executor.load(
             index, name, code, variant, exports, constants, self.resolution, source, self.file
         )
-        link_executable(module, index, chosen, alignment or 1)
+        if alignment is not None:
+            self.executor.alignments[index] = alignment
+        link_executable(module, index, chosen, 1)
 
     def _missing(self, name: str, executable: dict[str, Any]) -> NoReturn:
         given = ", ".join(f"'{other}'" for other in self.given)

@@ -32,14 +32,15 @@ class Fixed(Protocol):
 class Executor(ABC):
     """The executables and constants of one program on a device. Holds no module: the module holds it.
 
-    constants: the bytes of the constants of the program, valid as long as the module. stopped: what ended a call that C
-    made.
+    alignments: bytes that bindings are aligned to, by executable that needs any. constants: the bytes of the constants
+    of the program, valid as long as the module. stopped: what ended a call that C made.
     """
 
     def __init__(self, context: Context) -> None:
         self.context: Any = context
         self.constants: list[memoryview] = []
         self._uploaded: dict[int, DeviceMemory] = {}
+        self.alignments: dict[int, int] = {}
         self._uploading = threading.Lock()
         self.stopped: KeyboardInterrupt | None = None
 
@@ -58,8 +59,9 @@ class Executor(ABC):
     ) -> int | None:
         """Loads a variant of executable `index`. variant: its entry of the manifest. constants: executable constants,
         words. resolution: gives the functions that it imports. source: None, or where the code of a declared
-        executable came from. file: of the artifact, for messages. Returns the alignment in bytes that bindings need
-        (None: 1). ArtifactError, DeviceUnavailableError, MissingImportError."""
+        executable came from. file: of the artifact, for messages. Returns the alignment in bytes, at most 64,
+        that bindings need (None: the device takes them as they lie); the plan copies those that lie otherwise.
+        ArtifactError, DeviceUnavailableError, MissingImportError."""
 
     @abstractmethod
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
@@ -75,7 +77,7 @@ class Executor(ABC):
 
     def keep(self, data: PlanData) -> Record:
         """What is kept of a plan."""
-        return Record(data)
+        return Record(data, self.alignments)
 
     def constant(self, index: int) -> Any:
         """The block of a constant, filled when it is first used."""
@@ -111,7 +113,7 @@ class Executor(ABC):
                 if addresses[number]:
                     context.copy_in(blocks[number], addresses[number], size)
             if record.commands:
-                self.run(record, blocks, constants, patterns)
+                self.run(record, blocks, constants, record.patterns_of(patterns))
             for number, _, size in record.results:
                 if addresses[number]:
                     context.copy_out(blocks[number], addresses[number], size)

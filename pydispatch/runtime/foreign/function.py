@@ -171,7 +171,7 @@ class ForeignFunction:
 
     def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
         constants, patterns, values = self._core.compute(plan, scalars)
-        return constants, [patterns[i] for i in record.data.numbers], values
+        return constants, [patterns[i] for i in record.numbers], values
 
     def _argument(self, given: Any, size: int, staged: list[Any]) -> Any:
         """The block of an argument; one that is not on the device is copied there, or lent to it."""

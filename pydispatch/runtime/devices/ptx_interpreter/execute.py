@@ -54,7 +54,7 @@ class Apart(Record):
     __slots__ = ("apart",)
 
     def _commands_with_arena(self) -> None:
-        self.apart = [(number, self.data.buffers[number][2]) for number, _ in self.transients]
+        self.apart = [(number, self.sizes[number]) for number, _ in self.transients]
         self.transients = []
 
 
@@ -66,7 +66,7 @@ class Executor(execute.Executor):
         self.kernels: dict[tuple[int, int], Kernel] = {}
 
     def keep(self, data: PlanData) -> Record:
-        return Apart(data)
+        return Apart(data, self.alignments)
 
     def load(
         self,
@@ -130,7 +130,7 @@ class Executor(execute.Executor):
                 raise ArtifactError(f"{modules[0].name}: there is no variable '{variable}' for an executable constant")
             for each in found:
                 address, size = each.variable(variable)
-                self.context.machine.write_constant(address, word.to_bytes(8, "little")[:size])
+                self.context.memory.write(address, word.to_bytes(8, "little")[:size])
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         """Done when it returns."""
