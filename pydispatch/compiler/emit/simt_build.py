@@ -55,6 +55,10 @@ class Build:
 
     def op(self, op: Operation) -> Operation:
         set_location(op, self.like)
+        return self.insert(op)
+
+    def insert(self, op: Operation) -> Operation:
+        """An operation that has its own place."""
         if self.at is not None:
             assert self.at.parent is not None
             self.at.parent.insert_op_before(op, self.at)

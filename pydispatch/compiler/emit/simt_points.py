@@ -20,7 +20,17 @@ from pydispatch.compiler.emit.hazards import accesses_of
 from pydispatch.compiler.emit.llvm_ops import affine_map, attribute, bound_groups
 from pydispatch.compiler.emit.llvm_types import packed
 from pydispatch.compiler.emit.simt_build import Build, Index, known
-from pydispatch.compiler.emit.simt_ranges import FEW, Range, move, point_of, steps, total_of
+from pydispatch.compiler.emit.simt_ranges import (
+    AT_ONCE,
+    FEW,
+    Range,
+    cloned,
+    point_of,
+    repeats,
+    rounds,
+    steps,
+    total_of,
+)
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
 from pydispatch.ir.scf import ForallOp
@@ -31,36 +41,18 @@ if TYPE_CHECKING:
 Point = Callable[[Build, list[Index]], None]
 
 
-def spread(s: Spreading, op: Operation, bounds: Sequence[Range], body: Point) -> None:
+def spread(s: Spreading, op: Operation, bounds: Sequence[Range], body: Point, times: int = 1) -> None:
     """Writes, in front of `op`, code that runs `body` for the points of this invocation."""
     build = Build(op, op)
     counts = [steps(build, range_) for range_ in bounds]
-    total, own, n = total_of(build, counts), s.own(), s.count
+    total = total_of(build, counts)
     narrow = s.narrow or (isinstance(total, int) and total < FEW)
 
-    def point(inner: Build, flat: Index) -> None:
-        body(inner, point_of(inner, bounds, counts, flat, narrow))
-
-    def turn(inner: Build, counter: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-        point(inner, inner.add(inner.mul(counter, n), own))
+    def turn(inner: Build, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        body(inner, point_of(inner, bounds, counts, number, narrow))
         return []
 
-    def stride(inner: Build, counter: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-        point(inner, counter)
-        return []
-
-    if not isinstance(total, int):
-        build.loop(own, total, n, [], stride)
-    elif total == n:
-        point(build, own)
-    elif 0 < total < n:
-        inner = build.when(build.less(own, total))
-        point(inner, own)
-        inner.op(scf.YieldOp())
-    elif total % n == 0:
-        build.loop(0, total // n, 1, [], turn)
-    else:
-        build.loop(own, total, n, [], stride)
+    rounds(build, s.own(), total, s.count, times, [], turn)
 
 
 def points(s: Spreading, op: Operation, ranges: Callable[[], list[Range]]) -> None:
@@ -70,10 +62,12 @@ def points(s: Spreading, op: Operation, ranges: Callable[[], list[Range]]) -> No
         s.by_one(op)
         return
 
-    def body(build: Build, point: list[Index]) -> None:
-        move(op.regions[0].blocks[0], build, [build.value(part) for part in point])
+    block = op.regions[0].blocks[0]
 
-    spread(s, op, ranges(), body)
+    def body(build: Build, point: list[Index]) -> None:
+        cloned(block, build, [build.value(part) for part in point])
+
+    spread(s, op, ranges(), body, repeats(block))
     op.detach()
     op.erase()
 
@@ -156,7 +150,7 @@ def copy(s: Spreading, op: Operation) -> None:
         where = [inner.value(part) for part in point]
         inner.op(memref.StoreOp.get(inner.let(memref.LoadOp.get(source, where)), target, where))
 
-    spread(s, op, bounds, body)
+    spread(s, op, bounds, body, AT_ONCE)
     op.detach()
     op.erase()
 

@@ -21,8 +21,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from pydispatch.compiler.emit.hazards import MANY, Accesses
 from pydispatch.compiler.emit.llvm_arith import flags
 from pydispatch.compiler.emit.llvm_types import bit_width
-from pydispatch.compiler.emit.simt_build import DOWN, INDEX, Build
-from pydispatch.compiler.emit.simt_ranges import FEW, Range, move, point_of, steps, total_of
+from pydispatch.compiler.emit.simt_build import DOWN, INDEX, Build, Index
+from pydispatch.compiler.emit.simt_ranges import FEW, Range, cloned, point_of, repeats, rounds, steps, total_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of, set_location
 
@@ -100,20 +100,19 @@ def tree(s: Spreading, loop: scf.ParallelOp, bounds: list[Range]) -> None:
     counts = [steps(build, range_) for range_ in bounds]
     total, own, first = total_of(build, counts), s.own(), s.first()
     narrow = s.narrow or (isinstance(total, int) and total < FEW)
-    last = loop.body.blocks[0].last_op
-    assert last is not None
     starts: list[SSAValue] = []
     for op, value in zip(_combiners(loop), loop.initVals, strict=True):
         assert op is not None
         starts.append(build.let(arith.SelectOp(first, value, _identity(build, op, value.type))))
 
-    def turn(inner: Build, counter: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-        point = point_of(inner, bounds, counts, counter, narrow)
-        move(loop.body.blocks[0], inner, [inner.value(part) for part in point])
-        pairs = enumerate(zip(carried, last.operands, strict=True))
-        return [_combine(inner, loop, n, value, made) for n, (value, made) in pairs]
+    block = loop.body.blocks[0]
 
-    partial = build.loop(own, total, s.count, starts, turn)
+    def turn(inner: Build, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        point = point_of(inner, bounds, counts, number, narrow)
+        made = cloned(block, inner, [inner.value(part) for part in point])
+        return [_combine(inner, loop, n, *pair) for n, pair in enumerate(zip(carried, made, strict=True))]
+
+    partial = rounds(build, own, total, s.count, repeats(block), starts, turn)
     results = _meet(s, build, loop, partial)
     for old, new in zip(loop.results, results, strict=True):
         old.replace_all_uses_with(new)
