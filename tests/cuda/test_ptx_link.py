@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import struct
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -84,6 +86,39 @@ def test_what_nvcc_compiled_is_linked() -> None:
     entry = module.function("apply")
     assert entry is not None and "[calls]" in module.text[entry.start : entry.end]
     assert ".extern" not in result.data and "// a.ptx:" in result.data
+
+
+def run(text: str, name: str, values: np.ndarray[Any, Any], *params: bytes) -> np.ndarray[Any, Any]:
+    """What a kernel (in, out, ...) makes of values, one thread for each."""
+    from pydispatch.runtime.devices.ptx_interpreter.machine import Machine
+
+    machine = Machine()
+    given, out = machine.memory.allocate(values.nbytes), machine.memory.allocate(values.nbytes)
+    machine.memory.write(given, values.tobytes())
+    machine.memory.write(out, bytes(values.nbytes))
+    packed = struct.pack("<QQ", given, out) + b"".join(params)
+    machine.launch(machine.load(text, "linked.ptx").entry(name), (1, 1, 1), (len(values), 1, 1), packed)
+    return np.frombuffer(machine.memory.read(out, values.nbytes), values.dtype)
+
+
+def test_what_is_linked_runs() -> None:
+    values = np.array([0.0, 1.0, -2.5, 7.25, 100.0], np.float32)
+    text = link(CALLER, [open_library(LIBRARY, "a.ptx")]).data
+    found = run(text, "apply", values, struct.pack("<I", 4))
+    # user_op(x, 2) = (x * scale[1] + scale[2] + calls of the library) * 2, and calls of the kernel
+    assert found.tolist() == [*((values[:4] * 2 + 3 + 3) * 2 + 9).tolist(), 0]
+
+
+def test_missing_functions_run_as_asked() -> None:
+    def result(*libraries: str) -> float:
+        opened = [open_library(text, "a.ptx") for text in libraries]
+        text = link(ASKING, opened, ("f",)).data.replace("st.global.f32 [%rd1]", "st.global.f32 [%rd2]")
+        text = text.replace("k(.param .u64 p)", "k(.param .u64 p, .param .u64 q)")
+        text = text.replace("ld.param.u64 %rd1, [p];", "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];")
+        return float(run(text, "k", np.array([5.0], np.float32))[0])
+
+    assert result(HEAD + function("f")) == 6.0
+    assert result() == 5.0
 
 
 def test_the_same_text_comes_out() -> None:
