@@ -106,8 +106,11 @@ class Builder:
 
     def text(self, instruction: Instruction) -> str:
         """The line that an instruction stands in."""
-        line = self._lines[instruction.line - 1] if instruction.line <= len(self._lines) else ""
-        return line.strip() or ".".join((instruction.opcode, *instruction.modifiers))
+        return self.line(instruction.line) or ".".join((instruction.opcode, *instruction.modifiers))
+
+    def line(self, number: int) -> str:
+        """A line of the text, from 1."""
+        return self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
 
     def _slot(self, key: Any, value: Any) -> int:
         found = self._known.get(key)

@@ -15,10 +15,10 @@ Array = Any
 _NAMED = {
     "pred": "?", "f16": "f2", "f32": "f4", "f64": "f8", "s8": "i1", "s16": "i2", "s32": "i4", "s64": "i8",
 }  # fmt: skip
-UNSIGNED = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
-SIGNED = {1: np.dtype("i1"), 2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
-FLOAT = {2: np.dtype("f2"), 4: np.dtype("f4"), 8: np.dtype("f8")}
-BOOL = np.dtype("?")
+UNSIGNED: dict[int, np.dtype[Any]] = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
+SIGNED: dict[int, np.dtype[Any]] = {1: np.dtype("i1"), 2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
+FLOAT: dict[int, np.dtype[Any]] = {2: np.dtype("f2"), 4: np.dtype("f4"), 8: np.dtype("f8")}
+BOOL: np.dtype[Any] = np.dtype("?")
 
 
 def is_type(name: str) -> bool:

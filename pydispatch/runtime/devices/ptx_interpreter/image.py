@@ -86,6 +86,12 @@ class Loaded:
             raise InvalidArgumentError(f"'{self.module.name}' has no variable '{name}'; it has: {there}")
         return self._variables[name]
 
+    def shared_variables(self) -> list[tuple[str, int, int]]:
+        """(name, where it begins in a block's shared memory, bytes) of each; 0 bytes: as many as a launch asks for."""
+        inner = [v for f in self.module.functions for v in f.variables]
+        shared = {v.name: v.size for v in (*inner, *self.module.variables) if v.space == "shared"}
+        return [(name, offset, shared[name]) for name, offset in self._shared.offsets.items()]
+
     def code(self, name: str) -> Code | None:
         return self._codes.get(name)
 

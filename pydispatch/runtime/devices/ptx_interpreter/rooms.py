@@ -5,16 +5,21 @@ from __future__ import annotations
 from pydispatch.formats.ptx_module import Instruction
 from pydispatch.runtime.devices.ptx_interpreter import (
     arithmetic,
+    asynchronous,
+    atomics,
     bitwise,
     compare,
     convert,
     functions,
     loads,
+    matrix,
+    mma,
     moves,
+    warp,
 )
 
 LOADED = (
-    arithmetic, bitwise, compare, convert, functions, loads, moves,
+    arithmetic, asynchronous, atomics, bitwise, compare, convert, functions, loads, matrix, mma, moves, warp,
 )  # fmt: skip
 
 _MASKS = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}

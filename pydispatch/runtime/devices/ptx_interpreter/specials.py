@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,27 +50,39 @@ def _mask(kind: str) -> Callable[[Batch], Any]:
     return make
 
 
+def _size(batch: Batch, of: str, axis: int) -> int:
+    return (batch.launch.block if of == "block" else batch.launch.grid)[axis]
+
+
+def _one(batch: Batch) -> int:
+    return 1
+
+
+def _zero(batch: Batch) -> int:
+    return 0
+
+
 _THREADS: dict[str, Callable[[Batch], Any]] = {
     "%laneid": _lane,
     "%warpid": _warp,
-    "%smid": lambda batch: (batch.block_slots() * 0).astype(np.uint32),
+    "%smid": lambda batch: np.zeros(batch.n, np.uint32),
     **{f"%lanemask_{kind}": _mask(kind) for kind in ("eq", "lt", "le", "gt", "ge")},
-    **{f"%tid.{a}": lambda batch, k=k: _thread(batch, k) for a, k in _AXES.items()},
-    **{f"%ctaid.{a}": lambda batch, k=k: _block(batch, k) for a, k in _AXES.items()},
+    **{f"%tid.{a}": partial(_thread, axis=k) for a, k in _AXES.items()},
+    **{f"%ctaid.{a}": partial(_block, axis=k) for a, k in _AXES.items()},
 }
 
 _UNIFORM: dict[str, Callable[[Batch], int]] = {
-    **{f"%ntid.{a}": lambda batch, k=k: batch.launch.block[k] for a, k in _AXES.items()},
-    **{f"%nctaid.{a}": lambda batch, k=k: batch.launch.grid[k] for a, k in _AXES.items()},
-    **{f"%{name}.{a}": lambda batch: 1 for name in ("cluster_nctaid",) for a in _AXES},
-    **{f"%{name}.{a}": lambda batch: 0 for name in ("cluster_ctaid",) for a in _AXES},
-    **{f"%nclusterid.{a}": lambda batch, k=k: batch.launch.grid[k] for a, k in _AXES.items()},
-    "%cluster_ctarank": lambda batch: 0,
-    "%cluster_nctarank": lambda batch: 1,
-    "%is_explicit_cluster": lambda batch: 0,
+    **{f"%ntid.{a}": partial(_size, of="block", axis=k) for a, k in _AXES.items()},
+    **{f"%nctaid.{a}": partial(_size, of="grid", axis=k) for a, k in _AXES.items()},
+    **{f"%cluster_nctaid.{a}": _one for a in _AXES},
+    **{f"%cluster_ctaid.{a}": _zero for a in _AXES},
+    **{f"%nclusterid.{a}": partial(_size, of="grid", axis=k) for a, k in _AXES.items()},
+    "%cluster_ctarank": _zero,
+    "%cluster_nctarank": _one,
+    "%is_explicit_cluster": _zero,
     "%nwarpid": lambda batch: 64,
-    "%nsmid": lambda batch: 1,
-    "%gridid": lambda batch: 0,
+    "%nsmid": _one,
+    "%gridid": _zero,
     "%dynamic_smem_size": lambda batch: batch.launch.dynamic_shared,
     "%total_smem_size": lambda batch: batch.launch.shared_bytes,
     "%aggr_smem_size": lambda batch: batch.launch.shared_bytes,
