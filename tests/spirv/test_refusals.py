@@ -31,7 +31,6 @@ HEAD = """
 """
 REFUSED = [
     ("cf.br ^next\n^next:", "branches between blocks"),
-    ("%d = arith.extf %x : f32 to f64\n%y = math.exp %d : f64", "math.exp on f64"),
     ("memref.store %x, %r[%c0] : memref<8xf32>", "only read"),
     ("%w = arith.constant 1 : i128", "i128"),
     ("%c = arith.cmpf ogt, %x, %x : f32\n%m = arith.select %c, %b, %r : memref<8xf32>", "one of two buffers"),

@@ -157,9 +157,9 @@ def _row_size(nest: Nest, e: Elements) -> int:
 
 
 def _has_wide_integers(target: hal.ExecutableTargetAttr) -> bool:
-    """Whether shaders may use integers of 64 bits: unless the target says `int64 = false`."""
+    """Whether shaders may read integers of 64 bits: unless the target says `int64 = false`."""
     value = target.configuration.data.get("int64")
-    return not (isinstance(value, IntegerAttr) and value.value.data == 0)
+    return target.backend.data == "vulkan-spirv" and not (isinstance(value, IntegerAttr) and value.value.data == 0)
 
 
 def _plan(frame: Frame, nest: Nest, pairs: bool) -> Plan:

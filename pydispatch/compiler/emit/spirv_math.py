@@ -1,4 +1,4 @@
-"""math: one row per operation. f32 and narrower through spirv_single; f64 has the exact functions only."""
+"""math: one row per operation. f32 and narrower through spirv_single and spirv_power, f64 through spirv_double."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit import spirv_single as single
-from pydispatch.compiler.emit.llvm_ops import op_name
 from pydispatch.compiler.emit.llvm_types import bit_width
 from pydispatch.compiler.emit.spirv_arith import bits_of, float_extreme, float_op, wrap, zero_extended
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
@@ -36,23 +35,33 @@ def _computed(f: FunctionEmitter, op: Operation, compute: Compute, count: int | 
     f.define(op.results[0], computed(f, op.results[0].type, operands, compute))
 
 
-def no_double(f: FunctionEmitter, type_: Id) -> None:
+def function_of(f: FunctionEmitter, name: str, type_: Id) -> Callable[..., Single]:
+    """A function of plain arithmetic by its name, in the type to compute in."""
     if is_double(f, type_):
-        raise f.error(
-            f"{op_name(f.op)} on f64 cannot be compiled into a kernel for this target",
-            "shaders have no such function of 64 bits: compute in f32, or run this part on the CPU",
-        )
+        from pydispatch.compiler.emit import spirv_double
+
+        return spirv_double.FUNCTIONS[name]
+    if name in single.FUNCTIONS:
+        return single.FUNCTIONS[name]
+    from pydispatch.compiler.emit import spirv_power
+
+    return {**spirv_power.FUNCTIONS, "atan2": single.atan2}[name]
 
 
-def _own(function: Callable[..., Single]) -> Lowering:
-    """A function of spirv_single."""
+def applied(f: FunctionEmitter, name: str, type_: Id, operands: list[Id]) -> Id:
+    number: type[Single] = Single
+    if is_double(f, type_):
+        from pydispatch.compiler.emit.spirv_double_parts import Double
+
+        number = Double
+    return function_of(f, name, type_)(*(number(f, o) for o in operands)).id
+
+
+def _own(name: str) -> Lowering:
+    """A function of spirv_single and spirv_power, or of spirv_double."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        def compute(type_: Id, operands: list[Id]) -> Id:
-            no_double(f, type_)
-            return function(*(Single(f, o) for o in operands)).id
-
-        _computed(f, op, compute)
+        _computed(f, op, lambda type_, operands: applied(f, name, type_, operands))
 
     return lower
 
@@ -132,44 +141,12 @@ def _clampf(f: FunctionEmitter, op: Operation) -> None:
 
 def _sincos(f: FunctionEmitter, op: Operation) -> None:
     type_, operand = op.results[0].type, f.get(op.operands[0])
-    for result, function in zip(op.results, (single.sin, single.cos), strict=True):
+    for result, name in zip(op.results, ("sin", "cos"), strict=True):
 
-        def compute(spelled: Id, operands: list[Id], function: single.Function = function) -> Id:
-            no_double(f, spelled)
-            return function(Single(f, operands[0])).id
+        def compute(spelled: Id, operands: list[Id], name: str = name) -> Id:
+            return applied(f, name, spelled, operands)
 
         f.define(result, computed(f, type_, [operand], compute))
-
-
-def _pow(f: FunctionEmitter, op: Operation) -> None:
-    """Through f64 where the device has it, as the device library does; see spirv_power."""
-    from pydispatch.compiler.emit.spirv_power import power
-
-    def compute(type_: Id, operands: list[Id]) -> Id:
-        no_double(f, type_)
-        return power(Single(f, operands[0]), Single(f, operands[1])).id
-
-    _computed(f, op, compute)
-
-
-def _cbrt(f: FunctionEmitter, op: Operation) -> None:
-    from pydispatch.compiler.emit.spirv_power import cube_root
-
-    def compute(type_: Id, operands: list[Id]) -> Id:
-        no_double(f, type_)
-        return cube_root(Single(f, operands[0])).id
-
-    _computed(f, op, compute)
-
-
-def _erfc(f: FunctionEmitter, op: Operation) -> None:
-    from pydispatch.compiler.emit.spirv_power import erfc
-
-    def compute(type_: Id, operands: list[Id]) -> Id:
-        no_double(f, type_)
-        return erfc(Single(f, operands[0])).id
-
-    _computed(f, op, compute)
 
 
 def _classify(test: str) -> Lowering:
@@ -348,11 +325,7 @@ def _ipowi(f: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {
-    **{f"math.{name}": _own(function) for name, function in single.FUNCTIONS.items()},
-    "math.atan2": _own(single.atan2),
-    "math.powf": _pow,
-    "math.cbrt": _cbrt,
-    "math.erfc": _erfc,
+    **{f"math.{name}": _own(name) for name in (*single.FUNCTIONS, "atan2", "powf", "cbrt", "erfc")},
     "math.sincos": _sincos,
     "math.clampf": _clampf,
     "math.sqrt": _glsl("Sqrt"),

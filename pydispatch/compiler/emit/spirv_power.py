@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pydispatch.compiler.emit.spirv_single import INFINITY, LN2_1, LN2_2, NAN, Single, exp, from_bits, scaled, word
 from pydispatch.compiler.emit.spirv_single import _exp_parts as exp_parts
 from pydispatch.compiler.emit.spirv_single import _log_parts as log_parts
@@ -118,3 +120,6 @@ def erfc(x: Single) -> Single:
     y = (e - e * lost) * g / (1.0 + 2.0 * size)
     y = (2.0 - y).pick(x.test("LessThan", 0.0), y)
     return x.pick(x.is_nan(), y)
+
+
+FUNCTIONS: dict[str, Callable[..., Single]] = {"powf": power, "cbrt": cube_root, "erfc": erfc}
