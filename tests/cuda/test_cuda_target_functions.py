@@ -267,6 +267,15 @@ def test_functions_that_nobody_has() -> None:
     assert "there are no objects" in refused(ukernel([]))
 
 
+@pytest.mark.parametrize("name", ["a.b", "a b", "1a", ""])
+def test_names_that_ptx_cannot_have(name: str) -> None:
+    said = refused(ukernel([], f'hal.import.name = "{name}"', name="x"))
+    assert f"function '{name}' has a name that PTX cannot have" in said and "hal.import.name gives another" in said
+    named = 'hal.import.static, hal.import.name = "simple_mul_workgroup"'
+    _, text = built(ukernel([DATA / "functions_sm_75.ptx"], named, name='"a.b"'))
+    assert ".extern" not in text
+
+
 def test_functions_that_do_not_fit(tmp_path: Path) -> None:
     said = refused(scalar([DATA / "functions_sm_75.ptx"], "@user_op(f64, f32) -> f32 attributes {hal.import.static}",
                           "func.call @user_op(%w, %x) : (f64, f32) -> f32").replace(

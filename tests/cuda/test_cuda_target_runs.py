@@ -229,6 +229,30 @@ def test_a_python_pattern_is_replaced_by_ptx(device: Any) -> None:
     np.testing.assert_array_equal(np.asarray(device.load(artifact).f(a, b)), a * b + b)
 
 
+def test_a_python_pattern_is_replaced_by_c(device: Any) -> None:
+    """The same C on the CPU and on CUDA, where one thread of a block calls it."""
+
+    @pd.pattern
+    def mul(a: pd.f32[N], b: pd.f32[N]):  # type: ignore[no-untyped-def, valid-type]
+        return a * b
+
+    code = """#include <stddef.h>
+void vmul(const float* a, const float* b, float* out, size_t n, size_t first) {
+  size_t end = first + 64 < n ? first + 64 : n;
+  for (size_t i = first; i < end; ++i) out[i] = a[i] * b[i];
+}"""
+    kernel = pd.CFunction(code, "vmul", "a", "b", "out", "n", "first", tile={"n": 64})
+    text = """func.func @f(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+    %0 = arith.mulf %a, %b : tensor<?xf32>
+    %1 = arith.addf %0, %b : tensor<?xf32>
+    return %1 : tensor<?xf32>
+  }"""
+    artifact = pd.compile(text, targets=("cpu", "cuda"), patterns=[mul.replace(kernel)], require_match=True)
+    a, b = random(500)
+    for each in (device, pd.device("cpu")):
+        np.testing.assert_array_equal(np.asarray(each.load(artifact).f(a, b)), a * b + b)
+
+
 def test_a_transform_spec_brings_ptx(device: Any, tmp_path: Path) -> None:
     spec = f"""module attributes {{transform.with_named_sequence}} {{
   util.func private @call_kernel(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {{

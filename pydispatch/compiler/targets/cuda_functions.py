@@ -7,6 +7,7 @@ and LTO-IR go through NVIDIA's linker, which makes machine code of all of it.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -76,19 +77,20 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
     """The kernels of a variant for an architecture, linked with its objects. CompileError."""
     from pydispatch.compiler.targets import cuda_llvm
 
-    assert variant.module is not None
+    given = variant.module
+    assert given is not None
+    _check_names(given)
     inputs = read_objects(variant.objects, arch)
     provided = frozenset(inputs.names())
-    variant = replace(
-        variant, exports=tuple(_with_threads(export, variant.module, inputs) for export in variant.exports)
-    )
+    variant = replace(variant, exports=tuple(_with_threads(export, given, inputs) for export in variant.exports))
     made = cuda_llvm.generate(variant, arch, inputs.bitcode, provided)
     if dump is not None and made.llvm:
         dump(".ll", made.llvm)
     where = f"executable '@{variant.executable}'"
-    module = resolve_fallbacks(variant.module, lambda: provided)
+    module = resolve_fallbacks(given, lambda: provided)
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    text, unresolved = made.ptx, ()
+    text = made.ptx
+    unresolved: tuple[str, ...] = ()
     if inputs.libraries or any(is_declaration(function) for function in functions.values()):
         try:
             linked = ptx_link.link(made.ptx, inputs.libraries, (), where, unique=True)
@@ -109,6 +111,19 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
                 f"{where} with {', '.join(inputs.files())} is not valid PTX:\n{problem}", variant.location
             )
     return Linked(text.encode(), "ptx", imports, calls, made.blocks, made.shared)
+
+
+def _check_names(module: ModuleOp) -> None:
+    """CompileError for a function of others whose name PTX cannot have."""
+    for function in module.body.block.ops:
+        if isinstance(function, FuncOp) and is_declaration(function):
+            name = bare_symbol(function)
+            if not re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", name):
+                raise CompileError(
+                    f"function '{name}' has a name that PTX cannot have",
+                    location_of(function),
+                    "use letters, digits, _ and $, and no digit in front; hal.import.name gives another symbol",
+                )
 
 
 def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
