@@ -242,3 +242,23 @@ def test_positions_without_an_exact_range_are_moved_inside():
     np.testing.assert_array_equal(f(numbers(7), 4), [1, 3, 5, 7])
     np.testing.assert_array_equal(f(numbers(6), 5), [1, 3, 5, 6, 6])
     refused(f, "the windows end outside", numbers(0), 1)
+
+
+PACK = """
+func.func @f(%x: tensor<?xf32>, %n: index) -> tensor<?x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?x4xf32>
+  %p = linalg.pack %x padding_value(%zero : f32) inner_dims_pos = [0] inner_tiles = [4] into %e
+      : tensor<?xf32> -> tensor<?x4xf32>
+  return %p : tensor<?x4xf32>
+}
+"""
+
+
+def test_packing_into_too_few_tiles():
+    f = pd.device("cpu").load(pd.compile(PACK)).f
+    x = np.arange(10, dtype=np.float32)
+    for tiles in (3, 5):
+        np.testing.assert_array_equal(f(x, tiles).ravel(), np.pad(x, (0, 4 * tiles - 10)))
+    with pytest.raises(pd.InvalidArgumentError, match="axis 0: the result is smaller than what is padded"):
+        f(x, 2)

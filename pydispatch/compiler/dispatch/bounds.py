@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, cf
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects import arith, cf, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
@@ -184,6 +184,16 @@ class Bounds:
             if n < 0 <= known:
                 self._same(size_of(self.op.operands[0], axis), known, f"axis {axis}: the result has {{}}")
 
+    def pad(self) -> None:
+        """Padding adds elements; taking some away is what slices are for."""
+        assert isinstance(self.op, tensor.PadOp)
+        for amounts, given in ((self.op.static_low, self.op.low), (self.op.static_high, self.op.high)):
+            rest = iter(given)
+            for axis, amount in enumerate(amounts.get_values()):
+                if amount == DYNAMIC_INDEX:
+                    holds = self._compare("sge", next(rest), 0)
+                    self._require(holds, f"axis {axis}: the result is smaller than what is padded")
+
     # -- windows
 
     def windows(self) -> None:
@@ -258,6 +268,7 @@ _RULES: dict[str, Callable[[Bounds], None]] = {
     "tensor.reshape": Bounds.reshape,
     "flow.tensor.reshape": Bounds.reshape,
     "tensor.cast": Bounds.cast,
+    "tensor.pad": Bounds.pad,
 }
 
 
