@@ -12,6 +12,7 @@ from pydispatch.formats.ptx_operands import ENDS, Operands
 _MAX_REGISTERS = 1 << 24
 _OPCODE = re.compile(r"[a-z]\w*(?:\.\w+(?:::\w+)*)*", re.ASCII)
 _TABLES = (".branchtargets", ".calltargets")
+_LASTING = ("global", "const", "shared")
 _MISSING = object()
 
 
@@ -20,9 +21,10 @@ class Body(Operands):
 
     def __init__(
         self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
-        pending: list[tuple[str, int]], types: Mapping[str, str], opcodes: dict[str, tuple[str, tuple[str, ...]]],
+        pending: list[tuple[str, int]], types: Mapping[str, str], reserved: set[str],
+        opcodes: dict[str, tuple[str, tuple[str, ...]]],
     ) -> None:  # fmt: skip
-        super().__init__(cursor, function, params, known, pending, types)
+        super().__init__(cursor, function, params, known, pending, types, reserved)
         self.opcodes = opcodes
         self.items: list[Instruction | Label] = []
         self.tables: dict[str, tuple[str, ...]] = {}
@@ -111,6 +113,8 @@ class Body(Operands):
     def _variables(self, space: str, linkage: str, start: int) -> None:
         for made, at in self.cursor.variables(space, linkage, start, self.address_of):
             own = self.declare(made.name, at, Symbol)
+            if space in _LASTING:
+                self.reserved.add(own)
             if own != made.name:
                 made = Variable(own, made.space, made.type, made.align, made.sizes, made.line, made.linkage,
                                 made.values, made.start, made.end)  # fmt: skip

@@ -139,9 +139,7 @@ class Cursor:
             number = self.number(word)
         if number is not None:
             if self.words[self.at] == "(":
-                raise self.fail(
-                    "a part of an address, `0xff(name)`, cannot be read; initialise the address as a whole", at
-                )
+                return self._byte(number, at, resolve, depth)
             return number
         if word == "WARP_SZ":
             return WARP_SIZE
@@ -157,6 +155,18 @@ class Cursor:
             raise self.fail(f"{self.source.shown(at)} is no number of PTX")
         raise self.fail_expected("a number or a name")
 
+    def _byte(self, mask: int | float, at: int, resolve: Callable[[str, int], Symbol], depth: int) -> Symbol:
+        """`0xff00(name)`: a byte of an address."""
+        shift = next((shift for shift in range(0, 64, 8) if mask == 0xFF << shift), None)
+        if shift is None:
+            raise self.fail(f"'{self.words[at]}' selects no byte of an address; expected 0xff, 0xff00, ...", at)
+        self.expect("(")
+        value = self.expression(resolve, depth + 1)
+        self.expect(")")
+        if not isinstance(value, Symbol) or value.shift:
+            raise self.fail("expected an address in parentheses behind a mask", at)
+        return Symbol(value.name, value.offset, shift)
+
     def _negated(self, word: str, at: int, resolve: Callable[[str, int], Symbol], depth: int) -> Value:
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}", at)
@@ -169,9 +179,9 @@ class Cursor:
         return -value if word == "-" else int(not value) if word == "!" else value
 
     def _combined(self, sign: str, left: Value, right: Value, at: int) -> Value:
-        if isinstance(left, Symbol) and isinstance(right, int) and sign in ("+", "-"):
+        if isinstance(left, Symbol) and not left.shift and isinstance(right, int) and sign in ("+", "-"):
             return Symbol(left.name, left.offset + (right if sign == "+" else -right))
-        if isinstance(right, Symbol) and isinstance(left, int) and sign == "+":
+        if isinstance(right, Symbol) and not right.shift and isinstance(left, int) and sign == "+":
             return Symbol(right.name, right.offset + left)
         if isinstance(left, Symbol) or isinstance(right, Symbol):
             raise self.fail(f"'{sign}' of an address; one may add and subtract bytes", at)

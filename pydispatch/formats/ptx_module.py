@@ -33,10 +33,14 @@ class Immediate:
 
 @dataclass(frozen=True)
 class Symbol:
-    """The address of a variable, parameter or function, or a label, plus bytes."""
+    """The address of a variable, parameter or function, or a label, plus bytes.
+
+    shift: of a byte of an address in an initial value, `0xff00(name)`: by how many bits it is shifted to the right.
+    """
 
     name: str
     offset: int = 0
+    shift: int = 0
 
 
 @dataclass(frozen=True)

@@ -34,15 +34,16 @@ class Names:
     """The scopes of one body, and what they declare: registers, variables.
 
     known: whether a name is one of the module. types: of its variables. pending: names that are neither, with their
-    places, for the end of the module: a function may be declared behind its use.
+    places, for the end of the module: a function may be declared behind its use. reserved: names of variables in
+    functions, which last as long as the module.
     """
 
     def __init__(
         self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
-        pending: list[tuple[str, int]], types: Mapping[str, str],
+        pending: list[tuple[str, int]], types: Mapping[str, str], reserved: set[str],
     ) -> None:  # fmt: skip
         self.cursor, self.words, self.function, self.known = cursor, cursor.words, function, known
-        self.pending, self.types = pending, types
+        self.pending, self.types, self.reserved = pending, types, reserved
         self.registers: dict[str, str] = {}
         self.variables: list[Variable] = []
         self.taken: set[str] = set()
@@ -81,7 +82,7 @@ class Names:
     def _own_name(self, name: str) -> str:
         """A name that nothing else of the function and of the module has."""
         own, number = name, 1
-        while own in self.taken or self.known(own):
+        while own in self.taken or own in self.reserved or self.known(own):
             number += 1
             own = f"{name}${number}"
         self.taken.add(own)

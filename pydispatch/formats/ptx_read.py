@@ -31,6 +31,7 @@ class _Reader(Cursor):
         self.defined: dict[str, int] = {}  # name → line of its definition
         self.kinds: dict[str, str] = {}
         self.types: dict[str, str] = {}
+        self.reserved: set[str] = set()
         self.pending: list[tuple[str, int]] = []
         self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
         self.aliases: list[tuple[str, str, int, int]] = []
@@ -209,7 +210,16 @@ class _Reader(Cursor):
                                            end=self.source.end(self.at - 1)))  # fmt: skip
             return
         self._define(name, "function", at, True)
-        body = Body(self, name, [*returns, *params], self.kinds.__contains__, self.pending, self.types, self.opcodes)
+        body = Body(
+            self,
+            name,
+            [*returns, *params],
+            self.kinds.__contains__,
+            self.pending,
+            self.types,
+            self.reserved,
+            self.opcodes,
+        )
         body.read()
         self.functions.append(
             Function(name, is_entry, linkage, tuple(params), tuple(returns), line, tuple(body.items), body.registers,

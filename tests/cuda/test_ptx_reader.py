@@ -228,6 +228,14 @@ def test_names_of_scopes_are_their_own() -> None:
     assert [(v.name, v.type) for v in function.variables] == [("s", "u32"), ("s$2", "f32")]
 
 
+def test_variables_of_functions_are_told_apart() -> None:
+    body = "{{ .global .u32 state = {0}; .shared .u32 s; .local .u32 l; .reg .u32 r; mov.u32 r, s; ret; }}"
+    module = read(HEAD + "".join(f".entry e{n} {body.format(n)}\n" for n in range(2)))
+    assert [[v.name for v in function.variables] for function in module.functions] == [
+        ["state", "s", "l"], ["state$2", "s$2", "l"],
+    ]  # fmt: skip
+
+
 def test_vectors_of_registers_are_registers() -> None:
     function = read(kernel(".reg .v4 .u32 v; mov.v4.u32 v, %tid; add.u32 %r1, v.x, v.a;")).functions[0]
     parts = registers("v.x", "v.y", "v.z", "v.w")
@@ -256,6 +264,10 @@ def test_variables() -> None:
     assert variable(".const .v4 .f32 a;").align == 16
     assert variable(".global .u32 x[4]; .global .u64 a[] = {generic(x)+8, x, 0};").values == (
         Symbol("x", 8), Symbol("x"), 0,
+    )  # fmt: skip
+    packed = ", ".join(f"0x{0xFF << shift:x}(generic(x)+1)" for shift in range(0, 64, 8))
+    assert variable(f".global .u32 x; .global .u8 a[9] = {{7, {packed}}};").values == (
+        7, *(Symbol("x", 1, shift) for shift in range(0, 64, 8)),
     )  # fmt: skip
     two = read(HEAD + ".global .u32 a, b[2] = {1, 2};").variables
     assert [(v.name, v.size, v.values) for v in two] == [("a", 4, ()), ("b", 8, (1, 2))]
@@ -316,6 +328,7 @@ DECLARATIONS = [
     ".global .u32 a{} = 3;", ".global .u32 a{}[2][2] = {{{{1}},{{3,4}}}};", ".global .v2 .f32 a{}[2] = {{{{1.0,2.0}},{{3.0,4.0}}}};",
     ".global .u32 a{0}, b{0} = 3, c{0}[2];", ".global .u32 x{0}[4]; .global .u64 a{0}[2] = {{generic(x{0})+8, x{0}}};",
     ".extern .shared .align 16 .b8 a{}[];", ".common .global .u32 a{};", ".weak .func a{} {{ ret; }}", ".const .align 16 .u32 a{}[4] = {{1}};",
+    ".global .u32 x{0}; .global .u8 a{0}[9] = {{1, 0xff(generic(x{0})), 0xFF00(x{0}), 0, 0, 0, 0, 0, 0XFF00000000000000(x{0})}};",
     ".func (.reg .u32 r) a{} (.reg .u32 p) {{ mov.u32 r, p; ret; }}", ".func a{} () .noreturn {{ exit; }}",
     ".visible .func a{0} (.param .b32 a); .visible .func b{0} (.param .b32 a) {{ ret; }} .alias a{0}, b{0};",
     ".entry a{} () .maxntid 128, 2, 1 .minnctapersm 2 .maxnreg 32 {{ ret; }}", '.entry a{} () .reqntid 128 .pragma "x"; {{ ret; }}',

@@ -44,6 +44,8 @@ INVALID = [
     (HEAD + ".global .u32 a = 1 / 0;", "k.ptx:4:20: '/' of 1 and 0 has no value"),
     (HEAD + ".global .u32 a = 089;", "k.ptx:4:18: '089' is no number of PTX"),
     (HEAD + ".global .f32 a = 0f3F80;", "k.ptx:4:18: '0f3F80' is no number of PTX"),
+    (HEAD + ".global .u8 a = 0xf0(a);", "k.ptx:4:17: '0xf0' selects no byte of an address; expected 0xff, 0xff00"),
+    (HEAD + ".global .u8 a = 0xff(3);", "k.ptx:4:17: expected an address in parentheses behind a mask"),
     (HEAD + ".visible .weak .global .u32 a;", "k.ptx:4:10: '.visible' and '.weak' at once"),
     (HEAD + ".entry (.param .b32 r) k { ret; }", "k.ptx:4:8: an entry returns nothing"),
     (HEAD + ".entry k (.param .u64 p .param .u64 q) { ret; }", "k.ptx:4:25: expected ')' or ',' behind a parameter"),

@@ -144,7 +144,7 @@ class Loaded:
                     f"{self.module.name}:{variable.line}: '{variable.name}' holds the address of '{value.name}', "
                     "which is not declared"
                 )
-            return ((address + value.offset) & (1 << 8 * size) - 1).to_bytes(size, "little")
+            return ((address + value.offset) >> value.shift & (1 << 8 * size) - 1).to_bytes(size, "little")
         if variable.type in ("f32", "f64", "f16"):
             if isinstance(value, int) and variable.type == "f16":
                 return (value & 0xFFFF).to_bytes(2, "little")
