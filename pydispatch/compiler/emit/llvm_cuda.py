@@ -14,10 +14,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit import llvm_cuda_mma, llvm_simt
+from pydispatch.compiler.emit.guards import is_guarded
 from pydispatch.compiler.emit.llvm import SUBJECTS as COMMON
 from pydispatch.compiler.emit.llvm import Emitter, llvm_contract, llvm_transpose
 from pydispatch.compiler.emit.llvm_bindings import SUBSPAN, bindings_of
-from pydispatch.compiler.emit.llvm_calls import linked_call
+from pydispatch.compiler.emit.llvm_calls import is_declaration, linked_call
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter
 from pydispatch.compiler.emit.llvm_imports import bare_symbol, is_optional
 from pydispatch.compiler.emit.llvm_loops import nest
@@ -26,7 +27,8 @@ from pydispatch.compiler.emit.llvm_types import alignment, bit_width, checked_me
 from pydispatch.compiler.emit.llvm_values import Index, Value
 from pydispatch.compiler.emit.platform import Platform
 from pydispatch.compiler.kernel import Export
-from pydispatch.errors import CompileError
+from pydispatch.errors import CompileError, Location
+from pydispatch.ir.location import location_of
 
 CPU_ALONE = (llvm_contract, llvm_transpose)
 SUBJECTS = (*(each for each in COMMON if each not in CPU_ALONE), llvm_simt, llvm_cuda_mma)
@@ -38,6 +40,13 @@ AVAILABLE = "pyd_has_"
 """In front of an optional import's symbol: a function without arguments that says, as an i32, whether it is there."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_KNOWN = re.compile(
+    r"llvm\.(nvvm\..*|(abs|ctlz|cttz|ctpop|smin|smax|umin|umax|uadd\.with\.overflow)\.i\d+"
+    r"|(sqrt|fabs|floor|ceil|trunc|rint|nearbyint|round|roundeven|maximum|minimum|maxnum|minnum|copysign|fma|fmuladd)"
+    r"\.f(16|32|64)|fpto[su]i\.sat\.i([1-9]|[1-5]\d|6[0-4])\.f(16|32|64))"
+)
+"""Intrinsics that LLVM has code for, whatever the architecture: those that kernel IR becomes, tried one by one."""
+
 _GRID = {"id": "ctaid", "count": "nctaid", "thread": "tid"}
 _LIMITS = {"id": (2**31 - 1, 65535, 65535), "count": (2**31, 65536, 65536)}
 
@@ -51,6 +60,8 @@ class CudaPlatform(Platform):
 
     arch = "nvptx64"
     fallible = False
+    least_atomic = 32
+    atomic_scope = 'syncscope("device") '
 
     def __init__(
         self,
@@ -69,6 +80,12 @@ class CudaPlatform(Platform):
         self._functions = functions or {}
         for key in self._constants:
             check_identifier(key, "an executable constant")
+        for function in self._functions.values():
+            if is_declaration(function):
+                check_identifier(bare_symbol(function), "a function", location_of(function))
+
+    def knows(self, intrinsic: str) -> bool:
+        return _KNOWN.fullmatch(intrinsic) is not None
 
     def export_header(self, name: str) -> str:
         export, function = self._exports[name], self._functions[name]
@@ -179,7 +196,14 @@ class CudaPlatform(Platform):
         raise f.error(f"'{name}' (hal.import.fields) is something that only CPUs have", "declare it without")
 
     def import_call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
-        return linked_call(f, callee, operands, bare_symbol(callee))
+        name = bare_symbol(callee)
+        if is_optional(callee) and not is_guarded(f.op, callee):
+            raise f.error(
+                f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
+                f"put it into scf.if behind pyd.import.available @{callee.sym_name.data}, or give it a "
+                "hal.import.fallback",
+            )
+        return linked_call(f, callee, operands, name)
 
     def import_available(self, f: FunctionEmitter, callee: FuncOp) -> str:
         if not is_optional(callee):
@@ -213,16 +237,23 @@ def _elements(function: FuncOp) -> dict[int, int]:
     return found
 
 
+def binding_alignment(function: FuncOp) -> int:
+    """Bytes that the bindings of a kernel must be aligned to: what its elements need, and what accesses state."""
+    stated = [integer(op, "alignment", 1) for op in function.walk() if op.name in ("memref.load", "memref.store")]
+    return max([1, *_elements(function).values(), *stated])
+
+
 def entry_symbol(name: str) -> str:
     """The name of an export's entry: PTX has letters, digits, _ and $."""
     kept = "".join(c if _IDENTIFIER.fullmatch("_" + c) else f"${ord(c):x}" for c in name)
     return kept if _IDENTIFIER.fullmatch(kept) else f"${kept}"
 
 
-def check_identifier(name: str, what: str) -> None:
+def check_identifier(name: str, what: str, location: Location | None = None) -> None:
     """CompileError for a name that PTX cannot have."""
     if _IDENTIFIER.fullmatch(name) is None:
         raise CompileError(
             f"'{name}' cannot be the name of {what} for CUDA",
-            note="use letters, digits, _ and $, and no digit in front",
+            location,
+            "use letters, digits, _ and $, and no digit in front",
         )

@@ -76,6 +76,8 @@ def convert(f: FunctionEmitter, operand: str, source: Attribute, target: Attribu
 
 def from_int(f: FunctionEmitter, instruction: str, source: str, operand: str, target: Attribute) -> str:
     """sitofp, uitofp. To 16 bits and less through f32 where it is exact, else f64, so that only one rounding shows."""
+    if int(source[1:]) > 64 and f.platform.arch == "nvptx64":
+        raise f.error(f"a float of {source} cannot be made in a kernel for this target", "use 64 bits at most")
     if bit_width(target) > 16 or compute_type(f, target) == target:
         return f.body.let(f"{instruction} {source} {operand} to {scalar(target)}")
     if int(source[1:]) <= 24:

@@ -133,12 +133,13 @@ def _atomic(f: FunctionEmitter, op: Operation) -> None:
     kind = ATOMIC_KINDS[integer(op, "kind")]
     target = f.memref(op.operands[1])
     known: Mapping[str, str] = ATOMIC_EXTREMES if is_float(target.element) else ATOMIC_INSTRUCTIONS
-    least = 32 if is_float(target.element) else 8
+    least = 32 if is_float(target.element) else f.platform.least_atomic
     if kind not in known or bit_width(target.element) < least:
-        raise f.error(
-            f"atomic '{kind}' on {target.element} cannot be compiled into a kernel",
-            "sums and products of floats would depend on the order of workgroups; give each workgroup its own element",
-        )
+        own = "give each workgroup its own element"
+        note = f"sums and products of floats would depend on the order of workgroups; {own}"
+        if kind in known:
+            note = f"atomic operations have {least} bits at least; {own}"
+        raise f.error(f"atomic '{kind}' on {target.element} cannot be compiled into a kernel", note)
     if target.read_only:
         raise f.error("an atomic operation on a binding that is declared ReadOnly", "take the flag off its subspan")
     pointer = address(f, target, [f.index(o) for o in op.operands[2:]])
@@ -148,14 +149,15 @@ def _atomic(f: FunctionEmitter, op: Operation) -> None:
         )
         return
     spelled = f"{ATOMIC_INSTRUCTIONS[kind]} ptr {pointer}, {scalar(target.element)} {f.get(op.operands[0])}"
-    f.define(op.results[0], f.body.let(f"atomicrmw {spelled} monotonic"))
+    f.define(op.results[0], f.body.let(f"atomicrmw {spelled} {f.platform.atomic_scope}monotonic"))
 
 
 def _atomic_extreme(f: FunctionEmitter, intrinsic: str, pointer: str, element: Attribute, value: str) -> str:
     """Exchanges until nobody came between; the order of workgroups does not show. Returns the old value."""
     type_, bits, align = scalar(element), f"i{bit_width(element)}", alignment(element)
     again, done = f.body.new_label("again"), f.body.new_label("exchanged")
-    first, before = f.body.let(f"load atomic {bits}, ptr {pointer} monotonic, align {align}"), f.body.label
+    scope = f.platform.atomic_scope
+    first, before = f.body.let(f"load atomic {bits}, ptr {pointer} {scope}monotonic, align {align}"), f.body.label
     f.body.br(again)
     f.body.start(again)
     seen = f.body.phi(bits)
@@ -163,7 +165,7 @@ def _atomic_extreme(f: FunctionEmitter, intrinsic: str, pointer: str, element: A
     new = f.intrinsic(f"llvm.{intrinsic}.f{bit_width(element)}", type_, (type_, old), (type_, value))
     new_bits = f.body.let(f"bitcast {type_} {new} to {bits}")
     pair = f.body.let(
-        f"cmpxchg ptr {pointer}, {bits} {seen.name}, {bits} {new_bits} monotonic monotonic, align {align}"
+        f"cmpxchg ptr {pointer}, {bits} {seen.name}, {bits} {new_bits} {scope}monotonic monotonic, align {align}"
     )
     found = f.body.let(f"extractvalue {{ {bits}, i1 }} {pair}, 0")
     seen.incoming += [(first, before), (found, f.body.label)]

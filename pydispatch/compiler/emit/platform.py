@@ -38,6 +38,12 @@ class Platform(ABC):
     fallible: bool = True
     """Whether an import returns a status that stops the workgroup."""
 
+    least_atomic: int = 8
+    """Bits of the narrowest integer that has atomic operations of its own."""
+
+    atomic_scope: str = ""
+    """Who sees atomic operations, `syncscope("...") `; nothing: everybody."""
+
     @abstractmethod
     def export_header(self, name: str) -> str:
         """`define ...` of the export of this name, without the brace."""

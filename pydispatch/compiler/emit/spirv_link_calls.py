@@ -7,15 +7,14 @@ workgroup makes the call, with the same values outside loops over points.
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.emit.guards import is_guarded
 from pydispatch.compiler.emit.hazards import MANY, Accesses
-from pydispatch.compiler.emit.llvm_calls import AVAILABLE, import_fields, is_import
+from pydispatch.compiler.emit.llvm_calls import import_fields, is_import
 from pydispatch.compiler.emit.llvm_imports import is_optional
-from pydispatch.compiler.emit.llvm_ops import op_name, symbol
 from pydispatch.compiler.emit.llvm_types import bit_width, packed
 from pydispatch.compiler.emit.spirv_arith import wrap
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter
@@ -44,7 +43,7 @@ def linked_call(f: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is
             f"'{name}' asks for {', '.join(import_fields(callee))} (hal.import.fields), which only CPUs have",
             "declare it without for this target",
         )
-    if is_imported and is_optional(callee) and not _is_guarded(op, callee):
+    if is_imported and is_optional(callee) and not is_guarded(op, callee):
         raise f.error(
             f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
             f"put it into scf.if behind pyd.import.available @{callee.sym_name.data}, or give it a hal.import.fallback",
@@ -79,25 +78,6 @@ def available(f: FunctionEmitter, callee: FuncOp, name: str) -> Id:
         return f.code.let("FunctionCall", f.m.bool(), _declare(f, f"?{name}", f.m.bool(), ()))
 
     return f.at_entry(("available", name), ask)
-
-
-def _is_guarded(op: Operation, callee: FuncOp) -> bool:
-    """Whether an scf.if around the call asks for the import."""
-    at: Operation | None = op
-    while at is not None:
-        parent = at.parent_op()
-        if isinstance(parent, scf.IfOp) and _asks(parent.cond.owner, callee):
-            return True
-        at = parent
-    return False
-
-
-def _asks(op: object, callee: FuncOp) -> bool:
-    if not isinstance(op, Operation):
-        return False
-    if op_name(op) == AVAILABLE:
-        return symbol(op, "callee") == callee.sym_name.data
-    return op_name(op) == "arith.andi" and any(_asks(operand.owner, callee) for operand in op.operands)
 
 
 def _type(f: FunctionEmitter, type_: Attribute) -> Id:

@@ -16,7 +16,7 @@ from pydispatch.compiler import devlib
 from pydispatch.compiler.emit.fallbacks import resolve_fallbacks
 from pydispatch.compiler.emit.llvm import emit_module
 from pydispatch.compiler.emit.llvm_calls import is_declaration, reachable
-from pydispatch.compiler.emit.llvm_cuda import STATIC_SHARED, SUBJECTS, CudaPlatform, entry_symbol
+from pydispatch.compiler.emit.llvm_cuda import STATIC_SHARED, SUBJECTS, CudaPlatform, binding_alignment, entry_symbol
 from pydispatch.compiler.emit.llvm_ops import attribute, op_name
 from pydispatch.compiler.emit.simt import POINTS, Size, spread_kernels
 from pydispatch.compiler.kernel import Export, Variant
@@ -61,12 +61,13 @@ class Machine:
 @dataclass(frozen=True)
 class Generated:
     """ptx: the text; functions of others are `.extern .func` in it. blocks: invocations of a workgroup by export;
-    shared: bytes of workgroup memory to be given at launch, by export. llvm: what LLVM got, for dumps. imports and
-    calls are what linking finds."""
+    shared: bytes of workgroup memory to be given at launch, by export. alignment: bytes that bindings need. llvm: what
+    LLVM got, for dumps. imports and calls are what linking finds."""
 
     ptx: str
     blocks: dict[str, Size]
     shared: dict[str, int]
+    alignment: int = 1
     llvm: str = ""
     imports: tuple[str, ...] = ()
     calls: list[dict[str, object]] = field(default_factory=list)
@@ -113,7 +114,8 @@ def generate(
     with LOCK:
         ptx = _assembly(text, machine, bitcode, {*map(entry_symbol, names), *variant.constants})
     shared = {name: platform.shared[name] if name in dynamic else 0 for name in names}
-    return Generated(ptx, sizes, shared, text)
+    alignment = max((binding_alignment(functions[name]) for name in names), default=1)
+    return Generated(ptx, sizes, shared, alignment, text)
 
 
 def _functions(ops: object) -> dict[str, FuncOp]:
