@@ -81,7 +81,12 @@ class Frame(types.ModuleType):
     @classmethod
     def functions(cls) -> list[str]:
         """Names of the functions of the driver that are there."""
-        return [name.removeprefix("_") for kind in cls.__mro__ for name in vars(kind) if name.startswith("_cu")]
+        return [
+            name.removeprefix("_")
+            for kind in cls.__mro__
+            for name in vars(kind)
+            if name.startswith("_cu") and name[3].isupper()
+        ]
 
     # The frame around every function
 

@@ -14,6 +14,8 @@ from fake_driver import CUresult, FakeDriver
 from tools import DATA
 
 import pydispatch as pd
+from pydispatch.runtime.devices.cuda.graph import Graph
+from pydispatch.runtime.devices.cuda.steps import steps_of
 
 __all__ = ["device", "fake"]  # fixtures
 
@@ -320,6 +322,53 @@ def test_fills_with_a_value_of_the_call(fake: FakeDriver, device: Any) -> None:
     np.testing.assert_array_equal(call(), [5] * 9)
     np.testing.assert_array_equal(call(-(1 << 40) + 3, 9), [-(1 << 40) + 3] * 9)
     np.testing.assert_array_equal(f(1 << 33, 3), [1 << 33] * 3)
+
+
+def moves(device: Any) -> None:
+    """Fills and copies at any place, as steps on the stream and as nodes of a graph, one region after the other."""
+    context: Any = device._context
+    data = np.arange(256, dtype=np.uint8)
+
+    def command(kind: int, region: int, *more: Any) -> Any:
+        return (kind, region, 0, 0, 0, "", (), 0, 0, *more)
+
+    pattern = 0x1122334455667788
+    commands = [
+        command(1, 0, [(0, 3, 6)], pattern, 2), command(1, 0, [(0, 17, 24)], pattern, 8),
+        command(1, 0, [(0, 60, 12)], 7, 4),
+        command(2, 1, [(0, 0, 100), (0, 10, 100)], 0, 0),  # over itself, forwards
+        command(2, 2, [(0, 50, 90), (0, 20, 90)], 0, 0),  # and backwards
+        command(2, 3, [(0, 5, 5), (0, 5, 5)], 0, 0), command(2, 3, [(0, 0, 40), (0, 200, 40)], 0, 0),
+    ]  # fmt: skip
+    expected = data.copy()
+    for kind, _, *_, slots, value, width in commands:
+        if kind == 1:
+            start, length = slots[0][1:]
+            word = np.frombuffer((value & (1 << 8 * width) - 1).to_bytes(width, "little"), np.uint8)
+            expected[start : start + length] = np.tile(word, length // width)
+        else:
+            (_, at, length), (_, to, _) = slots
+            expected[to : to + length] = expected[at : at + length].copy()
+    patterns = [c[10] for c in commands]
+    for late in (False, True):
+        buffer, scratch = device.upload(data), device.empty(1024, np.uint8)
+        addresses = [buffer.memory.block.address, scratch.memory.block.address]
+        steps, needed = steps_of(context, commands, late, None, 1)  # type: ignore[arg-type]
+        assert 0 < needed <= 1024
+        with context.current:
+            for step in (step for each in steps for step in each):
+                step.place(addresses, b"", patterns)
+                context.check(step.launch(context.stream), step.label)
+        np.testing.assert_array_equal(buffer, expected)
+        other = device.upload(data)
+        graph = Graph(context, "moves", steps)
+        graph.update([other.memory.block.address, addresses[1]], b"", patterns)
+        graph.launch()
+        np.testing.assert_array_equal(other, expected)
+
+
+def test_fills_and_copies_at_any_place(device: Any) -> None:
+    moves(device)
 
 
 STEPS = """func.func @looped(%a: tensor<?xf32>, %times: index) -> tensor<?xf32> {
