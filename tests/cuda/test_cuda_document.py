@@ -65,6 +65,11 @@ def test_functions_linked_when_compiling_and_at_load(tmp_path: Path) -> None:
     program = device.load(artifact)
     a, b = np.random.default_rng(5).standard_normal((2, 1000), dtype=np.float32)
     np.testing.assert_array_equal(program.mixed_invocation(a, b), (a * b) * (a * b + b))
+    (tmp_path / "new.ptx").write_text((EXAMPLE / "plugin.ptx").read_text().replace(".target sm_75", ".target sm_90"))
+    old = pd.device("ptx-interpreter?capability=8.0")
+    old.add_plugin(tmp_path / "new.ptx")
+    with pytest.raises(pd.InvalidArgumentError, match=r"new.ptx is PTX for sm_90, which this device does not run"):
+        old.load(artifact)
     (used,) = program.imports
     assert used.symbol == "scale_workgroup" and used.provider == str(EXAMPLE / "plugin.ptx")
 

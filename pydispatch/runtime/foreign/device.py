@@ -15,7 +15,7 @@ from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.device import Runner, constant_bytes, exports_of, link_executable
 from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
-from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError, MissingImportError
+from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError, MissingImportError
 from pydispatch.runtime.buffer import Buffer, element_of
 from pydispatch.runtime.foreign.context import DeviceMemory
 from pydispatch.runtime.foreign.function import ForeignFunction
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.foreign.libraries import Dialect
     from pydispatch.runtime.imports import Provider
 
+ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
 HOST_BYTES = 64 << 20  # of the process that programs with steps on the host keep
 
 
@@ -204,6 +205,8 @@ class _Linker:
             index, name, code, variant, exports, constants, self.resolution, source, self.file
         )
         if alignment is not None:
+            if alignment not in ALIGNMENTS:
+                raise ArtifactError(f"{self.file}: executable '{name}' wants bindings aligned to {alignment} bytes")
             self.executor.alignments[index] = alignment
         link_executable(module, index, chosen, 1)
 

@@ -79,7 +79,7 @@ class Context(foreign.Context):
 
     def view(self, block: Block, size: int) -> memoryview | None:
         with self.lock:
-            return memoryview(self.memory.view(block.address, size))
+            return self.memory.view(block.address, size).data
 
     def require_usable(self) -> None:
         if self.closed:

@@ -31,8 +31,8 @@ class PtxInterpreterDevice(ForeignDevice):
     """
 
     def __init__(self, capability: tuple[int, int], races: bool) -> None:
-        super().__init__("ptx-interpreter", Context("ptx-interpreter", capability, races), Ptx())
         self._capabilities = capabilities(*capability)
+        super().__init__("ptx-interpreter", Context("ptx-interpreter", capability, races), Ptx(self._capabilities))
 
     def _executor(self) -> Executor:
         return Executor(self._context)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pydispatch.runtime.foreign.libraries import Resolution
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
-ALIGNMENT = 16
-"""Bytes that bindings are aligned to: vector loads of four floats are common in kernels that others compiled."""
 SHARED_BYTES = {7: 64 << 10, 8: 163 << 10, 9: 227 << 10, 10: 227 << 10, 11: 227 << 10, 12: 99 << 10}
 """Most bytes of workgroup memory of a block by major compute capability (CUDA C++ Programming Guide, limits)."""
 SMALL_SHARED = {86: 99 << 10, 88: 99 << 10, 89: 99 << 10}
@@ -96,7 +94,7 @@ class Executor(execute.Executor):
         for entry in entries:
             self._check_shared(entry, modules[entry.module], where)
             self.kernels[index, entry.ordinal] = Kernel(name, entry, loaded[entry.module].entry(entry.symbol))
-        return ALIGNMENT
+        return int(variant["alignment"])
 
     def _check_target(self, module: PtxModule, where: str) -> None:
         have = ptx_interface.capabilities(*self.context.capability)
