@@ -2,13 +2,14 @@
 # make test   sets everything up and runs every test
 # make fuzz   libFuzzer on the readers of untrusted bytes, FUZZ_SECONDS each
 # make bench  the figures of docs/benchmarks.md
+# make test-gpu  what needs an NVIDIA GPU, with any Python that has NumPy and cuda-bindings: PYTHON=python3
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test fuzz bench setup tools test-c test-python test-ops test-wheel lint clean
+.PHONY: demo test test-gpu fuzz bench setup tools test-c test-python test-ops test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -25,7 +26,7 @@ $(VENV)/.demo: $(VENV)/.base setup.py $(SOURCES)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo
-	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[compiler,vulkan,test,bench]"
+	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[compiler,vulkan,cuda,test,bench]"
 	@touch $@
 
 setup: $(VENV)/.test
@@ -73,6 +74,11 @@ test-python: tools $(VENV)/.test
 
 test-wheel: $(VENV)/.test
 	$(BIN)/python tests/wheel/check.py
+
+# Not in `make test`: it fails without a GPU. GPU_PYTHON has NumPy and cuda-bindings; Cython when nothing is built yet.
+GPU_PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON))
+test-gpu:
+	$(GPU_PYTHON) tests/gpu/run.py $(GPU_TESTS)
 
 fuzz:
 	$(call need,$(APT_FUZZ))
