@@ -21,8 +21,8 @@ BUILT_IN = frozenset((
 
 @dataclass
 class Item:
-    """A definition, or a declaration of what nobody has defined. uses: names of the module that its text mentions.
-    first, last: its words."""
+    """A definition, or a declaration of what nobody has defined. uses: names of the module that the text of a
+    definition mentions, its own too. first, last: its words; variables of one declaration share them."""
 
     name: str
     what: Function | Variable
@@ -65,24 +65,28 @@ class Parts:
 
 def take_apart(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> Parts:
     """The parts of a module. ArtifactError when it is broken."""
-    module = source if isinstance(source, PtxModule) else ptx_read.read(source, name)
-    parts = Parts(module, Words(module.text, module.name))
-    starts = parts.words.starts
+    if isinstance(source, PtxModule):
+        module, words = source, Words(source.text, source.name)
+    else:
+        module, words = ptx_read.read_words(source, name)
+    parts = Parts(module, words)
     everything: list[Function | Variable] = [*module.variables, *module.functions]
+    together: dict[int, list[str]] = {}
     for what in everything:
-        item = Item(what.name, what, bisect_left(starts, what.start), bisect_left(starts, what.end))
+        first, last = bisect_left(words.starts, what.start), bisect_left(words.starts, what.end)
+        item = Item(what.name, what, first, last)
+        together.setdefault(first, []).append(what.name)
         if not item.is_defined:
             parts.declarations.append(item)
         known = parts.items.get(what.name)
         if known is None or (item.is_defined and not known.is_defined):
             parts.items[what.name] = item
-    together: dict[int, list[str]] = {}
+    uses: dict[int, tuple[str, ...]] = {}
     for item in parts.items.values():
-        together.setdefault(item.first, []).append(item.name)
-    for item in parts.items.values():
-        if item.is_defined:
-            mentioned = dict.fromkeys((*parts.words.words[item.first : item.last], *together[item.first]))
-            item.uses = tuple(word for word in mentioned if word in parts.items and word != item.name)
+        if item.is_defined and item.first not in uses:
+            mentioned = dict.fromkeys((*words.words[item.first : item.last], *together[item.first]))
+            uses[item.first] = tuple(word for word in mentioned if word in parts.items)
+        item.uses = uses.get(item.first, ())
     return parts
 
 

@@ -9,9 +9,10 @@ something else in the module get names of their own.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.ptx_library import (
@@ -79,7 +80,7 @@ def link(
 
 
 def _imports(parts: Parts) -> list[Item]:
-    used = {name for item in parts.items.values() for name in item.uses}
+    used = {name for item in {item.first: item for item in parts.items.values()}.values() for name in item.uses}
     return [item for name, item in parts.items.items() if not item.is_defined and name in used and name not in BUILT_IN]
 
 
@@ -99,13 +100,16 @@ class _Linker:
         self.parts = [self.kernel, *(library.parts for library in self.libraries)]
 
     def run(self) -> Linked:
-        todo = [(0, item.name) for item in _imports(self.kernel)]
+        todo = deque((0, item.name) for item in _imports(self.kernel))
+        seen: set[tuple[int, int]] = set()
         while todo:
-            module, name = todo.pop(0)
-            found = self._resolved(module, name)
+            found = self._resolved(*todo.popleft())
             if found is not None and found not in self.taken and found[0] != 0:
                 self.taken[found] = None
-                todo += [(found[0], used) for used in self._item(found).uses]
+                item = self._item(found)
+                if (found[0], item.first) not in seen:
+                    seen.add((found[0], item.first))
+                    todo += [(found[0], used) for used in item.uses]
         names = self._names()
         target, version, raised = self._target()
         return Linked(
@@ -208,15 +212,16 @@ class _Linker:
         # What others mean by its name keeps it; of several, the one that was asked first.
         for key in sorted(self.taken, key=lambda key: key not in imported):
             name, number = key[1], 1
-            while name in used or (number > 1 and self._mentioned(name)):
+            while name in used or (number > 1 and name in self._words):
                 number += 1
                 name = f"{key[1]}${number}"
             used.add(name)
             names[key] = name
         return names
 
-    def _mentioned(self, name: str) -> bool:
-        return any(name in parts.words.words for parts in self.parts)
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset().union(*(parts.words.words for parts in self.parts))
 
     def _target(self) -> tuple[str, tuple[int, int], tuple[str, ...]]:
         """The highest `.target` and `.version` of what is used, and who raised the target."""
@@ -277,6 +282,7 @@ class _Linker:
         """What is taken, variables behind those that their initial values name."""
         done: dict[_Key, None] = {}
         seen: set[_Key] = set()
+        expanded: set[tuple[int, int]] = set()
         for first in self.taken:
             stack = [(first, False)]
             while stack:
@@ -286,8 +292,10 @@ class _Linker:
                 elif key not in seen and key in self.taken:
                     seen.add(key)
                     stack.append((key, True))
-                    if isinstance(self._item(key).what, Variable):
-                        found = [self._resolved(key[0], name) for name in self._item(key).uses]
+                    item = self._item(key)
+                    if isinstance(item.what, Variable) and (key[0], item.first) not in expanded:
+                        expanded.add((key[0], item.first))
+                        found = [self._resolved(key[0], name) for name in item.uses]
                         stack += [(each, False) for each in found if each is not None]
         return list(done)
 
@@ -330,9 +338,7 @@ class _Linker:
         """The kernel's text from its first declaration on, without declarations of what was found."""
         kernel, text = self.kernel, self.kernel.module.text
         at, answered = kernel.module.start, set[str]()
-        together: dict[int, list[Item]] = {}
-        for item in kernel.declarations:
-            together.setdefault(item.first, []).append(item)
+        stay = {item.first for item in kernel.declarations if not self._is_gone(item)}
         for item in sorted(kernel.declarations, key=lambda item: item.what.start):
             key = 0, item.name
             if self._is_gone(item) or item.name in answered:
@@ -343,7 +349,7 @@ class _Linker:
                     continue
                 answered.add(item.name)
                 replacement = answer
-            if isinstance(item.what, Variable) and not all(self._is_gone(other) for other in together[item.first]):
+            if isinstance(item.what, Variable) and item.first in stay:
                 raise InvalidArgumentError(
                     f"'{item.name}' ({kernel.place(item)}) is declared with others that nobody has; write a "
                     "declaration for each"

@@ -20,7 +20,13 @@ _NUMBERED = frozenset((
 
 def read(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> PtxModule:
     """Reads a module. name: of it in messages. ArtifactError "name:line:column: ..." when it is broken."""
-    return _Reader(Words(decode(text, name), name)).read()
+    return read_words(text, name)[0]
+
+
+def read_words(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> tuple[PtxModule, Words]:
+    """The same, with the words of the text."""
+    words = Words(decode(text, name), name)
+    return _Reader(words).read(), words
 
 
 class _Reader(Cursor):
@@ -41,8 +47,9 @@ class _Reader(Cursor):
         start = self.source.starts[self.at]
         while self.words[self.at]:
             self._declaration()
+        defined = {function.name: function for function in self.functions if function.body is not None}
         for alias, aliasee, at, end in self.aliases:
-            self._alias(alias, aliasee, at, end)
+            self._alias(alias, aliasee, at, end, defined.get(aliasee))
         for word, at in self.pending:
             if word not in self.kinds:
                 raise self.fail(f"'{word}' is not declared", at)
@@ -168,8 +175,7 @@ class _Reader(Cursor):
             self.at += 1
         self.at += 1
 
-    def _alias(self, alias: str, aliasee: str, at: int, end: int) -> None:
-        found = next((f for f in self.functions if f.name == aliasee and f.body is not None), None)
+    def _alias(self, alias: str, aliasee: str, at: int, end: int, found: Function | None) -> None:
         if found is None:
             raise self.fail(f"'{alias}' is an alias of '{aliasee}', which is no function that is defined here", at)
         starts = self.source.starts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import time
 from typing import Any
 
 import numpy as np
@@ -348,6 +349,19 @@ def test_aliases_are_taken_with_what_they_name() -> None:
     library = HEAD + ".visible .func (.param .f32 back) f (.param .f32 given);\n" + function("g") + ".alias f, g;\n"
     _, module = checked(kernel("f"), library)
     assert names(module) == ["f", "g", "k"]
+
+
+def test_large_libraries_take_little_time() -> None:
+    """Nothing here is more than linear in the size of a library, whatever it holds."""
+    many = ", ".join(f"v{n}" for n in range(10_000))
+    chain = "".join(function(f"f{n}", CALL.format(f"f{n + 1}"), "") for n in range(1_000))
+    library = HEAD + f".global .b32 {many};\n" + chain + function("f1000", "mov.u64 %rd1, v7;", "")
+    library += function("f", CALL.format("f0")) + "".join(f".alias a{n}, f;\n" for n in range(5_000))
+    before = time.perf_counter()
+    result, module = linked(kernel("f", more=".global .b32 f5;\n" + f".extern .global .b32 {many};\n"), library)
+    assert time.perf_counter() - before < 6  # it takes 0.6 s
+    assert result.providers == {"f": "a.ptx"} and len(module.functions) == 2 * 1_002 + 1
+    assert {"f5", "f5$2", "v7", "v7$2"} <= set(names(module))
 
 
 # Changed texts
