@@ -32,6 +32,12 @@ LEAST = {
 """Limits that every device has at least: what stays below them is not worth a requirement."""
 
 
+def are_spilled(constants: int) -> bool:
+    """Whether generated shaders take so many 32-bit constants from a buffer behind their bindings: as push constants
+    not every device has room for them."""
+    return 4 * constants > LEAST["maxPushConstantsSize"]
+
+
 def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
     """Names of what a device must have: capabilities, extensions, "spirv1.6", and limits as "name>=number"."""
     found = [name for name in reflection.capabilities if name not in EVERYWHERE]

@@ -148,7 +148,8 @@ def reduce_wide(
                     for w, pairs in zip(wide, read, strict=True)
                 ]
                 if fused:
-                    values[number] = b.add(math.FmaOp(*taken, values[number]))
+                    left, right = taken
+                    values[number] = b.add(math.FmaOp(left, right, values[number]))
                     continue
                 full = [where.get(dim, index) for dim, index in enumerate(point)]
                 for w, element in zip(wide, taken, strict=True):

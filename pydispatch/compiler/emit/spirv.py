@@ -88,7 +88,6 @@ class Emitter:
         self.table = lowerings()
         self.functions: dict[str, FuncOp] = {}
         self.memref_globals: dict[str, Operation] = {}
-        self.constant_words = max((export.layout.constants for export in exports), default=0)
         self._ops: dict[FuncOp, dict[str, list[Operation]]] = {}
         self.linked: object = None
         for op in module.body.block.ops:
@@ -111,7 +110,7 @@ class Emitter:
         size = local_size(export, self, function)
         f = FunctionEmitter(self, function, size[0] * size[1] * size[2])
         m, name = self.m, export.name
-        f.declared_size = export.workgroup_size
+        f.declared_size, f.layout = export.workgroup_size, export.layout
         spirv_memref.find_shared(f)
         f.region(function.body, lambda op: None)
         f.code.do("Return")

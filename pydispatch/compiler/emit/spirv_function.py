@@ -31,6 +31,7 @@ from pydispatch.compiler.emit.spirv_types import (
     unflatten,
 )
 from pydispatch.compiler.emit.spirv_words import ALL_MEMORY, SCOPE_WORKGROUP
+from pydispatch.compiler.kernel import Layout
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
 
@@ -65,7 +66,7 @@ class FunctionEmitter:
         self._block: Id | None = None
         self._facts: dict[object, Any] = {}
         self.plain: dict[object, Any] = {}  # see spirv_memref
-        self.declared_size = (1, 1, 1)
+        self.declared_size, self.layout = (1, 1, 1), Layout(0, ())
         self.met: set[object] = set()  # storage through which invocations tell each other something
         self.workgroup_bytes = 0
         width = attribute(function, "pyd.index_width")

@@ -17,6 +17,7 @@ from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_module import Id
 from pydispatch.compiler.emit.spirv_types import Index, MemRef, Root, is_native_float
 from pydispatch.compiler.emit.spirv_words import OP
+from pydispatch.formats.spirv_interface import are_spilled
 
 
 def _subspan(f: FunctionEmitter, op: Operation) -> None:
@@ -60,9 +61,9 @@ def _strides(f: FunctionEmitter, extents: list[Index], strides: tuple[int | None
 def _constant(f: FunctionEmitter, op: Operation) -> None:
     ordinal, type_ = integer(op, "ordinal"), op.results[0].type
     count = _words(f, op, ordinal)
-    if ordinal + count > f.module.constant_words:
+    if ordinal + count > f.layout.constants:
         raise f.error(
-            f"constant {ordinal} of type {type_} lies outside the layout, which has {f.module.constant_words} words"
+            f"constant {ordinal} of type {type_} lies outside the layout, which has {f.layout.constants} words"
         )
     f.define(
         op.results[0], f.at_entry(("constant", ordinal, type_), lambda: _scalar(f, type_, count, _push(f, ordinal)))
@@ -78,18 +79,25 @@ def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
         return 1
     others = f.module.ops(f.function).get(op.name, ())
     taken = any(integer(other, "ordinal") == ordinal + 1 for other in others if other is not op)
-    return 2 if ordinal + 1 < f.module.constant_words and not taken else 1
+    return 2 if ordinal + 1 < f.layout.constants and not taken else 1
 
 
 def _push(f: FunctionEmitter, ordinal: int) -> Callable[[int], Id]:
-    m = f.m
+    """The words of constants: push constants, or a buffer behind the bindings when they are too many."""
+    m, count = f.m, f.layout.constants
+    spilled = are_spilled(count)
+    storage, binding = "StorageBuffer" if spilled else "PushConstant", len(f.layout.bindings)
 
     def make() -> Id:
-        block = m.block("constants", m.array(m.int(32), f.module.constant_words, 4))
-        return m.variable("PushConstant", block)
+        variable = m.variable(storage, m.block("constants", m.array(m.int(32), count, 4)))
+        if spilled:
+            m.decorate(variable, "DescriptorSet", 0)
+            m.decorate(variable, "Binding", binding)
+            m.decorate(variable, "NonWritable")
+        return variable
 
     def word(number: int) -> Id:
-        variable, pointer = m.once("push constants", make), m.pointer("PushConstant", m.int(32))
+        variable, pointer = m.once((storage, count, binding if spilled else 0), make), m.pointer(storage, m.int(32))
         place = f.code.let("AccessChain", pointer, variable, m.integer(0), m.integer(ordinal + number))
         return f.code.let("Load", m.int(32), place)
 

@@ -16,6 +16,7 @@ from pydispatch.compiler.kernel import Binary, Export, ObjectFile, Variant
 from pydispatch.compiler.targets import vulkan_tools
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats import spirv_interface
+from pydispatch.formats.spirv_interface import are_spilled
 from pydispatch.formats.spirv_reflect import EntryPoint, Reflection, reflect
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     entries = [_entry(export, modules, variant) for export in variant.exports]
     used = [modules[module].reflection for module, _ in entries]
     for export, (module, entry) in zip(variant.exports, entries, strict=True):
-        _check_export(export, modules[module], entry, generated is not None and bool(generated.imports))
+        _check_export(export, modules[module], entry, generated)
     specialization = _specialization(variant, modules)
     offsets, data = [], b""
     for i, each in enumerate(modules):
@@ -96,6 +97,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         "modules": offsets,
         "entries": [[module, entry.name] for module, entry in entries],
         "specialization": specialization,
+        "spilled": [generated is not None and are_spilled(export.layout.constants) for export in variant.exports],
         "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for _, entry in entries],
     }
     notes["spirv"] = spirv
@@ -165,11 +167,13 @@ def _entry(export: Export, modules: Sequence[Module], variant: Variant) -> tuple
     )
 
 
-def _check_export(export: Export, module: Module, entry: EntryPoint, is_open: bool) -> None:
-    """The shader against the layout; CompileError where they differ. is_open: functions that may write are missing."""
+def _check_export(export: Export, module: Module, entry: EntryPoint, generated: Generated | None) -> None:
+    """The shader against the layout; CompileError where they differ."""
     layout = export.layout
-    read_only = None if is_open else [binding.read_only for binding in layout.bindings]
-    problem = spirv_interface.mismatch(entry, layout.constants, len(layout.bindings), read_only)
+    spilled = generated is not None and are_spilled(layout.constants)
+    read_only = [binding.read_only for binding in layout.bindings] + [True] * spilled
+    is_open = generated is not None and bool(generated.imports)  # functions that may write are missing
+    problem = spirv_interface.mismatch(entry, layout.constants, len(read_only), None if is_open else read_only)
     if problem is None and any(export.workgroup_size) and entry.workgroup_size is not None:
         fixed = entry.size_spec == (None, None, None)
         if fixed and export.workgroup_size != entry.workgroup_size:

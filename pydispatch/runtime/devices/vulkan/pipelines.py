@@ -22,9 +22,12 @@ _COMPUTE_BIND_POINT = 1
 
 
 class Kernel:
-    """One export, ready to be dispatched. written: per binding whether the shader may write it."""
+    """One export, ready to be dispatched. bindings: of its descriptor set; is_spilled: the last of them is for its
+    constants, which are no push constants then; written: per binding whether the shader may write it."""
 
-    __slots__ = ("bindings", "constants", "grid_limits", "label", "layout", "pipeline", "set_layout", "written")
+    __slots__ = (
+        "bindings", "constants", "grid_limits", "is_spilled", "label", "layout", "pipeline", "set_layout", "written",
+    )  # fmt: skip
 
     label: str
     pipeline: Any
@@ -32,6 +35,7 @@ class Kernel:
     set_layout: Any
     bindings: int
     constants: int
+    is_spilled: bool
     written: list[bool]
     grid_limits: tuple[int, int, int]
 
@@ -72,12 +76,14 @@ class Executables:
                 handles[module] = self._module(modules[module], f"@{name}")
             kernel = Kernel()
             kernel.label = f"@{name}::@{export}"
-            kernel.constants, kernel.bindings = constant_count, binding_count
+            kernel.is_spilled = parts.is_spilled(ordinal)
+            kernel.constants = 0 if kernel.is_spilled else constant_count
+            kernel.bindings = binding_count + kernel.is_spilled
             written = {r.binding for r in entry.resources if r.written or not r.read_only}
-            kernel.written = [i in written for i in range(binding_count)]
+            kernel.written = [i in written for i in range(kernel.bindings)]
             limits = self.context.features.limits
             kernel.grid_limits = tuple(limits[f"maxComputeWorkGroupCount[{i}]"] for i in range(3))  # type: ignore[assignment]
-            kernel.set_layout, kernel.layout = self._layout(binding_count, constant_count)
+            kernel.set_layout, kernel.layout = self._layout(kernel.bindings, kernel.constants)
             known = {c.id: c.bytes for c in reflections[module].spec_constants}
             chosen = {id: (value, known[id]) for id, value in values.items() if id in known}
             kernel.pipeline = self._pipeline(handles[module], entry, kernel, chosen)
@@ -93,6 +99,8 @@ class Executables:
         if entry is None:
             have = ", ".join(e.name for e in reflections[module].entry_points) or "none"
             raise ArtifactError(f"{where}: there is no entry point '{entry_name}'; the module has: {have}")
+        if parts.is_spilled(ordinal):
+            constants, bindings = 0, bindings + 1
         problem = spirv_interface.mismatch(entry, constants, bindings)
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{name}', entry point '{entry_name}': {problem}")
@@ -211,6 +219,7 @@ class Parts:
         self.modules: list[tuple[int, int]] = [(0, size)]
         self.entries: list[tuple[int, str]] | None = None
         self.specialization: list[list[int]] = []
+        self.spilled: list[bool] = []
         if notes is None:
             return
         try:
@@ -222,6 +231,7 @@ class Parts:
         self.modules = [(int(offset), int(length)) for offset, length in notes["modules"]]
         self.entries = [(int(module), str(name)) for module, name in notes["entries"]]
         self.specialization = [[int(id) for id in ids] for ids in notes["specialization"]]
+        self.spilled = [bool(flag) for flag in notes.get("spilled", ())]
         for offset, length in self.modules:
             if not 0 <= offset <= size or not 0 <= length <= size - offset:
                 raise ValueError
@@ -244,6 +254,10 @@ class Parts:
             return points[0]
         have = ", ".join(entry for _, entry in points) or "none"
         raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {have}")
+
+    def is_spilled(self, ordinal: int) -> bool:
+        """Whether an export takes its constants from a buffer."""
+        return self.spilled[ordinal : ordinal + 1] == [True]
 
     def values(self, constants: Sequence[int]) -> dict[int, int]:
         """SpecId → value of the executable constants. Without notes, constant n specializes SpecId n."""

@@ -157,7 +157,7 @@ class Recorder:
     ) -> None:
         """All commands of a plan. blocks: one per buffer of the plan. timed: a time stamp around each command."""
         words = self.arena.array("char", constants or b"\0")
-        self._descriptors(commands, blocks, executables)
+        self._descriptors(commands, blocks, executables, constants)
         if timed:
             self._time(len(commands))
         region = None
@@ -185,7 +185,7 @@ class Recorder:
         self.calls.vkCmdWriteTimestamp(self.buffer, _TOP, self.queries, 0)
 
     def _descriptors(
-        self, commands: Sequence[Command], blocks: Sequence[Block | None], executables: Executables
+        self, commands: Sequence[Command], blocks: Sequence[Block | None], executables: Executables, constants: bytes
     ) -> None:
         """One descriptor set per dispatch, all of them written at once; what has to be moved is found here."""
         self.bound: dict[int, Any] = {}
@@ -204,14 +204,23 @@ class Recorder:
         for (number, command, kernel), set_ in zip(dispatches, sets, strict=True):
             executables.check_grid(kernel, command[6])
             self.bound[number] = set_
-            for binding, slot in enumerate(command[9]):
-                block, offset, length = self._placed(number, slot, blocks, kernel, binding)
+            places = [self._placed(number, slot, blocks, kernel, i) for i, slot in enumerate(command[9])]
+            if kernel.is_spilled:
+                places.append(self._spilled(constants[4 * command[7] : 4 * (command[7] + command[8])]))
+            for binding, (block, offset, length) in enumerate(places):
                 info, write = infos[at], writes[at]
                 info.buffer, info.offset, info.range = block.buffer, block.offset + offset, length
                 write.sType, write.dstSet, write.dstBinding, write.descriptorCount = 35, set_, binding, 1
                 write.descriptorType, write.pBufferInfo = _STORAGE_BUFFER, infos + at
                 at += 1
         self.calls.vkUpdateDescriptorSets(self.context.handle, at, writes, 0, self.ffi.NULL)
+
+    def _spilled(self, words: bytes) -> tuple[Block, int, int]:
+        """Constants in memory that lives as long as what is recorded."""
+        block = self.context.staging.acquire(len(words))
+        self.blocks.append(block)
+        self.ffi.memmove(block.pointer, words, len(words))
+        return block, 0, len(words)
 
     def _placed(
         self, number: int, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int
@@ -261,7 +270,7 @@ class Recorder:
         calls.vkCmdBindPipeline(buffer, 1, kernel.pipeline)
         sets = self.ffi.new("VkDescriptorSet[1]", [self.bound[number]])
         calls.vkCmdBindDescriptorSets(buffer, 1, kernel.layout, 0, 1, sets, 0, self.ffi.NULL)
-        if command[8]:
+        if command[8] and not kernel.is_spilled:
             calls.vkCmdPushConstants(buffer, kernel.layout, 0x20, 0, 4 * command[8], words + 4 * command[7])
         calls.vkCmdDispatch(buffer, *command[6])
         self.stages |= _COMPUTE
