@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StridedLayoutAttr, StringAttr
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.codegen.affine_maps import evaluate
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.constants import WORKGROUP
 from pydispatch.compiler.codegen.contract import contraction_in
-from pydispatch.compiler.codegen.contract_gpu_load import PRIVATE, Staging, fitted, storage
+from pydispatch.compiler.codegen.contract_gpu_load import PRIVATE, Staging, fitted, state_alignment, storage
 from pydispatch.compiler.codegen.contract_gpu_plan import Plan, few, grid, groups, joined, plans_of, tile_of
 from pydispatch.compiler.codegen.contract_pack import opposite
 from pydispatch.compiler.codegen.contract_write import starts_at_zero
@@ -188,8 +189,21 @@ class Writer:
         places: Sequence[tuple[SSAValue | bool, list[Index]]], slots: Sequence[int],
     ) -> None:  # fmt: skip
         for values, dims, buffer in zip(found, self.results, self.frame.results, strict=True):
+            run = self._run_of(dims)
             for slot in slots:
-                self.e.store(build, values[slot], buffer, [places[slot][1][d] for d in dims])
+                where = [build.value(places[slot][1][d]) for d in dims]
+                store = memref.StoreOp.get(values[slot], buffer, where)
+                if run > 1 and self.spread.columns[slot] % run == 0:
+                    state_alignment(store, run * max(8, bit_width(values[slot].type) or 64) // 8)
+                build.add(store)
+
+    def _run_of(self, dims: Sequence[int]) -> int:
+        """Neighbours of a result that an invocation has, from a multiple of their number on."""
+        n, run = self.c.n, self.spread.right
+        size = self.sizes[n] if n is not None else None
+        last = self.c.generic.output_maps[0].results[dims[-1]] if dims else None
+        fits = isinstance(last, AffineDimExpr) and last.position == n and isinstance(size, int) and size % run == 0
+        return run if fits else 1
 
     def _places(self, build: Builder, point: Index) -> list[tuple[SSAValue | bool, list[Index]]]:
         """(whether it exists, indices of the contraction's result or of an element beside it) of each slot."""

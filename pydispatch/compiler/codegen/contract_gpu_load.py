@@ -18,12 +18,13 @@ from xdsl.dialects.builtin import (
     MemRefType,
     NoneAttr,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.constants import WORKGROUP
 from pydispatch.compiler.codegen.contract_gpu_plan import Plan, Side, joined
 from pydispatch.compiler.codegen.contract_pack import factor_at
+from pydispatch.compiler.codegen.contract_plan import argument_of
 from pydispatch.compiler.codegen.elements import Elements, zero_attribute
 from pydispatch.compiler.words import bit_width
 
@@ -40,6 +41,11 @@ def storage(build: Builder, element: Attribute, size: int, space: int) -> SSAVal
     op = made.get(element, LINE, shape=[size])
     op.results[0]._type = MemRefType(element, [size], NoneAttr(), IntegerAttr(space, 64))
     return build.add(op)
+
+
+def state_alignment(op: Operation, bytes_: int) -> None:
+    """Says that the address of a load or store is a multiple of so many bytes, 16 at most."""
+    op.attributes["alignment"] = IntegerAttr(min(LINE, bytes_), 64)
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,7 @@ class Staging:
                 where = dict(at)
                 where.update(zip(side.dims, b.split(own_row, [sizes[d] for d in side.dims]), strict=True))
                 where.update(zip(self.plan.steps, b.split(own_step, [sizes[d] for d in self.plan.steps]), strict=True))
-                value = self._element(b, where)
+                value = self._element(b, where, part == 0)
                 if inside is not True:
                     assert isinstance(inside, SSAValue)
                     value = b.pure(arith.SelectOp(inside, value, self._nothing(b)))
@@ -140,8 +146,9 @@ class Staging:
         inside = build.less(at, count)
         return build.least(at, build.minus(count, 1)), inside
 
-    def _element(self, build: Builder, where: dict[int, Index]) -> SSAValue:
-        factor = self.side.factor
+    def _element(self, build: Builder, where: dict[int, Index], first: bool) -> SSAValue:
+        """The element of a factor. first: of a run, whose address is known to be aligned."""
+        factor, last = self.side.factor, build.block.last_op
         coordinates: list[Index] = []
         for coordinate in factor.coordinates:
             total: Index = coordinate.constant
@@ -149,7 +156,20 @@ class Staging:
                 total = build.plus(total, build.times(where[dim], times))
             coordinates.append(total)
         value = factor_at(self.e, build, self.plan.c, factor, coordinates)
+        op = build.block.first_op if last is None else last.next_op
+        while first and self.side.run > 1 and op is not None:
+            if isinstance(op, memref.LoadOp) and self._reads_main(op):
+                state_alignment(op, self.side.run * (bit_width(op.results[0].type) or 64) // 8)
+            op = op.next_op
         return fitted(build, value, self.plan.element)
+
+    def _reads_main(self, load: memref.LoadOp) -> bool:
+        """Whether an element of the argument is loaded whose neighbours an invocation moves."""
+        argument = argument_of(self.plan.c.generic.inputs[self.side.factor.main])
+        source = load.operands[0]
+        if isinstance(source, OpResult) and source.op.name == "memref.collapse_shape":
+            source = source.op.operands[0]
+        return argument is not None and source is self.e.buffer_of(argument)[0]
 
     def _nothing(self, build: Builder) -> SSAValue:
         """What adds nothing when it is multiplied: -0 by 0 on floats, so that a sum of -0 stays what it is."""
@@ -170,7 +190,7 @@ class Staging:
                 value = b.add(memref.LoadOp.get(self.own, [b.index(found.slot * side.run + part)]))
                 store = memref.StoreOp.get(value, self.buffer, [b.value(b.plus(first, part * apart))])
                 if part == 0 and apart == 1:
-                    store.attributes["alignment"] = IntegerAttr(min(LINE, side.run * bits // 8), 64)
+                    state_alignment(store, side.run * bits // 8)
                 b.add(store)
 
         fence = Builder(build.block, build.source, build, guarded=True)
