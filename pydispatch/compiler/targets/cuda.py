@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydispatch.compiler.targets.cuda_functions import Linked
 
 ALIGNMENT = 16
-"""Bytes to which bindings are aligned: code that others compiled may use vectors of four floats."""
+"""Bytes to which bindings of kernels that others wrote are aligned: they may read vectors of four floats."""
 
 Dump = Callable[[str, "bytes | str"], None]
 
@@ -95,7 +95,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         imports, notes["imports"] = linked.imports, linked.calls
     requires = dict.fromkeys(name for module in modules for name in module.requires)
     suffix = ".cubin" if all(each.kind == "cubin" for each in modules) else ".ptx"
-    return Binary(data, suffix, tuple(requires), ALIGNMENT, imports, notes)
+    alignment = ALIGNMENT if linked is None else linked.alignment
+    return Binary(data, suffix, tuple(requires), alignment, imports, notes)
 
 
 def _given_at_run_time(variant: Variant) -> Binary:

@@ -41,6 +41,7 @@ class Linked:
 
     data, kind: PTX, or machine code ("cubin"). imports: what it needs when it is loaded, '?' in front of optional ones;
     calls: the same for people, as the manifest has it. blocks: block size by export; shared: dynamic bytes by export.
+    alignment: bytes that bindings need.
     """
 
     data: bytes
@@ -49,6 +50,7 @@ class Linked:
     calls: list[dict[str, object]] = field(default_factory=list)
     blocks: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     shared: dict[str, int] = field(default_factory=dict)
+    alignment: int = 16
 
 
 @dataclass
@@ -99,7 +101,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
         text, unresolved = linked.data, linked.unresolved
     if inputs.machine:
         code = cuda_tools.link_machine_code(text, inputs.machine, arch)
-        return Linked(code, "cubin", (), [], made.blocks, made.shared)
+        return Linked(code, "cubin", (), [], made.blocks, made.shared, made.alignment)
     _check_static(unresolved, functions, inputs)
     imports, calls = _imports(unresolved, functions, variant)
     _check_rest(unresolved, imports, variant, inputs)
@@ -110,7 +112,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
             raise CompileError(
                 f"{where} with {', '.join(inputs.files())} is not valid PTX:\n{problem}", variant.location
             )
-    return Linked(text.encode(), "ptx", imports, calls, made.blocks, made.shared)
+    return Linked(text.encode(), "ptx", imports, calls, made.blocks, made.shared, made.alignment)
 
 
 def _check_names(module: ModuleOp) -> None:
