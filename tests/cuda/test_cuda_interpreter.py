@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,53 @@ def test_dynamic_shared_memory(device: Any) -> None:
     ):
         pd.device("ptx-interpreter?capability=7.5").load(artifact)
     np.testing.assert_array_equal(device.load(artifact).reverse(a), a.reshape(4, 128)[:, ::-1].ravel())
+
+
+def tiled(file: Path = DATA / "tiled_sm_75.ptx") -> Any:
+    grid = export("tiled", 0, layout(1, "in", "in", "out"), size(16, 16), 16)
+    grid = grid.replace("hal.return %x, %c1, %c1", "hal.return %x, %x, %c1")
+    host = """func.func @tiled(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf32> {
+    %d = arith.constant 64 : index
+    %n = arith.constant 64 : i32
+    %r = flow.dispatch @executable::@tiled[%d](%n, %a, %b)
+      : (i32, tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    return %r : tensor<64x64xf32>
+  }"""
+    return built({target(): [file]}, grid, host)
+
+
+@pytest.mark.parametrize("races", [0, 1])
+def test_a_tiled_product(races: int) -> None:
+    f = pd.device(f"ptx-interpreter?races={races}").load(tiled()).tiled
+    a, b = given(2, 64, 64)
+    expected = np.zeros((64, 64))
+    for k in range(64):  # with one rounding for each step, as the kernel has: exact in double but for ties
+        expected = (a[:, k, None].astype(np.float64) * b[k] + expected).astype(np.float32).astype(np.float64)
+    np.testing.assert_array_equal(f(a, b), expected.astype(np.float32))
+    times = [timed(lambda: f(a, b)) for _ in range(3)]
+    assert min(times) < (2 if not races else 10)
+
+
+def test_a_missing_barrier_is_a_race(tmp_path: Path) -> None:
+    text = (DATA / "tiled_sm_75.ptx").read_text()
+    assert text.count("bar.sync") == 2
+    at = text.index("bar.sync")
+    (tmp_path / "k.ptx").write_text(text[:at] + "// " + text[at:])
+    artifact = tiled(tmp_path / "k.ptx")
+    with pytest.raises(pd.KernelError, match=r"@executable::@tiled: .*race"):
+        pd.device("ptx-interpreter?races=1").load(artifact).tiled(*given(2, 64, 64))
+
+
+def timed(call: Any) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def test_a_call_of_the_example_is_quick(device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 8)
+    assert min(timed(lambda: f(a, b)) for _ in range(5)) < 0.02
 
 
 def test_executable_constants(device: Any) -> None:
