@@ -105,8 +105,8 @@ def atomic(b: Builder, i: Instruction) -> Step:
 
 
 def _vector(
-    b: Builder, i: Instruction, result: Operand | None, address: Operand | None, values: Operand, dtype: np.dtype[Any],
-    update: Update, plain: np.ufunc | None,
+    b: Builder, i: Instruction, result: Operand | None, address: Operand | None, values: Operand | None,
+    dtype: np.dtype[Any], update: Update, plain: np.ufunc | None,
 ) -> Step:  # fmt: skip
     """red.global.add.v4.f32 [a], {…}: element by element."""
     if not isinstance(values, Vector):

@@ -37,7 +37,8 @@ class Activation:
         self.frame, self.caller, self.index, self.back, self.results = frame, caller, index, back, results
         self.remaining = frame.n
         self.returned: list[Any] = []
-        self.order = (-(1 + -caller.order[0] if caller else 0), serial)
+        self.depth: int = caller.depth + 1 if caller else 0
+        self.order: tuple[int, int] = (-self.depth, serial)
 
 
 class Group:
@@ -73,9 +74,10 @@ class Batch:
     """count blocks from number first on. n threads: thread t of a block stands at `block * T + t`."""
 
     def __init__(self, launch: Launch, first: int, count: int) -> None:
-        self.launch, self.first, self.count = launch, first, count
-        self.T = launch.threads
-        self.n = self.T * count
+        self.launch: Launch = launch
+        self.first, self.count = first, count
+        self.T: int = launch.threads
+        self.n: int = self.T * count
         self.warps_per_block = -(-self.T // 32)
         self.warps = self.warps_per_block * count
         self.alive = np.ones(self.n, bool)

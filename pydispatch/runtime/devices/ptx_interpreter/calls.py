@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.ptx_interpreter.frame import Frame
     from pydispatch.runtime.devices.ptx_interpreter.translate import Code
 
+Items = tuple[Operand | None, ...]
 Label = Callable[[str], int]
 End = Callable[["Batch", "Group", "Frame"], int]
 
@@ -26,16 +27,18 @@ def is_call(i: Instruction) -> bool:
     return not (isinstance(callee, Symbol) and callee.name in HOST)
 
 
-def parts(i: Instruction) -> tuple[tuple[Operand, ...], Operand | None, tuple[Operand, ...], Operand | None]:
+def parts(i: Instruction) -> tuple[Items, Operand | None, Items, Operand | None]:
     """(results, callee, arguments, prototype) of `call (r), f, (a, b), proto;`."""
     operands = list(i.operands)
-    results: tuple[Operand, ...] = ()
-    if operands and isinstance(operands[0], Arguments):
-        results = operands.pop(0).items  # type: ignore[union-attr]
+    results: Items = ()
+    if operands and isinstance(first := operands[0], Arguments):
+        results = first.items
+        operands.pop(0)
     callee = operands.pop(0) if operands else None
-    arguments: tuple[Operand, ...] = ()
-    if operands and isinstance(operands[0], Arguments):
-        arguments = operands.pop(0).items  # type: ignore[union-attr]
+    arguments: Items = ()
+    if operands and isinstance(second := operands[0], Arguments):
+        arguments = second.items
+        operands.pop(0)
     return results, callee, arguments, operands[0] if operands else None
 
 
@@ -137,7 +140,7 @@ def _copy(target: Any, index: Any, value: Any) -> None:
         target[index] = np.ascontiguousarray(value[:, : target.itemsize]).view(target.dtype)[:, 0]
 
 
-def _register(b: Builder, i: Instruction, operand: Operand) -> int:
+def _register(b: Builder, i: Instruction, operand: Operand | None) -> int:
     name = operand.name if isinstance(operand, Register | Symbol) else ""
     storage = b.storage(name)
     if storage is None:
@@ -145,7 +148,7 @@ def _register(b: Builder, i: Instruction, operand: Operand) -> int:
     return storage
 
 
-def _argument(b: Builder, i: Instruction, operand: Operand) -> tuple[int | None, int]:
+def _argument(b: Builder, i: Instruction, operand: Operand | None) -> tuple[int | None, int]:
     """(storage, slot): a `.param` variable whole, or a register's or literal's value."""
     if isinstance(operand, Symbol) and (storage := b.storage(operand.name)) is not None:
         slot = _whole(b, storage)

@@ -20,6 +20,7 @@ from pydispatch.runtime.devices.ptx_interpreter.small import (
     flush,
     from_bf16,
     joined,
+    rectify,
     saturate,
     to_bf16,
 )
@@ -117,7 +118,7 @@ def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Ca
         if sat:
             value = saturate(value)
         if relu:
-            value = np.where(value < 0, value.dtype.type(0), value)
+            value = rectify(value)
         if to == "bf16":
             regs[target][...] = to_bf16(value)
         elif to == "f16":
@@ -193,7 +194,7 @@ def _pair(b: Builder, i: Instruction, to: str, words: set[str]) -> Step:
         if finite:
             value = np.where(np.isnan(value), value, np.clip(value, -limit, limit)).astype(value.dtype)
         if relu:
-            value = np.where(value < 0, value.dtype.type(0), value)
+            value = rectify(value)
         return bits16(value, kind)
 
     def step(regs: list[Any]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pydispatch.formats.ptx_module import Instruction
 from pydispatch.runtime.devices.ptx_interpreter.builder import Builder, Step
-from pydispatch.runtime.devices.ptx_interpreter.small import bits16, joined, parts_of
+from pydispatch.runtime.devices.ptx_interpreter.small import bits16, joined, parts_of, rectify
 
 # Bits behind the point, least exponent of a normal number, largest finite value, bits of it, bits of NaN.
 _KINDS = {"e4m3x2": (3, -6, 448.0, 0x7E, 0x7F), "e5m2x2": (2, -14, 57344.0, 0x7B, 0x7F)}
@@ -81,7 +81,7 @@ def convert(b: Builder, i: Instruction, to: str, given: str, words: set[str]) ->
         bits = np.asarray(regs[s])
         halves = [widen8(part, given).astype(np.float16) for part in (bits & np.uint16(255), bits >> np.uint16(8))]
         if relu:
-            halves = [np.where(half < 0, np.float16(0), half) for half in halves]
+            halves = [rectify(half) for half in halves]
         regs[target][...] = joined(bits16(halves[0], "f16"), bits16(halves[1], "f16"))
 
     return wide

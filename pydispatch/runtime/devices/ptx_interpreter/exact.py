@@ -99,7 +99,7 @@ def rounded(exact: Fraction, mode: str) -> float:
     try:
         near = exact.numerator / exact.denominator
     except OverflowError:
-        near = copysign(inf, exact.numerator)
+        near = inf if exact > 0 else -inf
     if mode == "rn":
         return near
     largest = 1.7976931348623157e308
@@ -181,10 +181,12 @@ def sqrt64(x: Any, mode: str) -> Any:
 def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
     """x * y + z of f64 with one rounding."""
     x, y, z = np.broadcast_arrays(x, y, z)
-    plain = x * y + z
+    # A product that overflows alone must not meet an infinite addend.
+    endless = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
+    plain = np.where(endless, z, zero_sum(x * y + z, x * y, z, mode))
     regular = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0)
     if not regular.any():
-        return zero_sum(plain, x * y, z, mode)
+        return plain
     p, e = two_product(x, y)
     size = np.abs(p)
     safe = regular & (size > _LEAST) & (size < _MOST) & (np.abs(z) < _MOST)
@@ -197,7 +199,6 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
         hard = regular & ~safe
     else:
         hard = regular
-    result = zero_sum(result, x * y, z, mode)
 
     def one(a: float, b: float, c: float) -> float:
         exact = Fraction(a) * Fraction(b) + Fraction(c)
@@ -206,7 +207,7 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
             if c == 0 and copysign(1, c) == product:
                 return copysign(0.0, product)
             return -0.0 if mode == "rm" else 0.0
-        return _signed(rounded(exact, mode), float(exact.numerator))
+        return _signed(rounded(exact, mode), 1.0 if exact > 0 else -1.0)
 
     return _one_by_one(result, hard, one, x, y, z)
 
@@ -218,7 +219,7 @@ def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
     s = product + z
     single = np.dtype("f4")
     if mode != "rn":
-        return zero_sum(narrow(odd_sum(product, z), single, mode), product, z, mode)
+        return narrow(zero_sum(odd_sum(product, z), product, z, mode), single, mode)
     # Only a sum that lies half-way between two singles in f64 can have been rounded onto that place.
     half = s.view(np.uint64) & np.uint64(0x1FFFFFFF) == 0x10000000
     if half.any() or (np.abs(s) < 2.0**-125).any():

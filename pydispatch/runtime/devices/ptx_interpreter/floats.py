@@ -63,7 +63,7 @@ def _sum(b: Builder, i: Instruction) -> Step:
     def compute(x: Any, y: Any) -> Any:
         x, y = x.astype(np.float64), y.astype(np.float64)
         y = -y if minus else y
-        return exact.zero_sum(exact.narrow(exact.odd_sum(x, y), _F32, mode), x, y, mode)
+        return exact.narrow(exact.zero_sum(exact.odd_sum(x, y), x, y, mode), _F32, mode)
 
     return finished(b, i, compute, words, type_, 2)
 

@@ -13,7 +13,15 @@ from pydispatch.runtime.devices.ptx_interpreter import exact
 from pydispatch.runtime.devices.ptx_interpreter.builder import Builder, Step
 from pydispatch.runtime.devices.ptx_interpreter.elements import UNSIGNED
 from pydispatch.runtime.devices.ptx_interpreter.floats import extreme
-from pydispatch.runtime.devices.ptx_interpreter.small import bits16, flush, from_bf16, joined, saturate, to_bf16
+from pydispatch.runtime.devices.ptx_interpreter.small import (
+    bits16,
+    flush,
+    from_bf16,
+    joined,
+    rectify,
+    saturate,
+    to_bf16,
+)
 
 _WORDS = {"rn", "ftz", "sat", "approx", "relu", "NaN", "xorsign", "abs", "oob"}
 
@@ -82,7 +90,7 @@ def small(b: Builder, i: Instruction) -> Step:
         if sat:
             result = saturate(result)
         if relu:
-            result = np.where(result < 0, np.float32(0), result)
+            result = rectify(result)
         if brain:
             return to_bf16(result)
         half = result.astype(np.float16)

@@ -34,11 +34,11 @@ def _plain(ufunc: Any) -> Any:
         s, t, target = b.source(i, x, type_), b.source(i, y, type_), b.target(i, d, type_)
 
         def step(regs: list[Any]) -> None:
-            ufunc(regs[s], regs[t], regs[target])
+            ufunc(regs[s], regs[t], out=regs[target])
 
         def rectified(regs: list[Any]) -> None:
-            ufunc(regs[s], regs[t], regs[target])
-            np.maximum(regs[target], 0, regs[target])
+            ufunc(regs[s], regs[t], out=regs[target])
+            np.maximum(regs[target], 0, out=regs[target])
 
         return rectified if "relu" in i.modifiers else step
 

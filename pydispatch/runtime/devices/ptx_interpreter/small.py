@@ -30,6 +30,11 @@ def saturate(x: Any) -> Any:
     return np.where(x > 0, np.minimum(x, one), zero)
 
 
+def rectify(x: Any) -> Any:
+    """max(x, 0), of NaN NaN (.relu)."""
+    return np.where((x > 0) | np.isnan(x), x, x.dtype.type(0))
+
+
 def from_bf16(bits: Any) -> Any:
     """bf16 by its bits as f32."""
     return (np.asarray(bits).astype(np.uint32) << np.uint32(16)).view(np.float32)
