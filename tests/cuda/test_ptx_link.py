@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import struct
 import time
@@ -59,9 +60,14 @@ def linked(kernel: str, *libraries: str, **options: Any) -> tuple[Linked, PtxMod
 def checked(kernel: str, *libraries: str, **options: Any) -> tuple[Linked, PtxModule]:
     result, module = linked(kernel, *libraries, **options)
     assert result.unresolved == ()
-    problem = assemble(result.data, module.target)
-    assert problem == "", f"{problem}\n{result.data}"
+    takes(result.data, module.target)
     return result, module
+
+
+def takes(text: str, target: str, *flags: str) -> None:
+    """ptxas takes a text. Where there is none, the rest of a test holds nevertheless; others say that it is missing."""
+    with contextlib.suppress(pytest.skip.Exception):
+        assert assemble(text, target, *flags) == "", text
 
 
 def names(module: PtxModule) -> list[str]:
@@ -208,7 +214,7 @@ def test_variables_are_linked() -> None:
     result, module = linked(text, library + function("x"))
     assert [v.name for v in module.variables] == ["last", "list"]
     assert names(module) == ["k", "last", "list", "s"]
-    assert assemble(result.data, "sm_80") == ""
+    takes(result.data, "sm_80")
 
 
 def test_shared_memory_of_libraries() -> None:
@@ -227,7 +233,7 @@ def test_functions_of_the_driver_are_no_imports() -> None:
     # A library's need of one is declared once.
     result, _ = linked(kernel("f", "g"), text + function("f", call) + function("g", call))
     assert result.data.count("vprintf (") == 1 and result.unresolved == ()
-    assert assemble(result.data, "sm_80", "-c") == ""
+    takes(result.data, "sm_80", "-c")
 
 
 ASKING = HEAD + (
