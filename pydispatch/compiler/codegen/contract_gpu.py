@@ -16,12 +16,11 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.codegen.affine_maps import evaluate
-from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.builder import Builder, Index, opposite
 from pydispatch.compiler.codegen.constants import WORKGROUP
 from pydispatch.compiler.codegen.contract import contraction_in
 from pydispatch.compiler.codegen.contract_gpu_load import PRIVATE, Staging, fitted, state_alignment, storage
 from pydispatch.compiler.codegen.contract_gpu_plan import Plan, few, grid, groups, joined, plans_of, tile_of
-from pydispatch.compiler.codegen.contract_pack import opposite
 from pydispatch.compiler.codegen.contract_write import starts_at_zero
 from pydispatch.compiler.codegen.elements import zero_attribute
 from pydispatch.compiler.codegen.frame import Frame, Kernel

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
+    AnyFloat,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -175,7 +177,7 @@ class Staging:
         """What adds nothing when it is multiplied: -0 by 0 on floats, so that a sum of -0 stays what it is."""
         element = self.plan.element
         if self.negative and not isinstance(element, IntegerType):
-            return build.pure(arith.ConstantOp(FloatAttr(-0.0, element)))  # type: ignore[arg-type]
+            return build.pure(arith.ConstantOp(FloatAttr(-0.0, cast(AnyFloat, element))))
         return build.pure(arith.ConstantOp(zero_attribute(element)))
 
     # Into the tile
