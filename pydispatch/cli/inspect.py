@@ -1,4 +1,4 @@
-"""Shows what is in a .pdx artifact or an ELF file."""
+"""Shows what is in a .pdx artifact, an ELF file, a PTX text or a cubin."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pydispatch.cli import cuda_files
 from pydispatch.errors import ArtifactError
-from pydispatch.formats import dispatches, elf
+from pydispatch.formats import cubin, dispatches, elf
 from pydispatch.formats.artifact import PROGRAM, Artifact, VariantEntry
 
 DESCRIPTION = """\
-Shows the functions, executables, constants and tools of a .pdx artifact, or the segments and symbols of an ELF file.
-Nothing in the file is run."""
+Shows the functions, executables, constants and tools of a .pdx artifact, the segments and symbols of an ELF file, or
+the kernels and functions of PTX and cubins. Nothing in the file is run."""
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\n")}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = DESCRIPTION
-    parser.add_argument("file", metavar="FILE", help="a .pdx artifact or an ELF file")
+    parser.add_argument("file", metavar="FILE", help="a .pdx artifact, an ELF file, PTX or a cubin")
     parser.add_argument("--json", action="store_true", help="print JSON for other programs to read")
     parser.add_argument("--verify", action="store_true", help="compare every checksum, also those of large constants")
     parser.add_argument("--program", action="store_true", help="print the host program of each function")
@@ -36,12 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints and returns 0. Raises ArtifactError when the file is broken, an OSError when it cannot be read."""
     with Path(args.file).open("rb") as stream:
-        start = stream.read(4)
-    if elf.is_elf(start):
+        start = stream.read(65536)
+    kind = "an ELF file" if elf.is_elf(start) else "PTX" if cuda_files.is_ptx(start) else ""
+    if kind:
         if args.verify or args.program or args.dispatches:
             option = "--verify" if args.verify else "--program" if args.program else "--dispatches"
-            raise ArtifactError(f"{args.file}: {option} needs a .pdx artifact; this is an ELF file")
-        return _run_elf(args)
+            raise ArtifactError(f"{args.file}: {option} needs a .pdx artifact; this is {kind}")
+        return _run_cuda(args) if kind == "PTX" or cubin.is_cubin(start) else _run_elf(args)
     artifact = Artifact.from_file(args.file)
     if args.verify:
         artifact.verify()
@@ -92,6 +94,20 @@ def _run_elf(args: argparse.Namespace) -> int:
     except ArtifactError as error:
         raise ArtifactError(f"{args.file}: {error}") from None
     _print(json.dumps(asdict(facts), indent=1) if args.json else render_elf(args.file, len(data), facts))
+    return 0
+
+
+def _run_cuda(args: argparse.Namespace) -> int:
+    data = Path(args.file).read_bytes()
+    facts = cuda_files.describe(data, args.file)
+    if args.json:
+        _print(json.dumps(facts, indent=1))
+        return 0
+    lines = [f"{args.file}: {facts['kind']} for {facts['target']}, {size_text(len(data))}", ""]
+    lines += table(("what", "name", "parameters in bytes", "block"), cuda_files.rows_of(facts))
+    if facts["imports"]:
+        lines += ["", "imports", *(f"  {name}" for name in facts["imports"])]
+    _print("\n".join(lines))
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -347,23 +346,3 @@ def test_a_linker_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     (tmp_path / "f.ltoir").write_bytes(b"anything")
     said = refused(ukernel([tmp_path / "f.ltoir"]))
     assert "needs nvJitLink, which cannot be loaded" in said and "pip install cuda-bindings nvidia-nvjitlink" in said
-
-
-# The command line
-
-
-def test_the_command_line(tmp_path: Path) -> None:
-    (tmp_path / "p.mlir").write_text(ukernel([DATA / "functions.c"]))
-    run = lambda *words: subprocess.run(  # noqa: E731
-        [__import__("sys").executable, "-m", "pydispatch.cli", *map(str, words)], capture_output=True, text=True
-    )
-    done = run("compile", tmp_path / "p.mlir", "--iree-hal-target-backends=cuda", "--iree-cuda-target=sm_86",
-               "--iree-cuda-target-features=+ptx76", f"--dump={tmp_path}/dump", "-o", tmp_path / "p.pdx")  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    dumped = {path.suffix for path in (tmp_path / "dump").iterdir()}
-    assert {".ll", ".ptx"} <= dumped
-    shown = run("inspect", tmp_path / "p.pdx").stdout
-    assert "cuda_nvptx_fb_sm_86" in shown and "sm_86" in shown and ".ptx" in shown
-    assert "64x1x1" in shown
-    done = run("compile", tmp_path / "p.mlir", "--target=cpu", "--iree-cuda-target=sm_86")
-    assert done.returncode == 1 and "--iree-cuda-target=sm_86 needs the target cuda" in done.stderr

@@ -1,0 +1,60 @@
+"""What `pydispatch inspect` shows of a PTX text or a cubin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydispatch.formats import cubin, ptx_interface, ptx_link, ptx_read
+from pydispatch.formats.ptx_module import Function
+
+
+def is_ptx(data: bytes) -> bool:
+    """Whether the bytes are a PTX text: `.version`, behind comments, comes first."""
+    return b".version" in data[:65536] and b".target" in data[:65536] and b"\0" not in data[:64]
+
+
+def describe(data: bytes, name: str) -> dict[str, Any]:
+    """The facts as JSON has them. ArtifactError for a broken file."""
+    if cubin.is_cubin(data):
+        facts = cubin.read(data, name)
+        kernels = [
+            {"name": e.name, "parameters": list(e.parameters), "required": e.required, "maximum": e.maximum}
+            for e in facts.entries
+        ]
+        functions = [{"name": each} for each in cubin.functions(data, name)]
+        kind = "relocatable cubin" if facts.relocatable else "cubin"
+        return {"kind": kind, "target": facts.target, "kernels": kernels, "functions": functions, "imports": []}
+    module = ptx_read.read(data, name)
+    kernels = [
+        {
+            "name": each.name, "parameters": list(ptx_interface.parameter_sizes(each)),
+            "required": each.directives.get("reqntid"), "maximum": each.directives.get("maxntid"), "line": each.line,
+        }
+        for each in module.entries
+    ]  # fmt: skip
+    functions = [
+        {"name": each.name, "parameters": [p.size for p in each.params], "line": each.line}
+        for each in module.functions
+        if not each.is_entry and each.body is not None and _is_offered(each)
+    ]
+    return {
+        "kind": f"PTX {module.version[0]}.{module.version[1]}", "target": module.target, "kernels": kernels,
+        "functions": functions, "imports": list(ptx_link.imports_of(module)),
+    }  # fmt: skip
+
+
+def _is_offered(function: Function) -> bool:
+    return function.linkage in ("visible", "weak")
+
+
+def rows_of(facts: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Rows of a table: kind, name, sizes of parameters, block."""
+    rows = []
+    for kind in ("kernels", "functions"):
+        for each in facts[kind]:
+            sizes = ", ".join(map(str, each.get("parameters", ()))) or "-"
+            block = "x".join(map(str, each.get("required") or ())) or "-"
+            if each.get("maximum"):
+                block = f"at most {'x'.join(map(str, each['maximum']))}"
+            rows.append((kind.removesuffix("s"), str(each["name"]), sizes, block))
+    return rows
