@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pydispatch.compiler.emit.llvm_cuda import entry_symbol
 from pydispatch.compiler.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.compiler.targets.cuda_llvm import Generated, generate
 from pydispatch.ir import parse
@@ -31,12 +32,14 @@ def load_file(path: Path, name: str) -> Any:
 class Loaded:
     """A module on the interpreter. Buffers are changed in place."""
 
-    def __init__(self, made: Generated, exports: Sequence[str], words: int) -> None:
+    def __init__(
+        self, made: Generated, exports: Sequence[str], words: int, races: bool = False, ptx: str | None = None
+    ) -> None:
         from pydispatch.runtime.devices.ptx_interpreter.machine import Machine
 
         self.made, self.exports, self.words = made, tuple(exports), words
-        self.machine = Machine(capability=(9, 0))
-        self.program = self.machine.load(made.ptx, "kernel.ptx")
+        self.machine = Machine(capability=(9, 0), races=races)
+        self.program = self.machine.load(made.ptx if ptx is None else ptx, "kernel.ptx")
 
     def run(
         self,
@@ -56,7 +59,7 @@ class Loaded:
         params = np.array(places, np.uint64).tobytes() + np.array(words, np.uint32).tobytes()
         self._write_constants(executable_constants)
         block, shared = self.made.blocks[name], self.made.shared[name]
-        self.machine.launch(self.program.entry(name), grid, block, params, dynamic_shared=shared)
+        self.machine.launch(self.program.entry(entry_symbol(name)), grid, block, params, dynamic_shared=shared)
         for place, array, binding in zip(places, given, bindings, strict=True):
             result = np.frombuffer(memory.read(place, array.nbytes), array.dtype).reshape(array.shape)
             if binding.flags.writeable:
@@ -92,8 +95,10 @@ def emit(source: str, *, arch: str = ARCH, **options: Any) -> Generated:
     return generate(variant(source, arch=arch, **options), arch)
 
 
-def load(source: str, *, exports: Sequence[str] = ("kernel",), imports: Any = None, **options: Any) -> Loaded:
-    """Compiled, ready to run."""
-    made = Loaded(emit(source, exports=exports, **options), exports, options.get("constants", 0))
+def load(
+    source: str, *, exports: Sequence[str] = ("kernel",), imports: Any = None, races: bool = False, **options: Any
+) -> Loaded:
+    """Compiled, ready to run. races: data races between invocations are errors."""
+    made = Loaded(emit(source, exports=exports, **options), exports, options.get("constants", 0), races)
     made.keys = options.get("keys", ())
     return made
