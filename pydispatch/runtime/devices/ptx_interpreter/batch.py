@@ -137,7 +137,7 @@ class Batch:
         self.local, self.local_stride = Allocation(0, grown.size, grown.reshape(-1), "local"), stride
 
     def fault(self, code: Code, i: Instruction, thread: int, why: str) -> NoReturn:
-        raise KernelError(report.fault(self, code, i, thread, why))
+        raise KernelError(report.fault(self, code, i, thread, why), workgroup=report.block_of(self, thread))
 
     # -- Who runs ------------------------------------------------------------------------------------------------
 

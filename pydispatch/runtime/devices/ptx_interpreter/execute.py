@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError, KernelError
@@ -86,15 +88,23 @@ class Executor(execute.Executor):
         if variant.get("imports"):
             pieces = resolution.link(name, pieces, variant)
         entries = parts.plan(pieces, exports)
-        modules = [ptx_read.read(piece, f"{where}, PTX") for piece in pieces]
+        names = [f"{Path(source).name if source else name + '.ptx'}{f' {i}' if i else ''}" for i in range(len(pieces))]
+        modules = [ptx_read.read(piece, f"{where}: {label}") for piece, label in zip(pieces, names, strict=True)]
         for module in modules:
             self._check_target(module, where)
-        loaded = [self.context.machine.load(module, module.name) for module in modules]
+        modules = [replace(module, name=label) for module, label in zip(modules, names, strict=True)]
+        loaded = [self._load(module, where) for module in modules]
         self._write_constants(loaded, modules, parts.constant_values(constants))
         for entry in entries:
             self._check_shared(entry, modules[entry.module], where)
             self.kernels[index, entry.ordinal] = Kernel(name, entry, loaded[entry.module].entry(entry.symbol))
         return int(variant["alignment"])
+
+    def _load(self, module: PtxModule, where: str) -> Any:
+        try:
+            return self.context.machine.load(module, module.name)
+        except ArtifactError as error:
+            raise ArtifactError(f"{where}: {error}") from None
 
     def _check_target(self, module: PtxModule, where: str) -> None:
         have = ptx_interface.capabilities(*self.context.capability)

@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 _SHOWN = 4
 
 
+def block_of(batch: Batch, thread: int) -> tuple[int, int, int]:
+    """The block of a thread of the batch."""
+    gx, gy, _ = batch.launch.grid
+    block = batch.first + thread // batch.T
+    return block % gx, block // gx % gy, block // (gx * gy)
+
+
 def place(batch: Batch, thread: int) -> str:
     """`block (x, y, z), thread (x, y, z)` of a thread of the batch."""
-    launch = batch.launch
-    gx, gy, _ = launch.grid
-    bx, by, _ = launch.block
-    block, inside = batch.first + thread // batch.T, thread % batch.T
-    return (
-        f"block ({block % gx}, {block // gx % gy}, {block // (gx * gy)}), "
-        f"thread ({inside % bx}, {inside // bx % by}, {inside // (bx * by)})"
-    )
+    bx, by, _ = batch.launch.block
+    inside = thread % batch.T
+    return f"block {block_of(batch, thread)}, thread ({inside % bx}, {inside // bx % by}, {inside // (bx * by)})"
 
 
 def fault(batch: Batch, code: Code, i: Instruction, thread: int, why: str) -> str:
