@@ -295,13 +295,25 @@ class _Walker:
                 fixed = operands
             elif mode == LOCAL_SIZE_ID and len(operands) == 3:
                 ids = operands
-        for id, (_, _, operands) in tables.constants.items():  # the built-in constant wins over the mode
-            if tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE and len(operands) == 3:
-                ids = operands
+        stated = {  # the built-in constant wins over the mode
+            tuple(operands) for id, (_, _, operands) in tables.constants.items()
+            if tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE and len(operands) == 3
+        }  # fmt: skip
+        sizes = {
+            tuple((self.constant(id), tables.decoration(id, Decoration.SPEC_ID)) for id in each) for each in stated
+        }
+        if len(sizes) > 1:
+            shown = " and ".join(str([size for size, _ in each]) for each in sorted(sizes, key=str))
+            raise ArtifactError(
+                f"{self.what}: constants of different sizes are decorated WorkgroupSize ({shown}), and drivers take one of "
+                "them for every entry point of a module; give each entry point a module of its own"
+            )
+        for each in stated:
+            ids = each
         if ids:
-            sizes = [self.constant(id) for id in ids]
+            size = [self.constant(id) for id in ids]
             spec = [tables.decoration(id, Decoration.SPEC_ID) for id in ids]
-            return (sizes[0], sizes[1], sizes[2]), (spec[0], spec[1], spec[2])
+            return (size[0], size[1], size[2]), (spec[0], spec[1], spec[2])
         if fixed:
             return (fixed[0], fixed[1], fixed[2]), (None, None, None)
         return None, (None, None, None)

@@ -178,3 +178,47 @@ def test_types_inside_themselves_end() -> None:
 def test_the_other_byte_order_is_read(module: bytes) -> None:
     swapped = struct.pack(f">{len(module) // 4}I", *struct.unpack(f"<{len(module) // 4}I", module))
     assert reflect(swapped) == reflect(module)
+
+
+TWO_SIZES = """
+OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %f "one"
+OpEntryPoint GLCompute %g "two"
+OpExecutionMode %f LocalSize 8 1 1
+OpExecutionMode %g LocalSize 16 1 1
+OpDecorate %s BuiltIn WorkgroupSize
+OpDecorate %t BuiltIn WorkgroupSize
+%v = OpTypeVoid
+%ft = OpTypeFunction %v
+%u = OpTypeInt 32 0
+%v3 = OpTypeVector %u 3
+%c1 = OpConstant %u 1
+%c8 = OpConstant %u 8
+%c16 = OpConstant %u 16
+%s = OpConstantComposite %v3 %c8 %c1 %c1
+%t = OpConstantComposite %v3 %SECOND %c1 %c1
+%f = OpFunction %v None %ft
+%l = OpLabel
+OpReturn
+OpFunctionEnd
+%g = OpFunction %v None %ft
+%m = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+
+
+def assembled(text: str) -> bytes:
+    command = ["spirv-as", "--target-env", "spv1.3", "-o", "-", "-"]
+    return subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout
+
+
+def test_a_built_in_size_is_that_of_every_entry_point() -> None:
+    found = reflect(assembled(TWO_SIZES.replace("SECOND", "c8")))
+    assert [e.workgroup_size for e in found.entry_points] == [(8, 1, 1), (8, 1, 1)]
+
+
+def test_two_built_in_sizes_are_ambiguous() -> None:
+    with pytest.raises(pd.ArtifactError, match=r"two.spv: constants of different sizes.*\[16, 1, 1\] and \[8, 1, 1\]"):
+        reflect(assembled(TWO_SIZES.replace("SECOND", "c16")), "two.spv")
