@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering, helper_symbol
 from pydispatch.compiler.emit.llvm_memref import address
 from pydispatch.compiler.emit.llvm_ops import attribute, op_name, quoted, symbol
-from pydispatch.compiler.emit.llvm_types import bit_width, checked_memref, is_integer, scalar
+from pydispatch.compiler.emit.llvm_types import bit_width, checked_memref, is_float, is_integer, scalar
 from pydispatch.compiler.emit.llvm_values import MemRef, Value, components, unflatten
 
 CALLS = ("func.call", "util.call")
@@ -130,18 +130,32 @@ def linked_call(f: FunctionEmitter, callee: FuncOp, operands: list[Value], name:
     rest = iter([number for number, value in enumerate(operands) if not isinstance(value, MemRef)])
     for type_, operand, source in c_arguments(f, callee, operands):
         attrs = _nth(arg_attrs, next(rest)) if source is not None else None
-        spelled.append((type_, extension(f, source, attrs), operand))
+        if _as_bits(f, source):
+            bits = operand if type_[0] == "i" else f.body.let(f"bitcast {type_} {operand} to i16")
+            spelled.append((f"i{bit_width(source)}", "zeroext ", bits))  # type: ignore[arg-type]
+        else:
+            spelled.append((type_, extension(f, source, attrs), operand))
     result = "void"
-    if outputs:
+    if outputs and _as_bits(f, outputs[0]):
+        result = f"zeroext i{bit_width(outputs[0])}"
+    elif outputs:
         result = extension(f, outputs[0], _nth(res_attrs, 0)) + scalar(outputs[0])
     parameters = ", ".join(f"{type_} {extend}".rstrip() for type_, extend, _ in spelled)
     f.module.declare(name, f"declare hidden {result} @{quoted(name)}({parameters})")
     given = ", ".join(f"{type_} {extend}{operand}" for type_, extend, operand in spelled)
     call = f"call {result} @{quoted(name)}({given})"
-    if outputs:
-        return [f.body.let(call)]
-    f.body.emit(call)
-    return []
+    if not outputs:
+        f.body.emit(call)
+        return []
+    value = f.body.let(call)
+    if _as_bits(f, outputs[0]) and scalar(outputs[0])[0] != "i":
+        value = f.body.let(f"bitcast i16 {value} to {scalar(outputs[0])}")
+    return [value]
+
+
+def _as_bits(f: FunctionEmitter, type_: Attribute | None) -> bool:
+    """Whether a float of 16 bits and less is passed as an integer."""
+    return f.platform.halves_as_bits and type_ is not None and is_float(type_) and bit_width(type_) <= 16
 
 
 def _helper_call(f: FunctionEmitter, callee: FuncOp, op: Operation) -> list[str]:

@@ -60,6 +60,7 @@ class CudaPlatform(Platform):
 
     arch = "nvptx64"
     fallible = False
+    halves_as_bits = True
     least_atomic = 32
     atomic_scope = 'syncscope("device") '
 

@@ -38,6 +38,9 @@ class Platform(ABC):
     fallible: bool = True
     """Whether an import returns a status that stops the workgroup."""
 
+    halves_as_bits: bool = False
+    """Whether C functions take and return floats of 16 bits and less as unsigned integers of that width."""
+
     least_atomic: int = 8
     """Bits of the narrowest integer that has atomic operations of its own."""
 
