@@ -75,7 +75,7 @@ class Buffer:
 
     def upload(self, array: Any) -> None:
         """Takes over the elements of an array of the same shape and type. InvalidArgumentError for another."""
-        source = np.ascontiguousarray(array)
+        source = np.asarray(array, order="C")
         if source.shape != self.shape or source.dtype != self.dtype:
             raise InvalidArgumentError(
                 f"upload: expected a {self.dtype} array of shape {self.shape}, got {source.dtype} {source.shape}"

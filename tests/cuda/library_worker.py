@@ -11,21 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cuda_device_programs import CONSTANTS, REVERSE, SCALE
 from cuda_programs import MIXED, MUL, TWO, export, layout, size, source, target, vectors
 from fake_driver import FakeDriver
 from fake_library import SIGNATURES, FakeLibrary
-from test_cuda_device_calls import REVERSE, SCALE, fill, moves
+from test_cuda_device_calls import fill, moves
 from test_cuda_device_errors import stray
 from test_cuda_device_interop import Array, Other
 from tools import DATA
 
 import pydispatch as pd
 
-CONSTANTS = """hal.executable.constant.block() -> (i32, i32) as ("offset", "factor") {
-  %o = arith.constant 11 : i32
-  %f = arith.constant -5 : i32
-  hal.return %o, %f : i32, i32
-}"""
 GRAPHS = """module { func.func @filled(%v: i64, %w: i16, %n: index)
     -> (tensor<?xi64>, tensor<?xi16>, tensor<?xi16>, tensor<?xi64>) {
   %0 = flow.tensor.splat %v : tensor<?xi64>{%n}

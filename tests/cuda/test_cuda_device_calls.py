@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cuda_device_programs import CONSTANTS, REVERSE, SCALE, STEPS
 from cuda_fake import device, fake, install
 from cuda_programs import MIXED, MUL, TWO, export, layout, size, source, target, vectors
 from fake_driver import CUresult, FakeDriver
@@ -217,16 +218,6 @@ def test_threads_share_a_function(device: Any) -> None:
     assert found == [True] * 40
 
 
-SCALE = """func.func @scale(%a: tensor<?xi64>, %k: i64, %x: f64, %s: i16) -> tensor<?xi64> {
-    %c0 = arith.constant 0 : index
-    %d = tensor.dim %a, %c0 : tensor<?xi64>
-    %n = arith.index_cast %d : index to i32
-    %r = flow.dispatch @executable::@scale[%d](%k, %x, %s, %n, %a)
-      : (i64, f64, i16, i32, tensor<?xi64>{%d}) -> tensor<?xi64>{%d}
-    return %r : tensor<?xi64>
-  }"""
-
-
 def test_scalars_of_all_sizes(fake: FakeDriver, device: Any) -> None:
     f = device.load(built({target(): [SM_75]}, export("scale", 0, layout(6, "in", "out")), SCALE)).scale
     a = np.arange(-50, 50)
@@ -237,13 +228,6 @@ def test_scalars_of_all_sizes(fake: FakeDriver, device: Any) -> None:
     fake.calls.clear()
     np.testing.assert_array_equal(call(x, 4, 0.5, 1), a * 4 + 1)
     assert fake.calls["cuGraphExecKernelNodeSetParams"] == 1 and fake.calls["cuGraphInstantiate"] == 0
-
-
-REVERSE = """func.func @reverse(%a: tensor<512xf32>) -> tensor<512xf32> {
-    %d = arith.constant 512 : index
-    %r = flow.dispatch @executable::@reverse[%d](%a) : (tensor<512xf32>) -> tensor<512xf32>
-    return %r : tensor<512xf32>
-  }"""
 
 
 def test_dynamic_shared_memory(fake: FakeDriver, device: Any) -> None:
@@ -270,13 +254,8 @@ def test_blocks_that_the_device_does_not_start(fake: FakeDriver, device: Any) ->
 
 
 def test_executable_constants(device: Any) -> None:
-    constants = """hal.executable.constant.block() -> (i32, i32) as ("offset", "factor") {
-      %o = arith.constant 11 : i32
-      %f = arith.constant -5 : i32
-      hal.return %o, %f : i32, i32
-    }"""
     affine = export("affine", 0, layout(1, "in", "out"))
-    artifact = built({target(): [SM_75]}, affine, vectors("affine", "i32", inputs=1), constants)
+    artifact = built({target(): [SM_75]}, affine, vectors("affine", "i32", inputs=1), CONSTANTS)
     a = np.arange(100, dtype=np.int32)
     first, second = device.load(artifact), device.load(artifact)  # each has its own
     np.testing.assert_array_equal(first.affine(a), a * -5 + 11)
@@ -371,20 +350,6 @@ def test_fills_and_copies_at_any_place(device: Any) -> None:
     moves(device)
 
 
-STEPS = """func.func @looped(%a: tensor<?xf32>, %times: index) -> tensor<?xf32> {
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %d = tensor.dim %a, %c0 : tensor<?xf32>
-    %n = arith.index_cast %d : index to i32
-    %r = scf.for %i = %c0 to %times step %c1 iter_args(%x = %a) -> tensor<?xf32> {
-      %t = flow.dispatch @executable::@simple_mul[%d](%n, %x, %a)
-        : (i32, tensor<?xf32>{%d}, tensor<?xf32>{%d}) -> tensor<?xf32>{%d}
-      scf.yield %t : tensor<?xf32>
-    }
-    return %r : tensor<?xf32>
-  }"""
-
-
 def test_steps_on_the_host(device: Any) -> None:
     looped = device.load(built({target(): [SM_75]}, MUL, STEPS)).looped
     a = given(100)
@@ -472,3 +437,8 @@ def test_closed_devices(fake: FakeDriver, device: Any) -> None:
     before = fake.devices[0].retained
     fresh.close()
     assert fake.devices[0].retained == before - 1
+
+
+def test_arrays_without_dimensions(device: Any) -> None:
+    buffer = device.upload(np.float32(3))
+    assert buffer.shape == () and buffer.numpy() == 3

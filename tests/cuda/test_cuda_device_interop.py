@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cuda_device_programs import STEPS
 from cuda_fake import device, fake, install
 from cuda_programs import MIXED, MUL, TWO, source, target, vectors
 from fake_driver import FakeDriver
@@ -303,8 +304,6 @@ def test_what_is_not_contiguous(fake: FakeDriver, device: Any) -> None:
 
 
 def test_calls_with_steps_take_tensors_too(fake: FakeDriver, device: Any) -> None:
-    from test_cuda_device_calls import STEPS
-
     text = source({target(): [DATA / "kernels_sm_75.ptx"]}, MUL, STEPS + vectors("simple_mul"))
     program = device.load(pd.compile(text, targets="cuda"))
     a = given(N)

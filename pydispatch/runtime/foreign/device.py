@@ -133,7 +133,7 @@ class ForeignDevice(ABC):
 
     def upload(self, array: Any) -> Buffer:
         """A buffer with a copy of an array. InvalidArgumentError for element types that programs do not have."""
-        source = np.ascontiguousarray(array)
+        source = np.asarray(array, order="C")
         buffer = self.empty(source.shape, element_of(source.dtype))
         buffer.upload(source)
         return buffer
