@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pydispatch as pd
+from pydispatch.compiler.codegen import contract_gpu_plan as plans
 
 Array = np.ndarray[Any, Any]
 
@@ -192,3 +193,23 @@ def test_zeros_keep_their_sign() -> None:
     c = np.full((16, 32), -0.0, np.float32)
     got = np.asarray(program(generic(("(m, k)", "(k, n)", "(m, n)"), (a.shape, b.shape, c.shape))).f(a, b, c))
     assert np.all(np.signbit(got)) and not got.any()
+
+
+TILES = [
+    (element, number, open_)
+    for element, table in (("f32", plans.WORDS), ("f64", plans.LONG_WORDS), ("f16", plans.HALVES))
+    for number in range(len(table))
+    for open_ in (False, True)[: 2 - number % 2]
+]
+
+
+@pytest.mark.parametrize("element,number,open_", TILES)
+def test_every_tile(element: str, number: int, open_: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that only larger products choose: one whole tile and parts beside it."""
+    monkeypatch.setattr(plans, "choose", lambda table, *sizes: table[number])
+    table = {"f32": plans.WORDS, "f64": plans.LONG_WORDS, "f16": plans.HALVES}[element]
+    m, n, k = table[number].height + 2, table[number].width + 4, table[number].depth + 4
+    text = matmul(-1, -1, -1, element, element) if open_ else matmul(m, n, k, element, element)
+    a, b = whole(1, (m, k), element, 3), whole(2, (k, n), element, 3)
+    loaded = pd.device("ptx-interpreter?races=1").load(pd.compile(text, targets="sm_80"))
+    np.testing.assert_array_equal(np.asarray(loaded.f(a, b)), product(a, b, element))
