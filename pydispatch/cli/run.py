@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
     """What every subcommand takes that loads programs."""
-    parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu, cpu?workers=8, vulkan:0, cuda:0, ptx-interpreter")
+    parser.add_argument(
+        "--device", default="cpu", metavar="NAME", help="cpu, cpu?workers=8, vulkan:0, cuda:0, ptx-interpreter"
+    )
     parser.add_argument(
         "--plugin", "--executable_plugin", dest="plugins", action="append", default=[], metavar="FILE[?KEY=VALUE&...]",
         help="a plugin that provides imports: .so, embedded ELF or .sos; repeatable, the last is asked first",
