@@ -9,12 +9,13 @@ has the rules. Loops over points that are left are plain loops of one invocation
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.dialects import arith, gpu, scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit import simt_points
 from pydispatch.compiler.emit.hazards import MANY, ONE, Accesses, Hazards, Key, accesses_of, base_of
@@ -44,6 +45,18 @@ def spread_kernels(module: ModuleOp, sizes: dict[str, Size]) -> ModuleOp:
     return copy
 
 
+@dataclass
+class Turn:
+    """The body of a loop around the current operation.
+
+    barred: a barrier stands before here in every turn. exposed: memory of reductions that is written in front of any
+    such barrier, while the turn before may still read it.
+    """
+
+    barred: bool = False
+    exposed: set[Key] = field(default_factory=set)
+
+
 class Spreading:
     """One entry point on its way."""
 
@@ -58,6 +71,7 @@ class Spreading:
         self.common: set[Operation] = set()  # allocations that are the workgroup's
         self.sites = 0  # reductions that were spread
         self.scratch: dict[object, SSAValue] = {}
+        self.turns: list[Turn] = []
         self._own: SSAValue | None = None
         self._first: SSAValue | None = None
 
@@ -167,7 +181,25 @@ class Spreading:
 
     def barrier(self, build: Build) -> None:
         build.op(gpu.BarrierOp())
+        self._met()
+
+    def _met(self) -> None:
         self.hazards.clear()
+        for turn in self.turns:
+            turn.barred = True
+
+    def write_scratch(self, op: Operation, keys: set[Key]) -> None:
+        """In front of `op` memory of a reduction is written, which loops do not know beforehand."""
+        self.before(op, Accesses(set(), keys))
+        for turn in self.turns:
+            if not turn.barred:
+                turn.exposed |= keys
+
+    def _settle(self, block: Block, exposed: set[Key]) -> None:
+        """Ends a block behind which memory of reductions is written that some may still read."""
+        last = block.last_op
+        if last is not None and exposed & self.hazards.read:
+            self.barrier(Build(last, last))
 
     def by_one(self, op: Operation) -> None:
         """Moves an operation without results that are used into `if this is invocation 0`."""
@@ -196,6 +228,8 @@ class Spreading:
                 self.hazards.note(everything, MANY)
             for op in list(block.ops):
                 self.op(op)
+            if len(blocks) > 1:
+                self._settle(block, {line.owner for line in self.scratch.values()})
         if len(blocks) > 1:
             self.hazards.note(everything, MANY)
 
@@ -231,14 +265,16 @@ class Spreading:
         self.before(op, self.shared(accesses_of(op)))
 
     def user_barrier(self, op: Operation) -> None:
-        self.hazards.clear()
+        self._met()
 
     def ways(self, op: Operation) -> None:
         """One of several regions runs."""
         start, joined = self.hazards.copy(), None
+        barred = [turn.barred for turn in self.turns]
         for region in op.regions:
             self.hazards = start.copy()
             self.region(region)
+            self._unbar(barred)
             if joined is None:
                 joined = self.hazards
             else:
@@ -248,11 +284,21 @@ class Spreading:
 
     def loop(self, op: Operation) -> None:
         """A turn meets the one before, which may have done all that the loop does."""
-        before = self.hazards.copy()
+        before, barred = self.hazards.copy(), [turn.barred for turn in self.turns]
         self.hazards.note(self.shared(accesses_of(op)), MANY)
+        turn = Turn()
+        self.turns.append(turn)
         for region in op.regions:
             self.region(region)
+        self._settle(op.regions[-1].blocks[-1], turn.exposed)
+        self.turns.pop()
+        self._unbar(barred)
         self.hazards.join(before)
+
+    def _unbar(self, barred: list[bool]) -> None:
+        """What stands in one of several ways, or in a loop, may not have run."""
+        for turn, before in zip(self.turns, barred, strict=True):
+            turn.barred = before
 
     def shares_bytes(self, op: Operation) -> bool:
         """Whether points may write elements that lie in one byte with those of other points."""

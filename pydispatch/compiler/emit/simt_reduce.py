@@ -146,7 +146,7 @@ def _line(
     s.sites += 1
     lines = [_scratch(s, number, value.type, count) for number, value in enumerate(values)]
     keys = {line.owner for line in lines}
-    s.before(loop, Accesses(set(), set(keys)))
+    s.write_scratch(loop, set(keys))
     writer = build
     if place is None:
         lane, place = _lane(build, s.own())
