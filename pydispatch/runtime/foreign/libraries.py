@@ -138,9 +138,11 @@ class Resolution:
         Raises MissingImportError for a function that is required and that nobody has, InvalidArgumentError for one
         that does not fit its call, ArtifactError for a broken module.
         """
-        stated = [str(entry) for entry in variant.get("imports", ())]
+        where, listed = f"executable '@{name}'", variant.get("imports", [])
+        if not isinstance(listed, list):
+            raise ArtifactError(f'{where}: the key "imports" of its variant cannot be read')
+        stated = [str(entry) for entry in listed]
         optional = {entry[1:] for entry in stated if entry.startswith("?")}
-        where = f"executable '@{name}'"
         providers: dict[str, str] = {}
         unresolved: list[str] = []
         made: list[bytes] = []
