@@ -305,7 +305,7 @@ class _Walker:
         if len(sizes) > 1:
             shown = " and ".join(str([size for size, _ in each]) for each in sorted(sizes, key=str))
             raise ArtifactError(
-                f"{self.what}: constants of different sizes are decorated WorkgroupSize ({shown}), and drivers take one "
+                f"{self.what}: constants of different sizes are decorated WorkgroupSize ({shown}); drivers take one "
                 "of them for every entry point of a module; give each entry point a module of its own"
             )
         for each in stated:

@@ -78,13 +78,24 @@ def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Id:
     return f.m.integer(signed(bits, bit_width(type_)))
 
 
+INDEX_ARITHMETIC: dict[str, Callable[[FunctionEmitter, Index, Index], Index]] = {
+    "IAdd": FunctionEmitter.add, "ISub": FunctionEmitter.sub, "IMul": FunctionEmitter.mul,
+}  # fmt: skip
+"""What indices have of their own: it folds, and gives what a block has already."""
+
+
 def _int(instruction: str, foldable: Callable[[int, int], int], logical: str = "") -> Lowering:
     """logical: the instruction on i1."""
 
+    of_indices = INDEX_ARITHMETIC.get(instruction)
+
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
-        bits, width = bits_of(f, type_), f.width(type_)
         a, b = f.index(op.operands[0]), f.index(op.operands[1])
+        if of_indices is not None and type(type_) is IndexType:
+            f.values[op.results[0]] = of_indices(f, a, b)
+            return
+        bits, width = bits_of(f, type_), f.width(type_)
         if known(a) and known(b):
             f.define(op.results[0], signed(foldable(a, b), bits))
             return

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import Float64Type, MemRefType
+from xdsl.dialects.builtin import Float32Type, Float64Type, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.hazards import MANY, Accesses
@@ -311,6 +311,21 @@ def _meet(f: FunctionEmitter, loop: scf.ParallelOp, number: int, result: SSAValu
         word = let("Select", type_, register, m.integer(1), m.integer(0)) if boolean else register
         f.code.do("Store", at(index), word)
 
+    def gathered(first: Index, many: int, apart: int) -> Id:
+        """What lies at `first` and behind it, combined in order."""
+        total = read(first)
+        if isinstance(combiner_type, Float32Type | Float64Type) or not is_float(combiner_type):
+            for part in range(1, many):
+                total = combine(f, loop, number, total, read(f.add(first, part * apart)))
+            return total
+
+        def turn(part: Id, carried: list[Id]) -> list[Id]:
+            return [combine(f, loop, number, carried[0], read(f.add(first, f.mul(part, apart))))]
+
+        # Small floats take a hundred instructions each time.
+        return f.loop(1, many, 1, [(f.type(combiner_type), total)], turn)[0]
+
+    combiner_type = result.type
     f.before(Accesses(set(), {key}))
     own, count = f.invocation(), f.invocations
     write(own, value)
@@ -320,18 +335,13 @@ def _meet(f: FunctionEmitter, loop: scf.ParallelOp, number: int, result: SSAValu
         following = count // RADIX
 
         def gather(following: int = following) -> list[Id]:
-            total = read(own)
-            for part in range(1, RADIX):
-                total = combine(f, loop, number, total, read(f.add(own, part * following)))
-            write(own, total)
+            write(own, gathered(own, RADIX, following))
             return []
 
         f.choose(f.less(own, following), gather, list, [])
         count = following
     f.barrier()
-    total = read(0)
-    for part in range(1, count):
-        total = combine(f, loop, number, total, read(part))
+    total = gathered(0, count, 1)
     f.points -= 1
     f.hazards.note(Accesses({key}, set()), MANY)
     return total
