@@ -216,6 +216,52 @@ def test_sums_have_one_order() -> None:
     assert (plain == in_order).all() and (tree == lanes[0, 0] + lanes[1, 0]).all() and in_order != tree[0]
 
 
+REDUCE = """
+        %r{n} = scf.parallel (%i) = (%c0) to (%c64) step (%c1) init (%zero) -> f32 {{
+          %x = memref.load %a[%i] : memref<64xf32>
+          scf.reduce(%x : f32) {{
+          ^bb0(%l: f32, %m: f32):
+            %s = arith.maximumf %l, %m : f32
+            scf.reduce.return %s : f32
+          }}
+        }}
+        memref.store %r{n}, %b[%turn] : memref<64xf32>"""
+
+LOOPS = {
+    "one": "scf.for %turn = %c0 to %c5 step %c1 {" + REDUCE.format(n=0) + "}",
+    "two": "scf.for %turn = %c0 to %c5 step %c1 {" + REDUCE.format(n=0) + REDUCE.format(n=1) + "}",
+    "nested": "scf.for %turn = %c0 to %c2 step %c1 { scf.for %t = %c0 to %turn step %c1 {" + REDUCE.format(n=0)
+    + "}" + REDUCE.format(n=1) + "scf.for %t = %c0 to %turn step %c1 {" + REDUCE.format(n=2) + "} }",
+    "sometimes": "scf.for %turn = %c0 to %c5 step %c1 { %go = arith.cmpi ne, %turn, %c2 : index\n scf.if %go {"
+    + REDUCE.format(n=0) + "} }",
+    "while": "%end = scf.while (%turn = %c0) : (index) -> index { %go = arith.cmpi slt, %turn, %c5 : index\n"
+    "scf.condition(%go) %turn : index } do { ^bb0(%turn: index):" + REDUCE.format(n=0)
+    + "%next = arith.addi %turn, %c1 : index\n scf.yield %next : index }",
+    "blocks": "cf.br ^head(%c0 : index)\n^head(%turn: index):" + REDUCE.format(n=0)
+    + "%next = arith.addi %turn, %c1 : index\n%go = arith.cmpi slt, %next, %c5 : index\n"
+    "cf.cond_br %go, ^head(%next : index), ^end\n^end:",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [48, 64, 256])
+@pytest.mark.parametrize("name", LOOPS)
+def test_reductions_in_loops(name: str, count: int) -> None:
+    """A turn does not overwrite what slow invocations of the one before still read."""
+    source = kernel(f"""
+      %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<64xf32>
+      %b = hal.interface.binding.subspan binding(1) : memref<64xf32>
+      %zero = arith.constant 0.0 : f32
+      {LOOPS[name]}""", invocations(count))  # fmt: skip
+    a, b = f32(64), np.zeros(64, np.float32)
+    cuda_kernels.load(source, bindings=2, races=True).run(a, b)
+    turns = [0, 1] if name == "nested" else [n for n in range(5) if name != "sometimes" or n != 2]
+    want = np.zeros(64, np.float32)
+    want[turns] = a.max()
+    assert np.array_equal(b, want)
+    barriers = cuda_kernels.emit(source, bindings=2).llvm.count("call void @llvm.nvvm.barrier")
+    assert barriers == {"one": 2, "two": 2}.get(name, barriers)
+
+
 SHARED = "memref<64xf32, #gpu.address_space<workgroup>>"
 TURNED = f"""
       %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<64xf32>
