@@ -92,7 +92,7 @@ class Variant:
     exports: tuple[Export, ...]
     module: ModuleOp | None
     objects: tuple[ObjectFile, ...] = ()
-    constants: tuple[str, ...] = ()  # keys of the executable constants, in order
+    constants: tuple[str, ...] = ()  # keys of the executable constants by 32-bit word, in order
     location: Location | None = None
 
 

@@ -88,7 +88,7 @@ def build_variant(
         exports=tuple(sorted(exports, key=lambda e: e.ordinal)),
         module=modules[0] if modules else None,
         objects=tuple(load_object(cast(hal.ExecutableObjectAttr, o), op, search_path) for o in objects),
-        constants=tuple(k for block in constant_blocks(op) for k in (key.data for key in block.keys.data)),
+        constants=constant_words(op),
         location=location_of(op),
     )
 
@@ -125,6 +125,16 @@ def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
 
 def constant_blocks(op: hal.ExecutableVariantOp) -> list[hal.ExecutableConstantBlockOp]:
     return [b for b in op.body.block.ops if isinstance(b, hal.ExecutableConstantBlockOp)]
+
+
+def constant_words(op: hal.ExecutableVariantOp) -> tuple[str, ...]:
+    """The key of each 32-bit word of the executable constants: one of 64 bits stands twice, low word first."""
+    return tuple(
+        key.data
+        for block in constant_blocks(op)
+        for key, type in zip(block.keys.data, block.function_type.outputs.data, strict=True)
+        for _ in range(1 if isinstance(type, IndexType) else words_of(type, location_of(block)))
+    )
 
 
 def target_of(attribute: hal.ExecutableTargetAttr) -> Target:

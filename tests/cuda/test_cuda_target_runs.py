@@ -205,6 +205,104 @@ def test_declared_executables_are_given_at_run_time(device: Any) -> None:
     np.testing.assert_array_equal(np.asarray(device.load(artifact).mixed_invocation(a, b)), a * b * b)
 
 
+def test_whole_kernels_that_call_functions_of_others(device: Any) -> None:
+    """Linked when another object has them, else when the program is loaded."""
+    kernel, shape = DATA / "caller_kernels_sm_75.ptx", layout(1, "in", "in", "out")
+    program = [export("apply", 0, shape), vectors("apply")]
+    artifact = pd.compile(source({target(): [kernel, SM_75, DATA / "functions_sm_75.ptx"]}, *program), targets="cuda")
+    (variant,) = artifact.executables[0].variants
+    assert variant.imports == [] and len(variant.extra["ptx"]["modules"]) == 2  # the functions alone are used up
+    a, b = random(200)
+    expected = np.float32(a.astype(np.float64) * b + 1)
+    np.testing.assert_allclose(np.asarray(device.load(artifact).apply(a, b)), expected, rtol=1e-6)
+
+    artifact = pd.compile(source({target(): [kernel]}, *program), targets="cuda")
+    (variant,) = artifact.executables[0].variants
+    assert variant.imports == ["user_op"] and variant.extra["calls"][0]["exports"] == ["apply"]
+    with pytest.raises(pd.MissingImportError, match=r"'user_op', which @apply calls\n.*user_op\(.b32, .b32\) -> .b32"):
+        device.load(artifact)
+    device.add_plugin(DATA / "functions_sm_75.ptx")
+    np.testing.assert_allclose(np.asarray(device.load(artifact).apply(a, b)), expected, rtol=1e-6)
+    with pytest.raises(pd.CompileError, match=r"has no kernel|is no entry of the objects"):
+        pd.compile(source({target(): [DATA / "functions_sm_75.ptx"]}, *program), targets="cuda")
+
+
+WIDE = """hal.executable.constant.block() -> (i64, f64, i32) as ("big", "real", "small") {
+      %b = arith.constant 1311768467463790320 : i64
+      %r = arith.constant 0.1 : f64
+      %s = arith.constant -5 : i32
+      hal.return %b, %r, %s : i64, f64, i32
+    }"""
+
+
+def test_executable_constants_of_64_bits(device: Any, tmp_path: Path) -> None:
+    """Two words of a variable of 8 bytes; the same in kernels that are generated, on the CPU too."""
+    (tmp_path / "wide.ptx").write_text(""".version 7.0
+.target sm_75
+.address_size 64
+.visible .const .align 8 .b64 big;
+.visible .const .align 8 .f64 real;
+.visible .const .align 4 .u32 small;
+.visible .entry wide(.param .u64 wide_0, .param .u64 wide_1) {
+  .reg .b64 %rd<6>;
+  .reg .f64 %fd<2>;
+  ld.param.u64 %rd1, [wide_0];
+  ld.param.u64 %rd4, [wide_1];
+  ld.const.u64 %rd2, [big];
+  ld.const.s32 %rd3, [small];
+  add.s64 %rd2, %rd2, %rd3;
+  ld.const.f64 %fd1, [real];
+  cvta.to.global.u64 %rd1, %rd1;
+  cvta.to.global.u64 %rd4, %rd4;
+  st.global.u64 [%rd1], %rd2;
+  st.global.f64 [%rd4], %fd1;
+  ret;
+}""")
+    host = """func.func @f() -> (tensor<1xi64>, tensor<1xf64>) {
+    %c1 = arith.constant 1 : index
+    %r:2 = flow.dispatch @executable::@wide[%c1]() : () -> (tensor<1xi64>, tensor<1xf64>)
+    return %r#0, %r#1 : tensor<1xi64>, tensor<1xf64>
+  }"""
+    kernel = export("wide", 0, layout(0, "out", "out"), size(1))
+    artifact = pd.compile(source({target(): [tmp_path / "wide.ptx"]}, kernel, host, WIDE), targets="cuda")
+    assert artifact.executables[0].variants[0].extra["ptx"]["constants"] == ["big", "big", "real", "real", "small"]
+    expected = 1311768467463790320 - 5
+    n, x = device.load(artifact).f()
+    assert np.asarray(n)[0] == expected and np.asarray(x)[0] == 0.1
+    body = """builtin.module {
+      func.func @wide() {
+        %c0 = arith.constant 0 : index
+        %a = hal.interface.binding.subspan layout(LAYOUT) binding(0) offset(%c0) : memref<1xi64>
+        %b = hal.interface.binding.subspan layout(LAYOUT) binding(1) offset(%c0) : memref<1xf64>
+        %big = hal.executable.constant.load "big" : i64
+        %real = hal.executable.constant.load "real" : f64
+        %small = hal.executable.constant.load "small" : i32
+        %wide = arith.extsi %small : i32 to i64
+        %sum = arith.addi %big, %wide : i64
+        memref.store %sum, %a[%c0] : memref<1xi64>
+        memref.store %real, %b[%c0] : memref<1xf64>
+        return
+      }
+    }""".replace("LAYOUT", layout(0, "out", "out"))
+    artifact = pd.compile(source({}, kernel, host, WIDE + body), targets=("cpu", "cuda"))
+    for each in (device, pd.device("cpu")):
+        n, x = each.load(artifact).f()
+        assert np.asarray(n)[0] == expected and np.asarray(x)[0] == 0.1
+
+
+def test_objects_in_place_need_no_name(device: Any) -> None:
+    def data(path: Path) -> str:
+        content = path.read_bytes()
+        return f'dense<"0x{content.hex().upper()}"> : vector<{len(content)}xi8>'
+
+    text = source({target("sm_75"): ["NAME"]}, TWO, MIXED).replace('path = "NAME"', f"data = {data(SM_75)}")
+    a, b = random(100)
+    y = device.load(pd.compile(text, targets="cuda")).mixed_invocation(a, b)
+    np.testing.assert_array_equal(np.asarray(y), a * b * b)
+    text = ukernel(["NAME"]).replace('path = "NAME"', f"data = {data(DATA / 'functions_sm_75.ptx')}")
+    np.testing.assert_array_equal(np.asarray(device.load(pd.compile(text, targets="cuda")).f(a, b)), a * b)
+
+
 # Match and replace
 
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region
 
 from pydispatch.compiler.kernel import Layout
 from pydispatch.compiler.schedule.scalars import Registers, ScalarLowering
-from pydispatch.compiler.variants import constant_blocks, exports_of, layout_of, ordinals_of, variants_of
+from pydispatch.compiler.variants import (
+    constant_blocks,
+    constant_words,
+    exports_of,
+    layout_of,
+    ordinals_of,
+    variants_of,
+)
+from pydispatch.compiler.words import words_of
 from pydispatch.errors import CompileError
 from pydispatch.formats.program import (
     NONE,
@@ -59,21 +67,21 @@ class Executables:
     def _constants(self, op: hal.ExecutableOp) -> int:
         """The function that computes the executable constants from the number of the chosen variant."""
         variants = variants_of(op)
-        counts = {sum(len(b.keys.data) for b in constant_blocks(v)) for v in variants}
+        counts = {len(constant_words(v)) for v in variants}
         if counts == {0}:
             return NONE
         if len(counts) > 1:
             raise CompileError(
                 f"the variants of '@{op.sym_name.data}' declare different numbers of constants: {sorted(counts)}",
                 location_of(op),
-                "give every variant a hal.executable.constant.block with as many keys",
+                "give every variant a hal.executable.constant.block with as many keys; one of 64 bits counts twice",
             )
         function = self.program.add_function(f"{op.sym_name.data}.constants", public=False)
         function.add_argument(Argument(dtype_word(Numerical.INTEGER, 64), None, "variant"))
         chosen = function.emit(Op.SCALAR, 0)
         values: list[int] = []
         for number, variant in enumerate(variants):
-            here = [r for block in constant_blocks(variant) for r in inline(function, block.body, [])]
+            here = [r for block in constant_blocks(variant) for r in _constant_words(function, block)]
             if not values:
                 values = here
                 continue
@@ -235,6 +243,16 @@ def inline(function: Function, region: Region, arguments: Sequence[int]) -> list
                 "a workgroup count, condition or constant is computed with arith, math, affine and hal.device.query",
             )  # fmt: skip
     return []
+
+
+def _constant_words(function: Function, block: hal.ExecutableConstantBlockOp) -> list[int]:
+    """The registers whose low 32 bits are the words of a block of executable constants."""
+    registers: list[int] = []
+    for register, type in zip(inline(function, block.body, []), block.function_type.outputs.data, strict=True):
+        registers.append(register)
+        if not isinstance(type, IndexType) and words_of(type, location_of(block)) == 2:
+            registers.append(function.binary(Op.SHRU, register, function.constant(32), 64))
+    return registers
 
 
 def add_scalar_result(function: Function, register: int) -> None:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from pydispatch.compiler.kernel import Binary, Export, Variant
 from pydispatch.compiler.targets.cuda_arch import DEFAULT, FORMAT
-from pydispatch.compiler.targets.cuda_objects import NEWEST, Kernel, Module, Threads, of_cubin, of_ptx, open_object
+from pydispatch.compiler.targets.cuda_objects import NEWEST, Kernel, Module, Threads, of_cubin, of_ptx, open_objects
 from pydispatch.errors import ArtifactError, CompileError
-from pydispatch.formats import ptx_interface
+from pydispatch.formats import ptx_interface, ptx_link
 
 if TYPE_CHECKING:
     from pydispatch.compiler.targets.cuda_functions import Linked
@@ -61,7 +61,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         modules = [_generated(linked, variant)]
         seconds["emit"] = time.perf_counter() - start
     else:
-        modules = [open_object(file, arch) for file in variant.objects]
+        modules = open_objects(variant.objects, arch)
         seconds["objects"] = time.perf_counter() - start
     chosen = [_kernel(export, modules, variant) for export in variant.exports]
     blocks = [
@@ -88,15 +88,30 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         "constants": _constants(variant, modules),
     }
     notes: dict[str, object] = {"seconds": seconds, "ptx": ptx}
-    if warnings := _warnings(variant, modules):
+    if warnings := _warnings(variant, modules, linked):
         notes["warnings"] = warnings
-    imports: tuple[str, ...] = ()
-    if linked is not None and linked.imports:
-        imports, notes["imports"] = linked.imports, linked.calls
+    imports, calls = (linked.imports, linked.calls) if linked is not None else _open_calls(variant, modules, chosen)
+    if imports:
+        notes["imports"] = calls
     requires = dict.fromkeys(name for module in modules for name in module.requires)
     suffix = ".cubin" if all(each.kind == "cubin" for each in modules) else ".ptx"
     alignment = ALIGNMENT if linked is None else linked.alignment
     return Binary(data, suffix, tuple(requires), alignment, imports, notes)
+
+
+def _open_calls(
+    variant: Variant, modules: Sequence[Module], chosen: Sequence[tuple[int, Kernel]]
+) -> tuple[tuple[str, ...], list[dict[str, object]]]:
+    """The functions that whole kernels call and no object has: they are resolved when the program is loaded."""
+    symbols = sorted({symbol for each in modules for symbol in each.unresolved})
+    calls: list[dict[str, object]] = []
+    for symbol in symbols:
+        users = [i for i, each in enumerate(modules) if symbol in each.unresolved]
+        declared = {ptx_link.prototypes_of(modules[i].data, modules[i].name).get(symbol, "") for i in users}
+        exports = [e.name for e, (i, _) in zip(variant.exports, chosen, strict=True) if i in users]
+        shown = [f"{symbol}{text}" for text in sorted(declared)]
+        calls.append({"symbol": symbol, "optional": False, "exports": exports, "cuda": shown})
+    return tuple(symbols), calls
 
 
 def _given_at_run_time(variant: Variant) -> Binary:
@@ -245,9 +260,9 @@ def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
     return list(variant.constants)
 
 
-def _warnings(variant: Variant, modules: Sequence[Module]) -> list[str]:
+def _warnings(variant: Variant, modules: Sequence[Module], linked: Linked | None) -> list[str]:
     """What is odd and works."""
-    found = []
+    found = [] if linked is None else list(linked.warnings)
     declared = dict(variant.target.config).get("target")
     for each in modules:
         if each.file is None:

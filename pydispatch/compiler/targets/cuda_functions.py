@@ -22,6 +22,7 @@ from pydispatch.compiler.emit.llvm_types import bit_width, is_float
 from pydispatch.compiler.kernel import Export, ObjectFile, Variant
 from pydispatch.compiler.targets import cuda_bitcode, cuda_tools
 from pydispatch.compiler.targets.cpu_llvm import bitcode_symbols
+from pydispatch.compiler.targets.cuda_objects import with_kind
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.formats import cubin, ptx_link
 from pydispatch.formats.ptx_link import Library
@@ -41,7 +42,7 @@ class Linked:
 
     data, kind: PTX, or machine code ("cubin"). imports: what it needs when it is loaded, '?' in front of optional ones;
     calls: the same for people, as the manifest has it. blocks: block size by export; shared: dynamic bytes by export.
-    alignment: bytes that bindings need.
+    alignment: bytes that bindings need. warnings: what is odd and works.
     """
 
     data: bytes
@@ -51,6 +52,7 @@ class Linked:
     blocks: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     shared: dict[str, int] = field(default_factory=dict)
     alignment: int = 16
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass
@@ -93,12 +95,17 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     text = made.ptx
     unresolved: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     if inputs.libraries or any(is_declaration(function) for function in functions.values()):
         try:
             linked = ptx_link.link(made.ptx, inputs.libraries, (), where, unique=True)
         except (ArtifactError, InvalidArgumentError) as error:
             raise CompileError(str(error), variant.location) from None
         text, unresolved = linked.data, linked.unresolved
+        warnings = tuple(
+            f"object '{name}' is for a newer architecture than {arch}: {where} now needs {linked.target}"
+            for name in linked.raised
+        )
     if inputs.machine:
         code = cuda_tools.link_machine_code(text, inputs.machine, arch)
         return Linked(code, "cubin", (), [], made.blocks, made.shared, made.alignment)
@@ -112,7 +119,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
             raise CompileError(
                 f"{where} with {', '.join(inputs.files())} is not valid PTX:\n{problem}", variant.location
             )
-    return Linked(text.encode(), "ptx", imports, calls, made.blocks, made.shared, made.alignment)
+    return Linked(text.encode(), "ptx", imports, calls, made.blocks, made.shared, made.alignment, warnings)
 
 
 def _check_names(module: ModuleOp) -> None:
@@ -131,7 +138,7 @@ def _check_names(module: ModuleOp) -> None:
 def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
     """The objects as bitcode, PTX libraries, and what is left to NVIDIA's linker. CompileError."""
     inputs = Inputs()
-    for file in objects:
+    for file in map(with_kind, objects):
         kind = file.suffix
         if kind == BITCODE:
             inputs.bitcode.append((file.name, cuda_bitcode.of_bitcode(file, arch)))

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pydispatch.compiler.kernel import ObjectFile
 from pydispatch.compiler.targets import cuda_tools
 from pydispatch.compiler.targets.cuda_arch import NAMES, number_of
-from pydispatch.errors import ArtifactError, CompileError
-from pydispatch.formats import cubin, ptx_interface, ptx_read
+from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
+from pydispatch.formats import cubin, ptx_interface, ptx_link, ptx_read
 
 if TYPE_CHECKING:
     from pydispatch.formats.cubin import Cubin
+    from pydispatch.formats.ptx_link import Library
     from pydispatch.formats.ptx_module import Function, PtxModule
 
 PTX, CUBIN, SOURCES = ".ptx", ".cubin", (".cu",)
 KINDS = (PTX, CUBIN, *SOURCES)
 NEWEST = (9, 5)
 """The last `.version` that was known when this was written."""
+
+UNNAMED = "inline.o"
+"""The name of an object that was given in place and without one."""
 
 Threads = tuple[int, int, int]
 
@@ -48,6 +53,7 @@ class Module:
     requires: tuple[str, ...]
     file: ObjectFile | None = None
     ptx: PtxModule | None = None
+    unresolved: tuple[str, ...] = ()  # functions that others have to give when it is loaded
 
     def kernel(self, name: str) -> Kernel | None:
         return next((kernel for kernel in self.kernels if kernel.name == name), None)
@@ -71,9 +77,61 @@ def open_object(file: ObjectFile, arch: str) -> Module:
         module = of_ptx(data, name, file)
     except ArtifactError as error:
         raise CompileError(str(error), file.location, _remedy(file)) from None
-    problem = cuda_tools.assemble_problem(data, name, module.target)
+    return module
+
+
+def open_objects(files: Sequence[ObjectFile], arch: str) -> list[Module]:
+    """The modules of the objects of a variant that have kernels. What one of them calls of another's functions is
+    linked into it; objects with functions alone are used up by that. CompileError as open_object."""
+    opened = [open_object(with_kind(file), arch) for file in files]
+    libraries = {each.name: library for each in opened if (library := _library(each)) is not None}
+    found = []
+    for module in opened:
+        if module.kernels:
+            found.append(_completed(module, [lib for name, lib in libraries.items() if name != module.name]))
+        elif module.name not in libraries:
+            place = None if module.file is None else module.file.location
+            raise CompileError(f"object '{module.name}' has no kernel", place, 'write extern "C" __global__')
+    return found
+
+
+def with_kind(file: ObjectFile) -> ObjectFile:
+    """The object with a suffix that says what it is, where it was given in place and without a name."""
+    if file.name != UNNAMED:
+        return file
+    kind = CUBIN if cubin.is_cubin(file.data) else ".bc" if file.data[:2] == b"BC" else ".cu"
+    if b".version" in file.data[:65536] and b".target" in file.data[:65536]:
+        kind = PTX
+    return ObjectFile(f"inline{kind}", file.data, file.location)
+
+
+def _library(module: Module) -> Library | None:
+    """The functions that a module offers to others, None when there are none."""
+    if module.ptx is None or not any(f.body is not None and not f.is_entry for f in module.ptx.functions):
+        return None
+    try:
+        return ptx_link.open_library(module.data, module.name)
+    except InvalidArgumentError:
+        return None
+
+
+def _completed(module: Module, libraries: Sequence[Library]) -> Module:
+    """The module with what it calls of others, and accepted by ptxas where there is one."""
+    file = module.file
+    if module.ptx is None or file is None:
+        return module
+    if ptx_link.imports_of(module.ptx, module.name):
+        try:
+            linked = ptx_link.link(module.ptx, libraries, (), module.name, unique=True)
+        except (ArtifactError, InvalidArgumentError) as error:
+            raise CompileError(str(error), file.location) from None
+        needs = tuple(ptx_interface.requirements(linked.target))
+        module = replace(
+            module, data=linked.data.encode(), target=linked.target, requires=needs, unresolved=linked.unresolved
+        )
+    problem = cuda_tools.assemble_problem(module.data, module.name, module.target, is_open=bool(module.unresolved))
     if problem:
-        raise CompileError(f"object '{name}' is not valid PTX:\n{problem}", file.location, _remedy(file))
+        raise CompileError(f"object '{module.name}' is not valid PTX:\n{problem}", file.location, _remedy(file))
     return module
 
 

@@ -190,10 +190,15 @@ def _check_export(export: Export, module: Module, entry: EntryPoint, generated: 
 
 
 def _specialization(variant: Variant, modules: Sequence[Module]) -> list[list[int]]:
-    """Per executable constant the SpecIds that take it: those of its name, else the SpecId that is its number."""
+    """Per word of the executable constants the SpecIds that take it: those of its name, else the SpecId that is its
+    number. Of a constant of two words each has the one that is its number, else low and high are the first and second
+    of the name."""
     known = {(c.id, c.name) for m in modules for c in m.reflection.spec_constants}
     found = []
     for number, key in enumerate(variant.constants):
         ids = sorted({id for id, name in known if name == key}) or sorted({id for id, _ in known if id == number})
+        if variant.constants.count(key) > 1:
+            place = number - variant.constants.index(key)
+            ids = [number] if number in ids else ids[place : place + 1]
         found.append(ids)
     return found
