@@ -38,12 +38,12 @@ class Loaded:
     """A module: machine code of the machine, and its text."""
 
     def __init__(self, device: Device, made: Any, module: Any) -> None:
-        self.device, self.made, self.module = device, made, module
+        self.device, self.made, self.module, self.is_gone = device, made, module, False
 
 
 class Function:
-    def __init__(self, device: Device, kernel: Any, sizes: tuple[int, ...], entry: Any) -> None:
-        self.device, self.kernel, self.sizes, self.entry = device, kernel, sizes, entry
+    def __init__(self, loaded: Loaded, kernel: Any, sizes: tuple[int, ...], entry: Any) -> None:
+        self.loaded, self.device, self.kernel, self.sizes, self.entry = loaded, loaded.device, kernel, sizes, entry
         self.dynamic_limit = 48 << 10
 
 

@@ -73,7 +73,7 @@ class Launch(Memory):
 
     def _cuModuleUnload(self, hmod: Any) -> Result:
         loaded = self._get(hmod, Loaded)
-        assert all(s.done == len(s.queue) for s in loaded.device.streams.by_number.values()), "its code may run"
+        loaded.is_gone = True
         del self.objects[int(hmod)]
         return ()
 
@@ -84,7 +84,7 @@ class Launch(Memory):
         if entry is None:
             raise Failure(CUresult.CUDA_ERROR_NOT_FOUND)
         sizes = tuple(ptx_interface.parameter_sizes(entry))
-        return (self._new(Function(loaded.device, loaded.made.entry(symbol), sizes, entry)),)
+        return (self._new(Function(loaded, loaded.made.entry(symbol), sizes, entry)),)
 
     def _cuModuleGetGlobal(self, hmod: Any, name: bytes) -> Result:
         loaded = self._get(hmod, Loaded)
@@ -127,6 +127,7 @@ class Launch(Memory):
         def work() -> None:
             if function.device.sticky is not None:
                 return
+            assert not function.loaded.is_gone, "code runs that was unloaded"
             self.launches.append((function.entry.name, grid))  # type: ignore[arg-type]
             try:
                 self.machine.launch(function.kernel, grid, block, data, shared)

@@ -442,3 +442,13 @@ def test_closed_devices(fake: FakeDriver, device: Any) -> None:
 def test_arrays_without_dimensions(device: Any) -> None:
     buffer = device.upload(np.float32(3))
     assert buffer.shape == () and buffer.numpy() == 3
+
+
+def test_a_program_may_go_while_its_kernels_wait(fake: FakeDriver, device: Any) -> None:
+    a, b = given(2, 100)
+    y = device.load(mixed()).mixed_invocation(a, b)  # nothing holds the program
+    assert not fake.launches
+    z = device.load(mixed()).mixed_invocation(y, b)
+    np.testing.assert_array_equal(z, b * (b * (a * b) * b))
+    np.testing.assert_array_equal(y, b * (a * b))
+    assert fake.calls["cuModuleUnload"] >= 1

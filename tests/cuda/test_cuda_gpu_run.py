@@ -39,3 +39,12 @@ def test_a_failure_is_one(tmp_path: Path) -> None:
 def test_without_a_gpu_it_fails() -> None:
     done = run("--data", KEPT, "--device", "cuda:77")
     assert done.returncode == 1 and done.stdout.startswith("no GPU to test on: "), done.stdout + done.stderr
+
+
+def test_the_benchmark_runs_on_the_fake_driver(tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "bench" / "cuda_calls.py", "--quick", *PRELUDE]
+    more = {"PYDISPATCH_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **more})
+    assert done.returncode == 0, done.stderr
+    for line in ("Fake GPU, compute", "prepared call ", "a + b, generated", "product 128 x 128 x 128, f16"):
+        assert line in done.stdout, done.stdout
