@@ -34,7 +34,6 @@ REFUSED = {
     "test_blocks": "branches between blocks",
     "test_regions_and_views": "branches between blocks",
     "test_wide_results[i64]": "arith.mulsi_extended on i64",
-    "test_several_operands[f64]": "on f64",
     **{f"test_integer_atomics[{bits}]": "atomic" for bits in (8, 16, 64)},
     **{f"test_float_atomics[{k}-{t}]": "atomic"
        for k in ("maximumf", "minimumf", "maxnumf", "minnumf") for t in ("f32", "f64")},
@@ -42,9 +41,9 @@ REFUSED = {
 """Cases that are a CompileError on this target -> a part of its message."""
 
 ELSEWHERE = {
-    "test_unary": "takes 58 buffers, devices have fewer: test_math_accuracy.py",
+    "test_unary": "takes 58 buffers, devices have fewer: test_math_accuracy.py, test_math_doubles.py",
     "test_fma_rounds_once": "Fma is fused where the device does so",
-    "test_float_operations": "remf comes from the device: the others are in test_math_accuracy.py",
+    "test_float_operations": "remf comes from the device: the others are in test_math_accuracy.py, test_math_doubles.py",
     "test_grid_constants_offsets": "looks into the tables of an ELF",
     "test_every_op_has_a_lowering": "of LLVM: test_refusals.py",
 }
