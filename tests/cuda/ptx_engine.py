@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from fractions import Fraction
 from math import inf, isinf, isnan, nan
@@ -156,8 +155,3 @@ def floats(name: str, rng: np.random.Generator, count: int) -> Any:
 
 def finite(*values: float) -> bool:
     return not any(isnan(v) or isinf(v) for v in values)
-
-
-def line_of(text: str, pattern: str) -> int:
-    """The number of the first line that matches."""
-    return next(k for k, line in enumerate(text.split("\n"), 1) if re.search(pattern, line))

@@ -198,6 +198,9 @@ class Batch:
             block = blocks[at]
             if block.sync is not None and group.size != self.living:
                 group.block = at
+                if (activation.order, at) in self._parked:  # with those who wait here already
+                    self.put(group)
+                    return
                 if not self._meet(group, block):
                     return
             if part:

@@ -101,4 +101,4 @@ class Launch:
         self.check_at = min(self.steps + _CHECK_EVERY, self.max_steps)
 
     def _endless(self, batch: Batch, block: Block, frame: Frame) -> NoReturn:
-        raise KernelError(report.endless(batch, frame.code, block.line, int(frame.threads[0]), self.steps))
+        raise KernelError(report.endless(batch, frame.code, block.line, int(frame.threads[0]), self.max_steps))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pydispatch.formats.ptx_module import Function, Instruction, Not, Register, Symbol
+from pydispatch.formats.ptx_module import Function, Immediate, Instruction, Not, Register, Symbol
 from pydispatch.runtime.devices.ptx_interpreter.barriers import Waiting
 from pydispatch.runtime.devices.ptx_interpreter.builder import Builder
 from pydispatch.runtime.devices.ptx_interpreter.calls import call, is_call
@@ -136,7 +136,10 @@ def _barrier(b: Builder, i: Instruction, function: Function) -> Make:
         result = b.storage(target.name) if isinstance(target, Register) else None
         if result is None:
             b.fail(i, "has no register for its result")
-    ident = b.source(i, operands[0], "u32")
+    number = operands[0]
+    if isinstance(number, Immediate) and not 0 <= number.value <= 15:
+        b.fail(i, f"names barrier {number.value}; 15 is the last")
+    ident = b.source(i, number, "u32")
     count = b.source(i, operands[1], "u32") if len(operands) > 1 else None
 
     def make(label: Label, after: int) -> End:
