@@ -43,7 +43,7 @@ REFUSED = {
 ELSEWHERE = {
     "test_unary": "takes 58 buffers, devices have fewer: test_math_accuracy.py, test_math_doubles.py",
     "test_fma_rounds_once": "Fma is fused where the device does so",
-    "test_float_operations": "remf comes from the device: the others are in test_math_accuracy.py, test_math_doubles.py",
+    "test_float_operations": "remf comes from the device: the others are in test_math_accuracy.py",
     "test_grid_constants_offsets": "looks into the tables of an ELF",
     "test_every_op_has_a_lowering": "of LLVM: test_refusals.py",
 }
