@@ -84,7 +84,10 @@ class Translator:
                 self._next()
                 self.labels[item.name] = self.blocks[-1].index
             else:
-                self._instruction(item)
+                try:
+                    self._instruction(item)
+                except (KeyError, IndexError, TypeError, AttributeError):  # of types and operands that do not exist
+                    self.b.fail(item)
         self._append_return()
         for block, make in self._jumps:
             block.end = make(self._label, block.index + 1)
