@@ -131,10 +131,14 @@ def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plan
 
 
 def _large(frame: Frame) -> bool:
-    """Whether a tensor has more elements than an index of 32 bits counts."""
+    """Whether a tensor has more elements than an index of 32 bits counts, or may have where buffers are that large."""
+    open_sizes = frame.backend == "cuda"
     values = [v for op in frame.source.walk() for v in (*op.operands, *op.results)]
     types = [v.type for v in values if isinstance(v.type, TensorType)]
-    return any(prod(max(1, s) for s in t.get_shape()) >= LARGE for t in types)
+    shapes = [t.get_shape() for t in types]
+    if open_sizes and any(size < 0 for shape in shapes for size in shape):
+        return True
+    return any(prod(max(1, size) for size in shape) >= LARGE for shape in shapes)
 
 
 def _row_size(nest: Nest, e: Elements) -> int:

@@ -19,7 +19,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from pydispatch.compiler.emit.llvm_arith import rounded_division
+from pydispatch.compiler.emit.llvm_arith import quotient, rounded_division
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm_memref import READ_ONLY_NOTE, load, store
 from pydispatch.compiler.emit.llvm_ops import affine_map, attribute, bound_groups, integer, integers
@@ -60,7 +60,7 @@ def _division(f: FunctionEmitter, kind: AffineBinaryOpKind, a: Index, b: Index) 
         return rounded_division(f, "i64", str(a), str(b), "slt", "sub", safe=True)
     if kind == AffineBinaryOpKind.CeilDiv:
         return rounded_division(f, "i64", str(a), str(b), "sge", "add", safe=True)
-    remainder = f.body.let(f"srem i64 {a}, {b}")
+    remainder = quotient(f, "srem", "i64", str(a), str(b))
     negative = f.body.let(f"icmp slt i64 {remainder}, 0")
     lifted = f.body.let(f"add i64 {remainder}, {b}")
     return f.body.let(f"select i1 {negative}, i64 {lifted}, i64 {remainder}")

@@ -61,6 +61,7 @@ class CudaPlatform(Platform):
     arch = "nvptx64"
     fallible = False
     halves_as_bits = True
+    divides_in_words = True
     least_atomic = 32
     atomic_scope = 'syncscope("device") '
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm_bindings import bindings_of
 from pydispatch.compiler.emit.llvm_body import Body, Phi, as_index
-from pydispatch.compiler.emit.llvm_ops import op_name, quoted, reverse_post_order, unsupported
+from pydispatch.compiler.emit.llvm_ops import attribute, op_name, quoted, reverse_post_order, unsupported
 from pydispatch.compiler.emit.llvm_values import Index, MemRef, Value, components, flatten, unflatten
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
@@ -56,6 +57,10 @@ class FunctionEmitter:
         self._scopes: dict[str, tuple[int, int, int]] = {}
         self._domain = -1
         self.bindings = bindings_of(function)
+        width = attribute(function, "pyd.index_width")
+        self.narrow_indices = (
+            self.platform.divides_in_words and isinstance(width, IntegerAttr) and width.value.data <= 32
+        )
 
     # Values
 

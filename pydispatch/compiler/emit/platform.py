@@ -41,6 +41,9 @@ class Platform(ABC):
     halves_as_bits: bool = False
     """Whether C functions take and return floats of 16 bits and less as unsigned integers of that width."""
 
+    divides_in_words: bool = False
+    """Whether indices that fit into 31 bits (`pyd.index_width`) had better be divided in 32."""
+
     least_atomic: int = 8
     """Bits of the narrowest integer that has atomic operations of its own."""
 
