@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import (
     AnyFloat,
     FloatAttr,
@@ -20,14 +20,17 @@ from xdsl.dialects.builtin import (
     MemRefType,
     NoneAttr,
 )
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
+from pydispatch.compiler.codegen.bodies import clone_block
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.constants import WORKGROUP
 from pydispatch.compiler.codegen.contract_gpu_plan import Plan, Side, joined
 from pydispatch.compiler.codegen.contract_pack import factor_at
-from pydispatch.compiler.codegen.contract_plan import argument_of
+from pydispatch.compiler.codegen.contract_results import VIEWS
 from pydispatch.compiler.codegen.elements import Elements, zero_attribute
+from pydispatch.compiler.codegen.pulls import where_padded
+from pydispatch.compiler.codegen.shapes import pad_amounts
 from pydispatch.compiler.words import bit_width
 
 PRIVATE = 5
@@ -119,13 +122,20 @@ class Staging:
             row_run, step_run = (1, side.run) if side.steps else (side.run, 1)
             first, _ = self._unit(b, low, self.extent, row, row_run, rows)
             k, inside = self._unit(b, turn, tile.depth, step, step_run, steps)
+            places: list[list[Index]] = []
             for part in range(side.run):
                 own_row = first if side.steps else b.linear(first, side.run, part)
                 own_step = b.linear(k, side.run, part) if side.steps else k
                 where = dict(at)
                 where.update(zip(side.dims, b.split(own_row, [sizes[d] for d in side.dims]), strict=True))
                 where.update(zip(self.plan.steps, b.split(own_step, [sizes[d] for d in self.plan.steps]), strict=True))
-                value = self._element(b, where, part == 0)
+                places.append(self._coordinates(b, where))
+            if side.run > 1:
+                main = self.plan.c.generic.inputs[side.factor.main]
+                for place, value in zip(places, self._neighbours(b, main, places), strict=True):
+                    b.remember((main, tuple(place)), value)
+            for part, place in enumerate(places):
+                value = fitted(b, factor_at(self.e, b, self.plan.c, side.factor, place), self.plan.element)
                 if inside is not True:
                     assert isinstance(inside, SSAValue)
                     value = b.pure(arith.SelectOp(inside, value, self._nothing(b)))
@@ -148,30 +158,47 @@ class Staging:
         inside = build.less(at, count)
         return build.least(at, build.minus(count, 1)), inside
 
-    def _element(self, build: Builder, where: dict[int, Index], first: bool) -> SSAValue:
-        """The element of a factor. first: of a run, whose address is known to be aligned."""
-        factor, last = self.side.factor, build.block.last_op
-        coordinates: list[Index] = []
-        for coordinate in factor.coordinates:
+    def _coordinates(self, build: Builder, where: dict[int, Index]) -> list[Index]:
+        found: list[Index] = []
+        for coordinate in self.side.factor.coordinates:
             total: Index = coordinate.constant
             for dim, times in coordinate.terms:
                 total = build.plus(total, build.times(where[dim], times))
-            coordinates.append(total)
-        value = factor_at(self.e, build, self.plan.c, factor, coordinates)
-        op = build.block.first_op if last is None else last.next_op
-        while first and self.side.run > 1 and op is not None:
-            if isinstance(op, memref.LoadOp) and self._reads_main(op):
-                state_alignment(op, self.side.run * (bit_width(op.results[0].type) or 64) // 8)
-            op = op.next_op
-        return fitted(build, value, self.plan.element)
+            found.append(total)
+        return found
 
-    def _reads_main(self, load: memref.LoadOp) -> bool:
-        """Whether an element of the argument is loaded whose neighbours an invocation moves."""
-        argument = argument_of(self.plan.c.generic.inputs[self.side.factor.main])
-        source = load.operands[0]
-        if isinstance(source, OpResult) and source.op.name == "memref.collapse_shape":
-            source = source.op.operands[0]
-        return argument is not None and source is self.e.buffer_of(argument)[0]
+    def _neighbours(self, build: Builder, value: SSAValue, places: Sequence[list[Index]]) -> list[SSAValue]:
+        """The elements of a run, loaded together; behind padding all of them under one condition."""
+        while isinstance(value, OpResult) and value.op.name in VIEWS:
+            value = value.op.operands[0]
+        if not isinstance(value, OpResult):
+            found = [self.e.at(build, value, place) for place in places]
+            load = found[0].owner
+            assert isinstance(load, memref.LoadOp)
+            state_alignment(load, self.side.run * (bit_width(found[0].type) or 64) // 8)
+            return found
+        op: Any = value.op
+        inside = where_padded(self.e, build, op, places[0])
+        low, _ = pad_amounts(self.e, op)
+        blocks, results = (Block(), Block()), []
+        for block, exists in zip(blocks, (True, False), strict=True):
+            b = build.nested(block, guarded=True)
+            if exists:
+                own = [[b.minus(i, before) for i, before in zip(place, low, strict=True)] for place in places]
+                results.append(self._neighbours(b, op.source, own))
+            else:
+                results.append([self._padding(b, op, place) for place in places])
+            b.add(scf.YieldOp(*results[-1]))
+        if not isinstance(inside, SSAValue):
+            inside = build.pure(arith.ConstantOp(IntegerAttr(int(inside), 1)))
+        choice = scf.IfOp(inside, [v.type for v in results[0]], Region(blocks[0]), Region(blocks[1]))
+        build.add(choice)
+        return list(choice.results)
+
+    def _padding(self, build: Builder, op: Any, place: Sequence[Index]) -> SSAValue:
+        block = op.regions[0].block
+        mapping = {argument: build.value(i) for argument, i in zip(block.args, place, strict=True)}
+        return clone_block(self.e, build, block, mapping, [])[0]
 
     def _nothing(self, build: Builder) -> SSAValue:
         """What adds nothing when it is multiplied: -0 by 0 on floats, so that a sum of -0 stays what it is."""

@@ -12,13 +12,14 @@ from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, TensorType, i32, i64
-from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.contract_match import Contraction, Factor
-from pydispatch.compiler.codegen.contract_plan import argument_of
+from pydispatch.compiler.codegen.contract_results import VIEWS
 from pydispatch.compiler.codegen.elements import Elements
 from pydispatch.compiler.codegen.generics import loop_sizes
+from pydispatch.compiler.codegen.shapes import pad_amounts
 from pydispatch.compiler.words import bit_width
 from pydispatch.ir.pyd_mma import LANES
 
@@ -146,10 +147,10 @@ def plan_of(c: Contraction, e: Elements, architecture: int, tile: Tile | None = 
     bits = bit_width(element) or 64
     table = HALVES if form == "tensor" else LONG_WORDS if bits == 64 else WORDS
     tile = tile or choose(table, height, width, prod(sizes[d] or 1 for d in outer))
-    left, right = _sides(c, (a, b), (rows, columns), tile, sizes)
+    left, right = _sides(e, c, (a, b), (rows, columns), tile, sizes)
     if form == "tensor" and min(left.run, right.run) == 1:  # single elements take many registers on their way
         tile = replace(tile, depth=tile.depth // 2)
-        left, right = _sides(c, (a, b), (rows, columns), tile, sizes)
+        left, right = _sides(e, c, (a, b), (rows, columns), tile, sizes)
     return Plan(c, tile, form, element, sums, left, right, outer, steps)
 
 
@@ -197,18 +198,32 @@ def _half(factor: Factor) -> SSAValue | None:
     return None
 
 
+def moved(e: Elements, value: SSAValue) -> BlockArgument | None:
+    """The argument that a value is, or is a part of behind padding of other dimensions than the last: neighbours in
+    the value are neighbours in memory, or all of them padding."""
+    while isinstance(value, OpResult) and value.op.name in ("tensor.pad", *VIEWS) and not e.is_materialized(value):
+        if value.op.name in VIEWS:
+            value = value.op.operands[0]
+            continue
+        low, high = pad_amounts(e, value.op)
+        if low[-1] != 0 or high[-1] != 0:
+            return None
+        value = value.op.operands[0]
+    return value if isinstance(value, BlockArgument) else None
+
+
 def _sides(
-    c: Contraction, values: tuple[SSAValue, SSAValue], dims: tuple[tuple[int, ...], tuple[int, ...]], tile: Tile,
-    sizes: Sequence[int | None],
+    e: Elements, c: Contraction, values: tuple[SSAValue, SSAValue], dims: tuple[tuple[int, ...], tuple[int, ...]],
+    tile: Tile, sizes: Sequence[int | None],
 ) -> tuple[Side, Side]:  # fmt: skip
     assert c.m is not None and c.n is not None
-    left = _side(c, replace(c.a, value=values[0]), dims[0], tile.height, tile, sizes, c.m)
-    return left, _side(c, replace(c.b, value=values[1]), dims[1], tile.width, tile, sizes, c.n)
+    left = _side(e, c, replace(c.a, value=values[0]), dims[0], tile.height, tile, sizes, c.m)
+    return left, _side(e, c, replace(c.b, value=values[1]), dims[1], tile.width, tile, sizes, c.n)
 
 
 def _side(
-    c: Contraction, factor: Factor, dims: tuple[int, ...], extent: int, tile: Tile, sizes: Sequence[int | None],
-    last: int,
+    e: Elements, c: Contraction, factor: Factor, dims: tuple[int, ...], extent: int, tile: Tile,
+    sizes: Sequence[int | None], last: int,
 ) -> Side:  # fmt: skip
     """Which neighbours an invocation moves together: 16 bytes where they are known to be aligned."""
     value = c.generic.inputs[factor.main]
@@ -216,7 +231,7 @@ def _side(
     steps = plain_steps or not factor.is_last(last)
     dim, room = (c.k, tile.depth) if steps else (last, extent)
     run = 1
-    if isinstance(value.type, TensorType) and argument_of(value) is not None and factor.is_last(dim):
+    if isinstance(value.type, TensorType) and moved(e, value) is not None and factor.is_last(dim):
         bits = max(8, bit_width(value.type.element_type) or 64)
         whole = value.type.get_shape()[-1]
         plain = factor.coordinates[-1].is_plain(dim)

@@ -205,18 +205,23 @@ def _same_size(a: Index, b: Index) -> bool:
     return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
 
 
-def _pad(e: Elements, build: Builder, op: Any, value: OpResult, indices: list[Index]) -> SSAValue:
+def where_padded(e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+    """Whether an element of a `tensor.pad` is one of its source."""
     low, high = pad_amounts(e, op)
-    sizes = e.dims(op.source)
-    where: list[Index] = []
     inside: SSAValue | bool = True
-    for index, before, after, size in zip(indices, low, high, sizes, strict=True):
+    for index, before, after, size in zip(indices, low, high, e.dims(op.source), strict=True):
         place = build.minus(index, before)
         if before != 0:
             inside = _both(build, inside, _not_less(build, place, 0))
         if after != 0:
             inside = _both(build, inside, build.less(place, size))
-        where.append(place)
+    return inside
+
+
+def _pad(e: Elements, build: Builder, op: Any, value: OpResult, indices: list[Index]) -> SSAValue:
+    low, _ = pad_amounts(e, op)
+    inside = where_padded(e, build, op, indices)
+    where = [build.minus(index, before) for index, before in zip(indices, low, strict=True)]
 
     def padding(b: Builder) -> SSAValue:
         block = op.regions[0].block
