@@ -276,6 +276,29 @@ def test_results_into_memory_of_others(fake: FakeDriver, device: Any) -> None:
     np.testing.assert_array_equal(other.read(part.address, N), b * (a * b))
 
 
+def test_memory_at_any_place(fake: FakeDriver, device: Any) -> None:
+    """Kernels load many bytes at once: what does not begin at a multiple of 16 is moved, on the device."""
+    other, f = Other(fake), device.load(mixed()).mixed_invocation
+    a, b, c = given(3, N)
+    whole = other.array(np.concatenate([np.zeros(1, np.float32), a]))
+    part = Tensor(other, (N,), np.float32, whole.address + 4)
+    right = device.upload(b)
+    fake.calls.clear()
+    y = f(part, right)
+    call = f.prepare(part, right)
+    z = call()
+    assert fake.calls["cuStreamSynchronize"] == 0 and fake.calls["cuMemcpyDtoDAsync"] == 2
+    for found in (y, z):
+        np.testing.assert_array_equal(found, b * (a * b))
+    other.fill(part, c)
+    np.testing.assert_array_equal(call(part, right), b * (c * b))
+    assert f(right, right, out=part) is part
+    device.synchronize()
+    np.testing.assert_array_equal(other.read(part.address, N), b * (b * b))
+    for name, grid in fake.launches:
+        assert grid == (2, 1, 1), name
+
+
 def test_arguments_of_another_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake = install(monkeypatch, tmp_path, devices=2)
     device: Any = pd.device("cuda:0")

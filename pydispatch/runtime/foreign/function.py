@@ -131,7 +131,7 @@ class ForeignFunction:
 
     def _hand_over(self, result: Buffer, given: Any) -> None:
         """The content of a result into what the caller gave for it."""
-        if self._is_here(given):
+        if self._is_ours(given):
             self._context.copy(result.memory.block, given.memory.block, result.nbytes)  # type: ignore[attr-defined]
         elif isinstance(given, Buffer):
             given.upload(result.numpy())
@@ -154,6 +154,11 @@ class ForeignFunction:
             raise InvalidArgumentError(f"{where}: expected a contiguous, writable array")
 
     def _is_here(self, given: Any) -> bool:
+        """Whether kernels can use a buffer where it lies."""
+        return self._is_ours(given)
+
+    def _is_ours(self, given: Any) -> bool:
+        """Whether a buffer is on the device."""
         if not isinstance(given, Buffer):
             return False
         memory = given.memory
@@ -173,14 +178,20 @@ class ForeignFunction:
         constants, patterns, values = self._core.compute(plan, scalars)
         return constants, [patterns[i] for i in record.numbers], values
 
+    def _take(self, block: Any, given: Buffer) -> None:
+        """The content of a buffer that kernels cannot use where it lies."""
+        if self._is_ours(given):
+            self._context.copy(given.memory.block, block, given.nbytes)  # type: ignore[attr-defined]
+        else:
+            self._context.copy_in(block, raw_bytes(given), given.nbytes)
+
     def _argument(self, given: Any, size: int, staged: list[Any]) -> Any:
         """The block of an argument; one that is not on the device is copied there, or lent to it."""
         if isinstance(given, Buffer):
-            memory = given.memory
-            if isinstance(memory, DeviceMemory) and memory.context is self._context:
-                return memory.block
+            if self._is_here(given):
+                return given.memory.block  # type: ignore[attr-defined]
             staged.append(block := self._acquire(size))
-            self._context.copy_in(block, raw_bytes(given), given.nbytes)
+            self._take(block, given)
             return block
         if self._borrow is not None:
             block = self._borrow(given, size)

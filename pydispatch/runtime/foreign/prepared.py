@@ -120,10 +120,9 @@ class Run:
     def __call__(self) -> Any:
         for block, given, size in self.copies:
             if isinstance(given, Buffer):
-                data = bytearray(given.nbytes)
-                given.memory.read(memoryview(data))
-                given = data
-            self.context.copy_in(block, given, size)
+                self.function._take(block, given)
+            else:
+                self.context.copy_in(block, given, size)
         if self.fixed is not None:
             self.fixed.run()
         return self.value

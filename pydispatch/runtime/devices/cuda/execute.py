@@ -41,6 +41,7 @@ class CudaExecutor(Executor):
         super().__init__(context)
         self.modules = Modules(context)
         self.names: dict[int, str] = {}  # of functions, by their number
+        self.alignment = 1  # bytes that bindings are aligned to
 
     def load(
         self,
@@ -63,7 +64,9 @@ class CudaExecutor(Executor):
                 raise ArtifactError(f"{where}: it imports functions and is a cubin, which cannot be linked any more")
             pieces = resolution.link(name, pieces, variant)
         self.modules.load(index, name, parts, pieces, exports, constants)
-        return int(variant.get("alignment", 1))
+        alignment = int(variant.get("alignment", 1))
+        self.alignment = max(self.alignment, alignment)
+        return alignment
 
     # Running
 

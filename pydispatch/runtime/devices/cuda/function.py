@@ -31,6 +31,7 @@ class CudaFunction(ForeignFunction):
         super().__init__(module, index, executor)
         made: CudaExecutor = executor  # type: ignore[assignment]
         made.names[index] = self.name
+        self._alignment = made.alignment
 
     def __call__(self, *args: Any, out: Any = None, stream: Any = None) -> Any:
         if stream is None:
@@ -48,10 +49,14 @@ class CudaFunction(ForeignFunction):
         assert shape is not None
         return CudaBuffer(memory, shape[0], self._results[index][0], shape[1])
 
+    def _is_here(self, given: Any) -> bool:
+        # Of others there is memory at any place, where wide loads of kernels would fail.
+        return self._is_ours(given) and given.memory.block.address % self._alignment == 0
+
     def _overlap(self, one: Buffer, other: Buffer) -> bool:
         if one.memory is other.memory:
             return True
-        if not (self._is_here(one) and self._is_here(other)):
+        if not (self._is_ours(one) and self._is_ours(other)):
             return False
         first, second = one.memory.block.address, other.memory.block.address  # type: ignore[attr-defined]
         return bool(first < second + other.nbytes and second < first + one.nbytes)
