@@ -62,7 +62,7 @@ def words_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> arra
     """The words of a module in native order. ArtifactError when the bytes cannot be one."""
     size = len(data)
     if size < 4 * HEADER_WORDS or size % 4:
-        raise ArtifactError(f"{what}: {size} bytes are no SPIR-V module: it has at least 20, and a multiple of 4")
+        raise ArtifactError(f"{what}: {size} bytes are no SPIR-V module, which has at least 20 and a multiple of 4")
     words = array("I")
     words.frombytes(bytes(data))
     if sys.byteorder == "big":

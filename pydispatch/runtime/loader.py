@@ -55,8 +55,14 @@ class Foreign(Protocol):
     """A device that runs executables by itself, see `_core.device`."""
 
     def link(
-        self, module: Module, index: int, executable: dict[str, Any], variant: dict[str, Any], data: memoryview,
-        constants: list[int], chosen: int,
+        self,
+        module: Module,
+        index: int,
+        executable: dict[str, Any],
+        variant: dict[str, Any],
+        data: memoryview,
+        constants: list[int],
+        chosen: int,
     ) -> None:
         """Loads variant number `chosen` of executable `index`; executable and variant are entries of the manifest."""
 
@@ -322,19 +328,33 @@ def _no_variant(
     variants: Sequence[dict[str, Any]],
     conditions: Sequence[int | None],
 ) -> str:
-    lines = [f"{file.name}: no variant of executable '{name}' runs on this device ({host.format}):"]
+    lines, lists = [f"{file.name}: no variant of executable '{name}' runs on this device ({host.format}):"], False
     for variant, condition in zip(variants, conditions, strict=True):
         if variant["format"] != host.format:
             why = f"has the format {variant['format']}"
         elif missing := _missing(variant["requires"], host):
-            why = f"needs {', '.join(missing)}, which the machine lacks"
+            why = f"needs {', '.join(_shown(need, host) for need in missing)}, which the machine lacks"
+            lists |= any(">=" not in need for need in missing)
         elif not _holds(module, condition):
             why = "its condition does not hold on this device"
         lines.append(f"  variant '{variant['name']}' {why}")
     if not variants:
         lines.append("  it has no variants at all")
-    lines.append(f"the machine has: {', '.join(sorted(host.features)) or 'no optional features'}")
+    if all(variant["format"] != host.format for variant in variants):
+        lines.append(f"compile it for this device too: targets=('{_TARGETS.get(host.format, 'cpu')}', ...)")
+    if lists:
+        lines.append(f"the machine has: {', '.join(sorted(host.features)) or 'no optional features'}")
     return "\n".join(lines)
+
+
+_TARGETS = {"vulkan-spirv-fb": "vulkan", "cuda-nvptx-fb": "cuda"}
+
+
+def _shown(need: str, host: Host) -> str:
+    """A requirement; of a limit also what the device has."""
+    limit, is_limit, _ = need.partition(">=")
+    have = getattr(host.features, "limits", {}).get(limit)
+    return f"{need} (it has {have})" if is_limit and have is not None else need
 
 
 def _missing(requires: Iterable[str], host: Host) -> list[str]:

@@ -95,7 +95,8 @@ def test_workgroups_over_the_limits(device: Any, glsl: Any) -> None:
     artifact = compiled(glsl("mul", buffers("-a", "-b", "c") + PUSH + MUL, "local_size_x = 64, local_size_y = 64"))
     assert "maxComputeWorkGroupInvocations>=4096" in artifact.executables[0].variants[0].requires
     with pytest.raises(
-        pd.DeviceUnavailableError, match=r"needs maxComputeWorkGroupInvocations>=4096, which the machine lacks"
+        pd.DeviceUnavailableError,
+        match=r"needs maxComputeWorkGroupInvocations>=4096 \(it has \d+\), which the machine lacks$",
     ):
         device.load(artifact)
     shared = glsl(
@@ -276,3 +277,10 @@ def test_a_broken_pipeline_cache_is_nothing(tmp_path: Path) -> None:
 
 def test_imports_load_no_vulkan() -> None:
     assert run("import sys, pydispatch as pd; pd.device('cpu'); print('vulkan' in sys.modules)").strip() == "False"
+
+
+def test_an_artifact_for_another_device(device: Any) -> None:
+    text = "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {\n%r = arith.addf %a, %a : tensor<4xf32>\n"
+    text += "return %r : tensor<4xf32> }"
+    with pytest.raises(pd.DeviceUnavailableError, match=r"has the format embedded-elf(.|\n)*targets=\('vulkan', ...\)"):
+        device.load(pd.compile(text, targets="cpu"))
