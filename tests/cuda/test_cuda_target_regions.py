@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cuda_programs import objects, target
 
 import pydispatch as pd
+from pydispatch.compiler.select import host_format
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "compiler"))
 import test_regions as regions
@@ -52,6 +54,22 @@ def test_scalar_results_copies_and_several_kernels(load: Any) -> None:
     total = a[:, 0:6:2].sum()
     expected = np.array([[total] * 4, [total + 1] * 4, [total] * 4], np.float32)
     np.testing.assert_array_equal(np.asarray(load(regions.NO_COUNT).total(a)), expected)
+
+
+def test_one_microkernel_for_each_target(tmp_path: Path) -> None:
+    """C for the CPU and CUDA C++ for two architectures in one program."""
+    (tmp_path / "kernels.c").write_text(regions.C)
+    (tmp_path / "kernels.cu").write_text(CUDA)
+    cpu = f'#hal.executable.target<"llvm-cpu", "{host_format()}">'
+    files = {cpu: "kernels.c", target("sm_75"): "kernels.cu", target("sm_90"): "kernels.cu"}
+    rows = ", ".join(f"{key} = [{objects([path])}]" for key, path in files.items())
+    text = regions.region(f"hal.executable.objects = #hal.executable.objects<{{{rows}}}>")
+    artifact = pd.compile(text, object_search_path=tmp_path, targets=("cpu", "cuda"))
+    blocks = [v.extra.get("ptx", {}).get("blocks") for v in artifact.executables[0].variants]
+    assert blocks == [None, [[64, 1, 1]], [[64, 1, 1]]]
+    a, b = np.arange(100, dtype=np.float32), np.full(100, 2.5, np.float32)
+    for name in ("cpu", "ptx-interpreter?capability=8.0", "ptx-interpreter?capability=9.0"):
+        np.testing.assert_array_equal(np.asarray(pd.device(name).load(artifact).scaled(a, b)), a * b)
 
 
 def test_microkernels_of_a_plugin(tmp_path: Path) -> None:

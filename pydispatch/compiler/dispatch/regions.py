@@ -119,7 +119,7 @@ class Kernel(Body):
         inner = ModuleOp([*self.declarations.values(), function])
         executable = stream.ExecutableOp.create(
             properties={"sym_name": StringAttr(self.name), "sym_visibility": StringAttr("private")},
-            attributes={"hal.executable.objects": ArrayAttr(self.objects)} if self.objects else {},
+            attributes={} if (objects := self.all_objects()) is None else {"hal.executable.objects": objects},
             regions=[Region(Block([export, inner]))],
         )
         for op in (executable, export, inner, function):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
@@ -37,7 +38,7 @@ from pydispatch.compiler.dispatch.destinations import (
     slice_of,
 )
 from pydispatch.errors import CompileError
-from pydispatch.ir import codegen
+from pydispatch.ir import codegen, hal
 from pydispatch.ir.location import location_of, set_location
 
 
@@ -50,6 +51,7 @@ class Body(ABC):
         self.source: Operation
         self.declarations: dict[tuple[str, str], func.FuncOp] = {}
         self.objects: list[Attribute] = []
+        self.keyed: dict[Attribute, list[Attribute]] = {}  # target -> objects for it alone
         self._writes: dict[SSAValue, int] = {}
         self._loaded: dict[SSAValue, int] = {}
 
@@ -294,6 +296,17 @@ class Body(ABC):
         found = op.attributes.get("hal.executable.objects")
         if isinstance(found, ArrayAttr):
             self.objects += [o for o in found.data if o not in self.objects]
+        elif isinstance(found, hal.ExecutableObjectsAttr):
+            for target, objects in zip(found.targets.data, found.objects.data, strict=True):
+                own = self.keyed.setdefault(target, [])
+                own += [o for o in cast("ArrayAttr[Attribute]", objects).data if o not in own]
+
+    def all_objects(self) -> Attribute | None:
+        """What the microkernels are linked with: a list for every target, or one for each that they name."""
+        if not self.keyed:
+            return ArrayAttr(self.objects) if self.objects else None
+        lists = [ArrayAttr([*own, *(o for o in self.objects if o not in own)]) for own in self.keyed.values()]
+        return hal.ExecutableObjectsAttr(ArrayAttr(list(self.keyed)), ArrayAttr(lists))
 
     def _check_last_use(self, value: SSAValue, op: Operation) -> None:
         """What is overwritten must not be needed afterwards; tensors from outside have a copy for that."""
