@@ -90,8 +90,9 @@ def compile(
     """Compiles a program into an artifact.
 
     source: MLIR text, the path of a `.mlir` file, or a parsed module. targets: "cpu" for this machine, or "x86_64",
-    "aarch64", "riscv64", "vulkan", "cuda", or "sm_80" and the like; without it the module's `hal.device.targets` hold, else this machine's CPU. cpu: "generic",
-    "native", "x86-64-v3", ... or several, each a variant of its own. cpu_features: LLVM features, "+avx2,+fma".
+    "aarch64", "riscv64", "vulkan", "cuda", or "sm_80" and the like; without it the module's `hal.device.targets` hold,
+    else this machine's CPU. cpu: "generic", "native", "x86-64-v3", ... or several, each a variant of its own.
+    cpu_features: LLVM features, "+avx2,+fma".
     object_search_path: where object files are looked for, after the working directory and before the folder of the
     source file. dump: a folder for every intermediate. transform_spec, pdl_spec: specs that match and replace, each
     like `source`, a list of these, or a mapping from the phase that they attach to (see docs/match-and-replace.md).
