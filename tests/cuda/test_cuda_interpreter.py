@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from pathlib import Path
@@ -237,6 +238,11 @@ def test_executable_constants(device: Any) -> None:
     first, second = device.load(artifact), device.load(artifact)  # each has its own
     np.testing.assert_array_equal(first.affine(a), a * -5 + 11)
     np.testing.assert_array_equal(second.affine(a), a * -5 + 11)
+    used = device._context.memory._used  # their variables go with the programs
+    del first, second
+    gc.collect()
+    device.trim()
+    assert device._context.memory._used < used
 
 
 def test_required_block_sizes(device: Any) -> None:

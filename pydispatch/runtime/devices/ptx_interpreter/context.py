@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.devices.ptx_interpreter.machine import Machine
 from pydispatch.runtime.foreign import context as foreign
 from pydispatch.runtime.foreign.context import view_of
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.ptx_interpreter.image import Loaded
 
 
 class Block:
@@ -33,6 +36,7 @@ class Context(foreign.Context):
         self.memory = self.machine.memory
         self.lock = threading.RLock()
         self.returned: deque[Block] = deque()
+        self.retired: deque[Loaded] = deque()  # modules of programs that are gone
         self.live_bytes = self.peak_bytes = self.live_blocks = 0
         self.closed = False
         self.borrow = self._borrow
@@ -64,6 +68,8 @@ class Context(foreign.Context):
             if not block.is_borrowed:
                 self.live_bytes -= block.size
                 self.live_blocks -= 1
+        while self.retired:
+            self.retired.popleft().free()
 
     def copy_in(self, block: Block, source: foreign.Source, size: int) -> None:
         with self.lock:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pydispatch._core.device import PlanData
     from pydispatch.formats.ptx_module import PtxModule
     from pydispatch.runtime.devices.ptx_interpreter.context import Context
+    from pydispatch.runtime.devices.ptx_interpreter.image import Loaded
     from pydispatch.runtime.foreign.execute import Exports
     from pydispatch.runtime.foreign.libraries import Resolution
 
@@ -64,6 +65,10 @@ class Executor(execute.Executor):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.kernels: dict[tuple[int, int], Kernel] = {}
+        self.loaded: list[Loaded] = []
+
+    def __del__(self) -> None:
+        self.context.retired.extend(self.loaded)
 
     def keep(self, data: PlanData) -> Record:
         return Apart(data, self.alignments)
@@ -100,11 +105,14 @@ class Executor(execute.Executor):
             self.kernels[index, entry.ordinal] = Kernel(name, entry, loaded[entry.module].entry(entry.symbol))
         return int(variant["alignment"])
 
-    def _load(self, module: PtxModule, where: str) -> Any:
-        try:
-            return self.context.machine.load(module, module.name)
-        except ArtifactError as error:
-            raise ArtifactError(f"{where}: {error}") from None
+    def _load(self, module: PtxModule, where: str) -> Loaded:
+        with self.context.lock:
+            try:
+                loaded: Loaded = self.context.machine.load(module, module.name)
+            except ArtifactError as error:
+                raise ArtifactError(f"{where}: {error}") from None
+            self.loaded.append(loaded)
+            return loaded
 
     def _check_target(self, module: PtxModule, where: str) -> None:
         have = ptx_interface.capabilities(*self.context.capability)
@@ -127,7 +135,7 @@ class Executor(execute.Executor):
             )
 
     def _write_constants(
-        self, loaded: Sequence[Any], modules: Sequence[PtxModule], values: Sequence[tuple[str, int]]
+        self, loaded: Sequence[Loaded], modules: Sequence[PtxModule], values: Sequence[tuple[str, int]]
     ) -> None:
         for variable, word in values:
             found = [
@@ -138,7 +146,8 @@ class Executor(execute.Executor):
                 raise ArtifactError(f"{modules[0].name}: there is no variable '{variable}' for an executable constant")
             for each in found:
                 address, size = each.variable(variable)
-                self.context.memory.write(address, word.to_bytes(8, "little")[:size])
+                with self.context.lock:
+                    self.context.memory.write(address, word.to_bytes(8, "little")[:size])
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         """Done when it returns."""
