@@ -80,6 +80,9 @@ HALVES = (
 )  # fmt: skip
 """For tensor cores."""
 
+SINGLES = HALVES[2]
+"""The largest for tensor cores where the elements of both operands come one by one."""
+
 
 @dataclass(frozen=True)
 class Side:
@@ -149,7 +152,9 @@ def plan_of(c: Contraction, e: Elements, architecture: int, tile: Tile | None = 
     tile = tile or choose(table, height, width, prod(sizes[d] or 1 for d in outer))
     left, right = _sides(e, c, (a, b), (rows, columns), tile, sizes)
     if form == "tensor" and min(left.run, right.run) == 1:  # single elements take many registers on their way
-        tile = replace(tile, depth=tile.depth // 2)
+        if left.run == right.run and tile.height * tile.width > SINGLES.height * SINGLES.width:
+            tile = SINGLES
+        tile = replace(tile, depth=tile.depth // 2, columns=min(tile.columns, 32))
         left, right = _sides(e, c, (a, b), (rows, columns), tile, sizes)
     return Plan(c, tile, form, element, sums, left, right, outer, steps)
 
