@@ -19,6 +19,7 @@ class Memory(Frame):
         return (self._new(("pool", self.devices[poolProps.location.id], {})),)
 
     def _cuMemPoolSetAttribute(self, pool: Any, attr: Any, value: Any) -> Result:
+        assert int(value) == (1 << 64) - 1, "the driver keeps what it has for the next blocks"
         self._get(pool, tuple)[2][int(attr)] = int(value)
         return ()
 

@@ -15,8 +15,8 @@ from fake_driver import CUresult, FakeDriver
 from tools import DATA
 
 import pydispatch as pd
+from pydispatch.runtime.devices.cuda import steps
 from pydispatch.runtime.devices.cuda.graph import Graph
-from pydispatch.runtime.devices.cuda.steps import steps_of
 
 __all__ = ["device", "fake"]  # fixtures
 
@@ -332,21 +332,23 @@ def moves(device: Any) -> None:
     for late in (False, True):
         buffer, scratch = device.upload(data), device.empty(1024, np.uint8)
         addresses = [buffer.memory.block.address, scratch.memory.block.address]
-        steps, needed = steps_of(context, commands, late, None, 1)  # type: ignore[arg-type]
+        made, needed = steps.steps_of(context, commands, late, None, 1)  # type: ignore[arg-type]
         assert 0 < needed <= 1024
         with context.current:
-            for step in (step for each in steps for step in each):
+            for step in (step for each in made for step in each):
                 step.place(addresses, b"", patterns)
                 context.check(step.launch(context.stream), step.label)
         np.testing.assert_array_equal(buffer, expected)
         other = device.upload(data)
-        graph = Graph(context, "moves", steps)
+        graph = Graph(context, "moves", made)
         graph.update([other.memory.block.address, addresses[1]], b"", patterns)
         graph.launch()
         np.testing.assert_array_equal(other, expected)
 
 
-def test_fills_and_copies_at_any_place(device: Any) -> None:
+@pytest.mark.parametrize("most", [1 << 30, 16], ids=["whole", "in pieces"])
+def test_fills_and_copies_at_any_place(device: Any, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(steps, "MOST_COPIED", most)
     moves(device)
 
 

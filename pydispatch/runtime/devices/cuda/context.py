@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections import deque
@@ -137,9 +138,9 @@ class Context(foreign.Context):
             self.require_usable()
         why, known = f"{cuda.describe(self.driver, status)}; {cuda.STICKY[int(status)]}", list(self.recent)
         self.lost, self.is_shut = why, True
-        if not known:
-            self.require_usable()
         dispatches = list(dict.fromkeys(name for _, names in known for name in names))
+        if not dispatches:
+            self.require_usable()
         functions = list(dict.fromkeys(f"@{function}" for function, _ in known if function))
         executable = export = None
         hint = ""
@@ -149,6 +150,9 @@ class Context(foreign.Context):
         else:
             who = f"one of the dispatches {', '.join(dispatches)}"
             hint = f"; pydispatch.device('{self.name}?check=1') says which"
+        others = [name for name in ("torch", "cupy", "jax", "numba") if name in sys.modules]
+        if others:
+            hint += f"; or a kernel of {', '.join(others)}, which shares the device with it"
         raise KernelError(
             f"{self.name}: {who}{' of ' * bool(functions)}{', '.join(functions)}: {why}{hint}\n{self.name} is lost "
             "for this process, with its buffers; other devices go on, and a new process can use it",

@@ -90,8 +90,8 @@ def _start(process: int) -> Any:
         raise DeviceUnavailableError(f"the package 'cuda-bindings' cannot be used: {error}") from None
     try:
         (status,) = found.cuInit(0)
-    except RuntimeError as error:  # of cuda.pathfinder: the library is not there
-        raise DeviceUnavailableError(_without_library(error)) from None
+    except RuntimeError:  # of cuda.pathfinder: the library is not there
+        raise DeviceUnavailableError(_without_library()) from None
     if status:
         raise failure(found, status, "cuInit")
     check(found, version := found.cuDriverGetVersion(), "cuDriverGetVersion")
@@ -103,11 +103,10 @@ def _start(process: int) -> Any:
     return found
 
 
-def _without_library(error: Exception) -> str:
+def _without_library() -> str:
     return (
-        f"the CUDA driver ({LIBRARY}) is not there; install the NVIDIA driver {LEAST_PACKAGE} or newer (a container "
-        "needs --gpus all); without a GPU, pydispatch.device('ptx-interpreter') runs the same programs, slowly "
-        f"[{str(error).splitlines()[0] if str(error) else type(error).__name__}]"
+        f"the CUDA driver ({LIBRARY}) is not there: install the NVIDIA driver {LEAST_PACKAGE} or newer; a container "
+        "needs --gpus all\nwithout a GPU, the device 'ptx-interpreter' runs the same programs, slowly"
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Result = tuple[Any, ...]
 """Of a function of the driver: a status, then what it gives."""
+MOST_COPIED = 1 << 30
 _DEVICE = "CU_MEMORYTYPE_DEVICE"
 
 
@@ -204,6 +205,15 @@ def fills(context: Context, command: Command, number: int, late: bool) -> list[F
     return [Fill(context, region, number, target, 1, length // size, part, size) for part in range(size)]
 
 
+def copies(context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int) -> list[Step]:
+    """A copy, in pieces: a node of a graph has no more bytes than a row of an image."""
+    (first, at), (then, to) = source, target
+    return [
+        Copy(context, region, (first, at + done), (then, to + done), min(MOST_COPIED, size - done))
+        for done in range(0, size, MOST_COPIED)
+    ]
+
+
 def steps_of(
     context: Context, commands: Sequence[Command], late: bool, modules: Modules, scratch: int
 ) -> tuple[list[list[Step]], int]:
@@ -223,13 +233,11 @@ def steps_of(
             (source, at, size), (target, to, _) = command[9]
             region = command[1]
             if source != target or abs(at - to) >= size:
-                made.append([Copy(context, region, (source, at), (target, to), size)])
+                made.append(copies(context, region, (source, at), (target, to), size))
             elif at == to:
                 made.append([])
             else:
-                made.append([
-                    Copy(context, region, (source, at), (scratch, most), size),
-                    Copy(context, region, (scratch, most), (target, to), size),
-                ])  # fmt: skip
+                there = copies(context, region, (source, at), (scratch, most), size)
+                made.append(there + copies(context, region, (scratch, most), (target, to), size))
                 most += -(-size // 256) * 256
     return made, most
