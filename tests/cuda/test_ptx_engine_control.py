@@ -116,6 +116,19 @@ def test_lanes_meet_where_they_part_ways() -> None:
     assert (run(body) == own[i ^ 1]).all()
 
 
+def test_lanes_that_come_later_from_below() -> None:
+    body = """
+      and.b32 %r0, %i, 3; setp.eq.u32 %q0, %r0, 1; setp.eq.u32 %q1, %r0, 2; @%q0 bra late; @%q1 bra later;
+      mov.u32 %r1, 10;
+    meet:
+      shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1; st.global.u32 [%p], %r2; ret;
+    late:
+      mov.u32 %r1, 20; bra meet;
+    later:
+      mov.u32 %r1, 30; bra meet;"""
+    assert (run(body) == np.tile([20, 10, 10, 30], 16)).all()
+
+
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
 @pytest.mark.parametrize("width", [32, 16, 8])
 def test_shuffles(mode: str, width: int) -> None:
@@ -133,6 +146,11 @@ def test_shuffles(mode: str, width: int) -> None:
         j = {"up": lane - n, "down": lane + n, "bfly": lane ^ n, "idx": (lane & segment) | (n & ~segment & 31)}[mode]
         ok = j >= top if mode == "up" else j <= top
         assert got[t] == a[t - lane + (j if ok else lane)] and inside[t] == ok
+
+
+def test_addresses_of_32_bits_wrap() -> None:
+    body = "mad.lo.u32 %r0, %i, 4, -256; st.shared.u32 [%r0+256], %i; bar.sync 0; ld.shared.u32 %r1, [%r0+256];"
+    assert (run(body + "st.global.u32 [%p], %r1; ret;", head=".shared .align 4 .b32 s[64];") == np.arange(64)).all()
 
 
 def test_special_registers() -> None:

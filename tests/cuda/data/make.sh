@@ -13,3 +13,4 @@ nvcc -ptx -rdc=true -arch=sm_90 -lineinfo library.cu -o library_sm_90.ptx
 sed -i 's|"/.*/|"|' caller_sm_80.ptx library_sm_90.ptx  # names of files, not of folders
 nvcc -ptx -arch=sm_75 tiled.cu -o tiled_sm_75.ptx
 nvcc -std=c++17 -ptx -arch=sm_80 engine.cu -o engine_sm_80.ptx
+nvcc -std=c++17 -ptx -arch=sm_80 engine_wmma.cu -o engine_wmma_sm_80.ptx

@@ -48,15 +48,21 @@ def finder(b: Builder, i: Instruction, operand: Operand | None, size: int, write
     return _global(base, offset, slow)
 
 
+def moved(base: Any, offset: Any) -> Any:
+    """Addresses plus bytes, int64: addresses of 32 bits wrap there."""
+    a = base.astype(np.int64)
+    if isinstance(offset, int) and not offset:
+        return a
+    return a + offset if base.dtype.itemsize == 8 else (a + offset) & 0xFFFFFFFF
+
+
 def _window(base: int, offset: int, slow: Slow) -> Finder:
     """Shared and local addresses: offsets into the block's or the thread's memory."""
     shared = slow.space == "shared"
 
     def find(regs: list[Any]) -> list[Piece]:
         frame = regs[0]
-        a = regs[base].astype(np.int64)
-        if offset:
-            a = a + offset
+        a = moved(regs[base], offset)
         if not a.ndim:
             a = np.broadcast_to(a, frame.n)
         return [slow.window(frame, None, a, shared)]

@@ -37,8 +37,8 @@ class Launch:
     ) -> None:  # fmt: skip
         self.machine, self.kernel, self.grid, self.block = machine, kernel, grid, block
         self.threads = block[0] * block[1] * block[2]
-        self.dynamic_shared = dynamic_shared
-        self.shared_bytes = kernel.shared + dynamic_shared
+        self.dynamic_shared: int = dynamic_shared
+        self.shared_bytes: int = kernel.shared + dynamic_shared
         self.shared_stride = -(-self.shared_bytes // 16) * 16
         self.cancel, self.max_steps = cancel, max_steps
         self.steps = 0

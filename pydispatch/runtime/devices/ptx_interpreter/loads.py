@@ -142,12 +142,23 @@ def store_(b: Builder, i: Instruction) -> Step:
     return step
 
 
-@handles("prefetch", "prefetchu", "membar", "fence", "applypriority", "discard", "createpolicy", "nanosleep", "pmevent",
-         "griddepcontrol", "setmaxnreg")  # fmt: skip
+@handles("createpolicy")
+def policy(b: Builder, i: Instruction) -> Step:
+    """A cache policy is a number that only cache hints take."""
+    target = b.target(i, b.operands(i, 1, 4)[0], "b64")
+
+    def step(regs: list[Any]) -> None:
+        regs[target][...] = 0
+
+    return step
+
+
+@handles(
+    "prefetch", "prefetchu", "membar", "fence", "applypriority", "discard", "nanosleep", "pmevent", "griddepcontrol",
+    "setmaxnreg",
+)  # fmt: skip
 def hint(b: Builder, i: Instruction) -> Step:
     """Order of memory and hints: what runs here is in order anyway. The search for races minds fences."""
-    if i.opcode in ("discard", "createpolicy", "setmaxnreg"):
-        b.fail(i)
     wide = any(m in ("gl", "sys", "gpu") for m in i.modifiers)
     if i.opcode not in ("membar", "fence") or not wide:
         return nothing

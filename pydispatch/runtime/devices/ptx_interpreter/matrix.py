@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pydispatch.formats.ptx_module import Address, Instruction, Operand
-from pydispatch.runtime.devices.ptx_interpreter.addresses import Piece, Slow, space_of
+from pydispatch.runtime.devices.ptx_interpreter.addresses import Piece, Slow, moved, space_of
 from pydispatch.runtime.devices.ptx_interpreter.builder import Builder, Step, items
 from pydispatch.runtime.devices.ptx_interpreter.handlers import handles
 from pydispatch.runtime.devices.ptx_interpreter.mma import warps_of
@@ -44,7 +44,7 @@ class _Rows:
         part = frame.some(chosen)
         addresses = np.broadcast_to(regs[self._base], frame.n)[chosen]
         if self._slow.space == "shared":
-            return [self._slow.window(part, None, addresses.astype(np.int64) + self._offset, True)]
+            return [self._slow.window(part, None, moved(addresses, self._offset), True)]
         return self._slow.find(part, addresses.astype(np.uint64) + np.uint64(self._offset & (1 << 64) - 1))
 
 

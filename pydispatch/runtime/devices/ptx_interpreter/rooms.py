@@ -16,10 +16,12 @@ from pydispatch.runtime.devices.ptx_interpreter import (
     mma,
     moves,
     warp,
+    wmma,
 )
 
 LOADED = (
     arithmetic, asynchronous, atomics, bitwise, compare, convert, functions, loads, matrix, mma, moves, warp,
+    wmma,
 )  # fmt: skip
 
 _MASKS = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}
