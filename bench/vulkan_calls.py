@@ -174,7 +174,9 @@ def show(title: str, rows: dict[str, float]) -> None:
         print(f"  {name:28} {seconds * 1e6:9.1f} us  {seconds / base:5.2f}x raw")
 
 
-def peer_call(folder: Path, text: str, function: str, a: Any, b: Any) -> tuple[Callable[[], Any] | None, str]:
+def peer_call(
+    folder: Path, text: str, function: str, a: Any, b: Any, *flags: str
+) -> tuple[Callable[[], Any] | None, str]:
     """A call through IREE's Vulkan driver, or why there is none."""
     import peer
 
@@ -182,7 +184,7 @@ def peer_call(folder: Path, text: str, function: str, a: Any, b: Any) -> tuple[C
     source, made = folder / f"{function}.mlir", folder / f"{function}.vmfb"
     source.write_text(text)
     done = subprocess.run(
-        [tool, source, "-o", made], capture_output=True, text=True
+        [tool, source, "-o", made, *flags], capture_output=True, text=True
     )  # fmt: skip
     if done.returncode:
         return None, done.stderr.strip().splitlines()[0] if done.stderr.strip() else "iree-compile failed"
@@ -234,6 +236,75 @@ def measure(device: str, n: int, rounds: int, folder: Path) -> None:
             print(f"  IREE has no figure: {why}")
 
 
+PRODUCT = """func.func @product(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>) -> tensor<512x512xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<512x512xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<512x512xf32>) -> tensor<512x512xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<512x512xf32>, tensor<512x512xf32>) outs(%f : tensor<512x512xf32>)
+      -> tensor<512x512xf32>
+  return %c : tensor<512x512xf32>
+}
+"""
+
+
+def measure_product(device: str, rounds: int, folder: Path) -> None:
+    """A product of two matrices of 512 x 512 floats against the peer's, in turn: medians and best."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((512, 512)).astype(np.float32) for _ in range(2))
+    opened: Any = pd.device(device)
+    program: Any = opened.load(pd.compile(PRODUCT, targets="vulkan"))
+    contenders: dict[str, Callable[[], Any]] = {"product": program.product.prepare(opened.upload(a), opened.upload(b))}
+    np.testing.assert_allclose(contenders["product"]().numpy(), a @ b, 1e-3, 1e-3)
+    peer, why = peer_call(folder, PRODUCT, "product", a, b, "--iree-hal-target-device=vulkan")
+    if peer is None:
+        print(f"  IREE has no figure: {why}")
+    else:
+        contenders["IREE"] = peer
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for call in contenders.values():
+        call()
+    for _ in range(2 * rounds):
+        for name, call in contenders.items():
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+    print("a product of 512 x 512 x 512 f32")
+    for name, each in times.items():
+        print(f"  {name:28} median {statistics.median(each) * 1e3:7.2f} ms, best {min(each) * 1e3:7.2f} ms")
+    if peer is not None:
+        middle, best = (f(times["IREE"]) / f(times["product"]) for f in (statistics.median, min))
+        print(f"  IREE's time over ours: {middle:.2f} by medians, {best:.2f} by the best")
+
+
+def measure_emission() -> None:
+    """How long the emitter takes for each kernel of the check files, the best of five."""
+    from pydispatch.compiler.emit import spirv
+
+    met: list[tuple[Any, ...]] = []
+
+    class Watched(spirv.Emitter):
+        def __init__(self, *arguments: Any) -> None:
+            met.append(arguments)
+            super().__init__(*arguments)
+
+    plain, spirv.Emitter = spirv.Emitter, Watched  # type: ignore[misc]
+    for path in sorted((Path(__file__).resolve().parents[1] / "tests" / "checks").rglob("*.mlir")):
+        pd.compile(path, targets="vulkan")
+    spirv.Emitter = plain  # type: ignore[misc]
+    found = []
+    for arguments in met:
+        seconds = []
+        for _ in range(5):
+            start = time.perf_counter()
+            plain(*arguments).run()
+            seconds.append(time.perf_counter() - start)
+        found.append(min(seconds) * 1e3)
+    found.sort()
+    above = sum(ms > 1 for ms in found)
+    print(f"emitting {len(found)} kernels of the check files: median {statistics.median(found):.2f} ms, 90 % below "
+          f"{found[len(found) * 9 // 10]:.2f}, longest {found[-1]:.2f}; {above} above a millisecond")  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
@@ -243,6 +314,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for n in (64, 4096):
             measure(args.device, n, args.rounds, Path(folder))
+        measure_product(args.device, args.rounds, Path(folder))
+    measure_emission()
 
 
 if __name__ == "__main__":
