@@ -129,6 +129,45 @@ def test_static_functions(kind: str, device: Any, tmp_path: Path, monkeypatch: p
         np.testing.assert_allclose(np.asarray(f(a)), a * a + 1, rtol=1e-6)
 
 
+SCALARS = """#include <stdbool.h>
+typedef signed char i8; typedef short i16; typedef long long i64; typedef unsigned short u16;
+PRE bool f_i1(bool x) { return !x; }
+PRE i8 f_i8(i8 x) { return x * 3; }
+PRE i16 f_i16(i16 x) { return x * 3; }
+PRE int f_i32(int x) { return x * 3; }
+PRE i64 f_i64(i64 x) { return x * 3; }
+PRE float f_f32(float x) { return x * 3; }
+PRE double f_f64(double x) { return x * 3; }
+PRE u16 f_f16(u16 x) { return x ^ 0x8000; }  // halves are their bits
+PRE u16 f_bf16(u16 x) { return x ^ 0x8000; }
+PRE u16 f_u16(u16 x) { return x >> 1; }
+"""
+GIVEN = {
+    "i1": np.array([0, 1, 1, 0], np.bool_), "i8": np.array([-128, -1, 5, 127], np.int8),
+    "i16": np.array([-32768, -1, 5, 32767], np.int16), "i32": np.array([-(2**31), -1, 5, 7], np.int32),
+    "i64": np.array([-(2**63), -1, 5, 2**62], np.int64), "f32": np.float32([1, 2, -3, 0.5]),
+    "f64": np.float64([1, 2, -3, 0.1]), "f16": np.float16([1, 2, -3, 0.5]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("type", [*GIVEN, "u16"])
+@pytest.mark.parametrize("kind", [".c", ".cu"])
+def test_scalars_of_functions(kind: str, type: str, device: Any, tmp_path: Path) -> None:
+    """Narrow integers are extended as C has it, by bitcode that is inlined and by calls in PTX."""
+    head = 'extern "C" __device__' if kind == ".cu" else ""
+    text = SCALARS.replace("PRE", head)
+    (tmp_path / f"f{kind}").write_text(text if kind == ".c" else text.replace("#include <stdbool.h>", ""))
+    v, of, mark = GIVEN["i16" if type == "u16" else type], "i16" if type == "u16" else type, ""
+    if type == "u16":
+        mark = " {llvm.zeroext}"
+    declared = f"@f_{type}({of}{mark}) -> ({of}{mark}) attributes {{hal.import.static}}"
+    program = scalar([tmp_path / f"f{kind}"], declared, f"func.call @f_{type}(%x) : ({of}) -> {of}", of)
+    y = np.asarray(device.load(pd.compile(program, targets="cuda")).f(v)).view(v.dtype)
+    with np.errstate(over="ignore"):
+        wanted = {"i1": lambda: ~v, "f16": lambda: -v, "u16": lambda: (v.view(np.uint16) >> 1).view(np.int16)}
+        np.testing.assert_array_equal(y, wanted.get(type, lambda: v * v.dtype.type(3))())
+
+
 def test_one_c_source_for_both_devices(device: Any) -> None:
     """The same text, C included, on the CPU and on CUDA: the same bits where nothing is rounded twice."""
     text = ukernel([DATA / "functions.c"])
