@@ -14,7 +14,7 @@ from typing import Any
 from pydispatch.cli import cuda_files
 from pydispatch.errors import ArtifactError
 from pydispatch.formats import cubin, dispatches, elf
-from pydispatch.formats.artifact import PROGRAM, Artifact, VariantEntry
+from pydispatch.formats.artifact import PROGRAM, Artifact, VariantEntry, warnings_of
 
 DESCRIPTION = """\
 Shows the functions, executables, constants and tools of a .pdx artifact, the segments and symbols of an ELF file, or
@@ -166,7 +166,7 @@ def _executable_lines(artifact: Artifact) -> list[str]:
         lines += table(("variant", "format", "size", "alignment", "requires", "imports"), rows, (2, 3), "    ")
         for variant in entry.variants:
             lines += _kernel_lines(entry.exports, variant)
-            lines += [f"    warning: {text}" for text in variant.extra.get("warnings", ())]
+            lines += [f"    warning: {text}" for text in warnings_of(variant)]
     return lines
 
 
@@ -183,12 +183,15 @@ def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
     notes = variant.extra.get("ptx")
     if not isinstance(notes, dict) or not all(isinstance(notes.get(k), list) for k in ("blocks", "shared")):
         return []
-    entries, sizes = notes.get("entries") or [], notes.get("parameters") or []
     rows = []
-    for i, (name, block, shared) in enumerate(zip(exports, notes["blocks"], notes["shared"], strict=False)):
-        symbol = str(entries[i][1]) if i < len(entries) else "-"
-        given = ", ".join(map(str, sizes[i])) if i < len(sizes) and sizes[i] else "-"
-        rows.append((name, symbol, "x".join(map(str, block)) if block else "-", size_text(int(shared)), given))
+    try:
+        entries, sizes = notes.get("entries") or [], notes.get("parameters") or []
+        for i, (name, block, shared) in enumerate(zip(exports, notes["blocks"], notes["shared"], strict=False)):
+            symbol = str(entries[i][1]) if i < len(entries) else "-"
+            given = ", ".join(map(str, sizes[i])) if i < len(sizes) and sizes[i] else "-"
+            rows.append((name, symbol, "x".join(map(str, block)) if block else "-", size_text(int(shared)), given))
+    except (TypeError, ValueError, IndexError, KeyError):
+        raise ArtifactError(f"the key \"ptx\" of variant '{variant.name}' cannot be read") from None
     return table((f"kernel of {variant.name}", "symbol", "block", "dynamic memory", "scalars"), rows, (), "    ")
 
 

@@ -94,6 +94,12 @@ def package_version() -> str:
         return "0+unknown"
 
 
+def warnings_of(variant: VariantEntry) -> list[str]:
+    """The sentences under the key "warnings" of a variant; what is none is left out."""
+    found = variant.extra.get("warnings")
+    return [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
+
+
 class Artifact:
     """A compiled program. Made by `pydispatch.compile`, `Artifact.from_file` or `Artifact.from_bytes`.
 
@@ -199,8 +205,7 @@ class Artifact:
     @property
     def warnings(self) -> list[str]:
         """What the compiler found odd, in sentences."""
-        found = [text for e in self.executables for v in e.variants for text in v.extra.get("warnings", ())]
-        return [text for text in found if isinstance(text, str)]
+        return [text for e in self.executables for v in e.variants for text in warnings_of(v)]
 
     @property
     def members(self) -> list[str]:

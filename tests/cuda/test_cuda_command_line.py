@@ -12,6 +12,9 @@ from cuda_programs import MIXED, TWO, source, target
 from test_cuda_target_functions import ukernel
 from tools import DATA, compile_cu
 
+import pydispatch as pd
+from pydispatch.formats.manifest import Manifest
+
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "pydispatch.cli", *map(str, words)], capture_output=True, text=True)
@@ -91,3 +94,22 @@ def test_inspect_of_cubins(tmp_path: Path) -> None:
     )
     shown = run("inspect", tmp_path / "f.cubin").stdout
     assert "relocatable cubin for sm_80" in shown and "function  user_op" in shown
+
+
+def test_a_manifest_that_says_nonsense(tmp_path: Path) -> None:
+    artifact = pd.compile(ukernel([DATA / "functions.c"]), targets="sm_80")
+    for notes, kept in (
+        (5, True),
+        ({"blocks": [7], "shared": [0]}, False),
+        ({"blocks": [[1]], "shared": ["a"]}, False),
+    ):
+        text = json.loads(bytes(artifact.read("manifest.json")))
+        text["executables"][0]["variants"][0] |= {"ptx": notes, "warnings": 3}
+        parts = {name: artifact.read(name) for name in artifact.members}
+        manifest = Manifest.from_json(text)
+        changed = pd.Artifact(manifest, {**parts, "manifest.json": memoryview(manifest.to_bytes())})
+        assert changed.warnings == []
+        changed.save(tmp_path / "changed.pdx")
+        done = run("inspect", tmp_path / "changed.pdx")
+        assert done.returncode == (0 if kept else 1)
+        assert kept or "the key \"ptx\" of variant 'cuda_nvptx_fb_sm_80' cannot be read" in done.stderr
