@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,15 @@ def test_everything_runs_on_the_fake_driver(tmp_path: Path, kept: bool) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("cuda:0: Fake GPU, compute capability 9.0")
     assert " 0 failed" in done.stdout.splitlines()[-1] and done.stdout.splitlines()[-1].endswith("on Fake GPU")
+
+
+def test_a_checkout_that_is_not_installed(tmp_path: Path) -> None:
+    """With NumPy in reach, and nothing that an installation leaves behind (-S)."""
+    places = {str(Path(np.__file__).parents[1])}
+    command = [sys.executable, "-S", RUN, *PRELUDE, "--data", KEPT, "example", "generated"]
+    more = {"PYDISPATCH_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(places)}
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **more})
+    assert done.returncode == 0 and "4 passed, 0 failed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_failure_is_one(tmp_path: Path) -> None:

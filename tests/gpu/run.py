@@ -9,6 +9,7 @@ tests themselves.
 from __future__ import annotations
 
 import argparse
+import importlib.machinery
 import importlib.util
 import subprocess
 import sys
@@ -31,17 +32,30 @@ class Missing(Exception):
 
 
 def build() -> None:
-    """The extensions, when they are not there."""
-    try:
-        import pydispatch._core.status  # noqa: F401
-    except ImportError:
+    """The extensions for this Python, when they are not there; and the package, when it is not installed."""
+    core = ROOT / "_core"
+    if not any((core / f"status{suffix}").exists() for suffix in importlib.machinery.EXTENSION_SUFFIXES):
         lacking = [name for name in ("numpy", "Cython", "setuptools") if importlib.util.find_spec(name) is None]
         if lacking:
             sys.exit(f"the extensions are not built, and {', '.join(lacking)} is missing for that: pip install cython")
         print("building the extensions", flush=True)
         command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
         subprocess.run(command, cwd=ROOT, check=True)
-        importlib.invalidate_caches()
+    try:
+        import pydispatch
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("pydispatch._core"):
+            raise
+        # From a checkout: the folder _core is the package pydispatch._core.
+        for name in [name for name in sys.modules if name.partition(".")[0] == "pydispatch"]:
+            del sys.modules[name]
+        spec = importlib.util.spec_from_file_location("pydispatch._core", core / "__init__.py")
+        assert spec is not None and spec.loader is not None
+        made = sys.modules["pydispatch._core"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(made)
+        import pydispatch
+
+        pydispatch._core = made  # type: ignore[attr-defined]
 
 
 def compile_programs(folder: Path) -> Path:
