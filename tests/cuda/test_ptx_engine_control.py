@@ -148,6 +148,12 @@ def test_shuffles(mode: str, width: int) -> None:
         assert got[t] == a[t - lane + (j if ok else lane)] and inside[t] == ok
 
 
+def test_guarded_shuffles_skip_themselves_alone() -> None:
+    body = "mov.u32 %r1, 5; setp.lt.u32 %q0, %i, 32; @%q0 shfl.sync.idx.b32 %r1, %i, 3, 31, -1; add.u32 %r1, %r1, 100;"
+    body += "setp.eq.u32 %q1, %i, 40; @%q1 bar.warp.sync 0x100; st.global.u32 [%p], %r1; ret;"
+    assert (run(body) == np.where(np.arange(64) < 32, 103, 105)).all()
+
+
 def test_addresses_of_32_bits_wrap() -> None:
     body = "mad.lo.u32 %r0, %i, 4, -256; st.shared.u32 [%r0+256], %i; bar.sync 0; ld.shared.u32 %r1, [%r0+256];"
     assert (run(body + "st.global.u32 [%p], %r1; ret;", head=".shared .align 4 .b32 s[64];") == np.arange(64)).all()

@@ -78,6 +78,8 @@ def test_races_between_blocks() -> None:
     body = f"{own} st.global.u32 [%p], 1; bar.sync 0;"
     out = run(f"{body} {last.format('membar.gl;')}".replace("%r1, 3", "%r1, 2"), grid=3)
     assert out[193] == 2
+    released = last.format("").replace("atom.global", "atom.acq_rel.gpu.global").replace("%r1, 3", "%r1, 2")
+    assert run(f"{body} {released}", grid=3)[193] == 2
     with pytest.raises(KernelError, match=r"block \(0, 0, 0\).*reads in block \(2, 0, 0\)"):
         run(f"{body} {last.format('')}".replace("%r1, 3", "%r1, 2"), grid=3)
 

@@ -105,10 +105,14 @@ class Slow:
 
     def __init__(self, i: Instruction, space: str, size: int, write: bool, strong: bool) -> None:
         self.i, self.space, self.size, self.write, self.strong = i, space, size, write, strong
+        words = i.modifiers
+        self._releases = ("release" in words or "acq_rel" in words) and ("gpu" in words or "sys" in words)
 
     def note(self, frame: Frame, positions: Any, store: Allocation, at: Any) -> None:
         races = frame.batch.races
         if races is not None:
+            if self._releases:
+                races.fence(frame)
             races.access(frame, self.i, positions, store, at, self.size, self.write, self.strong)
 
     def find(self, frame: Frame, addresses: Any) -> list[Piece]:

@@ -178,9 +178,7 @@ def offsets_of(function: Function) -> tuple[int, ...]:
     """Where the parameters of an entry begin: each at the next multiple of its alignment."""
     offsets, end = [], 0
     for param in function.params:
-        align = max(param.align, 1)
-        if not param.count:
-            align = max(align if align & (align - 1) == 0 else 1, SIZES[param.type])
+        align = max(param.align, SIZES[param.type])
         end = -(-end // align) * align
         offsets.append(end)
         end += param.size

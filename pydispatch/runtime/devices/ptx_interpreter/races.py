@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 _SHOWN = 8
 _FIELDS = np.dtype(
-    [("thread", "i8"), ("epoch", "i8"), ("warp", "i8"), ("fence", "i8"), ("line", "i4"), ("strong", "?")]
+    [("thread", "i8"), ("epoch", "i4"), ("warp", "i4"), ("fence", "i4"), ("line", "i4"), ("strong", "?")]
 )
+"""thread: its number in the launch, from 1; 0: nobody. Zeros, so that memory nobody touches costs nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,6 @@ class _Table:
     def __init__(self, size: int) -> None:
         self.writer = np.zeros(size, _FIELDS)
         self.readers = (np.zeros(size, _FIELDS), np.zeros(size, _FIELDS))
-        for table in (self.writer, *self.readers):
-            table["thread"] = -1
 
 
 class Races:
@@ -91,10 +90,11 @@ class Races:
         threads = frame.threads if positions is None else frame.threads[positions]
         blocks = self._blocks(frame, threads)
         now = np.zeros(threads.size, _FIELDS)
-        now["thread"] = self._threads(frame, threads)
+        numbers = self._threads(frame, threads)
+        now["thread"] = numbers + 1
         now["epoch"] = frame.batch.barriers.epochs[blocks - frame.batch.first]
         now["fence"] = self._fences[blocks]
-        warps = self._warp(now["thread"])
+        warps = self._warp(numbers)
         now["warp"] = [self._warps.get(int(warp), 0) for warp in warps] if self._warps else 0
         now["line"], now["strong"] = i.line, strong
         table = self._table(store)
@@ -131,14 +131,15 @@ class Races:
 
     def _conflicts(self, before: Any, now: Any, wrote: bool, writes: bool, store: Allocation, where: Any) -> None:
         size = self._launch.threads
-        other = (before["thread"] >= 0) & (before["thread"] != now["thread"])
+        other = (before["thread"] > 0) & (before["thread"] != now["thread"])
         other &= ~(before["strong"] & now["strong"])
         if not other.any():
             return
-        block, mine = before["thread"] // size, now["thread"] // size
+        first, second = before["thread"] - 1, now["thread"] - 1
+        block, mine = np.maximum(first, 0) // size, second // size
         inside = block == mine
         open_ = np.where(inside, before["epoch"] == now["epoch"], before["fence"] == self._fences[block])
-        same_warp = inside & (self._warp(before["thread"]) == self._warp(now["thread"]))
+        same_warp = inside & (self._warp(first) == self._warp(second))
         open_ &= ~same_warp | (before["warp"] == now["warp"])
         hits = np.flatnonzero(other & open_)
         for k in hits[:_SHOWN]:
@@ -150,7 +151,9 @@ class Races:
         key = (int(before["line"]), int(now["line"]))
         if key not in self._found:
             self._found[key] = Race(
-                (key[0], wrote, int(before["thread"])), (key[1], writes, int(now["thread"])), self._name(store, where)
+                (key[0], wrote, int(before["thread"]) - 1),
+                (key[1], writes, int(now["thread"]) - 1),
+                self._name(store, where),
             )
 
     def _name(self, store: Allocation, where: int) -> str:

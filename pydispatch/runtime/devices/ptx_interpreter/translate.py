@@ -141,6 +141,7 @@ class Translator:
             block.sync = (b.source(i, i.operands[mask], "b32") if mask >= 0 else -1, i)
             block.steps.append(b.take(handler(b, i)))
             self._note(block, i, False)
+            self._closed = i.guard is not None  # What is skipped is one block.
             return
         step = b.take(handler(b, i))
         block = self.blocks[-1] if not self._closed else self._next()
