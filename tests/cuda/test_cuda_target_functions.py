@@ -343,7 +343,18 @@ def test_machine_code_is_linked_to_machine_code(kind: str, flags: tuple[str, ...
 
 
 def test_a_linker_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "cuda.bindings", None)
+    (tmp_path / "cuda").mkdir()
+    (tmp_path / "cuda" / "__init__.py").write_text("raise ImportError('there is none')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "f.ltoir").write_bytes(b"anything")
     said = refused(ukernel([tmp_path / "f.ltoir"]))
     assert "needs nvJitLink, which cannot be loaded" in said and "pip install cuda-bindings nvidia-nvjitlink" in said
+
+
+def test_the_linker_may_end_and_the_compiler_does_not(tmp_path: Path) -> None:
+    """Objects that are cut or changed: an error, whatever becomes of the linker."""
+    tools.nvjitlink()
+    good = compile_cu((DATA / "functions.cu").read_text(), "-dc", "-arch=sm_80")
+    for hurt in (b"", good[: len(good) // 2], good[:64] + bytes(len(good) - 64), b"\x7fELF" + bytes(100)):
+        (tmp_path / "f.o").write_bytes(hurt)
+        assert "f.o cannot be linked into the kernels for sm_80" in refused(ukernel([tmp_path / "f.o"]))

@@ -22,6 +22,7 @@ from pydispatch.compiler.emit.llvm_types import bit_width, is_float
 from pydispatch.compiler.kernel import Export, ObjectFile, Variant
 from pydispatch.compiler.targets import cuda_bitcode, cuda_tools
 from pydispatch.compiler.targets.cpu_llvm import bitcode_symbols
+from pydispatch.compiler.targets.cuda_link import link_machine_code
 from pydispatch.compiler.targets.cuda_objects import with_kind
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.formats import cubin, ptx_link
@@ -107,7 +108,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
             for name in linked.raised
         )
     if inputs.machine:
-        code = cuda_tools.link_machine_code(text, inputs.machine, arch)
+        code = link_machine_code(text, inputs.machine, arch)
         return Linked(code, "cubin", (), [], made.blocks, made.shared, made.alignment)
     _check_static(unresolved, functions, inputs)
     imports, calls = _imports(unresolved, functions, variant)

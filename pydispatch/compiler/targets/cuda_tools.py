@@ -158,64 +158,6 @@ def _refused(file: ObjectFile, arch: str, said: str) -> CompileError:
     return CompileError(f"{file.name} does not compile for {arch}:\n{said}", file.location, note)
 
 
-def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: str) -> bytes:
-    """PTX linked with machine code or LTO-IR to a cubin, by nvJitLink.
-
-    inputs: objects, each with its kind, a name of nvJitLink's InputType. CompileError with what the linker says, for a
-    symbol that is undefined too, or when there is no linker.
-    """
-    names = ", ".join(file.name for file, _ in inputs)
-    place = inputs[0][0].location
-    try:
-        from cuda.bindings import nvjitlink
-
-        types = nvjitlink.InputType
-        handle = nvjitlink.create(*_counted([f"-arch={arch}", *(["-lto"] if _has_lto(inputs) else [])]))
-    except Exception as error:  # the library behind the bindings is loaded here; its loader has errors of its own
-        raise CompileError(
-            f"linking {names} needs nvJitLink, which cannot be loaded: {error}", place,
-            "pip install cuda-bindings nvidia-nvjitlink, or give the functions as .ptx, .bc or .cu",
-        ) from None  # fmt: skip
-    try:
-        text = ptx.encode() + b"\0"
-        try:
-            nvjitlink.add_data(handle, types.PTX, text, len(text), "kernels.ptx")
-            for file, kind in inputs:
-                nvjitlink.add_data(handle, getattr(types, kind), file.data, len(file.data), file.name)
-            nvjitlink.complete(handle)
-        except Exception as error:
-            said = _linker_log(nvjitlink, handle) or str(error)
-            note = None
-            if "Undefined reference" in said:
-                note = (
-                    "machine code cannot be completed when it is loaded: add an object that defines the symbol, or "
-                    "give all functions as .ptx, .bc or .cu"
-                )
-            raise CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{said}", place, note) from None
-        code = bytearray(nvjitlink.get_linked_cubin_size(handle))
-        nvjitlink.get_linked_cubin(handle, code)
-        return bytes(code)
-    finally:
-        nvjitlink.destroy(handle)
-
-
-def _counted(options: list[str]) -> tuple[int, list[str]]:
-    return len(options), options
-
-
-def _has_lto(inputs: Sequence[tuple[ObjectFile, str]]) -> bool:
-    return any(kind == "LTOIR" for _, kind in inputs)
-
-
-def _linker_log(nvjitlink: Any, handle: Any) -> str:
-    size = nvjitlink.get_error_log_size(handle)
-    log = bytearray(size)
-    if size:
-        nvjitlink.get_error_log(handle, log)
-    lines = log.rstrip(b"\0 \n").decode("utf-8", "replace").splitlines()
-    return "\n".join(line for line in lines if not re.match(r"ERROR \d+: \w+$", line))
-
-
 def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = False) -> str:
     """What ptxas has against a PTX text; '' when it has nothing, is not there, or is too old for it.
 
