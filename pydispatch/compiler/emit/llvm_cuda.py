@@ -13,10 +13,10 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.emit import llvm_cuda_mma, llvm_simt
+from pydispatch.compiler.emit import llvm_contract, llvm_cuda_mma, llvm_simt, llvm_transpose
 from pydispatch.compiler.emit.guards import is_guarded
 from pydispatch.compiler.emit.llvm import SUBJECTS as COMMON
-from pydispatch.compiler.emit.llvm import Emitter, llvm_contract, llvm_transpose
+from pydispatch.compiler.emit.llvm import Emitter
 from pydispatch.compiler.emit.llvm_bindings import SUBSPAN, bindings_of
 from pydispatch.compiler.emit.llvm_calls import is_declaration, linked_call
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter

@@ -15,7 +15,7 @@ from math import prod
 from xdsl.dialects import arith, gpu, scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit import simt_points
 from pydispatch.compiler.emit.hazards import MANY, ONE, Accesses, Hazards, Key, accesses_of, base_of
@@ -308,8 +308,10 @@ class Spreading:
         return any(packed(_element(o.operands[1])) for o in stores)
 
 
-def _element(memref: SSAValue) -> object:
-    return memref.type.element_type if isinstance(memref.type, MemRefType) else None
+def _element(memref: SSAValue) -> Attribute:
+    assert isinstance(memref.type, MemRefType)
+    element: Attribute = memref.type.element_type
+    return element
 
 
 Rule = Callable[[Spreading, Operation], None]

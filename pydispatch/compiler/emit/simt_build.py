@@ -139,8 +139,8 @@ class Build:
         block = Block(arg_types=[IndexType(), *(value.type for value in carried)])
         inner = self.inside(block)
         inner.op(scf.YieldOp(*body(inner, block.args[0], list(block.args[1:]))))
-        bounds = [self.value(part) for part in (lower, upper, step)]
-        return list(self.op(scf.ForOp(*bounds, list(carried), Region(block))).results)
+        low, high, stride = (self.value(part) for part in (lower, upper, step))
+        return list(self.op(scf.ForOp(low, high, stride, list(carried), Region(block))).results)
 
     def shuffle(self, value: SSAValue, mode: int, offset: int, lanes: int) -> SSAValue:
         numbers = {"mode": mode, "offset": offset, "lanes": lanes}

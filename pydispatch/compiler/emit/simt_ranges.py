@@ -22,9 +22,8 @@ def steps(build: Build, range_: Range) -> Index:
     lower, upper, step = range_
     if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
         return max(0, -(-(upper - lower) // step))
-    extent = _beyond(upper, lower)
-    if extent is None:
-        extent = build.sub(upper, lower)
+    distance = _beyond(upper, lower)
+    extent = build.sub(upper, lower) if distance is None else distance
     if step == 1:
         return extent
     if isinstance(extent, int) and isinstance(step, int):
@@ -130,8 +129,8 @@ def _once(build: Build, own: SSAValue, total: int, n: int, values: list[SSAValue
     results = turn(inner, own, values)
     inner.op(scf.YieldOp(*results))
     other.op(scf.YieldOp(*values))
-    regions = [Region(ways[0]), Region(ways[1]) if values else Region()]
-    return list(build.op(scf.IfOp(condition, [v.type for v in values], *regions)).results)
+    otherwise = Region(ways[1]) if values else Region()
+    return list(build.op(scf.IfOp(condition, [v.type for v in values], Region(ways[0]), otherwise)).results)
 
 
 def cloned(block: Block, build: Build, arguments: Sequence[SSAValue]) -> list[SSAValue]:

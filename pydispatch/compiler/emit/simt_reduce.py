@@ -88,8 +88,8 @@ def _combine(build: Build, loop: scf.ParallelOp, number: int, left: SSAValue, ri
     op = _combiners(loop)[number]
     assert op is not None
     arguments = op.parent.args if op.parent is not None else ()
-    values = dict(zip(arguments, (left, right), strict=True))
-    made = op.clone(value_mapper=dict(values))
+    values: dict[SSAValue, SSAValue] = dict(zip(arguments, (left, right), strict=True))
+    made = op.clone(value_mapper=values)
     set_location(made, op)
     return build.let(made)
 
