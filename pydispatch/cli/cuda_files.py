@@ -17,11 +17,11 @@ def describe(data: bytes, name: str) -> dict[str, Any]:
     """The facts as JSON has them. ArtifactError for a broken file."""
     if cubin.is_cubin(data):
         facts = cubin.read(data, name)
-        kernels = [
+        kernels: list[dict[str, Any]] = [
             {"name": e.name, "parameters": list(e.parameters), "required": e.required, "maximum": e.maximum}
             for e in facts.entries
         ]
-        functions = [{"name": each} for each in cubin.functions(data, name)]
+        functions: list[dict[str, Any]] = [{"name": each} for each in cubin.functions(data, name)]
         kind = "relocatable cubin" if facts.relocatable else "cubin"
         return {"kind": kind, "target": facts.target, "kernels": kernels, "functions": functions, "imports": []}
     module = ptx_read.read(data, name)
