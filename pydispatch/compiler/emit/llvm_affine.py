@@ -19,7 +19,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from pydispatch.compiler.emit.llvm_arith import quotient, rounded_division
+from pydispatch.compiler.emit.llvm_divide import quotient, rounded_division
 from pydispatch.compiler.emit.llvm_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm_memref import READ_ONLY_NOTE, load, store
 from pydispatch.compiler.emit.llvm_ops import affine_map, attribute, bound_groups, integer, integers
