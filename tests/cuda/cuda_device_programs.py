@@ -33,3 +33,26 @@ CONSTANTS = """hal.executable.constant.block() -> (i32, i32) as ("offset", "fact
     %f = arith.constant -5 : i32
     hal.return %o, %f : i32, i32
   }"""
+
+_MUL = (
+    "flow.dispatch @executable::@simple_mul[%d](%n, {}, {}) : (i32, tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>"
+)
+WIDE = "\n".join(
+    [
+        "func.func @wide(%a: tensor<64xf32>, %b: tensor<64xf32>) -> tensor<64xf32> {",
+        "  %d = arith.constant 64 : index",
+        "  %n = arith.constant 64 : i32",
+        *(
+            f"  %{i} = {_MUL.format('%a', '%b')}" if i == 0 else f"  %{i} = {_MUL.format('%a', f'%{i - 1}')}"
+            for i in range(3)
+        ),
+        *(f"  %w{i} = {_MUL.format(f'%{i % 3}', f'%{(i + 1) % 3}')}" for i in range(6)),
+        *(f"  %x{i} = {_MUL.format(f'%w{i}', f'%w{i + 1}')}" for i in range(5)),
+        f"  %y = {_MUL.format('%x0', '%x4')}",
+        f"  %z = {_MUL.format('%x2', '%x3')}",
+        f"  %r = {_MUL.format('%y', '%z')}",
+        "  return %r : tensor<64xf32>",
+        "}",
+    ]
+)
+"""Dispatches side by side, in several regions."""

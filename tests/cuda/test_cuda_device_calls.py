@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_device_programs import CONSTANTS, REVERSE, SCALE, STEPS
+from cuda_device_programs import CONSTANTS, REVERSE, SCALE, STEPS, WIDE
 from cuda_fake import device, fake, install
 from cuda_programs import MIXED, MUL, TWO, export, layout, size, source, target, vectors
 from fake_driver import CUresult, FakeDriver
@@ -454,3 +454,19 @@ def test_a_program_may_go_while_its_kernels_wait(fake: FakeDriver, device: Any) 
     np.testing.assert_array_equal(z, b * (b * (a * b) * b))
     np.testing.assert_array_equal(y, b * (a * b))
     assert fake.calls["cuModuleUnload"] >= 1
+
+
+def test_dispatches_side_by_side(fake: FakeDriver, device: Any) -> None:
+    """Regions of a graph wait for the whole region before, whatever the order inside."""
+    f = device.load(built({target(): [SM_75]}, MUL, WIDE)).wide
+    a, b = 1 + np.abs(given(2, 64)) / 8
+    found = [a * b]
+    for _ in range(2):
+        found.append(a * found[-1])
+    w = [found[i % 3] * found[(i + 1) % 3] for i in range(6)]
+    x = [w[i] * w[i + 1] for i in range(5)]
+    expected = (x[0] * x[4]) * (x[2] * x[3])
+    for _ in range(3):
+        np.testing.assert_array_equal(f(a, b), expected)
+    np.testing.assert_array_equal(f.prepare(a, b)(), expected)
+    assert fake.calls["cuGraphAddEmptyNode"] > 0
