@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.emit.llvm_bindings import SUBSPAN
 from pydispatch.compiler.emit.llvm_ops import attribute, op_name
@@ -116,9 +116,9 @@ def _yields(op: Operation) -> list[SSAValue]:
 def accesses_of(op: Operation) -> Accesses:
     """What an operation and all inside it read and write. Calls read and write their arguments."""
     found, seen = Accesses(), set[tuple[bool, SSAValue]]()
-    pending = [op]
-    while pending:
-        inner = pending.pop()
+    inner: Operation | None = op
+    blocks: list[Block] = []
+    while inner is not None:
         name = inner.name
         if name == "memref.load" or name == "memref.store":
             is_store = name == "memref.store"
@@ -129,8 +129,10 @@ def accesses_of(op: Operation) -> Accesses:
         elif name in TOUCHING or name == "builtin.unregistered":
             found.add(_own(inner))
         for region in inner.regions:
-            for block in region.blocks:
-                pending += block.ops
+            blocks += region.blocks
+        inner = None if inner is op else inner.next_op
+        while inner is None and blocks:
+            inner = blocks.pop().first_op
     return found
 
 

@@ -144,7 +144,8 @@ def checked_memref(type_: Attribute) -> MemRefType:
             f"type {type_} is not a ranked memref", note="unranked memrefs and tensors have no kernel form"
         )
     memory(type_.element_type)
-    if type_.get_strides() is None or len(type_.get_strides() or ()) != type_.get_num_dims():
+    strides = type_.get_strides()
+    if strides is None or len(strides) != type_.get_num_dims():
         raise CompileError(f"layout of {type_} is not strided", note="use strided<[...], offset: ...>")
     return type_
 

@@ -156,13 +156,14 @@ class Emitter:
         found = self._ops.get(function)
         if found is None:
             found = self._ops[function] = {}
-            pending: list[Operation] = [function]
-            while pending:
-                op = pending.pop()
-                found.setdefault(op_name(op), []).append(op)
-                for region in op.regions:
-                    for block in region.blocks:
-                        pending += block.ops
+            blocks = list(function.body.blocks)
+            while blocks:
+                op = blocks.pop().first_op
+                while op is not None:
+                    found.setdefault(op_name(op), []).append(op)
+                    for region in op.regions:
+                        blocks += region.blocks
+                    op = op.next_op
         return found
 
     def reached(self, function: FuncOp) -> list[FuncOp]:

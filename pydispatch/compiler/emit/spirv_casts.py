@@ -51,8 +51,9 @@ def _extui(f: FunctionEmitter, op: Operation) -> None:
 
 def _trunci(f: FunctionEmitter, op: Operation) -> None:
     source, target = op.operands[0].type, op.results[0].type
-    value = resized(f, f.get(op.operands[0]), f.width(source), f.width(target))
-    f.define(op.results[0], wrap(f, value, bits_of(f, target), f.width(target)))
+    width = f.width(target)
+    value = resized(f, f.get(op.operands[0]), f.width(source), width)
+    f.define(op.results[0], wrap(f, value, bits_of(f, target), width))
 
 
 def _index_cast(is_signed: bool) -> Lowering:

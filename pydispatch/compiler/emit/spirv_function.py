@@ -25,6 +25,7 @@ from pydispatch.compiler.emit.spirv_types import (
     Value,
     flatten,
     known,
+    open_parts,
     register_type,
     register_width,
     signed,
@@ -309,7 +310,7 @@ class FunctionEmitter:
         tail, code.lines = code.lines[slot:], code.lines[:slot]
         code.phi(type_, counter, [(first, before), (following, again)])
         for (kind, start), made, end in zip(carried, phis, results, strict=True):
-            code.phi(kind, made, [(start, before), (end, again)])
+            code.lines += (7 << 16 | 245, kind, made, start, before, end, again)
         code.lines += tail
         code.start(after)
         return phis
@@ -384,8 +385,6 @@ class FunctionEmitter:
         for value, root in zip(values, roots, strict=True):
             if isinstance(value.type, MemRefType):
                 assert root is not None
-                from pydispatch.compiler.emit.spirv_types import open_parts
-
                 count = open_parts(value.type)
                 self.define(value, unflatten(list(rest[:count]), value.type, root))
                 rest = rest[count:]

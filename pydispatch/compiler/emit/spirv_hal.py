@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm_bindings import SUBSPAN
-from pydispatch.compiler.emit.llvm_ops import attribute, integer, integers, symbol
-from pydispatch.compiler.emit.llvm_types import bit_width, checked_memref, packed, storage_bits
+from pydispatch.compiler.emit.llvm_ops import attribute, integer, integers, symbol, unsupported
+from pydispatch.compiler.emit.llvm_types import bit_width, packed, storage_bits
 from pydispatch.compiler.emit.llvm_values import layout_of
 from pydispatch.compiler.emit.spirv_arith import wrap
 from pydispatch.compiler.emit.spirv_casts import resized
@@ -22,14 +22,16 @@ from pydispatch.formats.spirv_interface import are_spilled
 
 def _subspan(f: FunctionEmitter, op: Operation) -> None:
     """The memref's storage begins `offset` bytes into the binding."""
-    memref = checked_memref(op.results[0].type)
+    memref = op.results[0].type
+    if not isinstance(memref, MemRefType):
+        raise unsupported(op)
     ordinal = integer(op, "binding")
     sizes = integers(op, "operandSegmentSizes")
     has_offset = bool(sizes and sizes[0])
     byte_offset: Index = f.index(op.operands[0]) if has_offset else 0
     dims: list[SSAValue] = list(op.operands[1 if has_offset else 0 :])
-    start = _elements(f, byte_offset, memref.element_type)
     offset, shape, strides = layout_of(memref)
+    start = _elements(f, byte_offset, memref.element_type)
     rest = iter(dims)
     extents: list[Index] = [f.index(next(rest)) if size is None else size for size in shape]
     facts = f.once_object("bindings", lambda: f.module.bindings_of(f.function))

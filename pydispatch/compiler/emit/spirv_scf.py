@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm_ops import attribute, integers, op_name
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_module import Id
-from pydispatch.compiler.emit.spirv_types import Index, Root
+from pydispatch.compiler.emit.spirv_types import Index, Root, open_parts
 
 
 def yielded(f: FunctionEmitter, region: Region, roots: list[Root | None] | None = None) -> list[Id]:
@@ -41,10 +42,6 @@ def choose(f: FunctionEmitter, op: Operation, condition: Id) -> None:
 
 
 def _types(f: FunctionEmitter, value: SSAValue) -> list[Id]:
-    from xdsl.dialects.builtin import MemRefType
-
-    from pydispatch.compiler.emit.spirv_types import open_parts
-
     type_ = value.type
     if type(type_) is MemRefType:
         return [f.index_type()] * open_parts(type_)
