@@ -154,6 +154,30 @@ def test_guarded_shuffles_skip_themselves_alone() -> None:
     assert (run(body) == np.where(np.arange(64) < 32, 103, 105)).all()
 
 
+@pytest.mark.parametrize("wait", ["test_wait.shared.b64 %q1, [b], %o;", "try_wait.parity.shared.b64 %q1, [b], %r7;"])
+def test_barriers_in_shared_memory(wait: str) -> None:
+    """Three phases: each thread reads what its neighbour wrote."""
+    head = ".shared .align 8 .b64 b; .shared .align 4 .b32 s[64];"
+    body = f"""
+      setp.eq.u32 %q0, %i, 0; @%q0 mbarrier.init.shared.b64 [b], 64; bar.sync 0; mov.u32 %r7, 0; mov.u32 %r0, %i;
+      mov.u32 %r5, s; mad.lo.u32 %r5, %i, 4, %r5; xor.b32 %r6, %r5, 4;
+    again:
+      st.shared.u32 [%r5], %r0; mbarrier.arrive.shared.b64 %o, [b];
+    spin:
+      mbarrier.{wait} @!%q1 bra spin;
+      ld.shared.u32 %r0, [%r6]; add.u32 %r0, %r0, 100;
+      mbarrier.arrive.shared::cta.b64 %o, [b], 1; xor.b32 %r7, %r7, 1;
+    spin2:
+      mbarrier.{wait} @!%q1 bra spin2;
+      xor.b32 %r7, %r7, 1; setp.lt.u32 %q2, %r0, 300; @%q2 bra again;
+      st.global.u32 [%p], %r0; ret;"""
+    text = wrap(f"{INDEX}\n{OUT}\n{body}", head, ".param .u64 out")
+    for races in (False, True):
+        out = np.zeros(64, np.uint32)
+        Kernels(text, races=races)("k", 1, 64, out)
+        assert (out == (np.arange(64) ^ 1) + 300).all()
+
+
 def test_addresses_of_32_bits_wrap() -> None:
     body = "mad.lo.u32 %r0, %i, 4, -256; st.shared.u32 [%r0+256], %i; bar.sync 0; ld.shared.u32 %r1, [%r0+256];"
     assert (run(body + "st.global.u32 [%p], %r1; ret;", head=".shared .align 4 .b32 s[64];") == np.arange(64)).all()

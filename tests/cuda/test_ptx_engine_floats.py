@@ -239,3 +239,16 @@ def test_approximate_functions() -> None:
     }.items():  # fmt: skip
         got = each(f"{instruction} %d, %a;", [("f32", special)], "f32").view(np.float32)
         assert all(same(float(g), w) for g, w in zip(got, want, strict=True)), (instruction, got)
+
+
+def test_comparisons_of_pairs() -> None:
+    a, b = inputs_of("f16", 2, 11)
+    b = np.where(np.arange(COUNT) % 3 == 0, a, b)
+    pairs = [("b32", a.view("u4")), ("b32", b.view("u4"))]
+    unordered = np.isnan(a) | np.isnan(b)
+    for name, want in {"lt": a < b, "geu": (a >= b) | unordered, "num": ~unordered}.items():
+        got = each(f"set.{name}.f16x2.f16x2 %d, %a, %b;", pairs, "b32").view("f2")
+        assert (got == want).all()
+        low = each(f"setp.{name}.f16x2 %d|%p0, %a, %b;", pairs, "pred")
+        high = each(f"setp.{name}.f16x2 %p0|%d, %a, %b;", pairs, "pred")
+        assert (low == want[::2]).all() and (high == want[1::2]).all()

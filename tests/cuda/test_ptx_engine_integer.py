@@ -267,3 +267,23 @@ def test_packed_halves_of_integers() -> None:
             dtype = f"{'i' if kind == 's' else 'u'}2"
             got = each(f"{name}.{kind}16x2 %d, %a, %b;", inputs, "u32")
             assert (got.view(dtype) == ufunc(a.view(dtype), b.view(dtype))).all()
+
+
+def test_video_instructions() -> None:
+    a, b, c = (values("u32", seed) for seed in (1, 2, 3))
+    inputs = [("u32", a), ("u32", b), ("u32", c)]
+    bytes_a, bytes_b = (v.view("u1").reshape(-1, 4).astype(np.int64) for v in (a, b))
+    halves_a, halves_b = (v.view("i2").reshape(-1, 2).astype(np.int64) for v in (a, b))
+
+    def packed(parts: np.ndarray, size: int) -> np.ndarray:
+        return np.ascontiguousarray(parts.astype(f"u{size}")).view("u4")[:, 0]
+
+    got = each("vabsdiff4.u32.u32.u32 %d, %a, %b, %c;", inputs, "u32")
+    assert (got == packed(np.abs(bytes_a - bytes_b), 1)).all()
+    got = each("vabsdiff4.u32.u32.u32.add %d, %a, %b, %c;", inputs, "u32")
+    assert (got == (np.abs(bytes_a - bytes_b).sum(axis=1) + c).astype("u4")).all()
+    got = each("vadd2.s32.s32.s32.sat %d, %a, %b, %c;", inputs, "u32")
+    assert (got == packed(np.clip(halves_a + halves_b, -32768, 32767), 2)).all()
+    got = each("vavrg4.u32.u32.u32 %d, %a, %b, %c;", inputs, "u32")
+    assert (got == packed((bytes_a + bytes_b + 1) // 2, 1)).all()
+    assert (each("vmax2.s32.s32.s32 %d, %a, %b, %c;", inputs, "u32") == packed(np.maximum(halves_a, halves_b), 2)).all()

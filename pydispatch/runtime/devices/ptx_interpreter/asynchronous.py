@@ -10,6 +10,7 @@ from pydispatch.formats.ptx_module import Address, Immediate, Instruction
 from pydispatch.runtime.devices.ptx_interpreter.addresses import Slow, finder
 from pydispatch.runtime.devices.ptx_interpreter.builder import Builder, Step
 from pydispatch.runtime.devices.ptx_interpreter.handlers import handles, nothing
+from pydispatch.runtime.devices.ptx_interpreter.mbarrier import arrival
 
 _HINTS = ("ca", "cg", "global")
 
@@ -18,10 +19,18 @@ _HINTS = ("ca", "cg", "global")
 def copy(b: Builder, i: Instruction) -> Step:
     """cp.async.ca.shared.global [d], [s], size{, bytes}: what is left of size is zeros. And its groups."""
     words = i.modifiers
-    if words[:1] != ("async",) or "bulk" in words or "mbarrier" in words:
-        b.fail(i)
+    if words[:3] == ("async", "mbarrier", "arrive"):
+        # The copies are done: with .noinc the thread comes as any other; without, it has announced itself before.
+        return arrival(b, i, None, b.operands(i, 1)[0], None, False) if "noinc" in words else nothing
     if words[1:] in (("commit_group",), ("wait_group",), ("wait_all",)):
         return nothing
+    if words[:1] != ("async",) or "bulk" in words or "mbarrier" in words:
+        b.fail(i)
+    return _copy(b, i)
+
+
+def _copy(b: Builder, i: Instruction) -> Step:
+    words = i.modifiers
     rest = [m for m in words[1:] if m not in _HINTS and not m.startswith("L2::")]
     operands = b.operands(i, 3, 5)
     size = operands[2]

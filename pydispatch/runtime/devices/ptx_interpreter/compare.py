@@ -12,7 +12,7 @@ from pydispatch.runtime.devices.ptx_interpreter.bitwise import into
 from pydispatch.runtime.devices.ptx_interpreter.builder import Builder, Step, pair
 from pydispatch.runtime.devices.ptx_interpreter.elements import BOOL, UNSIGNED, dtype_of, is_float
 from pydispatch.runtime.devices.ptx_interpreter.handlers import handles
-from pydispatch.runtime.devices.ptx_interpreter.small import flush, parts_of, unpacked
+from pydispatch.runtime.devices.ptx_interpreter.small import flush, joined, parts_of, unpacked
 
 _ORDERED = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
@@ -113,7 +113,7 @@ def set_(b: Builder, i: Instruction) -> Step:
     compare = _comparison(b, i, name, is_float(type_))
     join = _COMBINE.get(combine)
     if type_.endswith("x2"):
-        b.fail(i)
+        return _set_packed(b, i, name, combine, ftz)
     s, t = b.source(i, x, type_), b.source(i, y, type_)
     c = b.source(i, i.operands[3], BOOL) if combine else -1
     target = b.target(i, d, given)
@@ -127,6 +127,28 @@ def set_(b: Builder, i: Instruction) -> Step:
         if join is not None:
             result = join(result, regs[c])
         regs[target][...] = np.where(result, yes, dtype.type(0))
+
+    return step
+
+
+def _set_packed(b: Builder, i: Instruction, name: str, combine: str, ftz: bool) -> Step:
+    """set of two halves: 1.0 or all ones in each."""
+    given, type_ = i.modifiers[-2:]
+    compare, join = _comparison(b, i, name, True), _COMBINE.get(combine)
+    yes = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}.get(given)
+    if yes is None:
+        b.fail(i)
+    one = np.uint16(yes)
+    d, x, y = i.operands[:3]
+    s, t, target = b.source(i, x, "u32"), b.source(i, y, "u32"), b.target(i, d, "u32")
+    c = b.source(i, i.operands[3], BOOL) if combine else -1
+
+    def step(regs: list[Any]) -> None:
+        halves = []
+        for left, right in zip(parts_of(regs[s], type_), parts_of(regs[t], type_), strict=True):
+            result = compare(flush(left), flush(right)) if ftz else compare(left, right)
+            halves.append(np.where(join(result, regs[c]) if join is not None else result, one, np.uint16(0)))
+        regs[target][...] = joined(*halves)
 
     return step
 

@@ -13,15 +13,17 @@ from pydispatch.runtime.devices.ptx_interpreter import (
     functions,
     loads,
     matrix,
+    mbarrier,
     mma,
     moves,
+    video,
     warp,
     wmma,
 )
 
 LOADED = (
-    arithmetic, asynchronous, atomics, bitwise, compare, convert, functions, loads, matrix, mma, moves, warp,
-    wmma,
+    arithmetic, asynchronous, atomics, bitwise, compare, convert, functions, loads, matrix, mbarrier, mma, moves, video,
+    warp, wmma,
 )  # fmt: skip
 
 _MASKS = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}
