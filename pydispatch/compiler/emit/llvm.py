@@ -34,8 +34,8 @@ from pydispatch.compiler.emit.platform import Platform
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
 
-SUBJECTS = (llvm_arith, llvm_divide, llvm_math, llvm_memref, llvm_views, llvm_scf, llvm_parallel, llvm_affine, llvm_calls,
-            llvm_hal, llvm_contract, llvm_transpose)  # fmt: skip
+SUBJECTS = (llvm_arith, llvm_divide, llvm_math, llvm_memref, llvm_views, llvm_scf, llvm_parallel, llvm_affine,
+            llvm_calls, llvm_hal, llvm_contract, llvm_transpose)  # fmt: skip
 
 
 @functools.cache
