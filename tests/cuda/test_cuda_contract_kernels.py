@@ -47,10 +47,17 @@ def test_tensor_cores(element: str, tmp_path: Path) -> None:
     assert not count(ptx, r"fma\.rn") and not count(ptx, r"(ld\.global(\.nc)?|st\.shared)\.[bu]")
 
 
-@pytest.mark.parametrize("program", [matmul(256, 256, 256, "f16"), matmul(256, 256, 256, "f16", "f16")])
-def test_older_machines_multiply_halves_in_f32(program: str, tmp_path: Path) -> None:
+def test_tensor_cores_of_turing(tmp_path: Path) -> None:
+    ptx = ptx_of(matmul(256, 256, 256, "f16"), "sm_75", tmp_path)
+    assert count(ptx, r"mma\.sync\.aligned\.m16n8k8\.row\.col\.f32\.f16\.f16\.f32") and "m16n8k16" not in ptx
+
+
+@pytest.mark.parametrize(("element", "target"), [("f16", "sm_70"), ("bf16", "sm_75")])
+@pytest.mark.parametrize("sums", ["f32", "same"])
+def test_older_machines_multiply_halves_in_f32(element: str, target: str, sums: str, tmp_path: Path) -> None:
+    program = matmul(256, 256, 256, element, element if sums == "same" else sums)
     assert "mma.sync" in ptx_of(program, "sm_80", tmp_path)
-    older = ptx_of(program, "sm_75", tmp_path)
+    older = ptx_of(program, target, tmp_path)
     assert "mma.sync" not in older and count(older, r"fma\.rn\.f32") >= 128
 
 

@@ -180,7 +180,10 @@ def _types(c: Contraction, architecture: int) -> tuple[str, Attribute, Attribute
     if isinstance(c.acc, Float16Type | BFloat16Type | Float32Type):
         halves = [_half(f) for f in (c.a, c.b)]
         left, right = halves
-        if architecture >= 80 and left is not None and right is not None and left.type == right.type:
+        alike = left is not None and right is not None and left.type == right.type
+        cores = architecture >= 80 or (architecture == 75 and left is not None and isinstance(left.type, Float16Type))
+        if alike and cores:
+            assert left is not None and right is not None
             return "tensor", left.type, Float32Type(), left, right
         return "fma", Float32Type(), Float32Type(), a, b
     if isinstance(c.acc, Float64Type):

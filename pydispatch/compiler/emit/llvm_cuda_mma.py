@@ -1,7 +1,7 @@
 """pyd.mma: what one of 32 invocations does of a block of a matrix product, as NVPTX code of LLVM.
 
 `fma`: for each step some loads of 16 bytes from workgroup memory, and a multiply-add for each accumulator.
-`tensor`: `ldmatrix` and `mma.sync` of 16x8x16, with exact products and f32 sums.
+`tensor`: `ldmatrix` and `mma.sync` of 16x8x16 (16x8x8 on sm_75), with exact products and f32 sums.
 """
 
 from __future__ import annotations
@@ -149,11 +149,13 @@ def _fragment(f: FunctionEmitter, m: MemRef, base: str, row: int, column: int, t
 
 
 def _product(f: FunctionEmitter, m: MemRef, a: Sequence[str], b: Sequence[str], sums: Sequence[str]) -> list[str]:
-    """16x8 sums with 16 products each."""
+    """16x8 sums with 16 products each; sm_75 does eight at a time."""
+    if "sm_75" in f.platform.features and len(b) == 2:
+        return _product(f, m, a[2:], b[1:], _product(f, m, a[:2], b[:1], sums))
     if isinstance(m.element, BFloat16Type):
         name, type_, given = "llvm.nvvm.mma.m16n8k16.row.col.bf16", "i32", [*a, *b]
     else:
-        name, type_ = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", "<2 x half>"
+        name, type_ = f"llvm.nvvm.mma.m16n8k{8 * len(b)}.row.col.f32.f32", "<2 x half>"
         given = [f.body.let(f"bitcast i32 {word} to {type_}") for word in (*a, *b)]
     result = "{ float, float, float, float }"
     arguments = [(type_, value) for value in given] + [("float", value) for value in sums]

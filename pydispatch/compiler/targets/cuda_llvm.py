@@ -31,10 +31,10 @@ LIBRARY_MACHINE = ("sm_70", ("+ptx60",))
 """What the device library is compiled for; it becomes part of kernels for any architecture."""
 
 PTX_VERSIONS = {
-    50: 60, 52: 60, 53: 60, 60: 60, 61: 60, 62: 60, 70: 60, 72: 61, 75: 63, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78,
+    50: 60, 52: 60, 53: 60, 60: 60, 61: 60, 62: 60, 70: 60, 72: 61, 75: 65, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78,
     100: 86, 101: 86, 103: 88, 110: 90, 120: 87, 121: 88,
 }  # fmt: skip
-"""The lowest version of PTX that has an architecture, and the shuffles that synchronise."""
+"""The lowest version of PTX that has an architecture, the shuffles that synchronise, and its tensor cores."""
 
 SHARED_LIMITS = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 101: 227, 103: 227,
                  110: 227, 120: 99, 121: 99}  # fmt: skip
