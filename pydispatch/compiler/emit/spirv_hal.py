@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm_bindings import SUBSPAN
-from pydispatch.compiler.emit.llvm_ops import attribute, integer, integers, symbol, unsupported
+from pydispatch.compiler.emit.llvm_ops import attribute, integer, integers, symbol
 from pydispatch.compiler.emit.llvm_types import bit_width, packed, storage_bits
 from pydispatch.compiler.emit.llvm_values import layout_of
 from pydispatch.compiler.emit.spirv_arith import wrap
@@ -22,15 +23,13 @@ from pydispatch.formats.spirv_interface import are_spilled
 
 def _subspan(f: FunctionEmitter, op: Operation) -> None:
     """The memref's storage begins `offset` bytes into the binding."""
-    memref = op.results[0].type
-    if not isinstance(memref, MemRefType):
-        raise unsupported(op)
+    memref = cast(MemRefType, op.results[0].type)
     ordinal = integer(op, "binding")
     sizes = integers(op, "operandSegmentSizes")
     has_offset = bool(sizes and sizes[0])
     byte_offset: Index = f.index(op.operands[0]) if has_offset else 0
     dims: list[SSAValue] = list(op.operands[1 if has_offset else 0 :])
-    offset, shape, strides = layout_of(memref)
+    offset, shape, strides = layout_of(memref)  # which says what is wrong with other types
     start = _elements(f, byte_offset, memref.element_type)
     rest = iter(dims)
     extents: list[Index] = [f.index(next(rest)) if size is None else size for size in shape]
