@@ -178,6 +178,23 @@ def test_barriers_in_shared_memory(wait: str) -> None:
         assert (out == (np.arange(64) ^ 1) + 300).all()
 
 
+def test_calls_end_where_they_may() -> None:
+    """Warps leave a function at different times: by ret before a barrier of the others, by exit, and behind it."""
+    head = """.func (.param .b32 b) f (.param .b32 a) { .reg .u32 %x; .reg .pred %q<3>; ld.param.u32 %x, [a];
+      setp.ge.u32 %q0, %x, 96; @%q0 exit; setp.lt.u32 %q1, %x, 32; @%q1 bra L; bar.sync 0; st.param.b32 [b], 1; ret;
+    L: add.u32 %x, %x, 1000; st.param.b32 [b], %x; ret; }""".replace("\n", " ")
+    body = """{ .param .b32 a; .param .b32 b; st.param.b32 [a], %i; call (b), f, (a); ld.param.b32 %r0, [b]; }
+      setp.lt.u32 %q0, %i, 32; @!%q0 bra E; bar.sync 0; E: st.global.u32 [%p], %r0; ret;"""
+    i = np.arange(128)
+    assert (run(body, 128, grid=2, head=head) == np.select([i < 32, i < 96], [i + 1000, 1], 0)).all()
+
+
+def test_functions_that_take_registers() -> None:
+    head = ".func (.reg .b32 %b) f (.reg .b32 %a, .reg .b32 %c) { mad.lo.u32 %b, %a, %c, 1; ret; }"
+    body = "call (%r0), f, (%i, 7); st.global.u32 [%p], %r0; ret;"
+    assert (run(body, head=head) == 7 * np.arange(64) + 1).all()
+
+
 def test_addresses_of_32_bits_wrap() -> None:
     body = "mad.lo.u32 %r0, %i, 4, -256; st.shared.u32 [%r0+256], %i; bar.sync 0; ld.shared.u32 %r1, [%r0+256];"
     assert (run(body + "st.global.u32 [%p], %r1; ret;", head=".shared .align 4 .b32 s[64];") == np.arange(64)).all()
