@@ -228,6 +228,14 @@ def test_the_stream_of_the_caller(fake: FakeDriver, device: Any, flags: int) -> 
         np.testing.assert_array_equal(other.read(out.address, N), b * (a * b))
         a = c
     assert fake.calls["cuStreamSynchronize"] == 0
+    call = f.prepare(WithoutDlpack(), device.upload(b))
+    for data in (a, b):
+        other.fill(x, data)
+        y = call(stream=other.stream)
+        other.fill(x, np.zeros_like(a))
+        seen = other.read(y.__cuda_array_interface__["data"][0], N)  # its stream has waited
+        np.testing.assert_array_equal(seen, b * (data * b))
+    assert fake.calls["cuStreamSynchronize"] == 0
     for wrong in ("main", -1, object()):
         with pytest.raises(pd.InvalidArgumentError, match="stream: expected the handle of a CUDA stream"):
             f(a, b, stream=wrong)

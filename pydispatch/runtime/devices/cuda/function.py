@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.runtime.devices.cuda.interop import CudaBuffer, stream_number
 from pydispatch.runtime.foreign.device import ForeignDevice, ForeignProgram
 from pydispatch.runtime.foreign.function import ForeignFunction
+from pydispatch.runtime.foreign.prepared import Prepared
 
 if TYPE_CHECKING:
     from pydispatch._core.program import Module
     from pydispatch.runtime.buffer import Buffer
+    from pydispatch.runtime.devices.cuda.context import Context
     from pydispatch.runtime.devices.cuda.execute import CudaExecutor
     from pydispatch.runtime.foreign.context import DeviceMemory
     from pydispatch.runtime.foreign.execute import Executor
@@ -36,13 +40,12 @@ class CudaFunction(ForeignFunction):
     def __call__(self, *args: Any, out: Any = None, stream: Any = None) -> Any:
         if stream is None:
             return super().__call__(*args, out=out)
-        number = stream_number(stream)
-        self._context.follow(number)
-        try:
+        with _between(self._context, stream):
             return super().__call__(*args, out=out)
-        finally:
-            if not self._context.is_shut:
-                self._context.lead(number)
+
+    def prepare(self, *args: Any, out: Any = None) -> CudaPrepared:
+        """Fixes the shapes of `args`. The returned call owns its results unless it is given some."""
+        return CudaPrepared(self, args, out)
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
         shape = record.data.results[index]
@@ -60,6 +63,29 @@ class CudaFunction(ForeignFunction):
             return False
         first, second = one.memory.block.address, other.memory.block.address  # type: ignore[attr-defined]
         return bool(first < second + other.nbytes and second < first + one.nbytes)
+
+
+class CudaPrepared(Prepared):
+    """A call with fixed shapes, which is a CUDA graph. `p()` launches it, `p(c, d)` on other arguments; `stream=` is as
+    for `CudaFunction`. It owns its results unless it was given some: the next run overwrites them."""
+
+    def __call__(self, *args: Any, stream: Any = None) -> Any:
+        if stream is None:
+            return super().__call__(*args)
+        with _between(self._context, stream):
+            return super().__call__(*args)
+
+
+@contextmanager
+def _between(context: Context, stream: Any) -> Iterator[None]:
+    """What happens inside comes behind what is on a stream, and before what comes there later."""
+    number = stream_number(stream)
+    context.follow(number)
+    try:
+        yield
+    finally:
+        if not context.is_shut:
+            context.lead(number)
 
 
 class CudaProgram(ForeignProgram):
