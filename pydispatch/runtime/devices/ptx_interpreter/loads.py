@@ -58,7 +58,12 @@ def load(b: Builder, i: Instruction) -> Step:
             pieces = find(regs)
             if len(pieces) == 1:
                 _, store, at = pieces[0]
-                regs[slot][...] = store.view(dtype)[at >> shift if shift else at]
+                target = regs[slot]
+                if target.dtype == dtype:
+                    # "wrap": what bounds allow is known already, and this does not look again.
+                    store.view(dtype).take(at >> shift if shift else at, out=target, mode="wrap")
+                else:
+                    target[...] = store.view(dtype)[at >> shift if shift else at]
                 return
             for positions, store, at in pieces:
                 regs[slot][positions] = store.view(dtype)[at >> shift]
