@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, OpResult, Region, SSAValue
 
+from pydispatch.compiler.emit.llvm_types import bit_width
 from pydispatch.compiler.emit.simt_build import Build, Index, known
 from pydispatch.ir.location import set_location
 
@@ -76,7 +78,8 @@ Turn = Callable[[Build, Index, list[SSAValue]], list[SSAValue]]
 """Code for the point of a number: gets and returns the carried values."""
 
 AT_ONCE = 4
-"""Points of an invocation that follow each other without a test between, so that memory reads several at once."""
+"""Points of an invocation that follow each other without a test between, so that memory reads several at once; twice
+as many where elements have 16 bits and less."""
 
 SMALL = 32
 """Operations of a body that is repeated."""
@@ -85,7 +88,10 @@ SMALL = 32
 def repeats(block: Block) -> int:
     """How many times a body is written: more than once only where it is small, and has no loops."""
     ops = list(block.ops)
-    return AT_ONCE if len(ops) <= SMALL and not any(op.regions for op in ops[:-1]) else 1
+    if len(ops) > SMALL or any(op.regions for op in ops[:-1]):
+        return 1
+    types = [value.type for op in ops for value in op.operands if isinstance(value.type, MemRefType)]
+    return AT_ONCE if any(bit_width(type_.element_type) > 16 for type_ in types) else 2 * AT_ONCE
 
 
 def rounds(
