@@ -67,6 +67,7 @@ class Frame(types.ModuleType):
         self.has_library = True
         self.is_started = False
         self.needs_current = True
+        self.never_ends = False
         self.pinned: set[int] = set()
         self.objects: dict[int, Any] = {}
         self.links: dict[int, dict[str, Any]] = {}
@@ -243,6 +244,16 @@ class Frame(types.ModuleType):
 
     def _cuStreamSynchronize(self, hStream: Any) -> Result:
         self._drain(*self._stream(hStream))
+        return ()
+
+    def _cuStreamQuery(self, hStream: Any) -> Result:
+        """Asking lets one operation run."""
+        device, queue = self._stream(hStream)
+        if not self.never_ends:
+            queue.run_to(queue.done + 1)
+            self._alive(device)
+        if queue.done < len(queue.queue):
+            raise Failure(CUresult.CUDA_ERROR_NOT_READY)
         return ()
 
     def _cuStreamWaitEvent(self, hStream: Any, hEvent: Any, Flags: int) -> Result:

@@ -21,7 +21,7 @@ from pydispatch.runtime.devices.cuda.graph import Graph
 __all__ = ["device", "fake"]  # fixtures
 
 SM_75, SM_80, SM_90 = (DATA / f"kernels_sm_{n}.ptx" for n in (75, 80, 90))
-WAITS = ("cuStreamSynchronize", "cuMemcpyDtoHAsync")
+WAITS = ("cuStreamSynchronize", "cuStreamQuery", "cuMemcpyDtoHAsync")
 BUILDS = ("cuGraphCreate", "cuGraphInstantiate", "cuMemAllocFromPoolAsync", *WAITS)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -211,6 +213,20 @@ def test_an_illegal_address_among_many_dispatches(fake: FakeDriver, device: Any,
     assert "@mixed_invocation, @chain" in str(caught.value) and "cuda:0?check=1" in str(caught.value)
     with pytest.raises(DeviceLostError):
         call()
+
+
+def test_a_kernel_that_never_ends_hears_the_keyboard(fake: FakeDriver, device: Any) -> None:
+    f = device.load(built(TWO, MIXED)).mixed_invocation
+    a, b = given(2, 100)
+    y = f(a, b)
+    fake.never_ends = True
+    timer = threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        y.numpy()
+    timer.join()
+    fake.never_ends = False
+    np.testing.assert_array_equal(y, b * (a * b))
 
 
 def test_the_check_says_which(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 32  # runs whose names are known when one of them failed
 _DISABLE_TIMING = 2
+_EAGER_SECONDS, _POLL_SECONDS = 0.02, 0.0005
 # CUdevice_attribute
 _ATTRIBUTES = {
     "threads": "MAX_THREADS_PER_BLOCK", "block_x": "MAX_BLOCK_DIM_X", "block_y": "MAX_BLOCK_DIM_Y",
@@ -173,15 +175,26 @@ class Context(foreign.Context):
         self.recent.append((function, tuple(dispatches)))
 
     def synchronize(self) -> None:
-        """Waits until everything that was given is done."""
+        """Waits until everything that was given is done. Ctrl-C is heard, also when a kernel never ends."""
         if self.lost:
             self.require_usable()
-        (status,) = self.driver.cuStreamSynchronize(self.stream)
-        if status and cuda.is_of_other_context(status):
-            (status,) = self.retry(lambda: self.driver.cuStreamSynchronize(self.stream))
-        if status:
-            self.failed(status, "waiting for the stream")
+        result = self._wait()
+        if result[0] and cuda.is_of_other_context(result[0]):
+            result = self.retry(self._wait)
+        if result[0]:
+            self.failed(result[0], "waiting for the stream")
         self.recent.clear()
+
+    def _wait(self) -> tuple[Any, ...]:
+        """Asks until the stream is done, as the driver would: at once for a while, then now and then."""
+        query, stream = self.driver.cuStreamQuery, self.stream
+        result: tuple[Any, ...] = query(stream)
+        start = time.perf_counter() if result[0] else 0.0
+        while result[0] and int(result[0]) == cuda.NOT_READY:
+            if time.perf_counter() - start > _EAGER_SECONDS:
+                time.sleep(_POLL_SECONDS)
+            result = query(stream)
+        return result
 
     def acquire(self, size: int) -> Block:
         return self.pool.acquire(size)
@@ -213,10 +226,11 @@ class Context(foreign.Context):
         if self.lost:
             self.require_usable()
         address, _ = _address(target, size)
+        self.synchronize()
         with self.current:
             result = self.driver.cuMemcpyDtoHAsync(address, block.address, size, self.stream)
-        self.check(result, f"copying {size} bytes from the device")
-        self.synchronize()
+            self.check(result, f"copying {size} bytes from the device")
+            self.check(self.driver.cuStreamSynchronize(self.stream), f"copying {size} bytes from the device")
 
     def copy(self, source: Block, target: Block, size: int) -> None:
         """From block to block."""
