@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter
 from pydispatch.compiler.emit.spirv_module import Id
-from pydispatch.compiler.emit.spirv_single import Single
+from pydispatch.compiler.emit.spirv_number import Single
 from pydispatch.compiler.emit.spirv_tables import LOG, POLYNOMIALS
 from pydispatch.compiler.emit.spirv_types import double_bits
 from pydispatch.compiler.emit.spirv_words import OP

@@ -13,7 +13,7 @@ from pydispatch.compiler.emit.spirv_arith import bits_of, float_extreme, float_o
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_half import computed, widened
 from pydispatch.compiler.emit.spirv_module import Id
-from pydispatch.compiler.emit.spirv_single import Single
+from pydispatch.compiler.emit.spirv_number import Single
 from pydispatch.compiler.emit.spirv_types import double_bits, is_native_float, known, single_bits
 from pydispatch.formats.small_floats import least_normal
 

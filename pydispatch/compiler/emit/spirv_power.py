@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydispatch.compiler.emit.spirv_single import INFINITY, LN2_1, LN2_2, NAN, Single, exp, from_bits, scaled, word
+from pydispatch.compiler.emit.spirv_number import Single, from_bits, word
+from pydispatch.compiler.emit.spirv_single import INFINITY, LN2_1, LN2_2, NAN, exp, scaled
 from pydispatch.compiler.emit.spirv_single import _exp_parts as exp_parts
 from pydispatch.compiler.emit.spirv_single import _log_parts as log_parts
 
