@@ -109,6 +109,10 @@ class Builder:
         self._bounds[value] = limit
         return value
 
+    def bound(self, value: Index) -> Index | None:
+        """What `bounded` stated last, None for nothing."""
+        return self._bounds.get(value) if isinstance(value, SSAValue) else None
+
     def plus(self, a: Index, b: Index) -> Index:
         if isinstance(a, int) and isinstance(b, int):
             return a + b

@@ -292,7 +292,10 @@ def _turn(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index, carr
 
 
 def _guarded(frame: Frame, plan: Plan, cut: Cut, group: Index, build: Builder) -> None:
+    before = build.bound(group)
     _emit(frame, plan, cut, build, group)
+    if isinstance(group, SSAValue) and before is not None:
+        build.bounded(group, before)  # what a nest states about the number holds under its own guard
 
 
 def _emit(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index) -> None:
