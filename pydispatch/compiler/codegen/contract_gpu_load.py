@@ -136,9 +136,10 @@ class Staging:
                     b.remember((main, tuple(place)), value)
             for part, place in enumerate(places):
                 value = fitted(b, factor_at(self.e, b, self.plan.c, side.factor, place), self.plan.element)
-                if inside is not True:
-                    assert isinstance(inside, SSAValue)
+                if isinstance(inside, SSAValue):
                     value = b.pure(arith.SelectOp(inside, value, self._nothing(b)))
+                elif not inside:
+                    value = self._nothing(b)
                 b.add(memref.StoreOp.get(value, self.own, [b.index(found.slot * side.run + part)]))
 
         fence = Builder(build.block, build.source, build, guarded=True)
