@@ -2,6 +2,7 @@
 # make test   sets everything up and runs every test
 # make fuzz   libFuzzer on the readers of untrusted bytes, FUZZ_SECONDS each
 # make bench  the figures of docs/benchmarks.md
+# make test-ptx  all check files for five CUDA architectures through ptxas, which has to be on PATH; minutes
 # make test-gpu  what needs an NVIDIA GPU, with any Python that has NumPy and cuda-bindings: PYTHON=python3
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -9,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test test-gpu fuzz bench setup tools test-c test-python test-ops test-wheel lint clean
+.PHONY: demo test test-ptx test-gpu fuzz bench setup tools test-c test-python test-ops test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -74,6 +75,9 @@ test-python: tools $(VENV)/.test
 
 test-wheel: $(VENV)/.test
 	$(BIN)/python tests/wheel/check.py
+
+test-ptx: $(VENV)/.test
+	$(BIN)/python tests/cuda/assemble.py
 
 # Not in `make test`: it fails without a GPU. GPU_PYTHON has NumPy and cuda-bindings; Cython when nothing is built yet.
 GPU_PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON))

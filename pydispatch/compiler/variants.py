@@ -171,6 +171,7 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, search_path:
     if attribute.data is not None:
         return ObjectFile(name, inline_bytes(attribute.data, op), location_of(op))
     tried = [Path(name)] if Path(name).is_absolute() else [Path(name), *(Path(root) / name for root in search_path)]
+    tried = list(dict.fromkeys(tried))
     for path in tried:
         if path.is_file():
             return ObjectFile(str(path), path.read_bytes(), location_of(op))

@@ -51,6 +51,14 @@ def capabilities(major: int, minor: int) -> frozenset[str]:
     return frozenset(names)
 
 
+def why_not(major: int, minor: int, requires: Sequence[str]) -> str:
+    """In words, why a device of a compute capability does not run what requires that; requires is not empty."""
+    newest, have = requires[-1], f"which this device of compute capability {major}.{minor} does not run"
+    if newest.startswith("cubin_"):
+        return f"is machine code for {newest.removeprefix('cubin_')}, {have}"
+    return f"is PTX for {newest}, {have}"
+
+
 def split(target: str) -> tuple[int, str]:
     """(90, "a") of "sm_90a"."""
     match = _TARGET.fullmatch(target)

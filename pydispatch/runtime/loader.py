@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,7 +27,8 @@ class Host:
     """What variants are chosen by and programs may ask about.
 
     ids: names of the device. format: of the executables that it runs. features: what its CPU has; known: all names of
-    features. processor_data: the eight words that kernels are given.
+    features. processor_data: the eight words that kernels are given. why_not: in words, why requirements that the
+    device does not meet are not met; without, their names are listed. remedy: what to do about it.
     """
 
     ids: tuple[str, ...]
@@ -36,6 +37,8 @@ class Host:
     known: frozenset[str]
     processor_data: tuple[int, ...]
     workers: int
+    why_not: Callable[[Sequence[str]], str] | None = None
+    remedy: str = ""
 
     def answer(self, category: str, key: str) -> int | None:
         """The answer to `hal.device.query`, or None when the device does not know such a thing."""
@@ -328,11 +331,14 @@ def _no_variant(
     variants: Sequence[dict[str, Any]],
     conditions: Sequence[int | None],
 ) -> str:
-    lines, lists = [f"{file.name}: no variant of executable '{name}' runs on this device ({host.format}):"], False
+    lines = [f"{file.name}: no variant of executable '{name}' runs on this device ({host.format}):"]
+    lists = unmet = False
     for variant, condition in zip(variants, conditions, strict=True):
         if variant["format"] != host.format:
             why = f"has the format {variant['format']}"
-        elif missing := _missing(variant["requires"], host):
+        elif (missing := _missing(variant["requires"], host)) and host.why_not is not None:
+            why, unmet = host.why_not(variant["requires"]), True
+        elif missing:
             why = f"needs {', '.join(_shown(need, host) for need in missing)}, which the machine lacks"
             lists |= any(">=" not in need for need in missing)
         elif not _holds(module, condition):
@@ -342,6 +348,8 @@ def _no_variant(
         lines.append("  it has no variants at all")
     if all(variant["format"] != host.format for variant in variants):
         lines.append(f"compile it for this device too: targets=('{_TARGETS.get(host.format, 'cpu')}', ...)")
+    if unmet and host.remedy:
+        lines.append(host.remedy)
     if lists:
         lines.append(f"the machine has: {', '.join(sorted(host.features)) or 'no optional features'}")
     return "\n".join(lines)

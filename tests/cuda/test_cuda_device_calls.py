@@ -409,7 +409,9 @@ def test_the_highest_architecture_that_it_has(monkeypatch: pytest.MonkeyPatch, t
         loaded = [each for each in fake.objects.values() if type(each).__name__ == "Loaded"]
         assert [each.module.target for each in loaded] == [wanted]
     install(monkeypatch, tmp_path / "old", capability=(7, 0))
-    with pytest.raises(pd.DeviceUnavailableError, match="needs sm_72, sm_75, which the machine lacks"):
+    with pytest.raises(
+        pd.DeviceUnavailableError, match=r"is PTX for sm_75, which this device of compute capability 7\.0"
+    ):
         pd.device("cuda:0").load(artifact)
 
 

@@ -1,13 +1,33 @@
-"""PTX as the code of a device: its libraries of functions."""
+"""PTX as the code of a device: what variants are chosen by, and its libraries of functions."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
+
+from pydispatch.formats.ptx_interface import capabilities, why_not
+from pydispatch.runtime.loader import Host
 
 if TYPE_CHECKING:
     from pydispatch.formats.ptx_library import Library
+
+
+FORMAT = "cuda-nvptx-fb"
+
+
+def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> Host:
+    """What variants are chosen by on a device of a compute capability. has_cubins: it runs machine code."""
+    major, minor = capability
+    known = capabilities(major, minor)
+    runs = known if has_cubins else frozenset(n for n in known if not n.startswith("cubin_"))
+    own = f"sm_{major}{minor}"
+    remedy = (
+        f"compile the program for it too, targets=('{own}', ...), and what is PTX already with nvcc -ptx -arch={own} "
+        "or an older one"
+    )
+    return Host(("cuda", name), FORMAT, runs, known, (0,) * 8, 1, partial(why_not, major, minor), remedy)
 
 
 @dataclass(frozen=True)

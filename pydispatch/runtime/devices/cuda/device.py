@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pydispatch.errors import ArtifactError
+from pydispatch.formats.ptx_interface import capabilities
 from pydispatch.runtime.buffer import Buffer
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.context import Context
@@ -17,7 +18,7 @@ from pydispatch.runtime.devices.cuda.execute import CudaExecutor
 from pydispatch.runtime.devices.cuda.function import CudaProgram
 from pydispatch.runtime.devices.cuda.interop import CudaBuffer
 from pydispatch.runtime.foreign.device import ForeignDevice
-from pydispatch.runtime.foreign.ptx import Ptx
+from pydispatch.runtime.foreign.ptx import FORMAT, Ptx, host_of
 from pydispatch.runtime.foreign.ptx_parts import CUBIN, facts_of, kind_of
 from pydispatch.runtime.loader import Host
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pydispatch.runtime.foreign.execute import Executor
     from pydispatch.runtime.program import Program
 
-FORMAT = "cuda-nvptx-fb"
 _opening = threading.Lock()
 _contexts: dict[tuple[int, int, bool], Context] = {}
 
@@ -52,7 +52,7 @@ class CudaDevice(ForeignDevice):
     and others on the same device. Calls return before the device is done."""
 
     def __init__(self, context: Context) -> None:
-        super().__init__(context.name, context, Ptx())
+        super().__init__(context.name, context, Ptx(capabilities(*context.capability)))
 
     def _executor(self) -> Executor:
         return CudaExecutor(self._context)
@@ -61,10 +61,7 @@ class CudaDevice(ForeignDevice):
         return CudaProgram(module, name, self, executor, imports)
 
     def _host(self) -> Host:
-        from pydispatch.formats.ptx_interface import capabilities
-
-        names = capabilities(*self._context.capability)
-        return Host(("cuda", self.name), FORMAT, names, names, (0,) * 8, 1)
+        return host_of(self.name, self._context.capability)
 
     def _check_code(self, data: bytes, where: str) -> None:
         kind = kind_of(data)

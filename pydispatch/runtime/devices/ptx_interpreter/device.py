@@ -12,15 +12,13 @@ from pydispatch.formats.ptx_interface import capabilities
 from pydispatch.runtime.devices.ptx_interpreter.context import Context
 from pydispatch.runtime.devices.ptx_interpreter.execute import NO_CUBINS, Executor, shared_bytes
 from pydispatch.runtime.foreign.device import ForeignDevice
-from pydispatch.runtime.foreign.ptx import Ptx
+from pydispatch.runtime.foreign.ptx import FORMAT, Ptx, host_of
 from pydispatch.runtime.foreign.ptx_parts import CUBIN, kind_of
 from pydispatch.runtime.loader import Host
 
 if TYPE_CHECKING:
     from pydispatch.formats.artifact import Artifact
     from pydispatch.runtime.program import Program
-
-FORMAT = "cuda-nvptx-fb"
 
 
 class PtxInterpreterDevice(ForeignDevice):
@@ -31,15 +29,14 @@ class PtxInterpreterDevice(ForeignDevice):
     """
 
     def __init__(self, capability: tuple[int, int], races: bool) -> None:
-        self._capabilities = capabilities(*capability)
-        super().__init__("ptx-interpreter", Context("ptx-interpreter", capability, races), Ptx(self._capabilities))
+        libraries = Ptx(capabilities(*capability))
+        super().__init__("ptx-interpreter", Context("ptx-interpreter", capability, races), libraries)
 
     def _executor(self) -> Executor:
         return Executor(self._context)
 
     def _host(self) -> Host:
-        runs = frozenset(name for name in self._capabilities if not name.startswith("cubin_"))
-        return Host(("cuda", self.name), FORMAT, runs, self._capabilities, (0,) * 8, 1)
+        return host_of(self.name, self._context.capability, has_cubins=False)
 
     def load(
         self,
@@ -50,7 +47,7 @@ class PtxInterpreterDevice(ForeignDevice):
         try:
             return super().load(source, parameters)
         except DeviceUnavailableError as error:
-            if "cubin_sm_" not in str(error):
+            if "is machine code for" not in str(error):
                 raise
             raise DeviceUnavailableError(f"{error}\n{NO_CUBINS}") from None
 
