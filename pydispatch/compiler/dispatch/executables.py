@@ -194,10 +194,12 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
         return []
     found = objects_for(attribute, target)
     if not found and (calls_static(op) or not any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)):
-        keys = ", ".join(str(k) for k in attribute.targets.data)
-        raise CompileError(
-            f"no objects of '{symbol_name(op)}' match the target {target}", location_of(op), f"keys: {keys}"
-        )
+        listed = [k for k in attribute.targets.data if isinstance(k, hal.ExecutableTargetAttr)]
+        note = f"keys: {', '.join(str(k) for k in attribute.targets.data)}"
+        backends = [key.backend.data for key in listed]
+        if backends and target.backend.data not in backends:
+            note += f"; for them compile with targets='{backends[0]}', --target={backends[0]}"
+        raise CompileError(f"no objects of '{symbol_name(op)}' match the target {target}", location_of(op), note)
     return found
 
 

@@ -94,7 +94,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
     where = f"executable '@{variant.executable}'"
     module = resolve_fallbacks(given, lambda: provided)
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    text = made.ptx
+    text, target = made.ptx, arch
     unresolved: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     if inputs.libraries or any(is_declaration(function) for function in functions.values()):
@@ -102,7 +102,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
             linked = ptx_link.link(made.ptx, inputs.libraries, (), where, unique=True)
         except (ArtifactError, InvalidArgumentError) as error:
             raise CompileError(str(error), variant.location) from None
-        text, unresolved = linked.data, linked.unresolved
+        text, target, unresolved = linked.data, linked.target, linked.unresolved
         warnings = tuple(
             f"object '{name}' is for a newer architecture than {arch}: {where} now needs {linked.target}"
             for name in linked.raised
@@ -114,7 +114,6 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
     imports, calls = _imports(unresolved, functions, variant)
     _check_rest(unresolved, imports, variant, inputs)
     if inputs.libraries:
-        target = text.split(".target", 1)[1].split()[0].rstrip(",")
         problem = cuda_tools.assemble_problem(text.encode(), where, target, is_open=bool(unresolved))
         if problem:
             raise CompileError(

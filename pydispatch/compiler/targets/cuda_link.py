@@ -63,7 +63,9 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
         return done.stdout
     names, place = ", ".join(file.name for file, _ in inputs), inputs[0][0].location
     lines = done.stderr.decode("utf-8", "replace").strip("\0 \n").splitlines()
-    said = "\n".join(line for line in lines if not line.startswith("ERROR ")) or f"it ended with code {done.returncode}"
+    # "ERROR 4: ..." repeats what the lines before it say, where there are some.
+    said = "\n".join([line for line in lines if not line.startswith("ERROR ")] or lines)
+    said = said or f"it ended with code {done.returncode}"
     if done.returncode == _MISSING:
         raise CompileError(
             f"linking {names} needs nvJitLink, which cannot be loaded: {said}", place,
@@ -75,6 +77,8 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
             "machine code cannot be completed when it is loaded: add an object that defines the symbol, or "
             "give all functions as .ptx, .bc or .cu"
         )
+    elif "INPUT_LTOIR" in said:
+        note = f"nvcc -dc -dlto -ltoir -arch={arch} makes LTO-IR"
     elif done.returncode != _REFUSED:
         note = "the linker ended over them: build them anew"
     raise CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{said}", place, note)

@@ -103,7 +103,7 @@ class Libraries:
                 f"add_plugin: expected the path or bytes of a {dialect.language} module, got {type(source).__name__}"
             )
         if not dialect.is_code(data):
-            hint = "it is machine code for a CPU device" if data[:4] == b"\x7fELF" else "compile it"
+            hint = "it is machine code" if data[:4] == b"\x7fELF" else "compile it"
             raise ArtifactError(
                 f"add_plugin: {label} is no {dialect.language}, which {dialect.device} takes; {hint}: "
                 f"{dialect.makes_library} makes a library of functions"
