@@ -110,7 +110,11 @@ def _shift(instruction: str) -> Lowering:
             f.define(result, let(f"ashr {type_} {a}, {count}"))
         else:
             fits = let(f"icmp ult {type_} {b}, {int_constant(width, result.type)}")
-            f.define(result, let(f"select i1 {fits}, {type_} {let(f'{instruction} {type_} {a}, {b}')}, {type_} 0"))
+            count = b
+            if f.platform.shifts_by_words and width > 32:
+                most = int_constant(width - 1, result.type)
+                count = f.intrinsic(f"llvm.umin.{type_}", type_, (type_, b), (type_, most))
+            f.define(result, let(f"select i1 {fits}, {type_} {let(f'{instruction} {type_} {a}, {count}')}, {type_} 0"))
 
     return lower
 
@@ -261,8 +265,11 @@ def _float_to_int(instruction: str) -> Lowering:
         float_type(f, op.operands[0].type)
         type_, (operand,) = llvm_half.widened(f, op.operands[0].type, [f.get(op.operands[0])])
         target, source = int_type(f, op.results[0].type), {"half": "f16", "float": "f32", "double": "f64"}[type_]
-        saturating = f"llvm.{instruction}.sat.{target}.{source}"
-        f.define(op.results[0], f.intrinsic(saturating, target, (type_, operand)))
+        wide = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
+        value = f.intrinsic(f"llvm.{instruction}.sat.{wide}.{source}", wide, (type_, operand))
+        if target == "i1":
+            value = f.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
+        f.define(op.results[0], value)
 
     return lower
 

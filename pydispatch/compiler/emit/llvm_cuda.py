@@ -62,6 +62,7 @@ class CudaPlatform(Platform):
     fallible = False
     halves_as_bits = True
     divides_in_words = True
+    shifts_by_words = True
     least_atomic = 32
     atomic_scope = 'syncscope("device") '
 

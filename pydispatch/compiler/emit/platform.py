@@ -44,6 +44,9 @@ class Platform(ABC):
     divides_in_words: bool = False
     """Whether indices that fit into 31 bits (`pyd.index_width`) had better be divided in 32."""
 
+    shifts_by_words: bool = False
+    """Whether the counts of shifts are cut to 32 bits, so that larger ones must be bounded in front."""
+
     least_atomic: int = 8
     """Bits of the narrowest integer that has atomic operations of its own."""
 
