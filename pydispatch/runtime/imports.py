@@ -7,10 +7,10 @@ import difflib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, Error, InvalidArgumentError, MissingImportError
+from pydispatch.runtime.files import check_path, read_code
 
 if TYPE_CHECKING:
     import os
@@ -76,11 +76,7 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
     from pydispatch.formats import fatelf
 
     what = f"add_executable '{name}'"
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        data, label = bytes(source), f"{len(source)} bytes"
-    else:
-        label = str(source)
-        data = Path(source).read_bytes()
+    data, label = read_code(what, source, "a library of kernels: an embedded ELF, a .sos, or a shared library")
     file = fatelf.select(data) if fatelf.is_fatelf(data) else data
     try:
         machine = elf.validate(file)
@@ -133,6 +129,8 @@ class Registry:
         for stream in (sys.stdout, sys.stderr):  # what its load prints comes after this; calls flush C's side
             if stream is not None:
                 stream.flush()
+        if not isinstance(source, (Plugin, bytes, bytearray, memoryview)):
+            check_path("add_plugin", source, "a plugin (pydispatch plugin build makes one)")
         plugin = source if isinstance(source, Plugin) else Plugin(source, texts)
         self.system = self.system or plugin.kind != "embedded"
         return Provider(self.manager.add(plugin, priority), plugin.label, plugin.kind)

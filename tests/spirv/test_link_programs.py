@@ -12,6 +12,7 @@ import pytest
 from link_cases import compiled
 
 import pydispatch as pd
+from pydispatch.errors import SystemError_
 
 PROGRAM = """
 #vulkan = #hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">
@@ -223,9 +224,7 @@ def test_a_static_function_with_a_fallback(tmp_path: Path, device: Any) -> None:
 
 
 def test_plugins_that_are_refused(tmp_path: Path, device: Any) -> None:
-    with pytest.raises(
-        pd.ArtifactError, match=r"is no SPIR-V, which a Vulkan device takes; it is machine code for a CPU"
-    ):
+    with pytest.raises(pd.ArtifactError, match=r"is no SPIR-V, which a Vulkan device takes; it is machine code"):
         device.add_plugin(b"\x7fELF" + bytes(60))
     with pytest.raises(pd.ArtifactError, match="--keep-uncalled"):
         device.add_plugin(b"void f() {}" * 4)
@@ -233,9 +232,11 @@ def test_plugins_that_are_refused(tmp_path: Path, device: Any) -> None:
         device.add_plugin(compiled("void main() {}"))
     with pytest.raises(pd.InvalidArgumentError, match="has no parameters, got flavor"):
         device.add_plugin(library(tmp_path / "lib.spv"), flavor="fast")
-    with pytest.raises(pd.InvalidArgumentError, match="expected the path or bytes of a SPIR-V module, got int"):
+    with pytest.raises(
+        pd.InvalidArgumentError, match=r"expected the path or the bytes of a SPIR-V module \(.*, got int"
+    ):
         device.add_plugin(3)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(SystemError_, match=r"add_plugin: cannot read '.*absent.spv': No such file or directory; give"):
         device.add_plugin(tmp_path / "absent.spv")
 
 

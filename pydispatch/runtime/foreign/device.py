@@ -6,7 +6,6 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -17,6 +16,7 @@ from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError, MissingImportError
 from pydispatch.runtime.buffer import Buffer, element_of
+from pydispatch.runtime.files import read_code
 from pydispatch.runtime.foreign.context import DeviceMemory
 from pydispatch.runtime.foreign.function import ForeignFunction
 from pydispatch.runtime.foreign.libraries import Libraries, Resolution
@@ -100,15 +100,13 @@ class ForeignDevice(ABC):
         """Gives the kernels of an executable that programs only declare, for programs that are loaded from now on.
 
         code: the path or bytes of a module with an entry point per export, named like it; the last one under a name is
-        taken. ArtifactError when it is something else.
+        taken. ArtifactError when it is something else, SystemError when it cannot be read.
         """
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
-        if isinstance(code, (bytes, bytearray, memoryview)):
-            data, label = bytes(code), f"{len(code)} bytes"
-        else:
-            data, label = Path(code).read_bytes(), str(code)
-        self._check_code(data, f"add_executable '{name}': {label}")
+        what = f"add_executable '{name}'"
+        data, label = read_code(what, code, f"a {self._dialect.language} module, with an entry point per export")
+        self._check_code(data, f"{what}: {label}")
         self._given[name] = data, label
 
     @abstractmethod
@@ -119,7 +117,8 @@ class ForeignDevice(ABC):
         """Registers a library of functions for programs that are loaded from now on.
 
         plugin: the path or bytes of a module. The highest priority is asked first; among equals the one that came
-        last. ArtifactError when it is broken, InvalidArgumentError when it is no library.
+        last. ArtifactError when it is broken, InvalidArgumentError when it is no library, SystemError when it cannot be
+        read.
         """
         return self._libraries.add(plugin, priority, params)
 

@@ -6,10 +6,10 @@ import difflib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError, MissingImportError
+from pydispatch.runtime.files import read_code
 from pydispatch.runtime.imports import Import, Provider
 
 
@@ -88,20 +88,14 @@ class Libraries:
     def add(self, source: str | os.PathLike[str] | bytes, priority: int, params: Mapping[str, object]) -> Provider:
         """Registers the path or bytes of a module.
 
-        Raises ArtifactError when it is broken, InvalidArgumentError when it is no library of functions.
+        Raises ArtifactError when it is broken, InvalidArgumentError when it is no library of functions, SystemError
+        when it cannot be read.
         """
         dialect = self.dialect
         if params:
             names = ", ".join(params)
             raise InvalidArgumentError(f"add_plugin: a library of {dialect.functions} has no parameters, got {names}")
-        if isinstance(source, (bytes, bytearray, memoryview)):
-            data, label = bytes(source), f"{len(source)} bytes"
-        elif isinstance(source, (str, os.PathLike)):
-            data, label = Path(source).read_bytes(), os.fspath(source)
-        else:
-            raise InvalidArgumentError(
-                f"add_plugin: expected the path or bytes of a {dialect.language} module, got {type(source).__name__}"
-            )
+        data, label = read_code("add_plugin", source, f"a {dialect.language} module ({dialect.makes_library})")
         if not dialect.is_code(data):
             hint = "it is machine code" if data[:4] == b"\x7fELF" else "compile it"
             raise ArtifactError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections import deque
@@ -148,11 +149,13 @@ class Context(foreign.Context):
         lib.vkGetPhysicalDeviceMemoryProperties(self.physical, found)
         kind, self.is_mapped, staging = memory_types(found, force_staging)
         self.heap_bytes = max(found.memoryHeaps[i].size for i in range(found.memoryHeapCount))
-        limit = min(self.heap_bytes, 1 << 40)
-        self.pool = Pool(self.handle, self.calls, kind, self.is_mapped, f"vulkan:{self.index}", limit)
+        limit, whole = min(self.heap_bytes, 1 << 40), self.heap_bytes
+        if self.kind == "CPU":  # lavapipe gives more than its heap has, without end
+            whole = max(whole, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        self.pool = Pool(self.handle, self.calls, kind, self.is_mapped, f"vulkan:{self.index}", limit, whole)
         self.staging = self.pool
         if not self.is_mapped:
-            self.staging = Pool(self.handle, self.calls, staging, True, f"vulkan:{self.index} staging", limit)
+            self.staging = Pool(self.handle, self.calls, staging, True, f"vulkan:{self.index} staging", limit, whole)
         for pool in {self.pool, self.staging}:
             pool.name_buffer = lambda buffer, text: self.set_name(OBJECT_BUFFER, buffer, text)
 

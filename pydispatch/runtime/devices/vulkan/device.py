@@ -9,7 +9,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from pydispatch.errors import DeviceUnavailableError
+from pydispatch.errors import ArtifactError, DeviceUnavailableError
+from pydispatch.formats.spirv import is_spirv
 from pydispatch.formats.spirv_reflect import reflect
 from pydispatch.runtime.devices.vulkan.context import Context
 from pydispatch.runtime.devices.vulkan.execute import Executor
@@ -64,6 +65,10 @@ class VulkanDevice(ForeignDevice):
         return Host(("vulkan", self.name), FORMAT, names, names, (0,) * 8, 1)
 
     def _check_code(self, data: bytes, where: str) -> None:
+        if not is_spirv(data):
+            raise ArtifactError(
+                f"{where} is no SPIR-V module: glslangValidator -V kernels.comp -o kernels.spv makes one of GLSL"
+            )
         reflect(data, where)
 
     def describe(self) -> Mapping[str, Any]:

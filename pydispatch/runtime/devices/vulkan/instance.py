@@ -17,6 +17,13 @@ _ERROR_BITS = 0x1000 | 0x100  # errors and warnings
 _COMPUTE = 2
 
 
+def _no_driver() -> str:
+    given = [f"{name}={os.environ[name]}" for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES") if name in os.environ]
+    if given:
+        return f"there is no Vulkan driver where {' and '.join(given)} says: correct the variable, or unset it"
+    return "no Vulkan driver is installed: install that of the GPU, or mesa-vulkan-drivers, which needs none"
+
+
 class Instance:
     """A VkInstance. `messages`: what the validation layer said, in order."""
 
@@ -51,7 +58,10 @@ class Instance:
             ppEnabledExtensionNames=arena.texts(wanted),
         )  # fmt: skip
         made = self.ffi.new("VkInstance*")
-        api.check(self.lib.vkCreateInstance(create, self.ffi.NULL, made), "vkCreateInstance")
+        result = self.lib.vkCreateInstance(create, self.ffi.NULL, made)
+        if result == api.INCOMPATIBLE_DRIVER:
+            raise DeviceUnavailableError(_no_driver())
+        api.check(result, "vkCreateInstance")
         self.handle = made[0]
         self._listen(arena)
 

@@ -70,8 +70,9 @@ class Pool:
     """Blocks of one kind of memory. Blocks that come back are handed out again first, so that a loop of the same calls
     sees the same blocks. Any thread; `release` never blocks, so that it may be called by the garbage collector."""
 
-    def __init__(self, device: Any, calls: Any, kind: int, mapped: bool, name: str, limit: int) -> None:
-        """kind: index of the memory type. limit: bytes of the largest buffer."""
+    def __init__(self, device: Any, calls: Any, kind: int, mapped: bool, name: str, limit: int, whole: int) -> None:
+        """kind: index of the memory type. limit: bytes of the largest buffer. whole: bytes of all of them together."""
+        self.whole = whole
         self.ffi, _ = api.binding()
         self.device, self.calls, self.kind, self.mapped, self.name, self.limit = (
             device,
@@ -157,6 +158,8 @@ class Pool:
             ) from None
 
     def _chunk(self, size: int) -> Chunk:
+        if sum(chunk.size for chunk in self.chunks) + size > self.whole:
+            raise OutOfMemoryError(f"the device has {self.whole}")
         ffi, calls, arena = self.ffi, self.calls, api.Arena()
         buffer, memory, address = ffi.new("VkBuffer*"), ffi.new("VkDeviceMemory*"), ffi.new("void**")
         create = arena.new("VkBufferCreateInfo", size=size, usage=_USAGE)
