@@ -250,6 +250,13 @@ def test_closed_programs_and_devices(glsl: Any) -> None:
     with pytest.raises(pd.DeviceUnavailableError, match="vulkan:0 was closed"):
         device.empty(4)
     del y
+    other = pd.device("vulkan:0?staging=1")
+    used = other.load(compiled(glsl("mul", buffers("-a", "-b", "c") + PUSH + MUL)))
+    used.mul(a, a)
+    other.close()  # with nothing in use all its memory goes
+    for _ in range(2):
+        with pytest.raises(pd.DeviceUnavailableError, match=r"vulkan:0( staging)? was closed"):
+            used.mul(a, a)
     np.testing.assert_array_equal(pd.device("vulkan:0?staging=1").upload(a).download(), a)
 
 

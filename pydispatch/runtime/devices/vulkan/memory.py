@@ -7,7 +7,7 @@ from bisect import insort
 from collections import deque
 from typing import Any
 
-from pydispatch.errors import OutOfMemoryError
+from pydispatch.errors import DeviceUnavailableError, OutOfMemoryError
 from pydispatch.runtime.devices.vulkan import api
 
 GRANULE = 256
@@ -86,7 +86,7 @@ class Pool:
         self.chunks: list[Chunk] = []
         self.ready: dict[int, list[Block]] = {}
         self.returned: deque[Block] = deque()
-        self.numbers = 0
+        self.numbers, self.destroyed = 0, False
         self.live_bytes = self.peak_bytes = self.live_blocks = 0
         self.epoch = 0  # counts chunks that went: what refers to their buffers is void
         self.name_buffer: Any = None
@@ -116,6 +116,8 @@ class Pool:
             self.live_blocks -= 1
 
     def _cut(self, size: int) -> Block:
+        if self.destroyed:
+            raise DeviceUnavailableError(f"{self.name} was closed")
         place = self._find(size)
         if place is None and self.ready:
             self._merge()
@@ -201,7 +203,11 @@ class Pool:
         self.chunks = kept
 
     def destroy(self) -> None:
-        """Everything goes, blocks in use included; the device is idle."""
+        """Everything goes, blocks in use included; the device is idle. Nothing can be acquired from then on."""
+        with self.lock:
+            self.destroyed = True
+            self.ready.clear()
+            self.returned.clear()
         for chunk in self.chunks:
             self.calls.vkDestroyBuffer(self.device, chunk.buffer, self.ffi.NULL)
             self.calls.vkFreeMemory(self.device, chunk.memory, self.ffi.NULL)
