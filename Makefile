@@ -67,8 +67,8 @@ test-c:
 tools:
 	$(call need,$(APT_TEST))
 
-test-ops: $(VENV)/.test  # the properties of operations over many more random programs: OPS_EXAMPLES=
-	PYDISPATCH_EXAMPLES=$(or $(OPS_EXAMPLES),200) $(BIN)/python -m pytest tests/ops
+test-ops: $(VENV)/.test  # the properties of operations over many more random programs: OPS_EXAMPLES=, OPS_DEVICE=ptx-interpreter
+	PYDISPATCH_EXAMPLES=$(or $(OPS_EXAMPLES),200) PYDISPATCH_OPS_DEVICE=$(OPS_DEVICE) $(BIN)/python -m pytest tests/ops
 
 test-python: tools $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 tests
@@ -79,7 +79,7 @@ test-wheel: $(VENV)/.test
 test-ptx: $(VENV)/.test
 	$(BIN)/python tests/cuda/assemble.py
 
-# Not in `make test`: it fails without a GPU. GPU_PYTHON has NumPy and cuda-bindings; Cython when nothing is built yet.
+# Not in `make test`: it fails without a GPU. GPU_PYTHON has NumPy and cuda-bindings.
 GPU_PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON))
 test-gpu:
 	$(GPU_PYTHON) tests/gpu/run.py $(GPU_TESTS)

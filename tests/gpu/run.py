@@ -1,9 +1,9 @@
 """Everything that needs an NVIDIA GPU, in one command: `make test-gpu`, or `python tests/gpu/run.py [name ...]`.
 
-The Python that runs it needs NumPy and cuda-bindings, and Cython with setuptools when the extensions are not built
-yet. Fails without a GPU. Programs are compiled here when the compiler is installed, else those of tests/gpu/data run.
-What is not installed (PyTorch, CuPy, compute-sanitizer) is named at the end. `--only-crash` and `--prelude` are for the
-tests themselves.
+The Python that runs it needs NumPy and cuda-bindings. When the extensions are not built yet it builds them, with a C
+compiler, and fetches Cython and setuptools for that into build/cython where Python has none. Fails without a GPU.
+Programs are compiled here when the compiler is installed, else those of tests/gpu/data run. What is not installed
+(PyTorch, CuPy, compute-sanitizer) is named at the end. `--only-crash` and `--prelude` are for the tests themselves.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib.machinery
 import importlib.util
+import os
 import subprocess
 import sys
 import tempfile
@@ -35,12 +36,18 @@ def build() -> None:
     """The extensions for this Python, when they are not there; and the package, when it is not installed."""
     core = ROOT / "_core"
     if not any((core / f"status{suffix}").exists() for suffix in importlib.machinery.EXTENSION_SUFFIXES):
-        lacking = [name for name in ("numpy", "Cython", "setuptools") if importlib.util.find_spec(name) is None]
-        if lacking:
-            sys.exit(f"the extensions are not built, and {', '.join(lacking)} is missing for that: pip install cython")
+        environment = dict(os.environ)
+        if not all(importlib.util.find_spec(name) for name in ("Cython", "setuptools")):
+            tools = environment["PYTHONPATH"] = str(ROOT / "build" / "cython")
+            print(f"fetching Cython and setuptools into {tools}", flush=True)
+            fetch = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--upgrade"]
+            if subprocess.run([*fetch, "--target", tools, "cython>=3.1", "setuptools>=77"], check=False).returncode:
+                sys.exit(
+                    "Cython and setuptools are missing, and the extensions not built: pip install cython setuptools"
+                )
         print("building the extensions", flush=True)
         command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-        subprocess.run(command, cwd=ROOT, check=True)
+        subprocess.run(command, cwd=ROOT, env=environment, check=True)
     try:
         import pydispatch
     except ModuleNotFoundError as error:
@@ -338,6 +345,8 @@ def main() -> int:
     parser.add_argument("--prelude", help=argparse.SUPPRESS)
     parser.add_argument("--only-crash", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if importlib.util.find_spec("numpy") is None:
+        sys.exit(f"{sys.executable} has no NumPy: pip install numpy cuda-bindings, or GPU_PYTHON= another one")
     build()
     if args.prelude:
         import runpy
