@@ -19,6 +19,7 @@ from pydispatch.compiler.emit import (
     spirv_arith,
     spirv_calls,
     spirv_casts,
+    spirv_float,
     spirv_hal,
     spirv_math,
     spirv_memref,
@@ -36,8 +37,8 @@ from pydispatch.compiler.kernel import Export, Target
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
 
-SUBJECTS = (spirv_arith, spirv_casts, spirv_math, spirv_memref, spirv_views, spirv_scf, spirv_parallel, spirv_affine,
-            spirv_calls, spirv_hal)  # fmt: skip
+SUBJECTS = (spirv_arith, spirv_float, spirv_casts, spirv_math, spirv_memref, spirv_views, spirv_scf, spirv_parallel,
+            spirv_affine, spirv_calls, spirv_hal)  # fmt: skip
 
 INVOCATIONS = 64
 """Invocations of a workgroup that spreads points, when neither the export nor the function says."""

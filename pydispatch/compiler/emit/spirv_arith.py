@@ -1,34 +1,28 @@
-"""arith on integers, comparisons, and float arithmetic: one row per operation.
+"""arith on integers, constants and choices: one row per operation.
 
 Integers narrower than their register keep its upper bits equal to their sign. Nothing is undefined (docs/kernel-ir.md,
-Numbers); guards that constants make superfluous are left out. Floats are decorated NoContraction unless fast-math
-flags let them be fused.
+Numbers); guards that constants make superfluous are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.emit.llvm_arith import FLOAT_PREDICATES, INT_PREDICATES, flags
+from pydispatch.compiler.emit.llvm_arith import INT_PREDICATES
 from pydispatch.compiler.emit.llvm_ops import attribute, integer, op_name
-from pydispatch.compiler.emit.llvm_types import bit_width, float_bits, is_float, is_integer
+from pydispatch.compiler.emit.llvm_types import bit_width, is_integer
+from pydispatch.compiler.emit.spirv_float import float_constant
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.spirv_half import computed, widened
 from pydispatch.compiler.emit.spirv_module import Id
-from pydispatch.compiler.emit.spirv_types import Index, is_native_float, known, signed
+from pydispatch.compiler.emit.spirv_types import Index, known, signed
 
 INT_COMPARISONS = dict(
     zip(INT_PREDICATES, ("IEqual", "INotEqual", "SLessThan", "SLessThanEqual", "SGreaterThan", "SGreaterThanEqual",
                          "ULessThan", "ULessThanEqual", "UGreaterThan", "UGreaterThanEqual"), strict=True)
 )  # fmt: skip
-FLOAT_COMPARISONS = {
-    "oeq": "FOrdEqual", "ogt": "FOrdGreaterThan", "oge": "FOrdGreaterThanEqual", "olt": "FOrdLessThan",
-    "ole": "FOrdLessThanEqual", "one": "FOrdNotEqual", "ueq": "FUnordEqual", "ugt": "FUnordGreaterThan",
-    "uge": "FUnordGreaterThanEqual", "ult": "FUnordLessThan", "ule": "FUnordLessThanEqual", "une": "FUnordNotEqual",
-}  # fmt: skip
 
 
 def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
@@ -68,14 +62,6 @@ def _constant(f: FunctionEmitter, op: Operation) -> None:
         f.define(op.results[0], float_constant(f, float(value.value.data), type_))
     else:
         raise f.error(f"a constant of type {type_} cannot be compiled into a kernel")
-
-
-def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Id:
-    """A float in its register."""
-    bits = float_bits(value, type_)
-    if is_native_float(type_):
-        return f.m.number(bits, bit_width(type_))
-    return f.m.integer(signed(bits, bit_width(type_)))
 
 
 INDEX_ARITHMETIC: dict[str, Callable[[FunctionEmitter, Index, Index], Index]] = {
@@ -326,91 +312,6 @@ def _select(f: FunctionEmitter, op: Operation) -> None:
     f.define(result, f.code.let("Select", f.type(result.type), condition, f.get(then), f.get(other)))
 
 
-def float_op(f: FunctionEmitter, instruction: str, type_: int, *operands: int, op: Operation | None = None) -> Id:
-    """Float arithmetic as IEEE 754 has it: not fused, unless the flags of `op` say so."""
-    made = f.code.let(instruction, type_, *operands)
-    given = flags(op, "fastmath").split() if op is not None else []
-    if "contract" not in given and "fast" not in given:
-        f.m.decorate(made, "NoContraction")
-    return made
-
-
-def _float(instruction: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        def compute(type_: Id, operands: Sequence[Id]) -> Id:
-            if instruction == "FRem":
-                return remainder(f, type_, *operands)
-            return float_op(f, instruction, type_, *operands, op=op)
-
-        f.define(op.results[0], computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
-
-    return lower
-
-
-def remainder(f: FunctionEmitter, type_: Id, a: Id, b: Id) -> Id:
-    """The float remainder with the sign of the dividend."""
-    return float_op(f, "FRem", type_, a, b)
-
-
-def _negf(f: FunctionEmitter, op: Operation) -> None:
-    type_ = op.results[0].type
-    if not is_float(type_):
-        raise f.error(f"arith.negf on {type_} cannot be compiled into a kernel")
-    if is_native_float(type_):
-        f.define(op.results[0], f.code.let("FNegate", f.type(type_), f.get(op.operands[0])))
-    elif bit_width(type_) == 16:
-        flipped = f.code.let("BitwiseXor", f.m.int(32), f.get(op.operands[0]), f.m.integer(-32768))
-        f.define(op.results[0], flipped)
-    else:
-        operands = [f.get(op.operands[0])]
-        f.define(op.results[0], computed(f, type_, operands, lambda t, x: f.code.let("FNegate", t, x[0])))
-
-
-def float_extreme(f: FunctionEmitter, name: str, type_: Id, a: Id, b: Id) -> Id:
-    """maximum, minimum: NaN when one is NaN, -0 below +0. maxnum, minnum: the other one when one is NaN."""
-    m, let = f.m, f.code.let
-    larger = name.startswith("max")
-    chosen = let("Select", type_, let("FOrdGreaterThan" if larger else "FOrdLessThan", m.bool(), a, b), a, b)
-    width = 32 if type_ == m.float(32) else 64
-    # Equal numbers are zeros of either sign, or the same bits: and-ed for the larger, or-ed for the smaller.
-    bits = [let("Bitcast", m.int(width), x) for x in (a, b)]
-    both = let("Bitcast", type_, let("BitwiseAnd" if larger else "BitwiseOr", m.int(width), *bits))
-    chosen = let("Select", type_, let("FOrdEqual", m.bool(), a, b), both, chosen)
-    b_is_nan = let("IsNan", m.bool(), b)
-    a_is_nan = let("IsNan", m.bool(), a)
-    if name.endswith("num"):
-        chosen = let("Select", type_, b_is_nan, a, chosen)
-        return let("Select", type_, a_is_nan, b, chosen)
-    chosen = let("Select", type_, b_is_nan, b, chosen)
-    return let("Select", type_, a_is_nan, a, chosen)
-
-
-def _float_extreme(name: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        given = flags(op, "fastmath").split()
-
-        def compute(type_: Id, operands: Sequence[Id]) -> Id:
-            if ("nnan" in given and "nsz" in given) or "fast" in given:
-                return f.code.glsl("FMax" if name.startswith("max") else "FMin", type_, *operands)
-            return float_extreme(f, name, type_, *operands)
-
-        f.define(op.results[0], computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
-
-    return lower
-
-
-def _cmpf(f: FunctionEmitter, op: Operation) -> None:
-    predicate, m, let = FLOAT_PREDICATES[integer(op, "predicate")], f.m, f.code.let
-    _, (a, b) = widened(f, op.operands[0].type, [f.get(o) for o in op.operands])
-    if predicate in ("false", "true"):
-        f.define(op.results[0], m.truth(predicate == "true"))
-    elif predicate in ("uno", "ord"):
-        unordered = let("LogicalOr", m.bool(), let("IsNan", m.bool(), a), let("IsNan", m.bool(), b))
-        f.define(op.results[0], unordered if predicate == "uno" else let("LogicalNot", m.bool(), unordered))
-    else:
-        f.define(op.results[0], let(FLOAT_COMPARISONS[predicate], m.bool(), a, b))
-
-
 ROWS: dict[str, Lowering] = {
     "arith.constant": _constant,
     "arith.addi": _int("IAdd", lambda a, b: a + b, "LogicalNotEqual"),
@@ -436,17 +337,6 @@ ROWS: dict[str, Lowering] = {
     "arith.mulsi_extended": _wide_product(is_signed=True),
     "arith.mului_extended": _wide_product(is_signed=False),
     "arith.addui_extended": _addui_extended,
-    "arith.addf": _float("FAdd"),
-    "arith.subf": _float("FSub"),
-    "arith.mulf": _float("FMul"),
-    "arith.divf": _float("FDiv"),
-    "arith.remf": _float("FRem"),
-    "arith.negf": _negf,
-    "arith.maximumf": _float_extreme("maximum"),
-    "arith.minimumf": _float_extreme("minimum"),
-    "arith.maxnumf": _float_extreme("maxnum"),
-    "arith.minnumf": _float_extreme("minnum"),
     "arith.cmpi": _cmpi,
-    "arith.cmpf": _cmpf,
     "arith.select": _select,
 }

@@ -7,7 +7,8 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm_ops import op_name
 from pydispatch.compiler.emit.llvm_types import bit_width, is_float, is_integer
-from pydispatch.compiler.emit.spirv_arith import bits_of, float_op, wrap, zero_extended
+from pydispatch.compiler.emit.spirv_arith import bits_of, wrap, zero_extended
+from pydispatch.compiler.emit.spirv_float import float_op
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_half import convert, widened
 from pydispatch.compiler.emit.spirv_module import Id

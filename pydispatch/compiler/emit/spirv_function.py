@@ -17,6 +17,7 @@ from pydispatch.compiler.emit.hazards import MANY, Accesses, Hazards, accesses_o
 from pydispatch.compiler.emit.llvm_calls import CALLS
 from pydispatch.compiler.emit.llvm_function import LEAVES
 from pydispatch.compiler.emit.llvm_ops import attribute, op_name, symbol, unsupported
+from pydispatch.compiler.emit.spirv_index import IndexArithmetic
 from pydispatch.compiler.emit.spirv_module import Code, Id
 from pydispatch.compiler.emit.spirv_types import (
     Index,
@@ -24,11 +25,9 @@ from pydispatch.compiler.emit.spirv_types import (
     Root,
     Value,
     flatten,
-    known,
     open_parts,
     register_type,
     register_width,
-    signed,
     unflatten,
 )
 from pydispatch.compiler.emit.spirv_words import ALL_MEMORY, SCOPE_WORKGROUP
@@ -43,14 +42,14 @@ Lowering = Callable[["FunctionEmitter", Operation], None]
 Leave = Callable[[Operation], None]
 
 
-class FunctionEmitter:
+class FunctionEmitter(IndexArithmetic):
     """Writes one entry point. invocations: how many a workgroup has."""
 
     def __init__(self, module: Emitter, function: FuncOp, invocations: int) -> None:
-        self.module, self.m = module, module.m
+        super().__init__(Code(module.m))
+        self.module = module
         self.function, self.invocations = function, invocations
         self.name = function.sym_name.data
-        self.code = Code(self.m)
         self.entry: list[int] = []
         self.values: dict[SSAValue, Value] = {}
         self.op: Operation = function
@@ -63,8 +62,6 @@ class FunctionEmitter:
         self.units: dict[int, list[Id]] = {}  # binding -> its variables
         self.inlined: list[str] = []
         self._cache: dict[object, Id] = {}
-        self._sums: dict[object, Id] = {}  # of indices, in the block `_block`
-        self._block: Id | None = None
         self._facts: dict[object, Any] = {}
         self.plain: dict[object, Any] = {}  # see spirv_memref
         self.declared_size, self.layout = (1, 1, 1), Layout(0, ())
@@ -136,63 +133,6 @@ class FunctionEmitter:
     def error(self, message: str, note: str | None = None) -> CompileError:
         """An error at the current op."""
         return CompileError(message, location_of(self.op), note)
-
-    # Index arithmetic that folds
-
-    def index_type(self) -> Id:
-        return self.m.int(self.index_width)
-
-    def idx(self, value: Index) -> Id:
-        """An index as an id."""
-        return value if isinstance(value, Id) else self.m.integer(value, self.index_width)
-
-    def add(self, a: Index, b: Index) -> Index:
-        if known(a) and known(b):
-            return signed(a + b, self.index_width)
-        if known(a) and a == 0:
-            return b
-        return a if known(b) and b == 0 else self._again("IAdd", a, b)
-
-    def sub(self, a: Index, b: Index) -> Index:
-        if known(a) and known(b):
-            return signed(a - b, self.index_width)
-        return a if known(b) and b == 0 else self.code.let("ISub", self.index_type(), self.idx(a), self.idx(b))
-
-    def mul(self, a: Index, b: Index) -> Index:
-        if known(a) and known(b):
-            return signed(a * b, self.index_width)
-        if (known(a) and a == 0) or (known(b) and b == 0):
-            return 0
-        if known(a) and a == 1:
-            return b
-        return a if known(b) and b == 1 else self._again("IMul", a, b)
-
-    def _again(self, op: str, a: Index, b: Index) -> Id:
-        """A sum or product of indices, the one that this block has already or a new one."""
-        code = self.code
-        if self._block != code.label:
-            self._block = code.label
-            self._sums.clear()
-        key = (op, a, b, known(a), known(b))
-        found = self._sums.get(key)
-        if found is None:
-            found = self._sums[key] = code.let(op, self.index_type(), self.idx(a), self.idx(b))
-        return found
-
-    def divide(self, a: Index, b: int, remainder: bool = False) -> Index:
-        """Quotient or remainder of a number that is not negative."""
-        if known(a):
-            return a % b if remainder else a // b
-        if b == 1:
-            return 0 if remainder else a
-        if b & (b - 1) == 0:
-            op, operand = ("BitwiseAnd", b - 1) if remainder else ("ShiftRightLogical", b.bit_length() - 1)
-        else:
-            op, operand = ("UMod" if remainder else "UDiv"), b
-        return self.code.let(op, self.index_type(), a, self.idx(operand))
-
-    def less(self, a: Index, b: Index) -> Id:
-        return self.code.let("SLessThan", self.m.bool(), self.idx(a), self.idx(b))
 
     # The invocations together
 

@@ -9,7 +9,8 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.emit import spirv_single as single
 from pydispatch.compiler.emit.llvm_types import bit_width
-from pydispatch.compiler.emit.spirv_arith import bits_of, float_extreme, float_op, wrap, zero_extended
+from pydispatch.compiler.emit.spirv_arith import bits_of, wrap, zero_extended
+from pydispatch.compiler.emit.spirv_float import float_extreme, float_op
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_half import computed, widened
 from pydispatch.compiler.emit.spirv_module import Id

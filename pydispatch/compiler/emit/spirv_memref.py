@@ -13,8 +13,9 @@ from pydispatch.compiler.emit.llvm_memref import ATOMIC_KINDS, READ_ONLY_NOTE, i
 from pydispatch.compiler.emit.llvm_ops import attribute, integer, symbol, unsupported
 from pydispatch.compiler.emit.llvm_types import bit_width, checked_memref, is_float, packed
 from pydispatch.compiler.emit.llvm_values import layout_of
-from pydispatch.compiler.emit.spirv_arith import float_constant, wrap
+from pydispatch.compiler.emit.spirv_arith import wrap
 from pydispatch.compiler.emit.spirv_casts import resized
+from pydispatch.compiler.emit.spirv_float import float_constant
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_module import Id
 from pydispatch.compiler.emit.spirv_types import Index, MemRef, Root, Unit, known, signed, unit_of

@@ -18,7 +18,7 @@ from pydispatch.compiler.emit.hazards import MANY, Accesses
 from pydispatch.compiler.emit.llvm_arith import flags
 from pydispatch.compiler.emit.llvm_ops import attribute
 from pydispatch.compiler.emit.llvm_types import bit_width, is_float, packed
-from pydispatch.compiler.emit.spirv_arith import float_constant
+from pydispatch.compiler.emit.spirv_float import float_constant
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_memref import workgroup_array
 from pydispatch.compiler.emit.spirv_module import Id
