@@ -92,3 +92,8 @@ def test_objects_for_another_backend(folder: Path) -> None:
 def test_machine_code_is_no_plugin() -> None:
     with pytest.raises(pd.ArtifactError, match=r"it is machine code: nvcc -ptx -rdc=true -arch=sm_75"):
         pd.device("ptx-interpreter").add_plugin(b"\x7fELF" + bytes(100))
+
+
+def test_more_memory_than_there_is() -> None:
+    with pytest.raises(pd.OutOfMemoryError, match=r"no memory for 4398046511104 bytes: \d+ of \d+ are in use; let go"):
+        pd.device("ptx-interpreter").empty((1 << 20, 1 << 20))

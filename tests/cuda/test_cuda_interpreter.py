@@ -458,7 +458,7 @@ def test_functions_of_the_process_are_refused(device: Any) -> None:
 
 
 def test_libraries_are_read_when_they_are_added(device: Any, tmp_path: Path) -> None:
-    for data, expected in ((b"\x7fELF" + bytes(60), "machine code for a CPU device"), (b"hello", "is no PTX")):
+    for data, expected in ((b"\x7fELF" + bytes(60), "it is machine code: nvcc -ptx"), (b"hello", "is no PTX")):
         (tmp_path / "lib").write_bytes(data)
         with pytest.raises(pd.ArtifactError, match=expected):
             device.add_plugin(tmp_path / "lib")

@@ -35,6 +35,7 @@ NEIGHBOUR = "xor.b32 %r1, %a, 4; ld.shared.u32 %r0, [%r1];"
         ("st.shared.u32 [%a], %i; bar.warp.sync -1; xor.b32 %r1, %a, 128; ld.shared.u32 %r0, [%r1]; "
             "ret;", ["thread (32, 0, 0)"]),
         ("st.shared.u8 [%a+1], 1; xor.b32 %r1, %a, 4; ld.shared.u32 %r0, [%r1]; ret;", ["byte 5 of shared 's'"]),
+        ("st.shared.u32 [%a], %i; xor.b32 %r1, %a, 4; ld.shared.u8 %r0, [%r1+3]; ret;", ["byte 7 of shared 's'"]),
     ],
 )  # fmt: skip
 def test_races_inside_a_block(body: str, patterns: list[str]) -> None:
@@ -54,6 +55,8 @@ def test_races_inside_a_block(body: str, patterns: list[str]) -> None:
         "atom.shared.add.u32 %r0, [0], 1; ret;",
         "atom.shared.add.u32 %r0, [0], 1; bar.sync 0; ld.shared.u32 %r0, [0]; ret;",
         "st.shared.u8 [%a+1], 1; xor.b32 %r1, %a, 4; ld.shared.u8 %r0, [%r1+2]; ret;",
+        "st.shared.u32 [%a], %i; bar.sync 0; st.shared.u8 [%a+1], 1; xor.b32 %r1, %a, 4; ld.shared.u8 %r0, [%r1+2]; "
+        "ret;",
         "st.volatile.shared.u32 [0], 1; ld.volatile.shared.u32 %r0, [0]; ret;",
         "setp.eq.u32 %q0, %i, 3; @%q0 st.shared.u32 [0], 1; bar.sync 0; ld.shared.u32 %r0, [0]; ret;",
         "setp.lt.u32 %q0, %i, 32; @%q0 bra A; bar.sync 0; ld.shared.u32 %r0, [0]; ret; "

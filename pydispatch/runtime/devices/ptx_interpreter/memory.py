@@ -78,7 +78,10 @@ class Memory:
         if nbytes < 0:
             raise InvalidArgumentError(f"memory: expected a size of 0 or more bytes, got {nbytes}")
         if self._used + nbytes > self._limit:
-            raise OutOfMemoryError(f"memory: {nbytes} bytes asked for, {self._used} of {self._limit} are in use")
+            raise OutOfMemoryError(
+                f"the interpreter of PTX has no memory for {nbytes} bytes: {self._used} of {self._limit} are in use; "
+                "let go of buffers, or work in smaller pieces"
+            )
         try:
             data = np.zeros(nbytes, np.uint8)
         except MemoryError:

@@ -4,7 +4,8 @@ Inside a block, barriers order (bar.sync for all of it, bar.warp.sync for a warp
 nothing does, except a fence: what a block has touched before its `membar.gl` or `fence.…gpu` is taken as handed over.
 Atomics, volatile and acquire/release accesses do not race with each other. What one instruction does is looked at too.
 
-The table of a range of memory keeps for each byte the last writer and the last two readers (of different threads).
+The table of a range of memory keeps for each piece of it the last writer and the last two readers (of different
+threads). Pieces are as large as all accesses so far allow: 4 bytes where everybody touched whole words.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.ptx_interpreter.memory import Allocation
 
 _SHOWN = 8
+_WIDEST = 16
 _FIELDS = np.dtype(
     [("thread", "i8"), ("epoch", "i4"), ("warp", "i4"), ("fence", "i4"), ("line", "i4"), ("strong", "?")]
 )
@@ -39,11 +41,24 @@ class Race:
 
 
 class _Table:
-    """Who touched the bytes of a range last."""
+    """Who touched the pieces of a range last. step: bytes of a piece, a power of two that divides the offset and the
+    size of every access so far."""
 
     def __init__(self, size: int) -> None:
-        self.writer = np.zeros(size, _FIELDS)
-        self.readers = (np.zeros(size, _FIELDS), np.zeros(size, _FIELDS))
+        self.step = _WIDEST
+        count = -(-size // _WIDEST)
+        self.writer = np.zeros(count, _FIELDS)
+        self.readers = (np.zeros(count, _FIELDS), np.zeros(count, _FIELDS))
+
+    def allow(self, at: Any, size: int) -> None:
+        """Makes pieces as small as accesses of size bytes at byte offsets at need."""
+        bits = int(np.bitwise_or.reduce(at)) | size | self.step
+        step = bits & -bits
+        if step < self.step:
+            parts = self.step // step
+            self.writer = np.repeat(self.writer, parts)
+            self.readers = (np.repeat(self.readers[0], parts), np.repeat(self.readers[1], parts))
+            self.step = step
 
 
 class Races:
@@ -97,21 +112,23 @@ class Races:
         warps = self._warp(numbers)
         now["warp"] = [self._warps.get(int(warp), 0) for warp in warps] if self._warps else 0
         now["line"], now["strong"] = i.line, strong
-        table = self._table(store)
-        for byte in range(size):
-            where = np.asarray(at) + byte
+        table, at = self._table(store), np.asarray(at)
+        table.allow(at, size)
+        first = at // table.step
+        for piece in range(size // table.step):
+            where = first + piece
             if write:
-                self._inside(where, now, store, strong)
+                self._inside(where, now, store, strong, table.step)
                 for reader in table.readers:
-                    self._conflicts(reader[where], now, False, True, store, where)
-            self._conflicts(table.writer[where], now, True, write, store, where)
+                    self._conflicts(reader[where], now, False, True, store, where, table.step)
+            self._conflicts(table.writer[where], now, True, write, store, where, table.step)
             if write:
                 table.writer[where] = now
             else:
-                first, second = table.readers
-                other = first["thread"][where] != now["thread"]
-                second[where[other]] = first[where[other]]
-                first[where] = now
+                last, earlier = table.readers
+                other = last["thread"][where] != now["thread"]
+                earlier[where[other]] = last[where[other]]
+                last[where] = now
 
     def _table(self, store: Allocation) -> _Table:
         found = self._tables.get(id(store))
@@ -119,17 +136,19 @@ class Races:
             found = self._tables[id(store)] = (store, _Table(store.size))
         return found[1]
 
-    def _inside(self, where: Any, now: Any, store: Allocation, strong: bool) -> None:
-        """Threads that write the same byte with one instruction."""
+    def _inside(self, where: Any, now: Any, store: Allocation, strong: bool, step: int) -> None:
+        """Threads that write the same piece with one instruction."""
         if strong:
             return
         order = np.argsort(where, kind="stable")
         same = where[order][1:] == where[order][:-1]
         for k in np.flatnonzero(same)[:_SHOWN]:
-            self._enter(now[order[k]], now[order[k + 1]], True, True, store, int(where[order[k]]))
+            self._enter(now[order[k]], now[order[k + 1]], True, True, store, int(where[order[k]]) * step)
         self._count += max(0, int(same.sum()) - _SHOWN)
 
-    def _conflicts(self, before: Any, now: Any, wrote: bool, writes: bool, store: Allocation, where: Any) -> None:
+    def _conflicts(
+        self, before: Any, now: Any, wrote: bool, writes: bool, store: Allocation, where: Any, step: int
+    ) -> None:
         size = self._launch.threads
         other = (before["thread"] > 0) & (before["thread"] != now["thread"])
         other &= ~(before["strong"] & now["strong"])
@@ -143,7 +162,7 @@ class Races:
         open_ &= ~same_warp | (before["warp"] == now["warp"])
         hits = np.flatnonzero(other & open_)
         for k in hits[:_SHOWN]:
-            self._enter(before[k], now[k], wrote, writes, store, int(where[k]))
+            self._enter(before[k], now[k], wrote, writes, store, int(where[k]) * step)
         self._count += max(0, hits.size - _SHOWN)
 
     def _enter(self, before: Any, now: Any, wrote: bool, writes: bool, store: Allocation, where: int) -> None:
