@@ -158,7 +158,7 @@ class Context(foreign.Context):
         raise KernelError(
             f"{self.name}: {who}{' of ' * bool(functions)}{', '.join(functions)}: {why}{hint}\n{self.name} is lost "
             "for this process, with its buffers; other devices go on, and a new process can use it\n"
-            "pydispatch.device('ptx-interpreter') runs the same program without a GPU, and names the line and the thread",
+            "pydispatch.device('ptx-interpreter') runs the same program without a GPU and names the line and thread",
             executable, export, None, int(status),
         )  # fmt: skip
 
