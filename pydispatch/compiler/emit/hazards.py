@@ -136,6 +136,25 @@ def accesses_of(op: Operation) -> Accesses:
     return found
 
 
+def accesses_among(op: Operation, candidates: Iterable[Operation]) -> Accesses:
+    """The same for an operation with regions, where all that touches memory has been listed."""
+    found, seen, inside = Accesses(), set[tuple[str, SSAValue]](), dict[Block | None, bool]()
+    for each in candidates:
+        block = each.parent
+        if block not in inside:
+            inside[block] = op.is_ancestor(each)
+        if not inside[block]:
+            continue
+        name = each.name
+        if name == "memref.load" or name == "memref.store":
+            key = name, each.operands[1 if name == "memref.store" else 0]
+            if key in seen:
+                continue
+            seen.add(key)
+        found.add(_own(each))
+    return found
+
+
 TOUCHING = frozenset(("memref.load", "affine.load", "memref.store", "affine.store", "memref.atomic_rmw", "memref.copy",
                       "memref.reshape", "func.call", "util.call", "pyd.mma"))  # fmt: skip
 """Operations that may read or write memory."""

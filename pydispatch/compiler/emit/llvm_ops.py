@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import TypeVar
 
 from xdsl.dialects.builtin import (
@@ -22,6 +23,12 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
 
 T = TypeVar("T")
+
+
+# What `op.operands` is a view of, where xDSL has it under that name: several times as fast.
+operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter(
+    "_operands" if "_operands" in Operation.__annotations__ else "operands"
+)
 
 
 def op_name(op: Operation) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, IndexType, MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit import (
     spirv_affine,
@@ -27,6 +27,7 @@ from pydispatch.compiler.emit import (
     spirv_scf,
     spirv_views,
 )
+from pydispatch.compiler.emit.hazards import TOUCHING
 from pydispatch.compiler.emit.llvm_bindings import SUBSPAN
 from pydispatch.compiler.emit.llvm_calls import AVAILABLE, CALLS
 from pydispatch.compiler.emit.llvm_ops import attribute, integer, op_name, symbol, unsupported
@@ -42,6 +43,8 @@ SUBJECTS = (spirv_arith, spirv_float, spirv_casts, spirv_math, spirv_memref, spi
 
 INVOCATIONS = 64
 """Invocations of a workgroup that spreads points, when neither the export nor the function says."""
+
+UNREGISTERED = "builtin.unregistered"
 
 ESCAPES = frozenset(("arith.index_cast", "arith.index_castui"))
 
@@ -90,6 +93,8 @@ class Emitter:
         self.functions: dict[str, FuncOp] = {}
         self.memref_globals: dict[str, Operation] = {}
         self._ops: dict[FuncOp, dict[str, list[Operation]]] = {}
+        self._touching: dict[FuncOp, list[Operation]] = {}
+        self._reached: dict[FuncOp, list[FuncOp]] = {}
         self.linked: object = None
         for op in module.body.block.ops:
             if isinstance(op, FuncOp):
@@ -161,15 +166,27 @@ class Emitter:
             while blocks:
                 op = blocks.pop().first_op
                 while op is not None:
-                    found.setdefault(op_name(op), []).append(op)
-                    for region in op.regions:
-                        blocks += region.blocks
+                    name = op.name
+                    if name == UNREGISTERED:
+                        name = op_name(op)
+                    same = found.get(name)
+                    if same is None:
+                        found[name] = [op]
+                    else:
+                        same.append(op)
+                    if op.regions:
+                        for region in op.regions:
+                            blocks += region.blocks
                     op = op.next_op
         return found
 
     def reached(self, function: FuncOp) -> list[FuncOp]:
         """A function and the helpers that it may call."""
-        found, pending = [function], [function]
+        found = self._reached.get(function)
+        if found is not None:
+            return found
+        found = self._reached[function] = [function]
+        pending = [function]
         while pending:
             ops = self.ops(pending.pop())
             for call in (op for name in (*CALLS, AVAILABLE) for op in ops.get(name, ())):
@@ -179,13 +196,23 @@ class Emitter:
                     pending.append(callee)
         return found
 
+    def touching(self, function: FuncOp) -> list[Operation]:
+        """The operations of a function and its helpers that may read or write memory."""
+        found = self._touching.get(function)
+        if found is None:
+            tables = [self.ops(each) for each in self.reached(function)]
+            found = self._touching[function] = [
+                op for table in tables for name in TOUCHING for op in table.get(name, ())
+            ]
+        return found
+
     def bindings_of(self, function: FuncOp) -> dict[int, bool]:
         """The bindings that a function and its helpers name -> whether they only read them."""
         found: dict[int, bool] = {}
         for each in self.reached(function):
             for op in self.ops(each).get(SUBSPAN, ()):
                 number, flags = integer(op, "binding"), attribute(op, "flags")
-                read = isinstance(flags, ArrayAttr) and any("ReadOnly" in str(flag) for flag in flags.data)
+                read = isinstance(flags, ArrayAttr) and any(_says_read_only(flag) for flag in flags.data)
                 found[number] = found.get(number, True) and read
         return found
 
@@ -201,6 +228,10 @@ class Emitter:
                     if escapes and getattr(getattr(op.results[0].type, "width", None), "data", 64) > 32:
                         return 64
         return 32
+
+
+def _says_read_only(flag: Attribute) -> bool:
+    return flag.data == "ReadOnly" if isinstance(flag, StringAttr) else "ReadOnly" in str(flag)
 
 
 def local_size(export: Export, emitter: Emitter, function: FuncOp) -> tuple[int, int, int]:

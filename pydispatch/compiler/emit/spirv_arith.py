@@ -7,12 +7,13 @@ Numbers); guards that constants make superfluous are left out.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm_arith import INT_PREDICATES
-from pydispatch.compiler.emit.llvm_ops import attribute, integer, op_name
+from pydispatch.compiler.emit.llvm_ops import attribute, integer, op_name, operands_of
 from pydispatch.compiler.emit.llvm_types import bit_width, is_integer
 from pydispatch.compiler.emit.spirv_float import float_constant
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
@@ -76,24 +77,26 @@ def _int(instruction: str, foldable: Callable[[int, int], int], logical: str = "
     of_indices = INDEX_ARITHMETIC.get(instruction)
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        type_ = op.results[0].type
-        a, b = f.index(op.operands[0]), f.index(op.operands[1])
+        (first, second), (result,) = operands_of(op), op.results
+        type_ = result.type
         if of_indices is not None and type(type_) is IndexType:
-            f.values[op.results[0]] = of_indices(f, a, b)
+            values: dict[SSAValue, Any] = f.values
+            values[result] = of_indices(f, values[first], values[second])
             return
+        a, b = f.index(first), f.index(second)
         bits, width = bits_of(f, type_), f.width(type_)
         if known(a) and known(b):
-            f.define(op.results[0], signed(foldable(a, b), bits))
+            f.define(result, signed(foldable(a, b), bits))
             return
         if width == 1:
-            f.define(op.results[0], f.code.let(logical, f.m.bool(), f.get(op.operands[0]), f.get(op.operands[1])))
+            f.define(result, f.code.let(logical, f.m.bool(), f.get(first), f.get(second)))
             return
         if instruction in ("IAdd", "IMul", "ISub") and (short := _neutral(instruction, a, b)) is not None:
-            f.define(op.results[0], short)
+            f.define(result, short)
             return
-        value = f.code.let(instruction, f.m.int(width), f.get(op.operands[0]), f.get(op.operands[1]))
+        value = f.code.let(instruction, f.m.int(width), f.get(first), f.get(second))
         bitwise = instruction.startswith("Bitwise")
-        f.define(op.results[0], value if bitwise else wrap(f, value, bits, width))
+        f.define(result, value if bitwise else wrap(f, value, bits, width))
 
     return lower
 
@@ -164,28 +167,28 @@ def _shift(instruction: str) -> Lowering:
     """By the width or more: 0, or the sign."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        type_ = op.results[0].type
-        bits, width = bits_of(f, type_), f.width(type_)
-        count, let, m = f.index(op.operands[1]), f.code.let, f.m
-        a, b = f.get(op.operands[0]), f.get(op.operands[1])
+        (first, second), (result,) = operands_of(op), op.results
+        bits, width = bits_of(f, result.type), f.width(result.type)
+        count, let, m = f.index(second), f.code.let, f.m
+        a, b = f.get(first), f.get(second)
         if width == 1:
             arithmetic = instruction == "ShiftRightArithmetic"
-            f.define(op.results[0], a if arithmetic else let("LogicalAnd", m.bool(), a, let("LogicalNot", m.bool(), b)))
+            f.define(result, a if arithmetic else let("LogicalAnd", m.bool(), a, let("LogicalNot", m.bool(), b)))
             return
         register = m.int(width)
         if instruction == "ShiftRightLogical":
             a = zero_extended(f, a, bits, width)
         if known(count) and 0 <= count < bits:
-            f.define(op.results[0], wrap(f, let(instruction, register, a, b), bits, width))
+            f.define(result, wrap(f, let(instruction, register, a, b), bits, width))
             return
         fits = let("ULessThan", m.bool(), zero_extended(f, b, bits, width), m.integer(bits, width))
         if instruction == "ShiftRightArithmetic":
             shift = let("Select", register, fits, b, m.integer(bits - 1, width))
-            f.define(op.results[0], wrap(f, let(instruction, register, a, shift), bits, width))
+            f.define(result, wrap(f, let(instruction, register, a, shift), bits, width))
             return
         shift = let("Select", register, fits, b, m.integer(0, width))
         moved = let("Select", register, fits, let(instruction, register, a, shift), m.integer(0, width))
-        f.define(op.results[0], wrap(f, moved, bits, width))
+        f.define(result, wrap(f, moved, bits, width))
 
     return lower
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import Float8E8M0FNUType, Float32Type, Float64Type, IndexType
+from xdsl.dialects.builtin import Float8E8M0FNUType, Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.emit.llvm_ops import op_name
+from pydispatch.compiler.emit.llvm_ops import op_name, operands_of
 from pydispatch.compiler.emit.llvm_types import bit_width, is_float, is_integer
 from pydispatch.compiler.emit.spirv_arith import bits_of, wrap, zero_extended
 from pydispatch.compiler.emit.spirv_float import float_op
@@ -50,11 +50,19 @@ def _extui(f: FunctionEmitter, op: Operation) -> None:
     f.define(op.results[0], unsigned_resized(f, f.get(op.operands[0]), bits, f.width(source), f.width(target)))
 
 
+def _bits(type_: Attribute) -> int:
+    return type_.width.data if type(type_) is IntegerType else 0
+
+
 def _trunci(f: FunctionEmitter, op: Operation) -> None:
-    source, target = op.operands[0].type, op.results[0].type
+    (operand,), (result,) = operands_of(op), op.results
+    source, target = operand.type, result.type
+    if _bits(target) == 32 and _bits(source) == 64:  # the rule where elements are read in pairs
+        f.values[result] = f.code.let("SConvert", f.m.int(32), f.get(operand))
+        return
     width = f.width(target)
-    value = resized(f, f.get(op.operands[0]), f.width(source), width)
-    f.define(op.results[0], wrap(f, value, bits_of(f, target), width))
+    value = resized(f, f.get(operand), f.width(source), width)
+    f.define(result, wrap(f, value, bits_of(f, target), width))
 
 
 def _index_cast(is_signed: bool) -> Lowering:
@@ -170,12 +178,16 @@ def _scaling(inverse: bool) -> Lowering:
 
 
 def _bitcast(f: FunctionEmitter, op: Operation) -> None:
-    source, target = op.operands[0].type, op.results[0].type
+    (operand,), (result,) = operands_of(op), op.results
+    source, target = operand.type, result.type
+    if type(target) is Float32Type and _bits(source) == 32:
+        f.values[result] = f.code.let("Bitcast", f.m.float(32), f.get(operand))
+        return
     a, b = f.type(source), f.type(target)
-    operand = f.get(op.operands[0])
+    value = f.get(operand)
     if a != b and not (is_integer(source) and is_integer(target)):
-        operand = f.code.let("Bitcast", b, operand)
-    f.define(op.results[0], operand)
+        value = f.code.let("Bitcast", b, value)
+    f.define(result, value)
 
 
 ROWS: dict[str, Lowering] = {

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects.builtin import Float32Type, IntegerAttr, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
-from pydispatch.compiler.emit.hazards import MANY, Accesses, Hazards, accesses_of
+from pydispatch.compiler.emit.hazards import MANY, Accesses, Hazards, accesses_among
 from pydispatch.compiler.emit.llvm_calls import CALLS
 from pydispatch.compiler.emit.llvm_function import LEAVES
 from pydispatch.compiler.emit.llvm_ops import attribute, op_name, symbol, unsupported
@@ -99,6 +99,8 @@ class FunctionEmitter(IndexArithmetic):
 
     def type(self, type_: Attribute) -> Id:
         """The register of a scalar type."""
+        if type(type_) is Float32Type:
+            return self.m.float(32)
         return register_type(self.m, type_, self.index_width)
 
     def width(self, type_: Attribute) -> int:
@@ -138,7 +140,7 @@ class FunctionEmitter(IndexArithmetic):
 
     def accesses(self, op: Operation) -> Accesses:
         """What an operation and the helpers that it calls read and write; arguments of helpers are what was passed."""
-        found = accesses_of(op)
+        found = accesses_among(op, self.module.touching(self.function))
         if self.module.ops(self.function).keys() & set(CALLS):
             for inner in op.walk():
                 if op_name(inner) in CALLS:
@@ -357,18 +359,21 @@ class FunctionEmitter(IndexArithmetic):
                 "write them with scf.if, scf.for and scf.while",
             )
         table, op = self.module.table, self.op
+        following = blocks[0].first_op
         try:
-            for op in blocks[0].ops:
-                self.op = op
-                name = op_name(op)
-                lowering = table.get(name)
-                if lowering is not None:
-                    lowering(self, op)
-                elif name in LEAVES:
-                    leave(op)
-                    return
-                else:
-                    raise unsupported(op)
+            while following is not None:
+                self.op = op = following
+                following = op.next_op
+                lowering = table.get(op.name)
+                if lowering is None:
+                    name = op_name(op)  # another one where no dialect registers it
+                    if name in LEAVES:
+                        leave(op)
+                        return
+                    lowering = table.get(name)
+                    if lowering is None:
+                        raise unsupported(op)
+                lowering(self, op)
         except CompileError as error:
             if error.location is None and location_of(op) is not None:
                 raise CompileError(error.message, location_of(op), error.note) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydispatch.compiler.emit.spirv_module import Code, Id
 from pydispatch.compiler.emit.spirv_types import Index, signed
+from pydispatch.compiler.emit.spirv_words import OP
 
 
 class IndexArithmetic:
@@ -21,7 +22,7 @@ class IndexArithmetic:
 
     def idx(self, value: Index) -> Id:
         """An index as an id."""
-        return value if isinstance(value, Id) else self.m.integer(value, self.index_width)
+        return value if type(value) is Id else self.m.integer(value, self.index_width)
 
     # What is known is a plain int: types are compared, since an Id is an int, too.
 
@@ -59,11 +60,15 @@ class IndexArithmetic:
         if self._block != code.label:
             self._block = code.label
             self._sums.clear()
-        left, right = self.idx(a), self.idx(b)
+        left = a if type(a) is Id else self.m.integer(a, self.index_width)
+        right = b if type(b) is Id else self.m.integer(b, self.index_width)
         key = (op, left, right)
         found = self._sums.get(key)
         if found is None:
-            found = self._sums[key] = code.let(op, self.index_type(), left, right)
+            type_ = self.m.int(self.index_width)
+            found = self._sums[key] = Id(self.m.bound)
+            self.m.bound += 1
+            code.lines += (5 << 16 | OP[op], type_, found, left, right)
         return found
 
     def divide(self, a: Index, b: int, remainder: bool = False) -> Index:

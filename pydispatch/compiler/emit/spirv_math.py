@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit import spirv_single as single
+from pydispatch.compiler.emit.llvm_ops import operands_of
 from pydispatch.compiler.emit.llvm_types import bit_width
 from pydispatch.compiler.emit.spirv_arith import bits_of, wrap, zero_extended
 from pydispatch.compiler.emit.spirv_float import float_extreme, float_op
@@ -16,6 +18,7 @@ from pydispatch.compiler.emit.spirv_half import computed, widened
 from pydispatch.compiler.emit.spirv_module import Id
 from pydispatch.compiler.emit.spirv_number import Single
 from pydispatch.compiler.emit.spirv_types import double_bits, is_native_float, known, single_bits
+from pydispatch.compiler.emit.spirv_words import GLSL, OP
 from pydispatch.formats.small_floats import least_normal
 
 MAX_INLINE_POWER = 64
@@ -70,10 +73,17 @@ def _own(name: str) -> Lowering:
 def _glsl(name: str) -> Lowering:
     """An instruction that is exact, or right to the last place, in f32 and f64."""
 
+    head, which = 5 << 16 | OP["ExtInst"], GLSL[name]
+
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        result = op.results[0]
+        (result,) = op.results
         if type(result.type) is Float32Type:
-            f.values[result] = f.code.glsl(name, f.m.float(32), *[f.get(o) for o in op.operands])
+            values, m = f.values, f.m
+            operands: list[Any] = [values[o] for o in operands_of(op)]
+            type_, glsl, made = m.float(32), m.glsl(), Id(m.bound)
+            m.bound += 1
+            f.code.lines += (head + (len(operands) << 16), type_, made, glsl, which, *operands)
+            values[result] = made
             return
         _computed(f, op, lambda type_, operands: f.code.glsl(name, type_, *operands))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, SymbolRefAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.hazards import ONE, Accesses, accesses_of, base_of
 from pydispatch.compiler.emit.llvm_memref import ATOMIC_KINDS, READ_ONLY_NOTE, is_workgroup
-from pydispatch.compiler.emit.llvm_ops import attribute, integer, symbol, unsupported
+from pydispatch.compiler.emit.llvm_ops import attribute, integer, operands_of, symbol, unsupported
 from pydispatch.compiler.emit.llvm_types import bit_width, checked_memref, is_float, packed
 from pydispatch.compiler.emit.llvm_values import layout_of
 from pydispatch.compiler.emit.spirv_arith import wrap
@@ -25,17 +26,24 @@ ATOMICS = {"addi": "AtomicIAdd", "assign": "AtomicExchange", "maxs": "AtomicSMax
            "mins": "AtomicSMin", "minu": "AtomicUMin", "ori": "AtomicOr", "andi": "AtomicAnd",
            "xori": "AtomicXor"}  # fmt: skip
 
+_ACCESS, _LOAD, _STORE = 6 << 16 | OP["AccessChain"], 4 << 16 | OP["Load"], 3 << 16 | OP["Store"]
+
 MAX_PRIVATE = 16 * 1024
 """Bytes of one allocation that every invocation has for itself."""
 
 
 def place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
     """The place of an element, in elements."""
-    if len(indices) != len(memref.strides):
-        raise f.error(f"a memref of rank {len(memref.strides)} is indexed with {len(indices)} values")
-    offset: Index = f.add(memref.base, memref.offset)
-    for index, stride in zip(indices, memref.strides, strict=True):
-        offset = f.add(offset, f.mul(index, stride))
+    strides = memref.strides
+    if len(indices) != len(strides):
+        raise f.error(f"a memref of rank {len(strides)} is indexed with {len(indices)} values")
+    base, offset = memref.base, memref.offset
+    if type(base) is Id or base != 0:
+        offset = f.add(base, offset)
+    for index, stride in zip(indices, strides):  # noqa: B905
+        if type(stride) is Id or stride != 1:
+            index = f.mul(index, stride)
+        offset = index if type(offset) is int and offset == 0 else f.add(offset, index)
     return offset
 
 
@@ -95,7 +103,10 @@ def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Id:
     """The element at `indices`."""
     element, index = memref.element, place(f, memref, indices)
     if memref.root.kind == "binding" and (plain := _plain(f, memref)) is not None:
-        return f.code.let("Load", plain[0], f.code.let("AccessChain", *plain[1:], f.idx(index)))
+        type_, pointer, variable, zero = plain
+        number, at, made = f.idx(index), f.m.id(), f.m.id()
+        f.code.lines += (_ACCESS, pointer, at, variable, zero, number, _LOAD, type_, made, at)
+        return made
     width = f.width(element)
     if memref.root.kind != "binding":
         value = f.code.let("Load", _held(f, element), variable_pointer(f, memref, index))
@@ -122,7 +133,9 @@ def store(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index
     """Writes the element at `indices`; where elements share a byte, reads it and puts the others back."""
     element, index = memref.element, place(f, memref, indices)
     if memref.root.kind == "binding" and (plain := _plain(f, memref)) is not None:
-        f.code.do("Store", f.code.let("AccessChain", *plain[1:], f.idx(index)), value)
+        _, pointer, variable, zero = plain
+        number, at = f.idx(index), f.m.id()
+        f.code.lines += (_ACCESS, pointer, at, variable, zero, number, _STORE, at, value)
         return
     width, m, let = f.width(element), f.m, f.code.let
     if memref.root.kind != "binding":
@@ -184,9 +197,10 @@ def writable(f: FunctionEmitter, memref: MemRef) -> None:
 
 
 def _load(f: FunctionEmitter, op: Operation) -> None:
-    memref = f.memref(op.operands[0])
+    source, *indices = operands_of(op)
+    memref = f.memref(source)
     note_read(f, op, memref)
-    f.define(op.results[0], load(f, memref, [f.index(o) for o in op.operands[1:]]))
+    f.define(op.results[0], load(f, memref, [f.index(o) for o in indices]))
 
 
 def note_read(f: FunctionEmitter, op: Operation, memref: MemRef) -> None:
@@ -206,7 +220,13 @@ def put(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index])
 
 
 def _store(f: FunctionEmitter, op: Operation) -> None:
-    put(f, f.get(op.operands[0]), f.memref(op.operands[1]), [f.index(o) for o in op.operands[2:]])
+    value, target, *indices = operands_of(op)
+    memref = f.values[target]
+    if f.points and type(memref) is MemRef and memref.root.kind == "binding" and not memref.root.read_only:
+        values: dict[SSAValue, Any] = f.values
+        store(f, f.get(value), memref, [values[o] for o in indices])
+        return
+    put(f, f.get(value), f.memref(target), [f.index(o) for o in indices])
 
 
 def _atomic(f: FunctionEmitter, op: Operation) -> None:

@@ -46,7 +46,9 @@ class Module:
         self.globals: list[Int] = []
         self.functions: list[Int] = []
         self._made: dict[object, Id] = {}
-        self._numbers: dict[object, Id] = {}  # types and integers by their widths: asked for all the time
+        self._numbers: dict[
+            object, Id
+        ] = {}  # types by width (floats below 0) and integers: asked for often
         self._glsl: Id | None = None
 
     def id(self) -> Id:
@@ -101,11 +103,11 @@ class Module:
         return found
 
     def float(self, width: Int) -> Id:
-        found = self._numbers.get(("float", width))
+        found = self._numbers.get(-width)
         if found is None:
             if width == 64:
                 self.capability("Float64")
-            found = self._numbers["float", width] = self.type("TypeFloat", width)
+            found = self._numbers[-width] = self.type("TypeFloat", width)
         return found
 
     def pointer(self, storage: str, pointee: Int) -> Id:

@@ -8,6 +8,7 @@ points meet where depends on the number of invocations alone. Other reductions r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import cast
 
 from xdsl.dialects import scf
@@ -153,7 +154,7 @@ def points(f: FunctionEmitter, op: Operation, bounds: Sequence[Range]) -> None:
         f.region(op.regions[0], lambda terminator: None)
 
     accesses = f.accesses(op) if f.together else Accesses()
-    if f.together and _shares_bytes(op) and attribute(f.function, WHOLE_BYTES) is None:
+    if f.together and _shares_bytes(f, op) and attribute(f.function, WHOLE_BYTES) is None:
         f.before(accesses)
         f.by_one(lambda: _alone(f, bounds, body))
         return
@@ -166,10 +167,19 @@ def _alone(f: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[Ind
     f.points -= 1
 
 
-def _shares_bytes(op: Operation) -> bool:
+def _shares_bytes(f: FunctionEmitter, op: Operation) -> bool:
     """Whether points may write elements that lie in one byte with those of other points."""
-    stores = (o for o in op.walk() if o.name in ("memref.store", "affine.store"))
-    return any(packed(cast(MemRefType, o.operands[1].type).element_type) for o in stores)
+    seen = set[int]()  # types, by identity
+    tables = [f.module.ops(each) for each in f.module.reached(f.function)]
+    for table, name in product(tables, ("memref.store", "affine.store")):
+        for store in table.get(name, ()):
+            type_ = store.operands[1].type
+            if id(type_) not in seen:
+                if packed(cast(MemRefType, type_).element_type) and op.is_ancestor(store):
+                    return True
+                if not packed(cast(MemRefType, type_).element_type):
+                    seen.add(id(type_))
+    return False
 
 
 def _parallel(f: FunctionEmitter, op: Operation) -> None:
