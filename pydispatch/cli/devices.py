@@ -47,9 +47,10 @@ def _tools() -> dict[str, str]:
         import xdsl  # noqa: F401
 
         from pydispatch.compiler import toolchain
+        from pydispatch.compiler.targets import cuda_tools
     except ModuleNotFoundError as error:
         return {"compiler": f"the extra 'compiler' is not installed ({error.name} is missing)"}
     try:
-        return toolchain.find().describe()
+        return toolchain.find().describe() | cuda_tools.describe()
     except toolchain.ToolchainError as error:
         return {"compiler": error.message}

@@ -11,6 +11,7 @@ import pytest
 from tools import nvcc, ptxas
 
 import pydispatch as pd
+from pydispatch.cli import __main__ as cli
 
 CHECKS = Path(__file__).resolve().parents[1] / "checks"
 
@@ -97,3 +98,20 @@ def test_machine_code_is_no_plugin() -> None:
 def test_more_memory_than_there_is() -> None:
     with pytest.raises(pd.OutOfMemoryError, match=r"no memory for 4398046511104 bytes: \d+ of \d+ are in use; let go"):
         pd.device("ptx-interpreter").empty((1 << 20, 1 << 20))
+
+
+def test_tools_that_the_environment_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    missing = tmp_path / "nvcc"
+    monkeypatch.setenv("PYDISPATCH_NVCC", str(missing))
+    with pytest.raises(pd.CompileError, match=r"PYDISPATCH_NVCC=.*nvcc is no program that can be run"):
+        pd.compile(folder / "program.mlir", targets="cuda")
+    assert cli.main(["devices"]) == 0
+    assert f"  cuda: PYDISPATCH_NVCC={missing} is no program" in capsys.readouterr().out
+    missing.write_text("#!/bin/sh\necho release 99.1, V99.1.2\n")
+    missing.chmod(0o755)
+    monkeypatch.setenv("PYDISPATCH_PTXAS", "off")
+    assert cli.main(["devices"]) == 0
+    out = capsys.readouterr().out
+    assert f"  cuda: 99.1, V99.1.2 from {missing}\n" in out and "  ptxas: none\n" in out

@@ -35,11 +35,43 @@ _OLDEST_OF_PTXAS = 75  # ptxas 13 assembles PTX for older architectures as for t
 
 
 def tool(name: str) -> str | None:
-    """The path of nvcc or ptxas, None when there is none."""
-    given = os.environ.get(f"PYDISPATCH_{name.upper()}", "")
+    """The path of nvcc or ptxas, None when there is none. CompileError when the environment names one that is not."""
+    variable = f"PYDISPATCH_{name.upper()}"
+    given = os.environ.get(variable, "")
     if given.lower() in ("0", "off", "none"):
         return None
-    return shutil.which(given or name)
+    found = shutil.which(given or name)
+    if given and found is None:
+        raise CompileError(
+            f"{variable}={given} is no program that can be run", None, f"give the path of {name}, or off"
+        )
+    return found
+
+
+def describe() -> dict[str, str]:
+    """What compiles CUDA C++ and what looks at PTX: keys `cuda` and `ptxas`."""
+    found = {}
+    for key, name in (("cuda", "nvcc"), ("ptxas", "ptxas")):
+        try:
+            path = tool(name)
+        except CompileError as error:
+            found[key] = error.message
+            continue
+        found[key] = f"{version(path).rpartition('release ')[2]} from {path}" if path else "none"
+    if found["cuda"] == "none":
+        found["cuda"] = _nvrtc_version() or "none (nvcc, or pip install cuda-bindings nvidia-cuda-nvrtc)"
+    return found
+
+
+def _nvrtc_version() -> str:
+    """'NVRTC 13.0', '' when it is not there."""
+    try:
+        from cuda.bindings import nvrtc
+
+        _, major, minor = nvrtc.nvrtcVersion()
+    except Exception:  # without the library, its loader has errors of its own
+        return ""
+    return f"NVRTC {major}.{minor}"
 
 
 @functools.lru_cache(maxsize=8)
@@ -52,19 +84,7 @@ def version(path: str) -> str:
 
 def has_cuda_compiler() -> bool:
     """Whether `compile_cu` finds a compiler."""
-    import importlib.util
-
-    if tool("nvcc"):
-        return True
-    try:
-        if importlib.util.find_spec("cuda.bindings.nvrtc") is None:
-            return False
-        from cuda.bindings import nvrtc
-
-        nvrtc.nvrtcVersion()
-        return True
-    except Exception:  # without the library, its loader has errors of its own
-        return False
+    return bool(tool("nvcc") or _nvrtc_version())
 
 
 def compile_cu(file: ObjectFile, arch: str, *, relocatable: bool = False) -> bytes:

@@ -95,9 +95,10 @@ def refused(context: Context, status: Any, where: str, text: bytes, log: str) ->
     if code == cuda.UNSUPPORTED_PTX:
         lines = text.decode(errors="replace").splitlines()
         version = next((line.split()[1] for line in lines if line.startswith(".version ")), "?")
+        newest = cuda.version_text(context.version)
         hint = (
-            f"\nthe text is PTX {version}, and the driver is of CUDA {cuda.version_text(context.version)}: update the "
-            "driver, or write an older .version"
+            f"\nthe text is PTX {version}, and the driver is of CUDA {newest}: update the driver, or compile it with a "
+            f"toolkit (or nvidia-cuda-nvrtc) of CUDA {newest} or older"
         )
         return DeviceUnavailableError(what + hint)
     if code in (cuda.INVALID_PTX, cuda.INVALID_IMAGE, cuda.NO_BINARY, cuda.NOT_FOUND, cuda.INVALID_VALUE):
