@@ -262,4 +262,5 @@ def test_element_types(type_: str) -> None:
 
 @pytest.mark.parametrize("type_", [*TYPES, *SMALL])
 def test_ptxas_takes_all_element_types(type_: str, tmp_path: Path) -> None:
-    assert assembled(pd.compile(sums(type_), targets=ARCHES), tmp_path) == len(ARCHES)
+    arches = ("sm_75", "sm_90")
+    assert assembled(pd.compile(sums(type_), targets=arches), tmp_path) == len(arches)
