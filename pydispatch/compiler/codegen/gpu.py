@@ -131,10 +131,13 @@ def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plan
 
 
 def _large(frame: Frame) -> bool:
-    """Whether a tensor has more elements than an index of 32 bits counts, or may have where buffers are that large."""
+    """Whether a tensor has more elements than an index of 32 bits counts, or may have where buffers are that large, or
+    has such numbers for elements."""
     open_sizes = frame.backend == "cuda"
     values = [v for op in frame.source.walk() for v in (*op.operands, *op.results)]
     types = [v.type for v in values if isinstance(v.type, TensorType)]
+    if any(isinstance(t.element_type, IndexType) for t in types):
+        return True
     shapes = [t.get_shape() for t in types]
     if open_sizes and any(size < 0 for shape in shapes for size in shape):
         return True
