@@ -22,6 +22,8 @@ MAX_THREADS, MAX_BLOCK = 1024, (1024, 1024, 64)
 MAX_SHARED = 232448
 """Bytes of workgroup memory that a block can have on any device (227 KiB)."""
 
+_SHARED_KIB = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 90: 227, 120: 99}
+
 _TARGET = re.compile(r"sm_(\d{2,4})([af]?)", re.ASCII)
 _POINTERS = ("b64", "u64", "s64", "b8")
 
@@ -49,6 +51,13 @@ def capabilities(major: int, minor: int) -> frozenset[str]:
     for each in range(minor + 1):
         names |= {f"sm_{major}{each}f", f"cubin_sm_{major}{each}"}
     return frozenset(names)
+
+
+def shared_limit(capability: int) -> int:
+    """Most bytes of workgroup memory of a block on a compute capability (75 for 7.5). NVIDIA's CUDA C++ Programming
+    Guide lists them."""
+    known = [number for number in _SHARED_KIB if number <= capability]
+    return (_SHARED_KIB[max(known)] if known else 48) << 10
 
 
 def why_not(major: int, minor: int, requires: Sequence[str]) -> str:

@@ -38,12 +38,13 @@ def texts(source: Path | str, targets: tuple[str, ...]) -> Iterator[tuple[str, b
 
 
 def refused(text: bytes, may_spill: bool) -> str:
-    """What ptxas has against a text for its own architecture; ''."""
-    named = re.search(rb"^\.target\s+(\w+)", text, re.MULTILINE)
+    """What ptxas has against a text for its own architecture, or the oldest that ptxas 13 knows; ''."""
+    named = re.search(rb"^\.target\s+(sm_(\d+)\w*)", text, re.MULTILINE)
     assert named is not None
+    arch = named[1].decode() if int(named[2]) >= 75 else "sm_75"
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "k.ptx").write_bytes(text)
-        command = ["ptxas", "-v", f"-arch={named[1].decode()}", "k.ptx", "-o", "k.cubin"]
+        command = ["ptxas", "-v", f"-arch={arch}", "k.ptx", "-o", "k.cubin"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     spills = re.search(r"[1-9]\d* bytes spill", done.stderr)
     return done.stdout + done.stderr if done.returncode or (spills and not may_spill) else ""

@@ -8,11 +8,13 @@ from tools import assemble
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.ptx_interface import (
     ARCHITECTURES,
+    MAX_SHARED,
     block_problem,
     capabilities,
     mismatch,
     parameter_sizes,
     requirements,
+    shared_limit,
     split,
     target_problem,
 )
@@ -143,3 +145,10 @@ def test_blocks_that_fit() -> None:
 def test_blocks_that_do_not_fit(directives: str, size: tuple[int, int, int], shared: int, expected: str) -> None:
     found = block_problem(entry("", directives, ".shared .b8 s[1000];"), size, shared)
     assert found is not None and found.startswith(expected), found
+
+
+def test_workgroup_memory_of_a_block() -> None:
+    """The table of NVIDIA's programming guide, in KiB."""
+    table = {61: 48, 70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 110: 227, 120: 99}
+    assert {number: shared_limit(number) >> 10 for number in table} == table
+    assert max(map(shared_limit, table)) == MAX_SHARED

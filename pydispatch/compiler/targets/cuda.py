@@ -196,8 +196,12 @@ def _block_problem(kernel: Kernel, block: Threads, shared: int) -> str | None:
     if kernel.ptx is not None:
         return ptx_interface.block_problem(kernel.ptx, block, shared)
     limits = ptx_interface.MAX_BLOCK
-    if any(not 0 < n <= limit for n, limit in zip(block, limits, strict=True)) or prod(block) > 1024:
-        return f"its block of {_size(block)} is {prod(block)} threads, CUDA has up to 1024, {_size(limits)}"
+    if (
+        any(not 0 < n <= limit for n, limit in zip(block, limits, strict=True))
+        or prod(block) > ptx_interface.MAX_THREADS
+    ):
+        most = f"{ptx_interface.MAX_THREADS}, {_size(limits)}"
+        return f"its block of {_size(block)} is {prod(block)} threads, CUDA has up to {most}"
     if kernel.required is not None and block != kernel.required:
         return f"it was compiled for blocks of {_size(kernel.required)}, the workgroup size is {_size(block)}"
     if kernel.maximum is not None and prod(block) > prod(kernel.maximum):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import FuncOp
@@ -22,6 +22,7 @@ from pydispatch.compiler.emit.simt import POINTS, Size, spread_kernels
 from pydispatch.compiler.kernel import Export, Variant
 from pydispatch.compiler.targets.cpu_llvm import LOCK, Module
 from pydispatch.errors import CompileError
+from pydispatch.formats.ptx_interface import shared_limit, split
 from pydispatch.ir.location import location_of
 
 INVOCATIONS = 64
@@ -31,14 +32,10 @@ LIBRARY_MACHINE = ("sm_70", ("+ptx60",))
 """What the device library is compiled for; it becomes part of kernels for any architecture."""
 
 PTX_VERSIONS = {
-    50: 60, 52: 60, 53: 60, 60: 60, 61: 60, 62: 60, 70: 60, 72: 61, 75: 65, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78,
-    100: 86, 101: 86, 103: 88, 110: 90, 120: 87, 121: 88,
+    50: 60, 52: 60, 53: 60, 60: 60, 61: 60, 62: 60, 70: 60, 72: 61, 75: 65, 80: 70, 86: 71, 87: 74, 88: 90, 89: 78,
+    90: 78, 100: 86, 101: 86, 103: 88, 110: 90, 120: 87, 121: 88,
 }  # fmt: skip
 """The lowest version of PTX that has an architecture, the shuffles that synchronise, and its tensor cores."""
-
-SHARED_LIMITS = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 101: 227, 103: 227,
-                 110: 227, 120: 99, 121: 99}  # fmt: skip
-"""KiB of workgroup memory that a kernel of an architecture may have; 48 where it is not listed."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +59,13 @@ class Machine:
 class Generated:
     """ptx: the text; functions of others are `.extern .func` in it. blocks: invocations of a workgroup by export;
     shared: bytes of workgroup memory to be given at launch, by export. alignment: bytes that bindings need. llvm: what
-    LLVM got, for dumps. imports and calls are what linking finds."""
+    LLVM got, for dumps."""
 
     ptx: str
     blocks: dict[str, Size]
     shared: dict[str, int]
     alignment: int = 1
     llvm: str = ""
-    imports: tuple[str, ...] = ()
-    calls: list[dict[str, object]] = field(default_factory=list)
 
 
 def machine_of(arch: str) -> Machine:
@@ -146,8 +141,7 @@ def size_of(export: Export, functions: Mapping[str, FuncOp]) -> Size:
 
 
 def _check_shared(shared: Mapping[str, int], machine: Machine, variant: Variant) -> None:
-    number = int("".join(c for c in machine.cpu if c.isdigit()))
-    limit = SHARED_LIMITS.get(number, 48) * 1024
+    limit = shared_limit(split(machine.cpu)[0])
     for export in variant.exports:
         if shared[export.name] > limit:
             assert variant.module is not None

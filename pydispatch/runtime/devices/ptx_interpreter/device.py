@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError
 from pydispatch.formats import ptx_read
-from pydispatch.formats.ptx_interface import capabilities
+from pydispatch.formats.ptx_interface import capabilities, shared_limit
 from pydispatch.runtime.devices.ptx_interpreter.context import Context
-from pydispatch.runtime.devices.ptx_interpreter.execute import NO_CUBINS, Executor, shared_bytes
+from pydispatch.runtime.devices.ptx_interpreter.execute import NO_CUBINS, Executor
 from pydispatch.runtime.foreign.device import ForeignDevice
 from pydispatch.runtime.foreign.ptx import FORMAT, Ptx, host_of
 from pydispatch.runtime.foreign.ptx_parts import CUBIN, kind_of
@@ -65,7 +65,7 @@ class PtxInterpreterDevice(ForeignDevice):
             "model": "an interpreter of PTX on the CPU",
             "capability": f"{major}.{minor}",
             "format": FORMAT,
-            "shared memory": f"{shared_bytes(major, minor)} bytes",
+            "shared memory": f"{shared_limit(10 * major + minor)} bytes",
             "races": "reported" if context.races else "not looked for (ptx-interpreter?races=1)",
         }
 

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from pydispatch.runtime.foreign.libraries import Resolution
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
-SHARED_BYTES = {7: 64 << 10, 8: 163 << 10, 9: 227 << 10, 10: 227 << 10, 11: 227 << 10, 12: 99 << 10}
-"""Most bytes of workgroup memory of a block by major compute capability (CUDA C++ Programming Guide, limits)."""
-SMALL_SHARED = {86: 99 << 10, 88: 99 << 10, 89: 99 << 10}
-OLD_SHARED = 48 << 10
 
 NO_CUBINS = (
     "machine code (cubin) runs on GPUs alone; give the interpreter PTX: nvcc -ptx -arch=sm_80 kernels.cu, and link "
@@ -127,7 +123,8 @@ class Executor(execute.Executor):
         function = module.function(entry.symbol)
         variables = [*module.variables, *(function.variables if function is not None else ())]
         fixed = sum(v.size for v in variables if v.space == "shared")
-        most = shared_bytes(*self.context.capability)
+        major, minor = self.context.capability
+        most = ptx_interface.shared_limit(10 * major + minor)
         if fixed + entry.shared > most:
             raise DeviceUnavailableError(
                 f"{where}, export '@{entry.name}': {fixed} bytes of shared memory and {entry.shared} dynamic ones, a "
@@ -228,8 +225,3 @@ class Fixed:
 
     def run(self) -> None:
         self.executor.run(self.record, *self.words)
-
-
-def shared_bytes(major: int, minor: int) -> int:
-    """Most bytes of workgroup memory that a block of a compute capability can have."""
-    return SMALL_SHARED.get(10 * major + minor) or SHARED_BYTES.get(major, OLD_SHARED)

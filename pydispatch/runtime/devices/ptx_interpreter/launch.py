@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from pydispatch.errors import InvalidArgumentError, KernelError
+from pydispatch.formats.ptx_interface import MAX_SHARED
 from pydispatch.runtime.devices.ptx_interpreter import report
 from pydispatch.runtime.devices.ptx_interpreter.batch import Batch, Group
 from pydispatch.runtime.devices.ptx_interpreter.memory import PARAM, Allocation
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 THREADS_AT_ONCE = 16384
 _SHARED_AT_ONCE = 64 << 20
 _CHECK_EVERY = 1 << 14
-SHARED_LIMIT = 227 << 10
-"""Most bytes of shared memory of a block, as of compute capability 9.0."""
 
 Three = tuple[int, int, int]
 
@@ -68,9 +67,9 @@ class Launch:
         most = directives.get("maxntid")
         if most and int(np.prod(most)) < self.threads:
             raise InvalidArgumentError(f"kernel '{name}': .maxntid {most} in the PTX, launched with block {self.block}")
-        if self.shared_bytes > SHARED_LIMIT:
+        if self.shared_bytes > MAX_SHARED:
             raise InvalidArgumentError(
-                f"kernel '{name}': {self.shared_bytes} bytes of shared memory, {SHARED_LIMIT} is the most"
+                f"kernel '{name}': {self.shared_bytes} bytes of shared memory, {MAX_SHARED} is the most"
             )
 
     def run(self) -> None:
