@@ -14,6 +14,7 @@ from pydispatch.compiler.emit.spirv_double_parts import (
     table,
     two_sum,
 )
+from pydispatch.compiler.emit.spirv_double_turns import LARGE, Quadrant, large_quadrant
 from pydispatch.compiler.emit.spirv_module import Id
 from pydispatch.compiler.emit.spirv_tables import ATAN
 
@@ -26,11 +27,24 @@ PIO2_PARTS = tuple(
 """pi/2 in pieces whose products with whole numbers below 2^20 are exact, but for the last."""
 INFINITY, NAN = float("inf"), float("nan")
 
-Quadrant = tuple[Pair, Id]
-
 
 def _reduced(x: Double) -> Quadrant:
-    """x - n pi/2 as a pair, and n. Beyond 2^20 digits are lost."""
+    """x - n pi/2 as a pair, and n."""
+    f = x.f
+    real, flag = f.m.float(64), x.size().test("GreaterThanEqual", LARGE)
+
+    def parts(quadrant: Quadrant) -> list[Id]:
+        (high, low), n = quadrant
+        return [high.id, low.id, n]
+
+    high, low, n = f.choose(
+        flag, lambda: parts(large_quadrant(x)), lambda: parts(_small_quadrant(x)), [real, real, f.m.int(64)]
+    )
+    return (x.made(high), x.made(low)), n
+
+
+def _small_quadrant(x: Double) -> Quadrant:
+    """Of an x below LARGE."""
     shifted = x * (2.0 / 3.141592653589793) + SHIFT
     n = shifted - SHIFT
     first, second, third, fourth = PIO2_PARTS

@@ -46,9 +46,7 @@ class Module:
         self.globals: list[Int] = []
         self.functions: list[Int] = []
         self._made: dict[object, Id] = {}
-        self._numbers: dict[
-            object, Id
-        ] = {}  # types by width (floats below 0) and integers: asked for often
+        self._numbers: dict[object, Id] = {}  # types by width, floats below 0, and integers
         self._glsl: Id | None = None
 
     def id(self) -> Id:
