@@ -60,7 +60,8 @@ class _Reader(Cursor):
         while self.accept(";"):
             pass
         if not self.accept(".version"):
-            raise self.fail(f"no PTX: it begins with {self.source.shown(self.at)}, expected .version")
+            begin = self.source.shown(self.at)
+            raise self.fail(f"no PTX: it begins with {begin}, expected .version (nvcc -ptx makes it of CUDA C++)")
         major, _, minor = self.words[self.at].partition(".")
         if not (major.isdigit() and minor.isdigit() and len(major) < 4 and len(minor) < 4):
             raise self.fail_expected("a version such as 8.0")

@@ -75,7 +75,7 @@ def test_shared_local_and_constant_memory() -> None:
     head = ".shared .align 4 .b32 s[32]; .const .align 4 .b32 c[2] = {5, 6};"
     refused("mad.lo.u32 %r0, %i, 4, 0; st.shared.u32 [%r0], 1; "
         "ret;", "thread (32, 0, 0)", "writes 4 bytes at shared 0x80",
-            "the block has 128 bytes of shared memory", head=head)  # fmt: skip
+            "the block has 128 bytes of shared memory, 0 of them given at launch", head=head)  # fmt: skip
     refused("mov.u64 %p, s; cvta.shared.u64 %p, %p; st.u32 [%p+128], 1; ret;", "shared 0x80", head=head)
     refused("ld.shared.u32 %r0, [s+2]; ret;", "misaligned address 0x2", head=head)
     refused(

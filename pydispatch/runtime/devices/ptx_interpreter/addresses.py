@@ -181,7 +181,10 @@ class Slow:
         if every < 0 or (every > limit - size and int(offsets.max()) > limit - size):
             wrong = (offsets < 0) | (offsets > limit - size)
             at = int(np.argmax(wrong))
-            what = f"; the block has {limit} bytes of shared memory" if shared else f"; the thread has {limit} bytes"
+            what = f"; the thread has {limit} bytes"
+            if shared:
+                given = batch.launch.dynamic_shared
+                what = f"; the block has {limit} bytes of shared memory, {given} of them given at launch"
             self._lost(frame, at if positions is None else int(positions[at]), int(offsets[at]), what,
                        "shared" if shared else "local")  # fmt: skip
         bases = frame.shared_bases() if shared else frame.threads * batch.local_stride
