@@ -97,3 +97,15 @@ def test_kernels_of_nvcc_have_none() -> None:
     kernels("histogram", 3, 64, x, np.zeros(256, np.uint32), 1000)
     kernels("reduce_shared", 3, 64, rng.random(500, np.float32), np.zeros(3, np.float32), 500, shared=256)
     kernels("scan", 1, 128, x[:512].view(np.int32).copy(), np.zeros(128, np.int32))
+
+
+def test_shared_variables_of_other_kernels_have_other_names() -> None:
+    """Two kernels of a module, whose variables lie at the same place: the report names the kernel's own."""
+    text = "".join(
+        f".visible .entry {name}() {{ .shared .align 4 .b32 {name}_s[2]; st.shared.u32 [{name}_s+4], 1; ret; }}\n"
+        for name in ("first", "second")
+    )
+    kernels = Kernels(f".version 7.0\n.target sm_75\n.address_size 64\n{text}", "two.ptx", races=True)
+    for name in ("first", "second"):
+        with pytest.raises(KernelError, match=f"byte 4 of shared '{name}_s'"):
+            kernels(name, 1, 32)

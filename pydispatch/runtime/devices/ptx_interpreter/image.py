@@ -86,11 +86,13 @@ class Loaded:
             raise InvalidArgumentError(f"'{self.module.name}' has no variable '{name}'; it has: {there}")
         return self._variables[name]
 
-    def shared_variables(self) -> list[tuple[str, int, int]]:
-        """(name, where it begins in a block's shared memory, bytes) of each; 0 bytes: as many as a launch asks for."""
+    def shared_variables(self, kernel: str) -> list[tuple[str, int, int]]:
+        """(name, where it begins in a block's shared memory, bytes) of those of a kernel; 0 bytes: as many as a launch
+        asks for."""
         inner = [v for f in self.module.functions for v in f.variables]
         shared = {v.name: v.size for v in (*inner, *self.module.variables) if v.space == "shared"}
-        return [(name, offset, shared[name]) for name, offset in self._shared.offsets.items()]
+        layout = self._shared
+        return [(name, at, shared[name]) for name, at in layout.offsets.items() if kernel in layout.users[name]]
 
     def code(self, name: str) -> Code | None:
         return self._codes.get(name)
@@ -188,11 +190,13 @@ def offsets_of(function: Function) -> tuple[int, ...]:
 class _SharedLayout:
     """Where shared variables lie: those that no kernel uses together may overlap.
 
-    offsets: by name. ends: bytes that each kernel needs, without dynamic ones, which begin there.
+    offsets: by name. users: the kernels of each, by name. ends: bytes that each kernel needs, without dynamic ones,
+    which begin there.
     """
 
     def __init__(self, module: PtxModule) -> None:
         self.offsets: dict[str, int] = {}
+        self.users: dict[str, list[str]] = {}
         used = {f.name: _names(f) for f in module.functions if f.body is not None}
         reached = {f.name: self._reached(f.name, used, module) for f in module.entries}
         self.ends = dict.fromkeys(reached, 0)
@@ -206,7 +210,7 @@ class _SharedLayout:
             users = [kernel for kernel, names in reached.items() if variable.name in names] or list(reached)
             align = max(variable.align, 16 if not variable.size else 1)
             start = -(-max((self.ends[k] for k in users), default=0) // align) * align
-            self.offsets[variable.name] = start
+            self.offsets[variable.name], self.users[variable.name] = start, users
             for kernel in users:
                 self.ends[kernel] = start + variable.size
 

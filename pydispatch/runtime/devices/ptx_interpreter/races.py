@@ -178,8 +178,8 @@ class Races:
     def _name(self, store: Allocation, where: int) -> str:
         if store.kind != "shared":
             return f"byte {where} of the {store}"
-        offset = where % self._launch.shared_stride
-        for name, start, size in self._launch.kernel.loaded.shared_variables():
+        offset, kernel = where % self._launch.shared_stride, self._launch.kernel
+        for name, start, size in kernel.loaded.shared_variables(kernel.name):
             if start <= offset < start + size or (not size and offset >= start):
                 return f"byte {offset - start} of shared '{name}'"
         return f"byte {offset} of shared memory"
