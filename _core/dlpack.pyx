@@ -1,4 +1,4 @@
-"""DLPack capsules: reads both the plain and the versioned form as NumPy arrays over their memory, and makes plain ones."""
+"""DLPack capsules: reads the plain and the versioned form as NumPy arrays over their memory, and makes plain ones."""
 
 cimport numpy as cnp
 from cpython.object cimport PyObject

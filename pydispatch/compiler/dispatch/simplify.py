@@ -193,9 +193,7 @@ def _twice(op: Operation) -> SSAValue | None:
         return None
     rows = _rows(op), _rows(inner)
     outer, nested = rows if op.name == "tensor.collapse_shape" else (rows[1], rows[0])
-    joined = ArrayAttr(
-        [ArrayAttr([IntegerAttr(d, 64) for place in row for d in nested[place]]) for row in outer]
-    )
+    joined = ArrayAttr([ArrayAttr([IntegerAttr(d, 64) for place in row for d in nested[place]]) for row in outer])
     new = op.clone()
     new.operands[0] = inner.operands[0]
     new.properties["reassociation"] = joined

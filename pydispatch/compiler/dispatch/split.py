@@ -31,6 +31,7 @@ MOST_RESULTS = 8  # with more, the results themselves keep the workers busy
 FEWEST_ELEMENTS = 1 << 17  # below, a second dispatch costs more than it gives
 PARTS = range(64, 15, -1)  # the first of these that divides the loop
 
+
 def _lowest(type_: IntegerType) -> int:
     return -(1 << (type_.width.data - 1))
 
