@@ -14,7 +14,7 @@ REFUSED = {
     "global '@g' is not mutable": "%c = arith.constant dense<2.0> : tensor<2xf32>\n"
     "  util.global.store %c, @g : tensor<2xf32>",
     "'@f' calls itself": "call @f() : () -> ()",
-    "'@g2' could not be found": "call @g2() : () -> ()",
+    "there is no @g2 in this module": "call @g2() : () -> ()",
     "'@outside' has no body": "call @outside() : () -> ()",
     "Expected [3] shape from the type, but got [2]": "%a = arith.constant dense<[1.0, 2.0]> : tensor<3xf32>",
     "6 bytes": '%a = arith.constant dense<"0x000000000000"> : tensor<3xf32>',

@@ -192,7 +192,7 @@ CASES: dict[str, tuple[str, int, str]] = {
         %r = tensor.concat dim(0) %a, %i : (tensor<4xf32>, tensor<4xi32>) -> tensor<8xf32>
         """,
         1,
-        "attribute f32 expected from variable 'Tensor Element', but got i32",
+        "'tensor.concat': f32 is wanted where it has i32",
     ),
     "from_elements_count": (
         """
@@ -482,7 +482,7 @@ CASES: dict[str, tuple[str, int, str]] = {
         %r = linalg.map { arith.addf } ins(%a : tensor<4xf32>) outs(%a : tensor<4xf32>)
         """,
         1,
-        "Expected 2 operand, but got 1",
+        "takes 2 elements, there are 1 inputs",
     ),
     "pack_tile": (
         """
