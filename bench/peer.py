@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,8 @@ class Peer:
 
         call.keep = device_arrays  # type: ignore[attr-defined]
         return call
+
+
+def with_bytecode() -> dict[str, str]:
+    """The environment of a process that may keep the bytecode of its modules, as users' processes do."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -131,7 +131,8 @@ def section_compile(work: Path) -> Rows:
     flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
 
     def process(*command: object) -> Callable[[], object]:
-        return lambda: subprocess.run([str(c) for c in command], check=True, capture_output=True)
+        words, environment = [str(c) for c in command], peers.with_bytecode()
+        return lambda: subprocess.run(words, check=True, capture_output=True, env=environment)
 
     python = Path(sys.executable)
     rows = alternate({"warm process": lambda: pd.compile(text, targets="cpu")}, rounds=7, calls=1)
