@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.emit.combiners import combiners, is_free
 from pydispatch.compiler.emit.hazards import MANY, Accesses
-from pydispatch.compiler.emit.llvm_arith import flags
 from pydispatch.compiler.emit.llvm_types import bit_width
 from pydispatch.compiler.emit.simt_build import DOWN, INDEX, Build, Index
 from pydispatch.compiler.emit.simt_ranges import FEW, Range, cloned, point_of, repeats, rounds, steps, total_of
@@ -32,29 +32,11 @@ if TYPE_CHECKING:
 WARP = 32
 WORKGROUP = IntegerAttr(3, 64)
 
-FREE = {"arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
-        "arith.minui", "arith.maxui", "arith.minimumf", "arith.maximumf", "arith.minnumf", "arith.maxnumf"}  # fmt: skip
-"""Combinations that give the same in any order."""
-
 FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 
 
-def _combiners(loop: scf.ParallelOp) -> list[Operation | None]:
-    """The operation that combines each result, None where it is more than one."""
-    last = loop.body.blocks[0].last_op
-    found: list[Operation | None] = []
-    for region in last.regions if last is not None else ():
-        ops = list(region.blocks[0].ops)
-        plain = len(ops) == 2 and ops[1].operands[0] in ops[0].results
-        found.append(ops[0] if plain and set(ops[0].operands) == set(region.blocks[0].args) else None)
-    return found
-
-
 def _is_free(op: Operation | None) -> bool:
-    if op is None or not isinstance(op.results[0].type, (*FLOATS, IntegerType, IndexType)):
-        return False
-    words = set(flags(op, "fastmath").split())
-    return op.name in FREE or (op.name in ("arith.addf", "arith.mulf") and bool({"reassoc", "fast"} & words))
+    return op is not None and isinstance(op.results[0].type, (*FLOATS, IntegerType, IndexType)) and is_free(op)
 
 
 def regroups(loop: scf.ParallelOp) -> bool:
@@ -65,7 +47,7 @@ def regroups(loop: scf.ParallelOp) -> bool:
         raise CompileError(
             f"scf.reduce combines {given} values, the loop carries {len(loop.initVals)}", location_of(loop)
         )
-    return all(_is_free(op) for op in _combiners(loop))
+    return all(_is_free(op) for op in combiners(loop))
 
 
 def _identity(build: Build, op: Operation, type_: Attribute) -> SSAValue:
@@ -85,7 +67,7 @@ def _identity(build: Build, op: Operation, type_: Attribute) -> SSAValue:
 
 
 def _combine(build: Build, loop: scf.ParallelOp, number: int, left: SSAValue, right: SSAValue) -> SSAValue:
-    op = _combiners(loop)[number]
+    op = combiners(loop)[number]
     assert op is not None
     arguments = op.parent.args if op.parent is not None else ()
     values: dict[SSAValue, SSAValue] = dict(zip(arguments, (left, right), strict=True))
@@ -101,7 +83,7 @@ def tree(s: Spreading, loop: scf.ParallelOp, bounds: list[Range]) -> None:
     total, own, first = total_of(build, counts), s.own(), s.first()
     narrow = s.narrow or (isinstance(total, int) and total < FEW)
     starts: list[SSAValue] = []
-    for op, value in zip(_combiners(loop), loop.initVals, strict=True):
+    for op, value in zip(combiners(loop), loop.initVals, strict=True):
         assert op is not None
         starts.append(build.let(arith.SelectOp(first, value, _identity(build, op, value.type))))
 

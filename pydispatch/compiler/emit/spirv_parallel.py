@@ -15,8 +15,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import Float32Type, Float64Type, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.emit.combiners import combiners, is_free
 from pydispatch.compiler.emit.hazards import MANY, Accesses
-from pydispatch.compiler.emit.llvm_arith import flags
 from pydispatch.compiler.emit.llvm_ops import attribute
 from pydispatch.compiler.emit.llvm_types import bit_width, is_float, packed
 from pydispatch.compiler.emit.spirv_float import float_constant
@@ -34,10 +34,6 @@ RADIX = 8
 
 WHOLE_BYTES = "pyd.whole_bytes"
 """Says that every point of a kernel writes whole bytes."""
-
-FREE = {"arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
-        "arith.minui", "arith.maxui", "arith.minimumf", "arith.maximumf", "arith.minnumf", "arith.maxnumf"}  # fmt: skip
-"""Combinations that give the same in any order."""
 
 
 def steps(f: FunctionEmitter, range_: Range) -> Index:
@@ -190,28 +186,10 @@ def _parallel(f: FunctionEmitter, op: Operation) -> None:
     ]
     if not loop.initVals:
         points(f, op, bounds)
-    elif f.together and all(_regroups(region) for region in _combiners(loop)):
+    elif f.together and all(is_free(op) for op in combiners(loop)):
         _tree(f, loop, bounds)
     else:
         _in_order(f, loop, bounds)
-
-
-def _combiners(loop: scf.ParallelOp) -> list[Operation | None]:
-    """The operation that combines each result, None where it is more than one."""
-    last = loop.body.blocks[0].last_op
-    found: list[Operation | None] = []
-    for region in last.regions if last is not None else ():
-        ops = list(region.blocks[0].ops)
-        plain = len(ops) == 2 and ops[1].operands[0] in ops[0].results
-        found.append(ops[0] if plain and set(ops[0].operands) == set(region.blocks[0].args) else None)
-    return found
-
-
-def _regroups(op: Operation | None) -> bool:
-    if op is None:
-        return False
-    return op.name in FREE or (op.name in ("arith.addf", "arith.mulf") and bool({"reassoc", "fast"} & set(
-        flags(op, "fastmath").split())))  # fmt: skip
 
 
 def identity(f: FunctionEmitter, op: Operation, type_: Attribute) -> Id:
@@ -285,9 +263,9 @@ def _tree(f: FunctionEmitter, loop: scf.ParallelOp, bounds: Sequence[Range]) -> 
     for count in counts:
         total = f.mul(total, count)
     own, first = f.invocation(), f.once("is first", f._is_first)
-    combiners = _combiners(loop)
+    operations = combiners(loop)
     starts: list[Id] = []
-    for op, type_, value in zip(combiners, types, loop.initVals, strict=True):
+    for op, type_, value in zip(operations, types, loop.initVals, strict=True):
         assert op is not None
         starts.append(f.code.let("Select", type_, first, f.get(value), identity(f, op, value.type)))
     f.points += 1
