@@ -53,7 +53,7 @@ def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
     elif match := _COUNT.match(text):
         text = f"{match[1]} operands are wanted, it has {match[2]}"
         if name == "linalg.map":
-            text = f"the operation of its body takes {match[1]} elements, there are {match[2]} inputs"
+            text = f"the operation of its body takes {match[1]} elements, ins(...) has {match[2]}"
             note = "give as many tensors in ins(...) as the operation in braces has operands"
     elif text.startswith("number of dynamic sizes must equal"):
         note = f"give one size in brackets for each ? of the result, as in {name} %value[%size]"

@@ -65,7 +65,7 @@ CASES = {
         fn("%0 = tensor.splat %i : tensor<?xi32>"), 2, 8, "as in tensor.splat %value[%size]"),
     "inputs of a map": (
         fn("%0 = linalg.map { arith.addf } ins(%a : tensor<?xf32>) outs(%a : tensor<?xf32>)"), 2, 8,
-        "takes 2 elements, there are 1 inputs"),
+        "takes 2 elements, ins(...) has 1"),
     "two sets": (
         "module attributes {l = #hal.pipeline.layout<push_constants = 0, sets = [<0, bindings = [<0, storage_buffer>]>,"
         " <1, bindings = [<0, storage_buffer>]>]>} {}", 1, None, "move its bindings into set 0"),

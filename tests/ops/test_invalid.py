@@ -482,7 +482,7 @@ CASES: dict[str, tuple[str, int, str]] = {
         %r = linalg.map { arith.addf } ins(%a : tensor<4xf32>) outs(%a : tensor<4xf32>)
         """,
         1,
-        "takes 2 elements, there are 1 inputs",
+        "takes 2 elements, ins(...) has 1",
     ),
     "pack_tile": (
         """

@@ -9,7 +9,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from conftest import MUL, PUSH, buffers
+from vulkan_programs import MUL, PUSH, buffers
 
 import pydispatch as pd
 from pydispatch.formats import spirv

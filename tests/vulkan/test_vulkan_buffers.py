@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import MUL, PUSH, binary, buffers, export, source
+from vulkan_programs import MUL, PUSH, binary, buffers, export, source
 
 import pydispatch as pd
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import LAYOUT, MUL, PUSH, TARGET, binary, buffers, export, layout, source
+from vulkan_programs import LAYOUT, MUL, PUSH, TARGET, binary, buffers, export, layout, source
 
 import pydispatch as pd
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import MUL, PUSH, TARGET, buffers, layout
+from vulkan_programs import MUL, PUSH, TARGET, buffers, layout
 
 import pydispatch as pd
 from pydispatch.compiler.select import host_format

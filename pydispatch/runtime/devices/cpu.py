@@ -17,6 +17,7 @@ from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 from pydispatch.runtime.loader import Host, load
+from pydispatch.runtime.options import check_options
 from pydispatch.runtime.program import Program
 
 if TYPE_CHECKING:
@@ -185,9 +186,7 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     base, _, index = name.partition(":")
     if index not in ("", "0", "//"):
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: cpu")
-    unknown = set(options) - {"workers"}
-    if unknown:
-        raise InvalidArgumentError(f"device '{base}' has no option '{min(unknown)}'; it has: workers")
+    check_options(base, options, ("workers",))
     text = options.get("workers", "1" if base == "local-sync" else "0")
     if not text.isdecimal() or len(text) > 9 or int(text) > MAX_WORKERS:
         raise InvalidArgumentError(f"device '{base}': workers: expected 0 to {MAX_WORKERS}, got '{text}'")

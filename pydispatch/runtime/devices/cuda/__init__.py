@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
+from pydispatch.errors import DeviceUnavailableError
+from pydispatch.runtime.options import check_options, device_number, flag
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.device import CudaDevice
@@ -29,15 +30,9 @@ def available() -> list[str]:
 def open(name: str, options: Mapping[str, str]) -> CudaDevice:
     """See `Scheme.open`. Options: check=1 runs one dispatch after the other and waits for each, so that an error of the
     hardware names the dispatch that it comes from."""
-    base, _, number = name.partition(":")
-    unknown = set(options) - set(OPTIONS)
-    if unknown:
-        raise InvalidArgumentError(f"device '{base}' has no option '{min(unknown)}'; it has: {', '.join(OPTIONS)}")
-    if options.get("check", "0") not in ("0", "1"):
-        raise InvalidArgumentError(f"device '{base}': check: expected 0 or 1, got '{options['check']}'")
-    number = number.removeprefix("//") or "0"
-    if not number.isdecimal() or len(number) > 4:
-        raise InvalidArgumentError(f"device '{name}': expected a number behind 'cuda:', got '{number}'")
+    base = name.partition(":")[0]
+    check_options(base, options, OPTIONS)
+    chosen, number = flag(base, options, "check"), device_number(name)
     from pydispatch.runtime.devices.cuda.device import open_device
 
-    return open_device(int(number), options.get("check", "0") == "1")
+    return open_device(number, chosen)

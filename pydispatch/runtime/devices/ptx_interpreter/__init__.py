@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
+from pydispatch.runtime.options import check_options, flag
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.ptx_interpreter.device import PtxInterpreterDevice
@@ -27,12 +28,8 @@ def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
     base, _, number = name.partition(":")
     if number not in ("", "0", "//"):
         raise DeviceUnavailableError(f"there is no device '{name}'; there is one interpreter: ptx-interpreter")
-    unknown = set(options) - set(OPTIONS)
-    if unknown:
-        raise InvalidArgumentError(f"device '{base}' has no option '{min(unknown)}'; it has: {', '.join(OPTIONS)}")
-    races = options.get("races", "0")
-    if races not in ("0", "1"):
-        raise InvalidArgumentError(f"device '{base}': races: expected 0 or 1, got '{races}'")
+    check_options(base, options, OPTIONS)
+    races = flag(base, options, "races")
     capability = CAPABILITY
     if "capability" in options:
         from pydispatch.formats.ptx_interface import ARCHITECTURES
@@ -45,4 +42,4 @@ def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
             raise InvalidArgumentError(f"device '{base}': capability: expected one of {known}, got '{text}'")
     from pydispatch.runtime.devices.ptx_interpreter.device import PtxInterpreterDevice
 
-    return PtxInterpreterDevice(capability, races == "1")
+    return PtxInterpreterDevice(capability, races)

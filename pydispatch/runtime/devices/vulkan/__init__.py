@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
+from pydispatch.errors import DeviceUnavailableError
+from pydispatch.runtime.options import check_options, device_number, flag
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.vulkan.device import VulkanDevice
@@ -26,15 +27,9 @@ def available() -> list[str]:
 
 def open(name: str, options: Mapping[str, str]) -> VulkanDevice:
     """See `Scheme.open`. Options: staging=1 keeps buffers out of the processor's sight even where it could see them."""
-    base, _, number = name.partition(":")
-    unknown = set(options) - set(OPTIONS)
-    if unknown:
-        raise InvalidArgumentError(f"device '{base}' has no option '{min(unknown)}'; it has: {', '.join(OPTIONS)}")
-    if options.get("staging", "0") not in ("0", "1"):
-        raise InvalidArgumentError(f"device '{base}': staging: expected 0 or 1, got '{options['staging']}'")
-    number = number.removeprefix("//") or "0"
-    if not number.isdecimal() or len(number) > 4:
-        raise InvalidArgumentError(f"device '{name}': expected a number behind 'vulkan:', got '{number}'")
+    base = name.partition(":")[0]
+    check_options(base, options, OPTIONS)
+    chosen, number = flag(base, options, "staging"), device_number(name)
     from pydispatch.runtime.devices.vulkan.device import open_device
 
-    return open_device(int(number), options.get("staging", "0") == "1")
+    return open_device(number, chosen)

@@ -1,0 +1,31 @@
+"""What stands behind the name of a device: its number, and options as key=value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydispatch.errors import InvalidArgumentError
+
+
+def check_options(base: str, options: Mapping[str, str], known: Sequence[str]) -> None:
+    """InvalidArgumentError for an option that the device does not have."""
+    unknown = set(options) - set(known)
+    if unknown:
+        raise InvalidArgumentError(f"device '{base}' has no option '{min(unknown)}'; it has: {', '.join(known)}")
+
+
+def flag(base: str, options: Mapping[str, str], key: str) -> bool:
+    """An option that is 0 or 1, 0 when it is not given. InvalidArgumentError for anything else."""
+    text = options.get(key, "0")
+    if text not in ("0", "1"):
+        raise InvalidArgumentError(f"device '{base}': {key}: expected 0 or 1, got '{text}'")
+    return text == "1"
+
+
+def device_number(name: str) -> int:
+    """The number in a name such as "cuda:1" or "vulkan://1", 0 without one. InvalidArgumentError for anything else."""
+    base, _, number = name.partition(":")
+    number = number.removeprefix("//") or "0"
+    if not number.isdecimal() or len(number) > 4:
+        raise InvalidArgumentError(f"device '{name}': expected a number behind '{base}:', got '{number}'")
+    return int(number)
