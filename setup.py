@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
@@ -46,9 +48,54 @@ QUIET = ("unused-function", "unused-parameter", "missing-field-initializers", "c
          "deprecated-declarations", "sign-compare")  # fmt: skip
 
 
-def c_sources(folder: str) -> list[str]:
-    """The .c files of one folder of csrc that belong to this system."""
-    return [str(p.relative_to(ROOT)) for p in sources(ROOT / "csrc" / folder, host())]
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+SANITIZER = os.environ.get("PYDISPATCH_SANITIZE", "")
+
+
+def compile_flags() -> list[str]:
+    """What the C core and the code that Cython writes are both compiled with."""
+    flags = ["-std=c11", "-O3", "-fvisibility=hidden", "-fno-semantic-interposition", *WARNINGS]
+    return [*flags, f"-fsanitize={SANITIZER}", "-g", "-fno-omit-frame-pointer"] if SANITIZER else flags
+
+
+def c_sources(folder: str) -> list[Path]:
+    """The .c files of one folder of csrc that belong to this system, relative to the root."""
+    return [p.relative_to(ROOT) for p in sources(ROOT / "csrc" / folder, host())]
+
+
+def headers() -> list[str]:
+    return sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.h"))
+
+
+class BuildExt(build_ext):
+    """Compiles each file of csrc/ once, whatever number of modules it is linked into.
+
+    Modules are built side by side, so that two of them must never write the same object file. Objects stay in
+    build/csrc and are compiled again when their source, a header or this file is newer.
+    """
+
+    def build_extensions(self) -> None:
+        folder = ROOT / "build" / "csrc" / (SANITIZER or "plain")
+        newest = max(Path(p).stat().st_mtime for p in [*headers(), "setup.py"])
+        used = {name for folders in EXTENSIONS.values() for name in folders}
+        objects = {path: folder / path.with_suffix(".o") for name in used for path in c_sources(name)}
+
+        def is_stale(path: Path) -> bool:
+            target = objects[path]
+            return self.force or not target.exists() or target.stat().st_mtime < max(newest, path.stat().st_mtime)
+
+        def compile_one(path: Path) -> None:
+            self.compiler.compile(
+                [str(path)], str(folder), [("_GNU_SOURCE", "1")], [INCLUDE, "csrc"], extra_postargs=compile_flags()
+            )
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(compile_one, sorted(filter(is_stale, objects))))
+        for extension in self.extensions:
+            folders = EXTENSIONS[extension.name.rpartition(".")[2]]
+            extension.extra_objects = [str(objects[path]) for name in folders for path in c_sources(name)]
+            extension.depends = [*extension.depends, *extension.extra_objects]
+        super().build_extensions()
 
 
 def cython_view() -> str:
@@ -68,30 +115,19 @@ def extensions() -> list[Extension]:
     from Cython.Compiler import Options
 
     Options.warning_errors = True
-    compile_args = ["-std=c11", "-O3", "-fvisibility=hidden", "-fno-semantic-interposition", "-Wall", "-Wextra"]
-    compile_args += ["-Werror"]
     # what the C that Cython writes would trip over
-    compile_args += [f"-Wno-{name}" for name in QUIET]
+    compile_args = [*compile_flags(), *(f"-Wno-{name}" for name in QUIET)]
     link_args = ["-pthread", "-lm", *(["-ldl"] if host() == "linux" else [])]
-    sanitizer = os.environ.get("PYDISPATCH_SANITIZE")
-    if sanitizer:
-        compile_args += [f"-fsanitize={sanitizer}", "-g", "-fno-omit-frame-pointer"]
-        link_args += [f"-fsanitize={sanitizer}"]
+    if SANITIZER:
+        link_args.append(f"-fsanitize={SANITIZER}")
     modules = []
-    for name, folders in EXTENSIONS.items():
-        pyx = ROOT / "_core" / f"{name}.pyx"
-        if not pyx.exists():
-            continue
-        sources = [str(pyx.relative_to(ROOT))]
-        for folder in folders:
-            sources += c_sources(folder)
-        headers = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "csrc").rglob("*.h"))
+    for name in EXTENSIONS:
         modules.append(
             Extension(
                 f"pydispatch._core.{name}",
-                sources,
+                [f"_core/{name}.pyx"],
                 include_dirs=[INCLUDE, "csrc", numpy.get_include()],
-                depends=headers,
+                depends=headers(),
                 extra_compile_args=compile_args,
                 extra_link_args=link_args,
                 define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("_GNU_SOURCE", "1")],
@@ -130,6 +166,6 @@ setup(
     packages=[*find_packages(include=["pydispatch", "pydispatch.*"]), "pydispatch._core"],
     package_dir={"pydispatch._core": "_core"},
     ext_modules=extensions() if needs_build else [],
-    cmdclass={"build_py": BuildPy},
+    cmdclass={"build_ext": BuildExt, "build_py": BuildPy},
     options={"build_ext": {"parallel": os.cpu_count()}},
 )
