@@ -17,6 +17,8 @@ static bool read_symbol(const uint8_t* record, pyd_span_t names, const pyd_elf_m
   uint32_t type = record[SYM_INFO] & 15, section = pyd_load_u16(record + SYM_SHNDX), name = pyd_load_u32(record + SYM_NAME);
   if (type != STT_FUNC && type != STT_OBJECT) return false;
   if (section == SHN_UNDEF || section == SHN_ABS || offset >= room || name >= names.size || !names.data[name]) return false;
+  size_t left = names.size - name, limit = PYD_ELF_MAX_LISTED_NAME + 1;
+  if (!memchr(names.data + name, 0, left < limit ? left : limit)) return false;
   *out_symbol = (pyd_elf_symbol_t){
       .name = (const char*)names.data + name,
       .address = (void*)(uintptr_t)(low + offset),

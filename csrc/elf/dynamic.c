@@ -111,9 +111,8 @@ static pyd_status_t find_relocations(pyd_elf_view_t* view, const tags_t* tags) {
 
 static pyd_status_t find_function(const pyd_elf_view_t* view, const char* name, uint64_t vaddr, uint64_t* out_vaddr) {
   *out_vaddr = vaddr;
-  const pyd_elf_segment_t* segment = pyd_elf_view_segment(view, vaddr, 1);
-  if (vaddr == 0 || (segment && (segment->flags & PF_X))) return PYD_STATUS_OK;
-  return PYD_ELF_CORRUPT("%s 0x%" PRIx64 " lies in no executable segment", name, vaddr);
+  if (vaddr == 0 || pyd_elf_view_is_code(view, vaddr)) return PYD_STATUS_OK;
+  return PYD_ELF_CORRUPT("%s 0x%" PRIx64 " lies in no executable segment's bytes", name, vaddr);
 }
 
 static pyd_status_t find_array(const pyd_elf_view_t* view, const char* name, uint64_t vaddr, uint64_t size,

@@ -128,6 +128,39 @@ static void publish(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
   module->hash = image + (view->hash.vaddr - view->low);
   module->hash_size = view->hash.size;
   module->hash_is_gnu = view->hash_is_gnu;
+  module->segment_count = view->segment_count;
+  for (uint32_t i = 0; i < view->segment_count; ++i) {
+    const pyd_elf_segment_t* segment = &view->segments[i];
+    module->segments[i] = (pyd_elf_memory_t){.address = module->bias + segment->vaddr,
+                                             .size = segment->memory_size,
+                                             .stored = segment->file_size,
+                                             .is_code = (segment->flags & PF_X) != 0};
+  }
+}
+
+// The segment that holds |size| bytes at |address|, or NULL.
+static const pyd_elf_memory_t* find_memory(const pyd_elf_module_t* module, uint64_t address, uint64_t size) {
+  for (uint32_t i = 0; i < module->segment_count; ++i) {
+    const pyd_elf_memory_t* memory = &module->segments[i];
+    if (address >= memory->address && size <= memory->size && address - memory->address <= memory->size - size) return memory;
+  }
+  return NULL;
+}
+
+bool pyd_elf_module_is_code(const pyd_elf_module_t* module, uint64_t address) {
+  const pyd_elf_memory_t* memory = find_memory(module, address, 1);
+  return memory && memory->is_code && address - memory->address < memory->stored;
+}
+
+bool pyd_elf_module_holds(const pyd_elf_module_t* module, const void* address, uint64_t size) {
+  return size == 0 || find_memory(module, (uintptr_t)address, size) != NULL;
+}
+
+bool pyd_elf_module_holds_text(const pyd_elf_module_t* module, const char* text, uint64_t limit) {
+  const pyd_elf_memory_t* memory = find_memory(module, (uintptr_t)text, 1);
+  if (!memory) return false;
+  uint64_t left = memory->size - ((uintptr_t)text - memory->address);
+  return memchr(text, 0, (size_t)(left <= limit ? left : limit + 1)) != NULL;
 }
 
 static uint64_t read_hook(const pyd_elf_module_t* module, pyd_elf_range_t array, uint64_t index) {
@@ -137,31 +170,36 @@ static uint64_t read_hook(const pyd_elf_module_t* module, pyd_elf_range_t array,
 // 0 and -1 stand for nothing in these arrays.
 static bool is_hook(uint64_t address) { return address != 0 && address != UINT64_MAX; }
 
-static pyd_status_t check_hooks(const pyd_elf_view_t* view, const pyd_elf_module_t* module, const char* name,
-                                pyd_elf_range_t array) {
-  for (uint64_t i = 0; i < array.size / 8; ++i) {
-    uint64_t address = read_hook(module, array, i);
-    const pyd_elf_segment_t* segment = pyd_elf_view_segment(view, address - module->bias, 1);
-    if (is_hook(address) && !(segment && (segment->flags & PF_X))) {
-      return PYD_ELF_CORRUPT("entry %" PRIu64 " of %s is 0x%" PRIx64 ", which lies in no executable segment", i, name,
-                             address - module->bias);
-    }
-  }
-  return PYD_STATUS_OK;
+// |address| is entry |index| of the array |name|.
+static pyd_status_t check_hook(const pyd_elf_module_t* module, const char* name, uint64_t index, uint64_t address) {
+  if (!is_hook(address) || pyd_elf_module_is_code(module, address)) return PYD_STATUS_OK;
+  return PYD_ELF_CORRUPT("entry %" PRIu64 " of %s is 0x%" PRIx64 ", which lies in no executable segment's bytes", index, name,
+                         address - module->bias);
+}
+
+static pyd_status_t check_hooks(const pyd_elf_module_t* module, const char* name, pyd_elf_range_t array) {
+  pyd_status_t st = PYD_STATUS_OK;
+  for (uint64_t i = 0; pyd_ok(st) && i < array.size / 8; ++i) st = check_hook(module, name, i, read_hook(module, array, i));
+  return st;
 }
 
 static void call(uint64_t address) { ((hook_fn_t)(uintptr_t)address)(); }
 
-static void initialise(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
+// Entries are looked at again when their turn comes: what ran before may have written to them.
+static pyd_status_t initialise(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
+  pyd_status_t st = PYD_STATUS_OK;
   if (view->init) call(module->bias + view->init);
-  for (uint64_t i = 0; i < view->init_array.size / 8; ++i) {
+  for (uint64_t i = 0; pyd_ok(st) && i < view->init_array.size / 8; ++i) {
     uint64_t address = read_hook(module, view->init_array, i);
-    if (is_hook(address)) call(address);
+    st = check_hook(module, "DT_INIT_ARRAY", i, address);
+    if (pyd_ok(st) && is_hook(address)) call(address);
   }
+  if (!pyd_ok(st)) return st;
   // Only now: what was never initialised is not finalised.
   module->fini_array = view->fini_array.vaddr;
   module->fini_count = view->fini_array.size / 8;
   module->fini = view->fini;
+  return st;
 }
 
 pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine) {
@@ -178,15 +216,12 @@ pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module) 
   pyd_status_t st = parse_for_host(file, &view);
   if (pyd_ok(st)) st = map_image(&view, out_module);
   if (pyd_ok(st)) st = pyd_elf_relocate(&view, image_of(out_module), out_module->bias);
-  if (pyd_ok(st)) st = check_hooks(&view, out_module, "DT_INIT_ARRAY", view.init_array);
-  if (pyd_ok(st)) st = check_hooks(&view, out_module, "DT_FINI_ARRAY", view.fini_array);
+  if (pyd_ok(st)) publish(&view, out_module);
+  if (pyd_ok(st)) st = check_hooks(out_module, "DT_INIT_ARRAY", view.init_array);
+  if (pyd_ok(st)) st = check_hooks(out_module, "DT_FINI_ARRAY", view.fini_array);
   if (pyd_ok(st)) st = protect_image(&view, out_module);
-  if (pyd_ok(st)) {
-    publish(&view, out_module);
-    initialise(&view, out_module);
-  } else {
-    pyd_elf_module_unload(out_module);
-  }
+  if (pyd_ok(st)) st = initialise(&view, out_module);
+  if (!pyd_ok(st)) pyd_elf_module_unload(out_module);
   return st;
 }
 
@@ -194,7 +229,7 @@ void pyd_elf_module_unload(pyd_elf_module_t* module) {
   pyd_elf_range_t array = {module->fini_array, 8 * module->fini_count};
   for (uint64_t i = module->fini_count; i-- > 0;) {
     uint64_t address = read_hook(module, array, i);
-    if (is_hook(address)) call(address);
+    if (pyd_elf_module_is_code(module, address)) call(address);  // it may have been written to since it was checked
   }
   if (module->fini) call(module->bias + module->fini);
   pyd_mem_release(module->memory, module->memory_size);

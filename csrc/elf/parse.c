@@ -17,6 +17,11 @@ const pyd_elf_segment_t* pyd_elf_view_segment(const pyd_elf_view_t* view, uint64
   return NULL;
 }
 
+bool pyd_elf_view_is_code(const pyd_elf_view_t* view, uint64_t vaddr) {
+  const pyd_elf_segment_t* segment = pyd_elf_view_segment(view, vaddr, 1);
+  return segment && (segment->flags & PF_X) && vaddr - segment->vaddr < segment->file_size;
+}
+
 uint64_t pyd_elf_view_bytes_left(const pyd_elf_view_t* view, uint64_t vaddr) {
   const pyd_elf_segment_t* segment = pyd_elf_view_segment(view, vaddr, 1);
   uint64_t offset = segment ? vaddr - segment->vaddr : 0;

@@ -66,7 +66,9 @@ pyd_status_t pyd_elf_check_symbols(const pyd_elf_view_t* view) {
   return undefined ? refuse_undefined(view, undefined) : PYD_STATUS_OK;
 }
 
-bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol) {
+// The symbol number |index| but for its name, whose first byte lies in the string table; nothing more is known of it, because
+// the loaded code may have written on the table since it was checked.
+static bool read_symbol(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol) {
   *out_symbol = (pyd_elf_symbol_t){0};
   if (index == 0 || index >= module->symbol_count) return false;
   const uint8_t* symbol = module->symtab + index * PYD_ELF_SYM_SIZE;
@@ -75,8 +77,7 @@ bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, py
   uint64_t offset = pyd_load_u64(symbol + SYM_VALUE) - module->low_vaddr;
   uint64_t room = (uint64_t)(uintptr_t)(module->memory + module->memory_size) - (module->bias + module->low_vaddr);
   if (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE) return false;
-  // The string table ended with a NUL when it was checked; the loaded code may have written on it since.
-  if (name >= module->strtab_size || !memchr(module->strtab + name, 0, module->strtab_size - name)) return false;
+  if (name >= module->strtab_size) return false;
   if (section == SHN_UNDEF || section == SHN_ABS || offset >= room) return false;
   out_symbol->name = module->strtab + name;
   out_symbol->address = (void*)(uintptr_t)(module->bias + module->low_vaddr + offset);
@@ -86,9 +87,18 @@ bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, py
   return true;
 }
 
+bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol) {
+  bool found = read_symbol(module, index, out_symbol) && pyd_elf_module_holds_text(module, out_symbol->name, PYD_ELF_MAX_LISTED_NAME);
+  if (!found) *out_symbol = (pyd_elf_symbol_t){0};
+  return found;
+}
+
+// Compares no more than |name| has, so that a chain of symbols with one long name costs no more than its length.
 static void* match(const pyd_elf_module_t* module, uint64_t index, const char* name) {
   pyd_elf_symbol_t symbol;
-  return pyd_elf_module_symbol_at(module, index, &symbol) && strcmp(symbol.name, name) == 0 ? symbol.address : NULL;
+  if (!read_symbol(module, index, &symbol)) return NULL;
+  size_t left = (size_t)(module->strtab_size - (uint64_t)(symbol.name - module->strtab)), length = strlen(name) + 1;
+  return length <= left && memcmp(symbol.name, name, length) == 0 ? symbol.address : NULL;
 }
 
 static uint32_t word(const pyd_elf_module_t* module, uint64_t index) {

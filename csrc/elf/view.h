@@ -5,10 +5,10 @@
 
 #include "pydispatch/elf.h"
 
-// Linkers make 2 to 6 segments. A fixed number keeps parsing free of allocation.
-#define PYD_ELF_MAX_SEGMENTS 16
 // Code in one image reaches its own data by 32-bit displacement, so nothing larger is linkable without a large model.
 #define PYD_ELF_MAX_IMAGE ((uint64_t)1 << 31)
+// Symbols with longer names can be looked up, but are not listed: many may share one long name, which would be copied for each.
+#define PYD_ELF_MAX_LISTED_NAME 1023
 #define PYD_ELF_MAX_ALIGNMENT ((uint64_t)1 << 24)
 
 typedef struct pyd_elf_segment_s {
@@ -67,6 +67,8 @@ pyd_status_t pyd_elf_check_symbols(const pyd_elf_view_t* view);
 const pyd_elf_segment_t* pyd_elf_view_segment(const pyd_elf_view_t* view, uint64_t vaddr, uint64_t size);
 // The file's bytes for [vaddr, vaddr + size), or NULL when any of them is not stored in the file.
 const uint8_t* pyd_elf_view_bytes(const pyd_elf_view_t* view, uint64_t vaddr, uint64_t size);
+// Whether |vaddr| is in bytes that the file stores in an executable segment.
+bool pyd_elf_view_is_code(const pyd_elf_view_t* view, uint64_t vaddr);
 // How many bytes from |vaddr| on are stored in the file, up to the end of the segment.
 uint64_t pyd_elf_view_bytes_left(const pyd_elf_view_t* view, uint64_t vaddr);
 // The name of a symbol, "" when it has none. |index| < symbol_count.

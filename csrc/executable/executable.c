@@ -2,6 +2,7 @@
 // and tables that the environment points to.
 #include "pydispatch/executable.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,8 +86,8 @@ static pyd_status_t resolve_imports(pyd_executable_t* executable, bool is_embedd
 // Everything after the code is in memory; |executable| is freed by the caller when this fails.
 static pyd_status_t attach(pyd_executable_t* executable, pyd_library_query_fn_t query, bool is_embedded,
                            const pyd_executable_options_t* options) {
-  pyd_status_t status =
-      pyd_library_view_query(query, is_embedded, &executable->environment, name_of(options), &executable->view);
+  const pyd_elf_module_t* module = is_embedded ? &executable->module : NULL;
+  pyd_status_t status = pyd_library_view_query(query, module, &executable->environment, name_of(options), &executable->view);
   if (pyd_ok(status)) {
     status = pyd_library_check(executable->view.library, options->constant_count, name_of(options));
   }
@@ -107,9 +108,16 @@ pyd_status_t pyd_executable_load_elf(pyd_span_t file, const pyd_executable_optio
     void* symbol = pyd_elf_module_symbol(&executable->module, PYD_LIBRARY_QUERY_SYMBOL);
     pyd_library_query_fn_t query = NULL;
     memcpy(&query, &symbol, sizeof(query));  // ISO C has no conversion from object to function pointers
-    status = query ? attach(executable, query, true, options)
-                   : pyd_status_make(PYD_CODE_CORRUPT, "executable '%s' does not define '%s': it is not a kernel library",
-                                     name_of(options), PYD_LIBRARY_QUERY_SYMBOL);
+    if (!query) {
+      status = pyd_status_make(PYD_CODE_CORRUPT, "executable '%s' does not define '%s': it is not a kernel library",
+                               name_of(options), PYD_LIBRARY_QUERY_SYMBOL);
+    } else if (!pyd_elf_module_is_code(&executable->module, (uintptr_t)symbol)) {
+      status = pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': '%s' is 0x%" PRIx64 ", which lies in no executable segment's "
+                               "bytes", name_of(options), PYD_LIBRARY_QUERY_SYMBOL,
+                               (uint64_t)(uintptr_t)symbol - executable->module.bias);
+    } else {
+      status = attach(executable, query, true, options);
+    }
   }
   if (pyd_ok(status)) {
     *out_executable = executable;

@@ -1,6 +1,8 @@
-// The pointers below come from machine code that is trusted to run, so they are followed; what is missing or outside the
-// limits is still an error and not a crash, because hand-written libraries get it wrong.
+// What a query returned comes from machine code that is trusted to run. What is missing, outside the limits or outside the
+// module is still an error and not a crash: hand-written libraries get it wrong, and damaged files do too.
 #include "executable/library.h"
+
+#include <inttypes.h>
 
 #include <stdlib.h>
 
@@ -99,13 +101,113 @@ static pyd_status_t check_header(const pyd_library_header_t* header, const char*
   return PYD_STATUS_OK;
 }
 
-pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, bool is_embedded, const pyd_environment_t* environment,
-                                    const char* name, pyd_library_view_t* out_view) {
+// ---- where pointers lie
+
+// Names of exports and imports, without their NUL. Many may share one long name, which is read for each.
+enum { kMaxName = 4095 };
+
+typedef struct checker_s {
+  const pyd_elf_module_t* module;
+  const char* name;
+} checker_t;
+
+static uint64_t file_address(const checker_t* c, const void* address) {
+  return (uint64_t)(uintptr_t)address - c->module->bias;
+}
+
+// |count| records of |size| bytes each, a multiple of |alignment|.
+static pyd_status_t check_table(const checker_t* c, const char* what, const void* table, uint64_t count, uint64_t size,
+                                uint64_t alignment) {
+  if (count == 0 || !table) return PYD_STATUS_OK;
+  if (!pyd_elf_module_holds(c->module, table, count * size)) {  // 32 bits of count, 8 bits of size
+    return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': %s, %" PRIu64 " bytes at 0x%" PRIx64 ", lies in no segment of its "
+                           "file", c->name, what, count * size, file_address(c, table));
+  }
+  if ((uintptr_t)table % alignment == 0) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': %s at 0x%" PRIx64 " is not aligned to %" PRIu64 " bytes", c->name,
+                         what, file_address(c, table), alignment);
+}
+
+static pyd_status_t check_text(const checker_t* c, const char* what, uint32_t index, const char* text) {
+  if (!text || pyd_elf_module_holds_text(c->module, text, kMaxName)) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': %s %u at 0x%" PRIx64 " is no string of at most %d bytes in a segment "
+                         "of its file", c->name, what, index, file_address(c, text), (int)kMaxName);
+}
+
+// |texts|: a table of |count| strings, or NULL.
+static pyd_status_t check_texts(const checker_t* c, const char* table, const char* what, const char* const* texts,
+                                uint32_t count) {
+  pyd_status_t status = check_table(c, table, texts, count, sizeof(*texts), _Alignof(const char*));
+  for (uint32_t i = 0; texts && i < count && pyd_ok(status); ++i) status = check_text(c, what, i, texts[i]);
+  return status;
+}
+
+static pyd_status_t check_functions(const checker_t* c, const pyd_dispatch_fn_t* functions, uint32_t count) {
+  pyd_status_t status = check_table(c, "its table of functions", functions, count, sizeof(*functions), _Alignof(void*));
+  for (uint32_t i = 0; functions && i < count && pyd_ok(status); ++i) {
+    uintptr_t address = (uintptr_t)functions[i];
+    if (address == 0 || pyd_elf_module_is_code(c->module, address)) continue;
+    status = pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': the function of export %u is 0x%" PRIx64 ", which lies in no "
+                             "executable segment's bytes", c->name, i, (uint64_t)address - c->module->bias);
+  }
+  return status;
+}
+
+static pyd_status_t check_locations(const checker_t* c, const pyd_library_source_location_t* locations, uint32_t count) {
+  pyd_status_t status =
+      check_table(c, "its table of source locations", locations, count, sizeof(*locations), _Alignof(void*));
+  for (uint32_t i = 0; locations && i < count && pyd_ok(status); ++i) {
+    status = check_table(c, "the path of a source location", locations[i].path, locations[i].path_length, 1, 1);
+  }
+  return status;
+}
+
+// The tables of both versions. Columns that nobody here reads are left alone.
+static pyd_status_t check_pointers(const checker_t* c, const pyd_library_imports_t* imports, uint32_t count,
+                                   const pyd_dispatch_fn_t* functions, const void* attrs, size_t attrs_size,
+                                   const char* const* names, const char* const* tags,
+                                   const pyd_library_source_location_t* locations) {
+  pyd_status_t status = check_texts(c, "its table of imports", "import", imports->symbols, imports->count);
+  if (pyd_ok(status)) status = check_functions(c, functions, count);
+  if (pyd_ok(status)) status = check_table(c, "its table of attributes", attrs, count, attrs_size, _Alignof(uint64_t));
+  if (pyd_ok(status)) status = check_texts(c, "its table of names", "the name of export", names, count);
+  if (pyd_ok(status)) status = check_texts(c, "its table of tags", "the tag of export", tags, count);
+  if (pyd_ok(status)) status = check_locations(c, locations, count);
+  return status;
+}
+
+// What |answer| points at, as far as its version can be read from it.
+static pyd_status_t check_answer(const checker_t* c, const pyd_library_header_t* const* answer) {
+  pyd_status_t status = check_table(c, "what its query returned", answer, 1, sizeof(*answer), _Alignof(void*));
+  if (!pyd_ok(status) || !*answer) return status;
+  status = check_table(c, "its header", *answer, 1, sizeof(**answer), _Alignof(pyd_library_header_t));
+  return pyd_ok(status) ? check_text(c, "the name of its header, version", (*answer)->version, (*answer)->name) : status;
+}
+
+static pyd_status_t check_library(const checker_t* c, const pyd_library_header_t* const* answer) {
+  bool is_old = (*answer)->version == 5;
+  size_t size = is_old ? sizeof(library_v5_t) : sizeof(pyd_library_t);
+  pyd_status_t status = check_table(c, "its library", answer, 1, size, _Alignof(pyd_library_t));
+  if (!pyd_ok(status)) return status;
+  if (is_old) {
+    const library_v5_t* old = (const library_v5_t*)answer;
+    return check_pointers(c, &old->imports, old->exports.count, old->exports.ptrs, old->exports.attrs,
+                          sizeof(*old->exports.attrs), old->exports.names, old->exports.tags, old->exports.source_locations);
+  }
+  const pyd_library_t* library = (const pyd_library_t*)answer;
+  const pyd_library_exports_t* exports = &library->exports;
+  return check_pointers(c, &library->imports, exports->count, exports->ptrs, exports->attrs, sizeof(*exports->attrs),
+                        exports->names, exports->tags, exports->source_locations);
+}
+
+pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, const pyd_elf_module_t* module,
+                                    const pyd_environment_t* environment, const char* name, pyd_library_view_t* out_view) {
+  const checker_t checker = {module, name};
   *out_view = (pyd_library_view_t){0};
   // Compiled libraries answer to exactly one number, so every number is tried.
   const pyd_library_header_t* const* answer = NULL;
   for (uint32_t version = PYD_LIBRARY_VERSION; version >= 1 && !answer; --version) {
-    answer = pyd_library_query_call(query, is_embedded, version, environment);
+    answer = pyd_library_query_call(query, module != NULL, version, environment);
   }
   if (!answer) {
     return pyd_status_make(PYD_CODE_UNSUPPORTED,
@@ -113,7 +215,9 @@ pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, bool is_embedd
                            "newer runtime",
                            name, PYD_LIBRARY_VERSION);
   }
-  pyd_status_t status = check_header(*answer, name);
+  pyd_status_t status = module ? check_answer(&checker, answer) : PYD_STATUS_OK;
+  if (pyd_ok(status)) status = check_header(*answer, name);
+  if (pyd_ok(status) && module) status = check_library(&checker, answer);
   if (!pyd_ok(status)) return status;
   // The header pointer is the first member of the library.
   if ((*answer)->version == 5) {

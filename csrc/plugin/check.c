@@ -1,7 +1,11 @@
-// What a plugin says of itself. Its pointers come from code that is trusted to run, so they are followed; what is missing
-// or does not fit is still refused by name, because hand-written tables get it wrong.
+// What a plugin says of itself. Its pointers come from code that is trusted to run; what is missing, does not fit or, in an
+// embedded plugin, lies outside its file is still refused by name, because hand-written tables get it wrong.
+#include <inttypes.h>
+
 #include "platform/sanitizer.h"
 #include "plugin/internal.h"
+
+enum { kMaxName = 4095 };
 
 static const char* sanitizer_name(uint32_t sanitizer) {
   switch (sanitizer) {
@@ -47,6 +51,45 @@ static pyd_status_t check_header(const pyd_plugin_t* plugin, const pyd_plugin_he
                            plugin->label);
   }
   return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_plugin_check_address(const pyd_plugin_t* plugin, const char* what, uintptr_t address) {
+  if (pyd_elf_module_is_code(&plugin->module, address)) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': %s is 0x%" PRIx64 ", which lies in no executable segment's bytes",
+                         plugin->label, what, (uint64_t)address - plugin->module.bias);
+}
+
+static pyd_status_t check_held(const pyd_plugin_t* plugin, const char* what, const void* address, size_t size, size_t alignment) {
+  if (pyd_elf_module_holds(&plugin->module, address, size) && (uintptr_t)address % alignment == 0) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': %s, %zu bytes at 0x%" PRIx64 ", lies in no segment of its file or is not "
+                         "aligned to %zu bytes", plugin->label, what, size, (uint64_t)(uintptr_t)address - plugin->module.bias,
+                         alignment);
+}
+
+pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer) {
+  if (!answer) return PYD_STATUS_OK;  // see pyd_plugin_check
+  pyd_status_t status = check_held(plugin, "what its query returned", answer, sizeof(*answer), _Alignof(void*));
+  if (!pyd_ok(status) || !*answer) return status;
+  const pyd_plugin_header_t* header = *answer;
+  status = check_held(plugin, "its header", header, sizeof(*header), _Alignof(pyd_plugin_header_t));
+  if (!pyd_ok(status) || header->version != PYD_PLUGIN_VERSION) return status;
+  const char* const texts[2] = {header->name, header->description};
+  for (int i = 0; i < 2; ++i) {
+    if (!texts[i] || pyd_elf_module_holds_text(&plugin->module, texts[i], kMaxName)) continue;
+    return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': its %s at 0x%" PRIx64 " is no string of at most %d bytes in a segment of "
+                           "its file", plugin->label, i ? "description" : "name",
+                           (uint64_t)(uintptr_t)texts[i] - plugin->module.bias, (int)kMaxName);
+  }
+  const pyd_plugin_table_t* table = (const pyd_plugin_table_t*)(const void*)answer;
+  status = check_held(plugin, "its table", table, sizeof(*table), _Alignof(pyd_plugin_table_t));
+  if (pyd_ok(status) && table->load) status = pyd_plugin_check_address(plugin, "its load function", (uintptr_t)table->load);
+  if (pyd_ok(status) && table->unload) {
+    status = pyd_plugin_check_address(plugin, "its unload function", (uintptr_t)table->unload);
+  }
+  if (pyd_ok(status) && table->resolve) {
+    status = pyd_plugin_check_address(plugin, "its resolve function", (uintptr_t)table->resolve);
+  }
+  return status;
 }
 
 pyd_status_t pyd_plugin_check(pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer) {

@@ -106,7 +106,11 @@ static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const
   pyd_embedded_query_fn_t query;
   memcpy(&query, &symbol, sizeof(query));  // ISO C has no conversion from object to function pointers
   if (!query) return missing_query(plugin);
+  status = pyd_plugin_check_address(plugin, "'" PYD_PLUGIN_QUERY_SYMBOL "'", (uintptr_t)symbol);
+  if (!pyd_ok(status)) return status;
   const pyd_plugin_header_t* const* answer = query(PYD_PLUGIN_VERSION, NULL);
+  status = pyd_plugin_check_answer(plugin, answer);
+  if (!pyd_ok(status)) return status;
   *out_is_foreign = answer && *answer && (*answer)->version == PYD_PLUGIN_VERSION &&
                     !((*answer)->features & PYD_PLUGIN_FEATURE_STANDALONE);
   status = pyd_plugin_check(plugin, answer);

@@ -23,6 +23,16 @@ typedef enum pyd_elf_machine_e {
 const char* pyd_elf_machine_name(uint32_t machine);
 uint32_t pyd_elf_machine_host(void);
 
+#define PYD_ELF_MAX_SEGMENTS 16  // linkers make 2 to 6
+
+// Bytes of a loaded segment, all readable.
+typedef struct pyd_elf_memory_s {
+  uint64_t address;
+  uint64_t size;
+  uint64_t stored;  // as many of them came from the file, the rest were zero
+  bool is_code;     // executable, and not writable
+} pyd_elf_memory_t;
+
 typedef struct pyd_elf_module_s {
   uint8_t* memory;      // the reservation, or NULL when nothing is loaded
   size_t memory_size;   // bytes
@@ -38,6 +48,8 @@ typedef struct pyd_elf_module_s {
   const uint8_t* hash;  // DT_GNU_HASH or DT_HASH
   uint64_t hash_size;   // bytes
   bool hash_is_gnu;
+  uint32_t segment_count;
+  pyd_elf_memory_t segments[PYD_ELF_MAX_SEGMENTS];  // ascending, disjoint
 } pyd_elf_module_t;
 
 typedef struct pyd_elf_symbol_s {
@@ -55,6 +67,12 @@ pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine);
 pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module);
 // The address of a defined global or weak symbol, or NULL.
 void* pyd_elf_module_symbol(const pyd_elf_module_t* module, const char* name);
+// What may be called: whether |address| lies in bytes that the file stores in an executable segment.
+bool pyd_elf_module_is_code(const pyd_elf_module_t* module, uint64_t address);
+// What may be read: whether |size| bytes at |address| lie in one segment. Empty ranges do not matter.
+bool pyd_elf_module_holds(const pyd_elf_module_t* module, const void* address, uint64_t size);
+// Whether |text| is a string that ends inside its segment, |limit| bytes at most without its NUL.
+bool pyd_elf_module_holds_text(const pyd_elf_module_t* module, const char* text, uint64_t limit);
 // The symbol number |index| of 1 .. symbol_count - 1. False when it is not a defined global or weak one.
 bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol);
 // For debuggers: the functions and data, exported or not, that |file|, from which |module| was loaded, still names in its

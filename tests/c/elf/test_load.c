@@ -95,6 +95,34 @@ static int check_other_machine(void) {
   return !good || module.memory;
 }
 
+// Zeros behind what the file stores of an executable segment are no code: hooks there are refused, in arrays and by tag.
+static int check_unstored_code(void) {
+  static const uint64_t kArrays[] = {25, 26};  // DT_INIT_ARRAY, DT_FINI_ARRAY
+  static const char* const kNames[] = {"entry 1 of DT_INIT_ARRAY is 0x10180, which lies in no executable segment's bytes",
+                                       "entry 1 of DT_FINI_ARRAY is 0x10180, which lies in no executable segment's bytes",
+                                       "DT_INIT 0x10180 lies in no executable segment's bytes",
+                                       "DT_FINI 0x10180 lies in no executable segment's bytes"};
+  int failed = 0;
+  for (int i = 0; i < 4; ++i) {
+    static builder_t b;
+    pyd_elf_module_t module;
+    uint32_t host = pyd_elf_machine_host();
+    build_begin(&b, host);
+    put(&b, B_PHDRS + 56 * P_CODE + 40, 8, 0x200);  // memory; 0x100 bytes are in the file
+    uint32_t relative = host == PYD_ELF_MACHINE_X86_64 ? 8 : host == PYD_ELF_MACHINE_AARCH64 ? 1027 : 3;
+    if (i < 2) add_rela(&b, B_PLACE + 8, relative, 0, B_CODE_VADDR + 0x180);
+    build_end(&b);
+    if (i < 2) {
+      add_tag(&b, kArrays[i], B_PLACE), add_tag(&b, kArrays[i] + 2, 16);
+    } else {
+      add_tag(&b, i == 2 ? 12 : 13, B_CODE_VADDR + 0x180);
+    }
+    failed |= !expect(kNames[i], pyd_elf_module_load(built(&b), &module), PYD_CODE_CORRUPT, kNames[i]);
+    if (module.memory) failed = fprintf(stderr, "a refused module is mapped\n");
+  }
+  return failed;
+}
+
 // An initialiser outside the code is found before any runs; every refused protection leaves nothing behind.
 static int check_failures(const builder_t* good) {
   static builder_t b;
@@ -103,6 +131,7 @@ static int check_failures(const builder_t* good) {
   put(&b, B_DYNAMIC + 0x108, 8, 0x1234);
   add_tag(&b, 25, B_DATA_VADDR + 0x108), add_tag(&b, 27, 8);
   int before = count_mappings(), failed = 0;
+  failed |= check_unstored_code();
   failed |= !expect("initialiser", pyd_elf_module_load(built(&b), &module), PYD_CODE_CORRUPT, "entry 0 of DT_INIT_ARRAY is 0x");
   protect_calls = 0;
   failed |= !expect("count", pyd_elf_module_load(built(good), &module), PYD_CODE_OK, NULL);

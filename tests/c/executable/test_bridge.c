@@ -66,6 +66,9 @@ static void run(pyd_library_query_fn_t query, bool is_embedded) {
   pyd_executable_options_t options = {.name = "exe", .resolver = &resolver, .constants = constants, .constant_count = 1};
   pyd_executable_t* executable = NULL;
   CHECK(pyd_ok(create(&options, &executable)));
+  // Its "file" is this process.
+  executable->module.segment_count = 1;
+  executable->module.segments[0] = (pyd_elf_memory_t){.size = UINT64_MAX, .stored = UINT64_MAX, .is_code = true};
   pyd_status_t status = attach(executable, query, is_embedded, &options);
   if (!pyd_ok(status)) fprintf(stderr, "%s\n", pyd_status_text(status));
   CHECK(pyd_ok(status));
