@@ -78,7 +78,10 @@ cdef extern from "pydispatch/program.h" nogil:
     uint32_t pyd_program_check_count(const pyd_program_t* program)
     const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint32_t index)
 
-    uint32_t pyd_program_constant_alignment(const pyd_program_t* program, uint32_t index)
+    pyd_status_t pyd_program_set_contracts(
+        pyd_program_t* program, uint32_t executable, pyd_program_t* contracts, const uint32_t* functions, uint32_t count)
+    pyd_status_t pyd_program_settle(pyd_program_t* program)
+    pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments)
     void pyd_program_set_query(pyd_program_t* program, uint32_t index, bint found, uint64_t value)
     pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t data)
     pyd_status_t pyd_program_set_executable(
@@ -94,6 +97,8 @@ cdef extern from "pydispatch/program.h" nogil:
     bint pyd_plan_matches(const pyd_plan_t* plan, const int64_t* dims, const uint64_t* scalars)
     uint64_t pyd_plan_hash(
         const pyd_program_t* program, uint32_t function, const int64_t* dims, const uint64_t* scalars)
+    bint pyd_tensor_bytes(uint32_t dtype, uint32_t rank, const int64_t* dims, uint64_t* out_bytes)
+    uint64_t pyd_plan_arg_bytes(const pyd_plan_t* plan, uint32_t arg)
     const int64_t* pyd_plan_result_dims(const pyd_plan_t* plan, uint32_t result)
     uint64_t pyd_plan_result_bytes(const pyd_plan_t* plan, uint32_t result)
     uint32_t pyd_plan_arg_alignment(const pyd_plan_t* plan, uint32_t arg)

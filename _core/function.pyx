@@ -30,7 +30,7 @@ from pydispatch._core.c_numpy cimport (
     PyArray_Type,
     PyArrayObject,
 )
-from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_value_t
+from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_value_t, pyd_tensor_bytes
 from pydispatch._core.memory cimport Block
 from pydispatch._core.program cimport Module, Plan, Slot
 
@@ -218,16 +218,13 @@ cdef object value_type(str function, str what, uint32_t index, uint32_t word):
 cdef int check_sizes(Function self, Plan plan) except -1:
     """A result must have room for the array that we put around it: the program is not trusted in this."""
     cdef uint32_t i, axis
+    cdef uint64_t size
     cdef const int64_t* dims
     for i in range(self.result_count):
         if self.outs[i].descr == NULL:
             continue
         dims = plan.result_dims(i)
-        size = int((<ElementType>self.result_types[i]).itemsize)
-        for axis in range(self.outs[i].rank):
-            size *= dims[axis]
-        if (<ElementType>self.result_types[i]).packed:
-            size = (size * (<ElementType>self.result_types[i]).bits + 7) // 8
+        pyd_tensor_bytes((<ElementType>self.result_types[i]).word, self.outs[i].rank, dims, &size)  # it fits a plan
         if size != plan.result_bytes[i]:
             raise ArtifactError(
                 f"@{self.name}: result {i} has {plan.result_bytes[i]} bytes, but its shape "

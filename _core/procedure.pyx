@@ -28,6 +28,7 @@ from pydispatch._core.c_program cimport (
     pyd_program_function_t,
     pyd_program_procedure,
     pyd_program_value_t,
+    pyd_tensor_bytes,
 )
 from pydispatch._core.c_status cimport (
     pyd_status_code,
@@ -353,17 +354,12 @@ cdef class Procedure:
 cdef object array_over(str function, ElementType kind, pyd_value_t* value, Block block):
     """The memory of a value as an array, which holds `block`."""
     cdef uint32_t axis
-    size = int(kind.itemsize)
-    for axis in range(value.rank):
-        size *= value.dims[axis]
-    count = size
-    if kind.packed:
-        size = (size * kind.bits + 7) // 8
-    if size != value.bytes:  # the program is not trusted in this
+    cdef uint64_t size
+    if not pyd_tensor_bytes(kind.word, value.rank, value.dims, &size) or size != value.bytes:  # the program is not trusted
         raise ArtifactError(f"@{function}: a tensor of {value.bytes} bytes, but its shape takes {size}")
     if kind.packed:
         unpacked = np.empty(tuple([value.dims[axis] for axis in range(value.rank)]), kind.dtype)
-        if count:
+        if size:
             unpack_into(kind, value.data, unpacked)
         return unpacked
     Py_INCREF(kind.dtype)

@@ -13,6 +13,7 @@ from pydispatch._core.sched cimport Scheduler
 # so a program may be closed while calls are running.
 cdef class Module:
     cdef pyd_program_t* program
+    cdef pyd_program_t* contracts  # NULL when there are none; goes with the program, which refers to it
     cdef pyd_executable_t** executables
     cdef pyd_process_code_t** codes
     cdef readonly uint32_t executable_count

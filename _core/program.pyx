@@ -72,7 +72,8 @@ cdef class Module:
         cdef pyd_span_t span
         span.data, span.size = &program[0] if program.shape[0] else NULL, program.shape[0]
         self.sched, self.pool, self.backing = sched, pool, backing
-        check(pyd_program_decode(span, &self.program))
+        with nogil:
+            check(pyd_program_decode(span, &self.program))
         self.executable_count = pyd_program_executable_count(self.program)
         self.executables = <pyd_executable_t**>calloc(self.executable_count + 1, sizeof(void*))
         self.codes = <pyd_process_code_t**>calloc(self.executable_count + 1, sizeof(void*))
@@ -84,6 +85,8 @@ cdef class Module:
         self.state = None
         if self.program != NULL:
             pyd_program_free(self.program)
+        if self.contracts != NULL:
+            pyd_program_free(self.contracts)
         for i in range(self.executable_count):
             if self.codes != NULL and self.codes[i] != NULL:
                 code_unregister(self.codes[i])
@@ -139,9 +142,44 @@ cdef class Module:
         span.data, span.size = &data[0] if data.shape[0] else NULL, data.shape[0]
         check(pyd_program_set_constant(self.program, index, span))
 
-    def constant_alignment(self, uint32_t index):
-        """Bytes that the loaded executables need constant `index` aligned to."""
-        return pyd_program_constant_alignment(self.program, index)
+    def load_contracts(self, const unsigned char[::1] contracts):
+        """Reads what exports rely on: the member contracts.bin. Before `set_contracts`."""
+        cdef pyd_span_t span
+        span.data, span.size = &contracts[0] if contracts.shape[0] else NULL, contracts.shape[0]
+        if self.contracts != NULL:
+            raise ArtifactError("the contracts are loaded already")
+        with nogil:
+            check(pyd_program_decode(span, &self.contracts))
+
+    def set_contracts(self, uint32_t index, list functions):
+        """functions: for each export of executable `index` by ordinal the number of its contract, or None."""
+        cdef uint32_t i, count = <uint32_t>len(functions)
+        cdef uint32_t* numbers = <uint32_t*>calloc(count + 1, sizeof(uint32_t))
+        if numbers == NULL:
+            raise MemoryError()
+        try:
+            for i, number in enumerate(functions):
+                numbers[i] = PYD_PROGRAM_NONE if number is None else number
+            check(pyd_program_set_contracts(self.program, index, self.contracts, numbers, count))
+        finally:
+            free(numbers)
+
+    def settle(self):
+        """To be called when all contracts are set."""
+        with nogil:
+            check(pyd_program_settle(self.program))
+
+    def constant_alignments(self):
+        """Bytes that the loaded executables need each constant aligned to."""
+        cdef uint32_t i, count = pyd_program_constant_count(self.program)
+        cdef uint32_t* alignments = <uint32_t*>calloc(count + 1, sizeof(uint32_t))
+        if alignments == NULL:
+            raise MemoryError()
+        try:
+            check(pyd_program_constant_alignments(self.program, alignments))
+            return [alignments[i] for i in range(count)]
+        finally:
+            free(alignments)
 
     def executable(self, uint32_t index):
         """(name, function that computes its constants or None, its result count, condition function per variant)."""
@@ -199,11 +237,14 @@ cdef class Module:
         options.processor_data = processor
         if query:
             self.backing = (self.backing, owner)
-            check(pyd_executable_from_query(<pyd_library_query_fn_t>query, &options, &self.executables[index]))
+            with nogil:
+                check(pyd_executable_from_query(<pyd_library_query_fn_t>query, &options, &self.executables[index]))
         else:
             file.data, file.size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
-            check(pyd_executable_load_elf(file, &options, &self.executables[index]))
-        check(pyd_program_set_executable(self.program, index, self.executables[index], variant, alignment))
+            with nogil:
+                check(pyd_executable_load_elf(file, &options, &self.executables[index]))
+        with nogil:
+            check(pyd_program_set_executable(self.program, index, self.executables[index], variant, alignment))
         self.announce(index, encoded)
         return pyd_executable_library(self.executables[index]).exports.count
 
@@ -266,15 +307,15 @@ cdef class Module:
         plan.module = self
         plan.function = pyd_program_function(self.program, function)
         plan.key = pyd_plan_hash(self.program, function, dims, scalars)
-        fill_plan(plan, dims)
+        fill_plan(plan)
         return plan
 
 
-cdef int fill_plan(Plan plan, const int64_t* dims) except -1:
+cdef int fill_plan(Plan plan) except -1:
     """Works out what a call needs to know about arguments and results."""
     cdef const pyd_program_function_t* function = plan.function
     cdef const pyd_program_value_t* value
-    cdef uint32_t i, axis, bits, count = function.arg_count, results = function.result_count
+    cdef uint32_t i, count = function.arg_count, results = function.result_count
     cdef size_t* words = <size_t*>calloc(3 * count + 2 * results + 1, sizeof(size_t))
     cdef size_t size
     if words == NULL:
@@ -286,13 +327,7 @@ cdef int fill_plan(Plan plan, const int64_t* dims) except -1:
         if value.kind != 0:
             plan.has_scalars = True
             continue
-        bits = value.dtype & 0xFFFFFF
-        size = 1 if bits < 8 else (bits + 7) // 8  # sizes were checked when the plan was made
-        for axis in range(value.rank):
-            size *= <size_t>dims[axis]
-        if bits == 2 or bits == 4:  # packed
-            size = (size * bits + 7) // 8
-        dims += value.rank
+        size = pyd_plan_arg_bytes(plan.plan, i)
         plan.arg_bytes[i] = size
         plan.arg_mask[i] = max(1, pyd_plan_arg_alignment(plan.plan, i)) - 1
         plan.stage_offset[i] = plan.stage_bytes

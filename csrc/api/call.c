@@ -11,17 +11,11 @@ static const char* name_of(const pyd_api_call_t* call) { return call->entry->inf
 
 static void describe_buffers(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
-  const int64_t* dims = call->dims;
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
-    const pyd_api_value_t* value = fn->arguments[i];
-    if (value->kind != PYD_API_TENSOR) continue;
-    uint64_t bytes = value->element_bytes;  // the product was checked when the plan was made
-    for (uint32_t axis = 0; axis < value->rank; ++axis) bytes *= (uint64_t)dims[axis];
-    uint32_t bits = value->dtype & 0xFFFFFF;
-    if (bits == 2 || bits == 4) bytes = (bytes * bits + 7) / 8;
-    dims += value->rank;
+    if (fn->arguments[i]->kind != PYD_API_TENSOR) continue;
     uint32_t alignment = pyd_plan_arg_alignment(call->plan, i);
-    call->arguments[i] = (pyd_api_buffer_t){.bytes = bytes, .alignment = alignment ? alignment : 1, .is_tensor = true};
+    call->arguments[i] = (pyd_api_buffer_t){.bytes = pyd_plan_arg_bytes(call->plan, i), .alignment = alignment ? alignment : 1,
+                                            .is_tensor = true};
   }
   for (uint32_t i = 0; i < fn->result_count; ++i) {
     if (fn->results[i]->kind != PYD_API_TENSOR) continue;

@@ -17,23 +17,17 @@ pyd_status_t pyd_api_procedure_prepare(pyd_api_call_t* call, const uint64_t* sca
     const pyd_api_value_t* value = fn->arguments[i];
     call->inputs[i] = (pyd_input_t){.dims = dims};
     if (value->kind == PYD_API_SCALAR) continue;
-    uint64_t bytes = value->element_bytes;
-    uint32_t bits = value->dtype & 0xFFFFFF;
-    bool fits = true, is_empty = false;
     for (uint32_t axis = 0; axis < value->rank; ++axis) {
       if (dims[axis] < 0 || (value->dims[axis] != -1 && value->dims[axis] != dims[axis])) {
         return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%s', argument %u: axis %u: expected %lld elements, got "
                                "%lld", fn->name, i, axis, (long long)value->dims[axis], (long long)dims[axis]);
       }
-      is_empty |= dims[axis] == 0;
-      fits &= !__builtin_mul_overflow(bytes, (uint64_t)dims[axis], &bytes);
     }
-    if (is_empty) bytes = 0;
-    if (!is_empty && (!fits || bytes > INT64_MAX / 8)) {
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%s', argument %u: its sizes multiply to more than 2^60 bytes",
+    uint64_t bytes;
+    if (!pyd_tensor_bytes(value->dtype, value->rank, dims, &bytes)) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%s', argument %u: its sizes multiply to more than 2^63 bytes",
                              fn->name, i);
     }
-    if (bits == 2 || bits == 4) bytes = (bytes * bits + 7) / 8;
     dims += value->rank;
     call->arguments[i] = (pyd_api_buffer_t){.bytes = bytes, .alignment = 1, .is_tensor = true};
   }

@@ -24,8 +24,6 @@ static const char* copy_text(block_t* block, pyd_string_t text) {
   return copy;
 }
 
-static uint32_t element_bytes(const pyd_program_value_t* value) { return ((value->dtype & 0xFFFFFFu) + 7) / 8; }
-
 static const pyd_api_value_t* const* copy_values(block_t* block, const pyd_program_value_t* values, uint32_t count) {
   const pyd_api_value_t** list = carve(block, count, sizeof(*list));
   for (uint32_t i = 0; i < count; ++i) {
@@ -35,7 +33,7 @@ static const pyd_api_value_t* const* copy_values(block_t* block, const pyd_progr
     *out = (pyd_api_value_t){
         .kind = values[i].kind,
         .dtype = values[i].dtype,
-        .element_bytes = element_bytes(&values[i]),
+        .element_bytes = pyd_element_bytes(values[i].dtype),
         .rank = values[i].rank,
         .dims = values[i].dims,  // of the program, which stays
         .name = name,

@@ -1,60 +1,64 @@
 // How constants are used, as far as the program says without running.
+#include <stdlib.h>
+
 #include "program/internal.h"
 
-// The alignment of the executable that |export_reg| names; of the pickiest one when that is computed.
-static uint32_t alignment_of(const pyd_program_t* program, const pyd_function_t* fn, uint32_t export_reg, uint32_t most) {
-  for (uint32_t i = 0; i < fn->insn_count; ++i) {
-    const pyd_insn_t* insn = &fn->insns[i];
-    if (insn->op != PYD_OP_CONST || insn->dst != export_reg) continue;
-    if (insn->c || insn->b >= program->export_count) return most;
-    return program->links[program->exports[insn->b].executable].alignment;
-  }
-  return most;
+static void raise_to(uint32_t* alignment, uint32_t needed) {
+  if (*alignment < needed) *alignment = needed;
 }
 
-static uint32_t used_in_function(const pyd_program_t* program, const pyd_function_t* fn, uint32_t constant, uint32_t most) {
-  uint32_t alignment = 1;
-  bool is_there = false;
-  for (uint32_t i = 0; i < fn->buffer_count; ++i) {
-    is_there |= fn->buffers[i].kind == PYD_BUFFER_CONSTANT && fn->buffers[i].index == constant;
+// Which export each register of |fn| is the number of, PYD_NONE where that is computed.
+static void find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t* exports) {
+  for (uint32_t i = 0; i < fn->reg_count; ++i) exports[i] = PYD_NONE;
+  for (uint32_t i = 0; i < fn->insn_count; ++i) {
+    const pyd_insn_t* insn = &fn->insns[i];
+    PYD_COUNT_WORK(1);
+    if (insn->op == PYD_OP_CONST && insn->c == 0 && insn->b < program->export_count) exports[insn->dst] = insn->b;
   }
-  for (uint32_t i = 0; is_there && i < fn->command_count && alignment < most; ++i) {
+}
+
+static void use_in_function(const pyd_program_t* program, const pyd_function_t* fn, const uint32_t* exports, uint32_t most,
+                            uint32_t* alignments) {
+  for (uint32_t i = 0; i < fn->command_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
     if (insn->op != PYD_OP_DISPATCH) continue;
     pyd_dispatch_view_t view = pyd_dispatch_view(fn->pool + insn->a);
+    uint32_t export = exports[view.export_reg];
+    uint32_t needed = export == PYD_NONE ? most : program->links[program->exports[export].executable].alignment;
+    PYD_COUNT_WORK(view.binding_count);
     for (uint32_t k = 0; k < view.binding_count; ++k) {
       const pyd_buffer_t* buffer = &fn->buffers[view.bindings[3 * k]];
-      if (buffer->kind != PYD_BUFFER_CONSTANT || buffer->index != constant) continue;
-      uint32_t needed = alignment_of(program, fn, view.export_reg, most);
-      if (needed > alignment) alignment = needed;
-      break;
+      if (buffer->kind == PYD_BUFFER_CONSTANT) raise_to(&alignments[buffer->index], needed);
     }
   }
-  return alignment;
 }
 
-static bool is_used_by_steps(const pyd_program_t* program, uint32_t constant) {
+// Where these go from there shows while running.
+static void use_in_steps(const pyd_program_t* program, uint32_t most, uint32_t* alignments) {
   for (uint32_t i = 0; i < program->global_count; ++i) {
-    if (program->globals[i].type.kind == 0 && program->globals[i].constant == constant) return true;
+    const pyd_global_t* global = &program->globals[i];
+    if (global->type.kind == 0 && global->constant != PYD_NONE) alignments[global->constant] = most;
   }
   for (uint32_t i = 0; i < program->procedure_count; ++i) {
     const pyd_procedure_t* p = &program->procedures[i];
     for (uint32_t k = 0; k < p->step_count; ++k) {
-      if (p->steps[k].op == PYD_STEP_CONSTANT && p->steps[k].b == constant) return true;
+      if (p->steps[k].op == PYD_STEP_CONSTANT) alignments[p->steps[k].b] = most;
     }
   }
-  return false;
 }
 
-uint32_t pyd_program_constant_alignment(const pyd_program_t* program, uint32_t index) {
-  uint32_t most = 1, alignment = 1;
-  for (uint32_t i = 0; i < program->executable_count; ++i) {
-    if (program->links[i].alignment > most) most = program->links[i].alignment;
+pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments) {
+  uint32_t most = 1, registers = 0;
+  for (uint32_t i = 0; i < program->constant_count; ++i) out_alignments[i] = 1;
+  for (uint32_t i = 0; i < program->executable_count; ++i) raise_to(&most, program->links[i].alignment);
+  for (uint32_t i = 0; i < program->function_count; ++i) raise_to(&registers, program->functions[i].reg_count);
+  uint32_t* exports = malloc(((size_t)registers + 1) * sizeof(*exports));
+  if (!exports) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u registers", registers);
+  for (uint32_t i = 0; i < program->function_count; ++i) {
+    find_exports(program, &program->functions[i], exports);
+    use_in_function(program, &program->functions[i], exports, most, out_alignments);
   }
-  if (is_used_by_steps(program, index)) return most;  // where it goes from there shows while running
-  for (uint32_t i = 0; i < program->function_count && alignment < most; ++i) {
-    uint32_t needed = used_in_function(program, &program->functions[i], index, most);
-    if (needed > alignment) alignment = needed;
-  }
-  return alignment;
+  free(exports);
+  use_in_steps(program, most, out_alignments);
+  return PYD_STATUS_OK;
 }

@@ -10,6 +10,8 @@ enum { kExecutableWords = 6, kExportWords = 6, kQueryWords = 8, kConstantWords =
 
 // Keeps every count that is derived from the tables (at most 64 per instruction) within 32 bits.
 enum { kMaxWords = 1u << 27 };
+// Equal strings are stored once. A record that names some has at least 24 bytes, so that this allows a KiB and a half for each.
+enum { kStringShare = 64 };
 
 static pyd_status_t decode_executables(pyd_reader_t* reader, const uint32_t* header) {
   pyd_program_t* program = reader->program;
@@ -38,7 +40,10 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
   pyd_status_t status = pyd_reader_table(reader, "exports", header[7], header[8], kExportWords, &words);
   if (!pyd_ok(status)) return status;
   program->exports = pyd_program_allocate(program, header[8], sizeof(*program->exports));
-  if (!program->exports) return pyd_reader_no_memory();
+  program->exports_of = pyd_program_allocate(program, header[8], sizeof(*program->exports_of));
+  program->exports_first =
+      pyd_program_allocate(program, (size_t)program->executable_count + 2, sizeof(*program->exports_first));
+  if (!program->exports || !program->exports_of || !program->exports_first) return pyd_reader_no_memory();
   program->export_count = header[8];
   for (uint32_t i = 0; i < header[8] && pyd_ok(status); ++i, words += kExportWords) {
     pyd_export_t* export = &program->exports[i];
@@ -48,12 +53,22 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
       status = pyd_status_make(PYD_CODE_CORRUPT, "export %u belongs to executable %u, the program has %u", i, words[0],
                                program->executable_count);
     }
+    if (pyd_ok(status)) ++program->exports_first[words[0] + 1];
     if (pyd_ok(status) && (words[4] > PYD_LIBRARY_MAX_CONSTANTS || words[5] > PYD_LIBRARY_MAX_BINDINGS)) {
       status = pyd_status_make(PYD_CODE_CORRUPT, "export %u has %u constants and %u bindings, the limits are %u and %u", i,
                                words[4], words[5], PYD_LIBRARY_MAX_CONSTANTS, PYD_LIBRARY_MAX_BINDINGS);
     }
   }
   return status;
+}
+
+// Turns the counts of exports_first into places, and fills them.
+static void sort_exports(pyd_program_t* program) {
+  uint32_t* first = program->exports_first;
+  for (uint32_t i = 0; i < program->executable_count; ++i) first[i + 1] += first[i];
+  for (uint32_t i = 0; i < program->export_count; ++i) program->exports_of[first[program->exports[i].executable]++] = i;
+  for (uint32_t i = program->executable_count; i > 0; --i) first[i] = first[i - 1];
+  first[0] = 0;
 }
 
 static pyd_status_t decode_queries(pyd_reader_t* reader, const uint32_t* header) {
@@ -250,6 +265,7 @@ static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
   memcpy(program->words, bytes.data, bytes.size);
   program->word_count = (uint32_t)(bytes.size / 4);
   reader->budget = program->word_count - PYD_PROGRAM_HEADER_WORDS;
+  reader->string_budget = kStringShare * (uint64_t)bytes.size;
   const uint32_t* header = program->words;
   if (header[0] != PYD_PROGRAM_MAGIC) {
     return pyd_status_make(PYD_CODE_CORRUPT, "a host program starts with 0x%08X, this one with 0x%08X", PYD_PROGRAM_MAGIC,
@@ -275,11 +291,12 @@ pyd_status_t pyd_program_decode(pyd_span_t bytes, pyd_program_t** out_program) {
   *out_program = NULL;
   pyd_program_t* program = calloc(1, sizeof(*program));
   if (!program) return pyd_reader_no_memory();
-  pyd_reader_t reader = {program, 0};
+  pyd_reader_t reader = {program, 0, 0};
   pyd_status_t status = decode_header(&reader, bytes);
   const uint32_t* header = program->words;
   if (pyd_ok(status)) status = decode_executables(&reader, header);
   if (pyd_ok(status)) status = decode_exports(&reader, header);
+  if (pyd_ok(status)) sort_exports(program);
   if (pyd_ok(status)) status = decode_queries(&reader, header);
   if (pyd_ok(status)) status = decode_constants(&reader, header);
   if (pyd_ok(status)) status = decode_functions(&reader, header);

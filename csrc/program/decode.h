@@ -8,7 +8,8 @@ enum { PYD_PROGRAM_HEADER_WORDS = 32 };
 
 typedef struct pyd_reader_s {
   pyd_program_t* program;
-  uint64_t budget;  // words that tables may still claim
+  uint64_t budget;         // words that tables may still claim
+  uint64_t string_budget;  // bytes that strings may still have together: those who list them copy each
 } pyd_reader_t;
 
 pyd_status_t pyd_reader_no_memory(void);
@@ -16,7 +17,7 @@ pyd_status_t pyd_reader_no_memory(void);
 pyd_status_t pyd_reader_table(pyd_reader_t* reader, const char* what, uint32_t offset, uint32_t count, uint32_t record,
                               const uint32_t** out_words);
 // |words|: offset and length inside the strings.
-pyd_status_t pyd_reader_string(const pyd_reader_t* reader, const char* what, const uint32_t* words, pyd_string_t* out);
+pyd_status_t pyd_reader_string(pyd_reader_t* reader, const char* what, const uint32_t* words, pyd_string_t* out);
 // Kind, element type and rank in the first words of an argument's or result's record.
 pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint32_t* words);
 // The sizes of |what| |index|, two words each, at |at| of a pool.

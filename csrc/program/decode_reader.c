@@ -41,7 +41,7 @@ pyd_status_t pyd_reader_table(pyd_reader_t* reader, const char* what, uint32_t o
   return PYD_STATUS_OK;
 }
 
-pyd_status_t pyd_reader_string(const pyd_reader_t* reader, const char* what, const uint32_t* words, pyd_string_t* out) {
+pyd_status_t pyd_reader_string(pyd_reader_t* reader, const char* what, const uint32_t* words, pyd_string_t* out) {
   pyd_span_t strings = reader->program->strings;
   *out = (pyd_string_t){(const char*)strings.data, words[1]};
   if (words[1] == 0) return PYD_STATUS_OK;
@@ -49,6 +49,11 @@ pyd_status_t pyd_reader_string(const pyd_reader_t* reader, const char* what, con
     return pyd_status_make(PYD_CODE_CORRUPT, "%s: a string of %u bytes at %u lies outside the %zu bytes of strings", what,
                            words[1], words[0], strings.size);
   }
+  if (words[1] > reader->string_budget) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "%s: strings are named again and again, %u bytes at %u this time", what, words[1],
+                           words[0]);
+  }
+  reader->string_budget -= words[1];
   out->data += words[0];
   return PYD_STATUS_OK;
 }

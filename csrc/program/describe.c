@@ -29,6 +29,14 @@ uint64_t pyd_plan_hash(const pyd_program_t* program, uint32_t function, const in
   return hash;
 }
 
+uint64_t pyd_plan_arg_bytes(const pyd_plan_t* plan, uint32_t arg) {
+  const pyd_function_t* fn = plan->fn;
+  uint64_t bytes = 0;
+  if (arg >= fn->info.arg_count || fn->info.args[arg].kind != 0) return 0;
+  pyd_tensor_bytes(fn->info.args[arg].dtype, fn->info.args[arg].rank, plan->dims + fn->args[arg].first_dim, &bytes);
+  return bytes;  // it fits, or there would be no plan
+}
+
 const int64_t* pyd_plan_result_dims(const pyd_plan_t* plan, uint32_t result) {
   return result < plan->fn->info.result_count ? plan->result_dims + plan->fn->results[result].first_dim : NULL;
 }

@@ -27,10 +27,11 @@ pyd_status_t pyd_program_set_device_executable(pyd_program_t* program, uint32_t 
     return pyd_status_make(PYD_CODE_UNSUPPORTED, "executable %u wants its bindings aligned to %u bytes; powers of two up to "
                            "%u are possible", index, alignment, PYD_POOL_ALIGNMENT);
   }
-  for (uint32_t i = 0; i < program->export_count; ++i) {
-    if (program->exports[i].executable != index) continue;
-    program->exports[i].function = nothing_here;
-    program->exports[i].attrs = &kNoAttributes;
+  for (uint32_t i = program->exports_first[index]; i < program->exports_first[index + 1]; ++i) {
+    pyd_export_t* export = &program->exports[program->exports_of[i]];
+    export->linked_ordinal = export->ordinal;
+    export->function = nothing_here;
+    export->attrs = &kNoAttributes;
   }
   program->links[index] = (pyd_executable_link_t){.variant = variant, .alignment = alignment};
   return PYD_STATUS_OK;

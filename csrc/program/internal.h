@@ -7,6 +7,14 @@
 
 #define PYD_NONE PYD_PROGRAM_NONE
 
+// Steps of reading a program, for the test that counts them; nothing elsewhere.
+#ifdef PYD_COUNTS_WORK
+extern uint64_t pyd_work;
+#define PYD_COUNT_WORK(steps) (pyd_work += (steps))
+#else
+#define PYD_COUNT_WORK(steps) ((void)0)
+#endif
+
 enum {
   PYD_OP_CONST = 1,
   PYD_OP_DIM,
@@ -101,6 +109,7 @@ typedef struct pyd_arg_slot_s {
   uint32_t first_dim;  // tensor: into the caller's sizes
   uint32_t scalar;     // scalar: into the caller's scalars
   bool keyed;          // scalar: part of a plan's key
+  bool is_read;        // scalar: by an instruction
 } pyd_arg_slot_t;
 
 typedef struct pyd_result_slot_s {
@@ -135,8 +144,11 @@ typedef struct pyd_export_s {
   pyd_string_t name;
   uint32_t constant_count, binding_count;
   // Linked:
+  uint32_t linked_ordinal;  // in the library
   pyd_dispatch_fn_t function;
   const pyd_library_export_attrs_t* attrs;
+  const pyd_program_t* contracts;        // NULL: nothing is stated
+  const struct pyd_function_s* contract;  // of |contracts|: what a dispatch must keep to
 } pyd_export_t;
 
 typedef struct pyd_executable_link_s {
@@ -212,6 +224,8 @@ struct pyd_program_s {
   pyd_program_executable_t* executables;
   pyd_executable_link_t* links;
   pyd_export_t* exports;
+  uint32_t* exports_first;  // by executable, and one more: into |exports_of|
+  uint32_t* exports_of;     // numbers of exports, those of one executable together
   pyd_program_query_t* queries;
   pyd_query_link_t* query_links;
   pyd_program_constant_t* constants;
@@ -223,6 +237,7 @@ struct pyd_program_s {
   const uint32_t* initializers;  // procedures
   pyd_program_check_t* checks;
   pyd_program_parameter_t* parameters;
+  bool has_contracts;
   pyd_runner_t runner;  // of calls; `run` is NULL: this process
   void* blocks;  // everything above that was allocated, as a list
 };
@@ -249,14 +264,15 @@ static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
 
 #define PYD_CONSTANT_HIGH 0x80000000u
 
-// Bytes in memory of |elements| elements, each of whole bytes, or packed when they have 2 or 4 bits. False when it
-// does not fit into 63 bits.
-bool pyd_program_tensor_bytes(uint32_t dtype, uint64_t elements, uint64_t* out_bytes);
-// The number of elements; a zero anywhere makes it zero however large the others are. False when it does not fit.
-bool pyd_program_count_elements(const int64_t* dims, uint32_t rank, uint64_t* out_count);
-
 // verify.c: checks the instructions of |fn| and fills everything that follows from them.
 pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn);
+// analyse.c: what each register of |fn| is for, from its instructions and the contracts of what it dispatches. May run again.
+pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn);
+
+// contract.c: the results of a contract.
+enum { PYD_CONTRACT_GRID = 0, PYD_CONTRACT_WRITTEN = 3, PYD_CONTRACT_BYTES = 4 };
+// Whether the contract of |export| reads constant |word|.
+bool pyd_contract_reads(const pyd_export_t* export, uint32_t word);
 // procedure_verify.c: the same for the steps of |procedure|, when all functions and globals are there.
 pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* procedure);
 

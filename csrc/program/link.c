@@ -1,4 +1,5 @@
 // What a program consists of, and connecting it with what it needs from outside.
+#include <stdlib.h>
 #include <string.h>
 
 #include "program/internal.h"
@@ -55,28 +56,83 @@ pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, py
   return PYD_STATUS_OK;
 }
 
+static int compare_names(const char* left, size_t left_length, const char* right, size_t right_length) {
+  int order = memcmp(left, right, left_length < right_length ? left_length : right_length);
+  return order ? order : (left_length > right_length) - (left_length < right_length);
+}
+
+typedef struct name_s {
+  const char* text;
+  size_t length;
+  uint32_t ordinal;
+} name_t;
+
+static int by_name(const void* left, const void* right) {
+  const name_t *a = left, *b = right;
+  int order = compare_names(a->text, a->length, b->text, b->length);
+  return order ? order : a->ordinal < b->ordinal ? -1 : 1;
+}
+
+// The exports of a library. Their names are sorted when the first one is not where the program expects it.
+typedef struct lookup_s {
+  const pyd_library_exports_t* exports;
+  name_t* names;
+} lookup_t;
+
 static bool is_named(const pyd_library_exports_t* exports, uint32_t ordinal, pyd_string_t name) {
-  const char* candidate = exports->names ? exports->names[ordinal] : NULL;
-  return candidate && strlen(candidate) == name.length && memcmp(candidate, name.data, name.length) == 0;
+  const char* candidate = exports->names[ordinal];
+  PYD_COUNT_WORK(1);
+  return candidate && strncmp(candidate, name.data, name.length) == 0 && candidate[name.length] == 0;
 }
 
-// By name, first at the ordinal; an export without a name, or a library without names, by ordinal alone.
-static bool find_export(const pyd_library_exports_t* exports, const pyd_export_t* export, uint32_t* out_ordinal) {
-  *out_ordinal = export->ordinal;
-  if (export->name.length == 0 || !exports->names) return export->ordinal < exports->count;
-  if (export->ordinal < exports->count && is_named(exports, export->ordinal, export->name)) return true;
-  for (uint32_t i = 0; i < exports->count; ++i) {
-    if (!is_named(exports, i, export->name)) continue;
-    *out_ordinal = i;
-    return true;
+static pyd_status_t sort_names(lookup_t* lookup) {
+  uint32_t count = lookup->exports->count;
+  lookup->names = calloc(count, sizeof(*lookup->names));
+  if (!lookup->names) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the names of %u exports", count);
+  for (uint32_t i = 0; i < count; ++i) {
+    const char* text = lookup->exports->names[i] ? lookup->exports->names[i] : "";
+    lookup->names[i] = (name_t){text, strlen(text), i};
   }
-  return false;
+  PYD_COUNT_WORK(count);
+  qsort(lookup->names, count, sizeof(*lookup->names), by_name);
+  return PYD_STATUS_OK;
 }
 
-static pyd_status_t check_export(const pyd_program_t* program, const pyd_export_t* export,
-                                 const pyd_library_exports_t* exports, uint32_t* out_ordinal) {
+// By name, first at the ordinal; an export without a name, or a library without names, by ordinal alone. PYD_NONE: not there.
+static pyd_status_t find_export(lookup_t* lookup, const pyd_export_t* export, uint32_t* out_ordinal) {
+  const pyd_library_exports_t* exports = lookup->exports;
+  bool is_inside = export->ordinal < exports->count;
+  *out_ordinal = is_inside ? export->ordinal : PYD_NONE;
+  if (export->name.length == 0 || !exports->names) return PYD_STATUS_OK;
+  if (is_inside && is_named(exports, export->ordinal, export->name)) return PYD_STATUS_OK;
+  *out_ordinal = PYD_NONE;
+  if (exports->count == 0) return PYD_STATUS_OK;
+  pyd_status_t status = lookup->names ? PYD_STATUS_OK : sort_names(lookup);
+  if (!pyd_ok(status)) return status;
+  uint32_t low = 0, high = exports->count;  // the first name that is not in front of this one
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    const name_t* name = &lookup->names[middle];
+    PYD_COUNT_WORK(1);
+    if (compare_names(name->text, name->length, export->name.data, export->name.length) < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low == exports->count) return status;
+  const name_t* found = &lookup->names[low];
+  if (compare_names(found->text, found->length, export->name.data, export->name.length) == 0) *out_ordinal = found->ordinal;
+  return status;
+}
+
+static pyd_status_t check_export(const pyd_program_t* program, const pyd_export_t* export, lookup_t* lookup,
+                                 uint32_t* out_ordinal) {
+  const pyd_library_exports_t* exports = lookup->exports;
   pyd_string_t executable = program->executables[export->executable].name;
-  if (!find_export(exports, export, out_ordinal)) {
+  pyd_status_t status = find_export(lookup, export, out_ordinal);
+  if (!pyd_ok(status)) return status;
+  if (*out_ordinal == PYD_NONE) {
     const char* there = export->ordinal < exports->count && exports->names ? exports->names[export->ordinal] : NULL;
     return pyd_status_make(PYD_CODE_CORRUPT,
                            "executable '%.*s' has no export '%.*s': its library has %u exports, number %u is %s%s%s",
@@ -96,6 +152,28 @@ static pyd_status_t check_export(const pyd_program_t* program, const pyd_export_
   return PYD_STATUS_OK;
 }
 
+// Links the exports of one executable, all or none.
+static pyd_status_t link_exports(pyd_program_t* program, uint32_t index, const pyd_library_exports_t* exports) {
+  const uint32_t* numbers = program->exports_of + program->exports_first[index];
+  uint32_t count = program->exports_first[index + 1] - program->exports_first[index];
+  if (count == 0) return PYD_STATUS_OK;
+  lookup_t lookup = {exports, NULL};
+  pyd_status_t status = PYD_STATUS_OK;
+  uint32_t* ordinals = calloc(count, sizeof(*ordinals));
+  if (!ordinals) status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to link %u exports", count);
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
+    status = check_export(program, &program->exports[numbers[i]], &lookup, &ordinals[i]);
+  }
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
+    program->exports[numbers[i]].linked_ordinal = ordinals[i];
+    program->exports[numbers[i]].function = exports->ptrs[ordinals[i]];
+    program->exports[numbers[i]].attrs = &exports->attrs[ordinals[i]];
+  }
+  free(ordinals);
+  free(lookup.names);
+  return status;
+}
+
 pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, const pyd_executable_t* executable,
                                         uint32_t variant, uint32_t alignment) {
   if (index >= program->executable_count) {
@@ -108,20 +186,8 @@ pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, 
                            "executable '%.*s' wants its bindings aligned to %u bytes; powers of two up to %u are possible",
                            (int)name.length, name.data, alignment, PYD_POOL_ALIGNMENT);
   }
-  const pyd_library_t* library = pyd_executable_library(executable);
-  const pyd_library_exports_t* exports = &library->exports;
-  uint32_t ordinal;
-  for (uint32_t i = 0; i < program->export_count; ++i) {
-    if (program->exports[i].executable != index) continue;
-    pyd_status_t status = check_export(program, &program->exports[i], exports, &ordinal);
-    if (!pyd_ok(status)) return status;
-  }
-  for (uint32_t i = 0; i < program->export_count; ++i) {
-    pyd_export_t* export = &program->exports[i];
-    if (export->executable != index || !find_export(exports, export, &ordinal)) continue;
-    export->function = exports->ptrs[ordinal];
-    export->attrs = &exports->attrs[ordinal];
-  }
+  pyd_status_t status = link_exports(program, index, &pyd_executable_library(executable)->exports);
+  if (!pyd_ok(status)) return status;
   program->links[index] = (pyd_executable_link_t){
       .executable = executable,
       .environment = pyd_executable_environment(executable),

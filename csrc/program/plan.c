@@ -8,30 +8,6 @@
 typedef long long ll_t;
 typedef unsigned long long ull_t;
 
-bool pyd_program_tensor_bytes(uint32_t dtype, uint64_t elements, uint64_t* out_bytes) {
-  uint64_t bits = dtype & 0xFFFFFF;
-  if (bits < 8) {  // packed
-    uint64_t per_byte = bits == 4 ? 2 : bits == 2 ? 4 : 1;
-    *out_bytes = elements / per_byte + (elements % per_byte != 0);
-    return *out_bytes <= INT64_MAX;
-  }
-  return !__builtin_mul_overflow(elements, (bits + 7) / 8, out_bytes) && *out_bytes <= INT64_MAX;
-}
-
-bool pyd_program_count_elements(const int64_t* dims, uint32_t rank, uint64_t* out_count) {
-  bool fits = true;
-  uint64_t count = 1;
-  for (uint32_t i = 0; i < rank; ++i) {
-    if (dims[i] == 0) {
-      *out_count = 0;
-      return true;
-    }
-  }
-  for (uint32_t i = 0; i < rank && fits; ++i) fits = !__builtin_mul_overflow(count, (uint64_t)dims[i], &count);
-  *out_count = count;
-  return fits;
-}
-
 static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dims, uint64_t* buffer_bytes) {
   char who[128];
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
@@ -49,8 +25,8 @@ static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dim
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: axis %u: expected %lld elements, got %lld",
                              STRING(fn->info.name), who, axis, (ll_t)expected, (ll_t)got[axis]);
     }
-    uint64_t elements, bytes;
-    if (!pyd_program_count_elements(got, arg->rank, &elements) || !pyd_program_tensor_bytes(arg->dtype, elements, &bytes)) {
+    uint64_t bytes;
+    if (!pyd_tensor_bytes(arg->dtype, arg->rank, got, &bytes)) {
       pyd_plan_name_argument(fn, i, who, sizeof(who));
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: its sizes multiply to more than 2^63 bytes",
                              STRING(fn->info.name), who);
@@ -94,8 +70,8 @@ static pyd_status_t size_results(pyd_plan_t* plan) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: axis %u would have %lld elements",
                              STRING(fn->info.name), i, axis, (ll_t)dims[axis]);
     }
-    uint64_t elements, bytes = 0, has = plan->buffer_bytes[fn->results[i].target];
-    if (!pyd_program_count_elements(dims, result->rank, &elements) || !pyd_program_tensor_bytes(result->dtype, elements, &bytes)) {
+    uint64_t bytes, has = plan->buffer_bytes[fn->results[i].target];
+    if (!pyd_tensor_bytes(result->dtype, result->rank, dims, &bytes)) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: its sizes multiply to more than 2^63 "
                              "bytes", STRING(fn->info.name), i);
     }

@@ -99,6 +99,10 @@ pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t
 // plan_commands.c: one per command of the function, after all registers and buffer sizes are known.
 pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan);
 
+// contract.c: CORRUPT when a dispatch, whose slots and constants are there, breaks the contract of its export. |constants|: the
+// registers of its record.
+pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command, const uint32_t* constants);
+
 // describe.c: names for people: "argument 1 ('b')".
 void pyd_plan_name_value(const char* kind, uint32_t index, pyd_string_t name, char* text, size_t size);
 void pyd_plan_name_argument(const pyd_function_t* fn, uint32_t argument, char* text, size_t size);

@@ -122,6 +122,7 @@ static pyd_status_t add_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command, 
     }
     if (plan->buffer_alignment[binding[0]] < alignment) plan->buffer_alignment[binding[0]] = alignment;
   }
+  if (pyd_ok(status)) status = pyd_plan_hold_contract(plan, command, view.constants);
   return status;
 }
 

@@ -25,19 +25,11 @@ static pyd_status_t read_sizes(pyd_reader_t* reader, const char* what, uint32_t 
   return pyd_ok(status) ? pyd_reader_dims(reader->program, words, value->rank * 2, what, index, 0, value) : status;
 }
 
-static bool is_static(const pyd_program_value_t* value) {
-  for (uint32_t i = 0; i < value->rank; ++i) {
-    if (value->dims[i] < 0) return false;
-  }
-  return true;
-}
-
 // Whether a tensor of these sizes has exactly the bytes of |constant|.
 static bool fills(const pyd_program_t* program, uint32_t constant, const pyd_program_value_t* value) {
-  uint64_t elements, bytes;
-  return constant < program->constant_count && is_static(value) &&
-         pyd_program_count_elements(value->dims, value->rank, &elements) &&
-         pyd_program_tensor_bytes(value->dtype, elements, &bytes) && bytes == program->constants[constant].length;
+  uint64_t bytes;
+  return constant < program->constant_count && pyd_tensor_bytes(value->dtype, value->rank, value->dims, &bytes) &&
+         bytes == program->constants[constant].length;
 }
 
 static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* header) {

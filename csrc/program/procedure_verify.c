@@ -5,24 +5,35 @@
 typedef struct verifier_s {
   const pyd_program_t* program;
   pyd_procedure_t* p;
-  uint32_t step;  // being looked at
+  uint32_t step;      // being looked at
+  uint64_t* pool_left;  // words of the pool that no step has named so far
 } verifier_t;
 
 #define CORRUPT(v, format, ...) pyd_status_make(PYD_CODE_CORRUPT, "step %u: " format, (v)->step, __VA_ARGS__)
 
-static pyd_status_t check_pool(const verifier_t* v, uint32_t at, uint64_t words) {
-  if (at <= v->p->pool_count && words <= v->p->pool_count - at) return PYD_STATUS_OK;
-  return CORRUPT(v, "%llu words at pool word %u lie outside the pool of %u words", (unsigned long long)words, at,
-                 v->p->pool_count);
+// Words that a step names. Together the steps name no more than there are, so that their number times the longest record
+// bounds nothing here.
+static pyd_status_t claim_pool(const verifier_t* v, uint32_t at, uint64_t words) {
+  PYD_COUNT_WORK(words);
+  if (at > v->p->pool_count || words > v->p->pool_count - at) {
+    return CORRUPT(v, "%llu words at pool word %u lie outside the pool of %u words", (unsigned long long)words, at,
+                   v->p->pool_count);
+  }
+  if (words > *v->pool_left) {
+    return CORRUPT(v, "%llu words at pool word %u overlap those of other steps: the pool has %u", (unsigned long long)words, at,
+                   v->p->pool_count);
+  }
+  *v->pool_left -= words;
+  return PYD_STATUS_OK;
 }
 
 // {n; n records of |width| words} at |at|.
 static pyd_status_t check_counted(const verifier_t* v, uint32_t at, uint32_t width, uint32_t* out_count) {
   *out_count = 0;
-  pyd_status_t status = check_pool(v, at, 1);
+  pyd_status_t status = claim_pool(v, at, 1);
   if (!pyd_ok(status)) return status;
   uint32_t count = v->p->pool[at];
-  status = check_pool(v, at, 1 + (uint64_t)count * width);
+  status = claim_pool(v, at + 1, (uint64_t)count * width);
   if (pyd_ok(status)) *out_count = count;
   return status;
 }
@@ -73,7 +84,7 @@ static pyd_status_t verify_run(const verifier_t* v, const pyd_step_t* step) {
   }
   const pyd_function_t* fn = &v->program->functions[step->a];
   uint32_t args = fn->info.arg_count, results = fn->info.result_count;
-  pyd_status_t status = check_pool(v, step->b, (uint64_t)args + results);
+  pyd_status_t status = claim_pool(v, step->b, (uint64_t)args + results);
   if (!pyd_ok(status)) return status;
   const uint32_t* slots = v->p->pool + step->b;
   for (uint32_t i = 0; i < args && pyd_ok(status); ++i) {
@@ -116,7 +127,7 @@ static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   if (bits > 64 || (bits & (bits - 1)) != 0 || (tensor->dtype >> 24 == 0x13 && bits > 8)) return CORRUPT(v, "an element of %u bits cannot be read", bits);
   status = check_scalars(v, v->p->pool + step->c + 1, count);
   if (!pyd_ok(status) || step->d == PYD_NONE) return status;
-  status = check_pool(v, step->d, 2);
+  status = claim_pool(v, step->d, 2);
   if (!pyd_ok(status)) return status;
   const uint32_t* text = v->p->pool + step->d;
   size_t size = v->program->strings.size;
@@ -148,7 +159,7 @@ static pyd_status_t verify_observe(const verifier_t* v, const pyd_step_t* step) 
 
 static pyd_status_t verify_return(const verifier_t* v, const pyd_step_t* step) {
   const pyd_program_function_t* info = &v->p->info;
-  pyd_status_t status = check_pool(v, step->a, info->result_count);
+  pyd_status_t status = claim_pool(v, step->a, info->result_count);
   for (uint32_t i = 0; i < info->result_count && pyd_ok(status); ++i) {
     status = check_value(v, "result", i, v->p->pool[step->a + i], true, &info->results[i]);
   }
@@ -160,18 +171,15 @@ static pyd_status_t verify_constant(const verifier_t* v, const pyd_step_t* step)
   if (!pyd_ok(status)) return status;
   const pyd_slot_type_t* slot = &v->p->slots[step->a];
   if (step->b >= v->program->constant_count) return CORRUPT(v, "constant %u, the program has %u", step->b, v->program->constant_count);
-  status = check_pool(v, step->c, 2 * (uint64_t)slot->rank);
+  status = claim_pool(v, step->c, 2 * (uint64_t)slot->rank);
   if (!pyd_ok(status)) return status;
   int64_t dims[PYD_PROGRAM_MAX_RANK];
-  bool fits = true;
   for (uint32_t i = 0; i < slot->rank; ++i) {
     const uint32_t* words = v->p->pool + step->c + 2 * i;
     dims[i] = (int64_t)(words[0] | (uint64_t)words[1] << 32);
-    fits &= dims[i] >= 0;
   }
-  uint64_t elements = 0, bytes = 0;
-  fits = fits && pyd_program_count_elements(dims, slot->rank, &elements) &&
-         pyd_program_tensor_bytes(slot->dtype, elements, &bytes) && bytes == v->program->constants[step->b].length;
+  uint64_t bytes;
+  bool fits = pyd_tensor_bytes(slot->dtype, slot->rank, dims, &bytes) && bytes == v->program->constants[step->b].length;
   return fits ? status : CORRUPT(v, "the sizes of constant %u do not make up its %llu bytes", step->b,
                                  (unsigned long long)v->program->constants[step->b].length);
 }
@@ -181,7 +189,7 @@ static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
   if (pyd_ok(status)) status = check_slot(v, step->b & ~PYD_LAST_USE, 0);
   if (!pyd_ok(status)) return status;
   uint32_t rank = v->p->slots[step->a].rank;
-  status = check_pool(v, step->c, 1 + (uint64_t)rank);
+  status = claim_pool(v, step->c, 1 + (uint64_t)rank);
   if (!pyd_ok(status)) return status;
   const uint32_t* words = v->p->pool + step->c;
   if (words[0] != PYD_NONE) status = check_slot(v, words[0], 1);
@@ -190,6 +198,7 @@ static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
 
 static pyd_status_t verify_step(const verifier_t* v) {
   const pyd_step_t* step = &v->p->steps[v->step];
+  PYD_COUNT_WORK(1);
   pyd_status_t status = PYD_STATUS_OK;
   switch (step->op) {
     case PYD_STEP_RUN: return verify_run(v, step);
@@ -222,7 +231,8 @@ static pyd_status_t verify_step(const verifier_t* v) {
 }
 
 pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* p) {
-  verifier_t v = {program, p, 0};
+  uint64_t pool_left = p->pool_count;
+  verifier_t v = {program, p, 0, &pool_left};
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < p->info.arg_count && pyd_ok(status); ++i) {
     if (p->arg_slots[i] < p->slot_count) {

@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A tensor without memory. Its bytes are computed here, and nowhere else.
+// A tensor without memory.
 static pyd_status_t make(uint32_t dtype, uint32_t rank, const int64_t* dims, pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;
-  uint64_t elements = 0, bytes = 0;
+  uint64_t bytes;
   for (uint32_t i = 0; i < rank; ++i) {
     if (dims[i] >= 0) continue;
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "axis %u of a tensor has the negative size %lld", i, (long long)dims[i]);
   }
-  if (!pyd_program_count_elements(dims, rank, &elements) || !pyd_program_tensor_bytes(dtype, elements, &bytes)) {
+  if (!pyd_tensor_bytes(dtype, rank, dims, &bytes)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the sizes of a tensor multiply to more than 2^63 bytes");
   }
   pyd_tensor_t* tensor = malloc(sizeof(*tensor) + rank * sizeof(*dims));

@@ -1,5 +1,5 @@
 // The instructions of one function: operands in range, registers written once and before they are read, lifetimes that
-// cover their uses; then what each register is for. Both passes are linear.
+// cover their uses. Linear.
 #include <stdlib.h>
 
 #include "program/internal.h"
@@ -105,6 +105,7 @@ static pyd_status_t verify_dispatch(const verifier_t* v) {
     if (pyd_ok(status)) status = check_optional(v, binding[1]);
     if (pyd_ok(status)) status = check_optional(v, binding[2]);
   }
+  PYD_COUNT_WORK(view.constant_count + view.binding_count);
   fn->constant_count += view.constant_count;
   fn->slot_count += view.binding_count;
   return status;
@@ -169,7 +170,10 @@ static pyd_status_t verify_source(const verifier_t* v) {
       if (insn->a < info->arg_count && insn->b < info->args[insn->a].rank) return PYD_STATUS_OK;
       return CORRUPT(v, "axis %u of argument %u does not exist", insn->b, insn->a);
     case PYD_OP_SCALAR:
-      if (insn->a < info->arg_count && info->args[insn->a].kind == 1) return PYD_STATUS_OK;
+      if (insn->a < info->arg_count && info->args[insn->a].kind == 1) {
+        v->fn->args[insn->a].is_read = true;
+        return PYD_STATUS_OK;
+      }
       return CORRUPT(v, "argument %u is no scalar", insn->a);
     case PYD_OP_QUERY:
       if (insn->a < v->program->query_count) return PYD_STATUS_OK;
@@ -185,6 +189,7 @@ static pyd_status_t verify_source(const verifier_t* v) {
 static pyd_status_t verify_insn(verifier_t* v) {
   const pyd_insn_t* insn = &v->fn->insns[v->insn];
   uint16_t op = insn->op;
+  PYD_COUNT_WORK(1);
   if (op >= PYD_OP_DISPATCH && op <= PYD_OP_COPY) return verify_command(v);
   if (op == 0 || (op > PYD_OP_CHECK && !pyd_arith_is_valid(insn))) {
     return CORRUPT(v, "opcode %u with modifier %u does not exist", op, insn->modifier);
@@ -263,6 +268,11 @@ static pyd_status_t verify_results(const verifier_t* v) {
   return PYD_STATUS_OK;
 }
 
+static pyd_status_t refuse_tied(uint32_t result, uint32_t tied) {
+  return pyd_status_make(PYD_CODE_CORRUPT, "result %u cannot take over the memory of argument %u: that is no tensor, or is "
+                         "copied to another place of the result", result, tied);
+}
+
 // A result that may lie where an argument lies: the copies between the two keep every byte in its place.
 static pyd_status_t verify_tied(const verifier_t* v) {
   const pyd_function_t* fn = v->fn;
@@ -271,106 +281,15 @@ static pyd_status_t verify_tied(const verifier_t* v) {
     if (tied == PYD_NONE) continue;
     bool fits = tied < fn->info.arg_count && fn->info.args[tied].kind == 0 && fn->info.results[i].kind == 0 &&
                 fn->args[tied].buffer != PYD_NONE;
-    for (uint32_t k = 0; k < fn->command_count && fits; ++k) {
-      const pyd_insn_t* insn = &fn->insns[fn->commands[k]];
-      const uint32_t* record = fn->pool + insn->a;
-      if (insn->op != PYD_OP_COPY || record[0] != fn->args[tied].buffer || record[2] != fn->results[i].target) continue;
-      fits = record[1] == record[3];
-    }
-    if (!fits) {
-      return pyd_status_make(PYD_CODE_CORRUPT, "result %u cannot take over the memory of argument %u: that is no tensor, or is "
-                             "copied to another place of the result", i, tied);
-    }
+    if (!fits) return refuse_tied(i, tied);
   }
-  return PYD_STATUS_OK;
-}
-
-static void mark(pyd_function_t* fn, uint32_t reg, uint8_t flag) {
-  if (reg != PYD_NONE) fn->reg_flags[reg] |= flag;
-}
-
-static void mark_operands(pyd_function_t* fn, const pyd_insn_t* insn, uint8_t flag) {
-  uint8_t uses = pyd_insn_operands(insn->op);
-  if (uses & kA) mark(fn, insn->a, flag);
-  if (uses & kB) mark(fn, insn->b, flag);
-  if (uses & kC) mark(fn, insn->c, flag);
-}
-
-// Where the two kinds of values end: in the layout and the order of things, or in what kernels get to see.
-static void mark_command(pyd_function_t* fn, const pyd_insn_t* insn) {
-  const uint32_t* record = fn->pool + insn->a;
-  if (insn->op == PYD_OP_FILL) {
-    mark(fn, record[1], PYD_REG_STRUCTURAL);
-    mark(fn, record[2], PYD_REG_STRUCTURAL);
-    mark(fn, record[3], PYD_REG_NEEDED);
-  } else if (insn->op == PYD_OP_COPY) {
-    mark(fn, record[1], PYD_REG_STRUCTURAL);
-    mark(fn, record[3], PYD_REG_STRUCTURAL);
-    mark(fn, record[4], PYD_REG_STRUCTURAL);
-  } else {
-    pyd_dispatch_view_t view = pyd_dispatch_view(record);
-    mark(fn, view.export_reg, PYD_REG_STRUCTURAL);
-    for (uint32_t i = 0; i < 3; ++i) mark(fn, view.grid[i], PYD_REG_STRUCTURAL);
-    for (uint32_t i = 0; i < view.constant_count; ++i) {
-      mark(fn, view.constants[i] & ~PYD_CONSTANT_HIGH, PYD_REG_NEEDED);
-    }
-    for (uint32_t i = 0; i < view.binding_count; ++i) {
-      mark(fn, view.bindings[3 * i + 1], PYD_REG_STRUCTURAL);
-      mark(fn, view.bindings[3 * i + 2], PYD_REG_STRUCTURAL);
-    }
-  }
-}
-
-static pyd_status_t analyse(pyd_program_t* program, pyd_function_t* fn) {
-  for (uint32_t i = 0; i < fn->buffer_count; ++i) {
-    uint32_t kind = fn->buffers[i].kind;
-    if (kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT) mark(fn, fn->buffers[i].size_reg, PYD_REG_STRUCTURAL);
-  }
-  for (uint32_t i = 0; i < fn->info.result_count; ++i) {
-    for (uint32_t k = 0; k < fn->info.results[i].rank; ++k) mark(fn, fn->results[i].dims[k], PYD_REG_STRUCTURAL);
-    if (fn->info.results[i].kind == 1) mark(fn, fn->results[i].target, PYD_REG_NEEDED);
-  }
-  for (uint32_t i = 0; i < fn->command_count; ++i) mark_command(fn, &fn->insns[fn->commands[i]]);
-  // Backwards: what the marked registers are computed from.
-  for (uint32_t i = fn->insn_count; i-- > 0;) {
-    const pyd_insn_t* insn = &fn->insns[i];
-    if (insn->op == PYD_OP_CHECK || insn->op == PYD_OP_CHECK_EQ) mark_operands(fn, insn, PYD_REG_STRUCTURAL);
-    if (!(pyd_insn_operands(insn->op) & kDst)) continue;
-    uint8_t flags = fn->reg_flags[insn->dst];
-    if (flags & (PYD_REG_STRUCTURAL | PYD_REG_NEEDED)) {
-      mark_operands(fn, insn, flags & (PYD_REG_STRUCTURAL | PYD_REG_NEEDED));
-    }
-    if (insn->op == PYD_OP_SCALAR && flags & PYD_REG_STRUCTURAL) fn->args[insn->a].keyed = true;
-  }
-  // Forwards: what depends on the scalars that are left.
-  fn->late = pyd_program_allocate(program, fn->reg_count, sizeof(*fn->late));
-  fn->keyed = pyd_program_allocate(program, fn->scalar_count, sizeof(*fn->keyed));
-  if (!fn->late || !fn->keyed) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the analysis of a function");
-  for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
-    if (fn->args[i].keyed) fn->keyed[fn->keyed_count++] = fn->args[i].scalar;
-  }
-  for (uint32_t i = 0; i < fn->insn_count; ++i) {
-    const pyd_insn_t* insn = &fn->insns[i];
-    uint8_t uses = pyd_insn_operands(insn->op);
-    if (!(uses & kDst)) continue;
-    bool is_late = insn->op == PYD_OP_SCALAR && !fn->args[insn->a].keyed;
-    if (uses & kA) is_late |= (fn->reg_flags[insn->a] & PYD_REG_LATE) != 0;
-    if (uses & kB) is_late |= (fn->reg_flags[insn->b] & PYD_REG_LATE) != 0;
-    if (uses & kC) is_late |= (fn->reg_flags[insn->c] & PYD_REG_LATE) != 0;
-    if (!is_late) continue;
-    fn->reg_flags[insn->dst] |= PYD_REG_LATE;
-    if (fn->reg_flags[insn->dst] & PYD_REG_NEEDED) fn->late[fn->late_count++] = i;
-  }
-  for (uint32_t i = 0; i < fn->command_count; ++i) {
-    const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
+  for (uint32_t k = 0; k < fn->command_count; ++k) {
+    const pyd_insn_t* insn = &fn->insns[fn->commands[k]];
     const uint32_t* record = fn->pool + insn->a;
-    if (insn->op == PYD_OP_FILL) {
-      fn->late_value_count += (fn->reg_flags[record[3]] & PYD_REG_LATE) != 0;
-    } else if (insn->op == PYD_OP_DISPATCH) {
-      for (uint32_t k = 0; k < record[4]; ++k) {
-        fn->late_value_count += (fn->reg_flags[record[5 + k] & ~PYD_CONSTANT_HIGH] & PYD_REG_LATE) != 0;
-      }
-    }
+    PYD_COUNT_WORK(1);
+    if (insn->op != PYD_OP_COPY || fn->buffers[record[2]].kind != PYD_BUFFER_RESULT || record[1] == record[3]) continue;
+    uint32_t result = fn->buffers[record[2]].index, tied = fn->results[result].tied;
+    if (tied != PYD_NONE && fn->args[tied].buffer == record[0]) return refuse_tied(result, tied);
   }
   return PYD_STATUS_OK;
 }
@@ -384,6 +303,6 @@ pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn) {
   if (pyd_ok(status)) status = verify_buffers(&v);
   if (pyd_ok(status)) status = verify_results(&v);
   if (pyd_ok(status)) status = verify_tied(&v);
-  if (pyd_ok(status)) status = analyse(program, fn);
+  if (pyd_ok(status)) status = pyd_function_analyse(program, fn);
   return status;
 }

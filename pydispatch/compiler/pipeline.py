@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
 from pydispatch.compiler import toolchain
+from pydispatch.compiler.contract_program import Numbers, contract_program
 from pydispatch.compiler.dispatch.executables import Selection, expand_executables
 from pydispatch.compiler.dispatch.explain import Report, listing
 from pydispatch.compiler.dispatch.extern import outline_externs
@@ -253,7 +254,8 @@ class Pipeline:
 
         self.run_to("executables")
         program, constants = schedule(self.module)
-        executables = self._executables()
+        contracts, numbers = contract_program(self.module)
+        executables = self._executables(numbers)
         data = program.encode()
         self.done = "program"
         if self.options.dump:
@@ -267,9 +269,10 @@ class Pipeline:
             constants=list(constants.arrays.values()),
             producers=producers(),
             dispatches=dispatches.encode(listing(self.reports, self.module)),
+            contracts=contracts,
         )
 
-    def _executables(self) -> list[Executable]:
+    def _executables(self, contracts: Numbers) -> list[Executable]:
         """All executables, their variants emitted side by side: linkers run while the next one is generated."""
         from concurrent.futures import ThreadPoolExecutor
 
@@ -281,7 +284,7 @@ class Pipeline:
             pending = [[workers.submit(self._emit, variant) for variant in variants] for variants in built]
         executables = []
         for op, variants, binaries in zip(ops, built, pending, strict=True):
-            packed = [_pack(v, b.result()) for v, b in zip(variants, binaries, strict=True)]
+            packed = [_pack(v, b.result(), contracts) for v, b in zip(variants, binaries, strict=True)]
             for text in (text for p in packed for text in p.extra.get("warnings", ())):
                 warnings.warn(text, CompileWarning, stacklevel=caller_level())
             exports = [e.name for e in variants[0].exports]
@@ -303,9 +306,12 @@ MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic", "spirv": "spirv", "p
 """Optional keys of a variant in the manifest -> the note of a target that fills them."""
 
 
-def _pack(variant: Variant, binary: Binary) -> PackedVariant:
+def _pack(variant: Variant, binary: Binary, contracts: Numbers) -> PackedVariant:
     from pydispatch.formats import artifact as formats
 
+    extra = {key: binary.notes[note] for key, note in MANIFEST_NOTES.items() if binary.notes.get(note)}
+    if stated := contracts.get((variant.executable, variant.name)):
+        extra["contracts"] = stated
     return formats.Variant(
         name=variant.name,
         format=variant.target.format,
@@ -314,7 +320,7 @@ def _pack(variant: Variant, binary: Binary) -> PackedVariant:
         requires=binary.requires,
         alignment=binary.alignment,
         imports=binary.imports,
-        extra={key: binary.notes[note] for key, note in MANIFEST_NOTES.items() if binary.notes.get(note)},
+        extra=extra,
     )
 
 

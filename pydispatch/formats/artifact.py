@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 PROGRAM = "program.bin"
+CONTRACTS = "contracts.bin"
 
 
 @dataclass
@@ -125,12 +126,14 @@ class Artifact:
         producers: Mapping[str, str] | None = None,
         version: str | None = None,
         dispatches: str = "",
+        contracts: bytes = b"",
     ) -> Artifact:
         """Packs a program.
 
         functions: (name, signature). program: the bytes of docs/program.md, in the same order of executables, variants,
         functions and constants. constants: arrays, stored as .npy. producers: tools that took part → their versions.
-        dispatches: what formats/dispatches.py makes of the compiler's decisions, for people.
+        dispatches: what formats/dispatches.py makes of the compiler's decisions, for people. contracts: the bytes of
+        docs/program.md again, functions that the variants' key "contracts" numbers; empty for none.
         Raises ArtifactError for names that are given twice.
         """
         data: dict[str, memoryview] = {}
@@ -163,6 +166,8 @@ class Artifact:
             manifest.extra["dispatches"] = dispatches
         manifest = Manifest.from_json(manifest.to_json())  # what a reader would refuse is not written
         head = {manifests.MEMBER: memoryview(manifest.to_bytes()), PROGRAM: memoryview(program).cast("B")}
+        if contracts:
+            head[CONTRACTS] = memoryview(contracts).cast("B")
         return cls(manifest, {**head, **data})
 
     @classmethod

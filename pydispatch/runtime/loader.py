@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 PROGRAM = "program.bin"
+CONTRACTS = "contracts.bin"
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ def _load(
     linker = _Linker(module, file, host, registry, foreign)
     for i, executable in enumerate(executables):
         linker.link(i, executable)
+    linker.settle()
     imports = linker.imports()
     if parameters or module.parameters():  # behind the executables, which say how they want them aligned
         from pydispatch.runtime.parameters import bind
@@ -156,6 +158,7 @@ class _Linker:
     ) -> None:
         self.module, self.file, self.host, self.registry, self.foreign = module, file, host, registry, foreign
         self.resolution: Resolution | None = None
+        self.has_contracts = False
         self.importing: list[tuple[str, dict[str, Any]]] = []  # who asked for imports, in the order of asking
 
     def link(self, index: int, executable: dict[str, Any]) -> None:
@@ -164,6 +167,7 @@ class _Linker:
         if self.foreign is not None:
             data = self.file.find(variant["member"], True)
             self.foreign.link(self.module, index, executable, variant, data, constants, chosen)
+            self._hold(index, name, variant)
             return
         words: _Words = (constants, self.host.processor_data, chosen)
         if variant.get("dynamic"):
@@ -184,6 +188,28 @@ class _Linker:
                 f"{self.file.name}: {MANIFEST} lists {len(executable['exports'])} exports of executable '{name}', "
                 f"'{variant['member']}' has {count}"
             )
+
+        self._hold(index, name, variant)
+
+    def _hold(self, index: int, name: str, variant: dict[str, Any]) -> None:
+        """Takes in what the exports of a variant rely on."""
+        numbers = variant.get("contracts")
+        if numbers is None:
+            return
+        if type(numbers) is not list or not all(n is None or (type(n) is int and 0 <= n < 2**32 - 1) for n in numbers):
+            raise ArtifactError(
+                f"{self.file.name}: {MANIFEST}: variant '{variant['name']}' of executable '{name}': contracts: expected a "
+                f"list of numbers, got {json.dumps(numbers)[:60]}"
+            )
+        if not self.has_contracts:
+            self.module.load_contracts(self.file.find(CONTRACTS, True))
+            self.has_contracts = True
+        self.module.set_contracts(index, numbers)
+
+    def settle(self) -> None:
+        """All executables are linked."""
+        if self.has_contracts:
+            self.module.settle()
 
     def _link_given(
         self, index: int, executable: dict[str, Any], name: str, variant: dict[str, Any], words: _Words

@@ -57,7 +57,11 @@ def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[Parameter
     if not needed:
         return []
     constants = [(i, c[3]) for i, c in enumerate(module.constants()) if c[3] is not None]
-    return [_bind_one(module, constant, needed[number], given, needed) for constant, number in constants]
+    alignments = module.constant_alignments()
+    return [
+        _bind_one(module, constant, alignments[constant], needed[number], given, needed)
+        for constant, number in constants
+    ]
 
 
 Sources = Mapping[str, Sequence[Any]]
@@ -88,8 +92,9 @@ def _source(scope: str, source: Any) -> Any:
 
 
 def _bind_one(
-    module: Module, constant: int, record: tuple[str, str, int, tuple[int, ...]], given: Sources, needed: Sequence[Any]
-) -> Parameter:
+    module: Module, constant: int, alignment: int, record: tuple[str, str, int, tuple[int, ...]], given: Sources,
+    needed: Sequence[Any],
+) -> Parameter:  # fmt: skip
     from pydispatch._core.arrays import type_of
 
     scope, key, dtype, shape = record
@@ -109,7 +114,7 @@ def _bind_one(
         raise InvalidArgumentError(f"{place}: expected {wanted}, got {tensor}")
     copied = False
     data = tensor.data
-    if data.nbytes and _address(data) % module.constant_alignment(constant):
+    if data.nbytes and _address(data) % alignment:
         data, copied = _aligned(data), True
         _log.info("%s is not aligned as the executables need it, and was copied", place)
     module.bind_constant(constant, data)

@@ -6,6 +6,7 @@ A test is tests/c/<subject>/test_*.c with a main that returns 0. Comment lines a
     // tsan: 20                        also under TSAN, this many times
     // with: helper.c                  further files of its folder
     // skip-generic: why               not on the files for unknown systems
+    // counting: what                  only in a build that counts this
 
     python tests/c/run.py [SUBJECT...] [--plain | --generic]
 """
@@ -34,6 +35,7 @@ MODES = {
     "asan": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"],
     "tsan": ["-O1", "-fsanitize=thread"],
     "generic": ["-O2", "-DPYD_PLATFORM_GENERIC"],
+    "counting": ["-O1", "-DPYD_COUNTS_WORK"],
 }
 # What touches the system. These also run on the files for unknown systems, whose C library is all they need.
 GENERIC = ("artifact", "elf", "executable", "plugin", "program", "sched")
@@ -47,7 +49,7 @@ ENVIRONMENT = {
 def notes(source: Path) -> dict[str, str]:
     """The `// key: value` lines of a test's first 20 lines."""
     head = source.read_text().splitlines()[:20]
-    return {m[1]: m[2].strip() for line in head if (m := re.match(r"// (links|tsan|with|skip-generic): ?(.*)", line))}
+    return {m[1]: m[2].strip() for line in head if (m := re.match(r"// (links|tsan|with|skip-generic|counting): ?(.*)", line))}
 
 
 def library(folders: list[str], system: str = "") -> list[str]:
@@ -64,6 +66,8 @@ def linked(source: Path, mode: str) -> list[Path]:
 def is_wanted(source: Path, mode: str) -> bool:
     """Whether a test runs in a mode."""
     note = notes(source)
+    if mode == "counting" or "counting" in note:
+        return mode == "counting" and "counting" in note
     if mode == "generic":
         return source.parent.name in GENERIC and "skip-generic" not in note
     return mode != "tsan" or "tsan" in note

@@ -119,8 +119,16 @@ pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, py
 pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, const pyd_executable_t* executable,
                                         uint32_t variant, uint32_t alignment);
 
-// Bytes that the linked executables need constant |index| aligned to; what is less aligned has to be copied.
-uint32_t pyd_program_constant_alignment(const pyd_program_t* program, uint32_t index);
+// What the exports of a linked executable rely on: |functions| has for each ordinal of its library a function of |contracts|
+// (docs/artifact.md), or PYD_PROGRAM_NONE. Plans that break one are refused. |contracts| must outlive |program|. CORRUPT for a
+// function that is no contract of its export.
+pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executable, pyd_program_t* contracts,
+                                       const uint32_t* functions, uint32_t count);
+// When all contracts are set, and before the first plan: what they read becomes part of the keys of plans.
+pyd_status_t pyd_program_settle(pyd_program_t* program);
+
+// Bytes that the linked executables need each constant aligned to; what is less aligned has to be copied.
+pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments);
 
 // Runs a function that only computes scalars (a condition, executable constants). |results|: 64-bit register values.
 pyd_status_t pyd_program_evaluate(const pyd_program_t* program, uint32_t function, const uint64_t* scalars,
@@ -139,6 +147,14 @@ void pyd_plan_free(pyd_plan_t* plan);
 bool pyd_plan_matches(const pyd_plan_t* plan, const int64_t* dims, const uint64_t* scalars);
 uint64_t pyd_plan_hash(const pyd_program_t* program, uint32_t function, const int64_t* dims, const uint64_t* scalars);
 
+// Bytes in memory of an element by itself: whole ones.
+uint32_t pyd_element_bytes(uint32_t dtype);
+// Bytes in memory of a tensor: elements of whole bytes, or packed when they have 2 or 4 bits. A zero among |dims| makes it empty
+// however large the others are. False, and 0 bytes, when a size is negative or the bytes do not fit into 63 bits.
+bool pyd_tensor_bytes(uint32_t dtype, uint32_t rank, const int64_t* dims, uint64_t* out_bytes);
+
+// Bytes of a tensor argument; 0 for a scalar.
+uint64_t pyd_plan_arg_bytes(const pyd_plan_t* plan, uint32_t arg);
 const int64_t* pyd_plan_result_dims(const pyd_plan_t* plan, uint32_t result);
 uint64_t pyd_plan_result_bytes(const pyd_plan_t* plan, uint32_t result);
 // Bytes that argument |arg| must be aligned to (1 when nothing reads it).

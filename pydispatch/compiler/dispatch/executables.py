@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.codegen.lower import lower
 from pydispatch.compiler.dispatch.architectures import chosen_targets, objects_attribute, objects_for
+from pydispatch.compiler.dispatch.contracts import contract_of
 from pydispatch.compiler.dispatch.form import symbol_name
 from pydispatch.compiler.dispatch.interface import lower_common, lower_interface
 from pydispatch.compiler.kernel import Layout
@@ -344,6 +345,7 @@ def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[
         kernel = lower(functions[symbol_name(export)], target)
         count = _with_device(export.count, export) if export.count.blocks else kernel.count
         body.append(make_export(export, ordinal, kernel.layout, count))
+        body.append(contract_of(functions[symbol_name(export)], kernel))
         kernels += [*kernel.globals, kernel.function]
     inner = ModuleOp(kernels)
     set_location(inner, op)

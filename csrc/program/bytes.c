@@ -1,0 +1,29 @@
+// How many bytes tensors take: the only place that multiplies sizes.
+#include "program/internal.h"
+
+uint32_t pyd_element_bytes(uint32_t dtype) { return ((dtype & 0xFFFFFF) + 7) / 8; }
+
+static bool bytes_of(uint32_t dtype, uint64_t elements, uint64_t* out_bytes) {
+  uint64_t bits = dtype & 0xFFFFFF;
+  if (bits < 8) {  // packed
+    uint64_t per_byte = bits == 4 ? 2 : bits == 2 ? 4 : 1;
+    *out_bytes = elements / per_byte + (elements % per_byte != 0);
+    return *out_bytes <= INT64_MAX;
+  }
+  return !__builtin_mul_overflow(elements, (bits + 7) / 8, out_bytes) && *out_bytes <= INT64_MAX;
+}
+
+bool pyd_tensor_bytes(uint32_t dtype, uint32_t rank, const int64_t* dims, uint64_t* out_bytes) {
+  uint64_t count = 1;
+  bool fits = true, is_empty = false;
+  *out_bytes = 0;
+  for (uint32_t i = 0; i < rank; ++i) {
+    if (dims[i] < 0) return false;
+    is_empty |= dims[i] == 0;
+  }
+  if (is_empty) return true;
+  for (uint32_t i = 0; i < rank && fits; ++i) fits = !__builtin_mul_overflow(count, (uint64_t)dims[i], &count);
+  fits = fits && bytes_of(dtype, count, out_bytes);
+  if (!fits) *out_bytes = 0;
+  return fits;
+}

@@ -1,0 +1,124 @@
+// Contracts: what generated kernels rely on, stated by those who made them, and held against each dispatch of a plan.
+//
+// A contract is a function from the constants of an export to scalars: the largest grid, which bindings are written, and how many
+// bytes of each binding may be touched. Its checks are what else the kernel relies on.
+#include <stdlib.h>
+
+#include "program/plan.h"
+
+typedef unsigned long long ull_t;
+
+bool pyd_contract_reads(const pyd_export_t* export, uint32_t word) {
+  const pyd_function_t* contract = export->contract;
+  return contract && word < contract->info.arg_count && contract->args[word].is_read;
+}
+
+static bool fits(const pyd_export_t* export, const pyd_function_t* fn) {
+  const pyd_program_function_t* info = &fn->info;
+  bool all = info->arg_count == export->constant_count && fn->command_count == 0 &&
+             info->result_count == PYD_CONTRACT_BYTES + export->binding_count;
+  for (uint32_t i = 0; all && i < info->arg_count; ++i) all = info->args[i].kind == 1;
+  for (uint32_t i = 0; all && i < info->result_count; ++i) all = info->results[i].kind == 1;
+  return all;
+}
+
+pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executable, pyd_program_t* contracts,
+                                       const uint32_t* functions, uint32_t count) {
+  if (executable >= program->executable_count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "executable %u does not exist, the program has %u", executable,
+                           program->executable_count);
+  }
+  for (uint32_t i = program->exports_first[executable]; i < program->exports_first[executable + 1]; ++i) {
+    pyd_export_t* export = &program->exports[program->exports_of[i]];
+    uint32_t number = export->linked_ordinal < count ? functions[export->linked_ordinal] : PYD_NONE;
+    if (number == PYD_NONE) continue;
+    if (number >= contracts->function_count || !fits(export, &contracts->functions[number])) {
+      return pyd_status_make(PYD_CODE_CORRUPT, "@%.*s::@%.*s: contract %u of %u is none for %u constants and %u bindings",
+                             STRING(program->executables[executable].name), STRING(export->name), number,
+                             contracts->function_count, export->constant_count, export->binding_count);
+    }
+    export->contracts = contracts;
+    export->contract = &contracts->functions[number];
+    program->has_contracts = true;
+  }
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_program_settle(pyd_program_t* program) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; program->has_contracts && i < program->function_count && pyd_ok(status); ++i) {
+    status = pyd_function_analyse(program, &program->functions[i]);
+  }
+  return status;
+}
+
+typedef struct dispatch_s {
+  const pyd_plan_t* plan;
+  const pyd_plan_command_t* command;
+  const pyd_export_t* export;
+  pyd_string_t executable;
+} dispatch_t;
+
+#define BROKEN(d, format, ...)                                                                                          \
+  pyd_status_make(PYD_CODE_CORRUPT, "function '%.*s', command %u: @%.*s::@%.*s, " format, STRING((d)->plan->fn->info.name), \
+                  (d)->command->number, STRING((d)->executable), STRING((d)->export->name), __VA_ARGS__)
+
+static pyd_status_t hold_grid(const dispatch_t* d, const uint64_t* limits) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (d->command->grid[i] <= limits[i]) continue;
+    return BROKEN(d, "grid: %u workgroups along %c, the kernel was made for %llu", d->command->grid[i], "xyz"[i],
+                  (ull_t)limits[i]);
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t hold_binding(const dispatch_t* d, uint32_t index, bool is_written, uint64_t needed) {
+  const pyd_plan_slot_t* slot = &d->plan->slots[d->command->first_slot + index];
+  uint32_t kind = d->plan->fn->buffers[slot->buffer].kind;
+  bool is_fixed = kind == PYD_BUFFER_ARGUMENT || kind == PYD_BUFFER_CONSTANT;
+  if (needed <= slot->length && !(is_written && is_fixed && needed)) return PYD_STATUS_OK;
+  char who[128];
+  pyd_plan_name_buffer(d->plan->fn, slot->buffer, who, sizeof(who));
+  if (needed <= slot->length) return BROKEN(d, "binding %u: the kernel writes %s, which is never written", index, who);
+  return BROKEN(d, "binding %u: the kernel needs %llu bytes, given %llu bytes at %llu of %s", index, (ull_t)needed,
+                (ull_t)slot->length, (ull_t)slot->offset, who);
+}
+
+// |regs| and |scalars| have room for the contract.
+static pyd_status_t hold(const dispatch_t* d, uint64_t* scalars, uint64_t* regs) {
+  const pyd_function_t* contract = d->export->contract;
+  for (uint32_t i = 0; i < d->command->constant_count; ++i) scalars[i] = d->plan->constants[d->command->first_constant + i];
+  pyd_status_t status = pyd_function_interpret(d->export->contracts, contract, NULL, scalars, regs);
+  if (!pyd_ok(status)) {
+    pyd_status_t broken = BROKEN(d, "its constants: %s", pyd_status_text(status));
+    pyd_status_free(status);
+    return broken;
+  }
+  uint64_t limits[3];
+  const pyd_result_slot_t* results = contract->results;
+  for (uint32_t i = 0; i < 3; ++i) limits[i] = regs[results[PYD_CONTRACT_GRID + i].target];
+  status = hold_grid(d, limits);
+  uint64_t written = regs[results[PYD_CONTRACT_WRITTEN].target];
+  for (uint32_t i = 0; i < d->command->slot_count && pyd_ok(status); ++i) {
+    status = hold_binding(d, i, written >> i & 1, regs[results[PYD_CONTRACT_BYTES + i].target]);
+  }
+  return status;
+}
+
+pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command, const uint32_t* constants) {
+  const pyd_export_t* export = &plan->program->exports[command->export];
+  if (!export->contract || command->count == 0) return PYD_STATUS_OK;
+  const dispatch_t d = {plan, command, export, plan->program->executables[export->executable].name};
+  for (uint32_t i = 0; i < command->constant_count; ++i) {
+    bool is_late = plan->fn->reg_flags[constants[i] & ~PYD_CONSTANT_HIGH] & PYD_REG_LATE;
+    if (is_late && pyd_contract_reads(export, i)) {
+      return BROKEN(&d, "constant %u: sizes depend on it, and it may differ from call to call", i);
+    }
+  }
+  uint32_t regs = export->contract->reg_count;
+  uint64_t* memory = malloc(((size_t)regs + command->constant_count + 1) * sizeof(*memory));
+  if (!memory) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u registers", regs);
+  pyd_status_t status = hold(&d, memory + regs, memory);
+  free(memory);
+  return status;
+}

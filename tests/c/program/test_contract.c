@@ -1,0 +1,107 @@
+// links: base platform sched program
+// Contracts of exports: what a plan is held to, and the words in which it is refused.
+#include "program/builder.h"
+#include "program/small_pool.h"
+
+#include "program/double.c"
+
+typedef struct parts_s {
+  uint32_t bytes;   // of the transient that the kernel reads
+  uint32_t grid;
+  bool writes_argument;
+  bool is_scalar;   // the size comes from a scalar argument of the function
+  bool is_whole;    // the transient has a register's size for all its bytes
+} parts_t;
+
+// f(x: tensor<?xf32>, s): one dispatch of an export with the constants (n low, n high, any) over (transient, result).
+static pyd_program_t* make(parts_t parts) {
+  static builder_t b;
+  add_executable(&b, "exe");
+  add_export(&b, 0, 0, "kernel", 3, 2);
+  fn_t* f = add_function(&b, "f");
+  int64_t open_size = -1;
+  uint32_t x = add_tensor(&b, f, F32, "x", 1, &open_size), s = add_scalar(&b, f, "s");
+  uint32_t n = parts.is_scalar ? op(f, PYD_OP_SCALAR, 0, s, 0, 0) : op(f, PYD_OP_DIM, 0, x, 0, 0);
+  uint32_t any = parts.is_scalar ? n : op(f, PYD_OP_SCALAR, 0, s, 0, 0), zero = constant(f, 0), one = constant(f, 1);
+  uint32_t dim = op(f, PYD_OP_DIM, 0, x, 0, 0), bytes = op(f, PYD_OP_MUL, 64, dim, constant(f, 4), 0);
+  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, constant(f, parts.bytes), 0, 0);
+  uint32_t r = add_result(f, F32, 1, &dim, bytes);
+  add_dispatch(f, 0, zero, (uint32_t[]){constant(f, parts.grid), one, one}, 3,
+               (uint32_t[]){n, n | PYD_CONSTANT_HIGH, any}, 2, (uint32_t[]){t, NONE, NONE, parts.writes_argument ? 0 : r, NONE, NONE});
+  return decode(&b);
+}
+
+// The kernel reads n floats of the first binding, writes n of the second, in at most 4 workgroups.
+static pyd_program_t* make_contract(uint32_t constants, uint32_t results) {
+  static builder_t b;
+  fn_t* f = add_function(&b, "kernel");
+  for (uint32_t i = 0; i < constants; ++i) add_scalar(&b, f, "");
+  uint32_t high = op(f, PYD_OP_SHL, 64, op(f, PYD_OP_SCALAR, 0, 1, 0, 0), constant(f, 32), 0);
+  uint32_t n = op(f, PYD_OP_OR, 64, op(f, PYD_OP_SCALAR, 0, 0, 0, 0), high, 0), zero = constant(f, 0);
+  add_check(&b, f, PYD_OP_CHECK, op(f, PYD_OP_CMP, 64 + 5 * 256, n, zero, 0), 0, "size 0 is negative");
+  uint32_t bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0), one = constant(f, 1);
+  add_check(&b, f, PYD_OP_CHECK, op(f, PYD_OP_CMP, 64 + 5 * 256, bytes, zero, 0), 0, "too much");
+  const uint32_t all[] = {constant(f, 4), one, one, constant(f, 2), bytes, bytes};
+  for (uint32_t i = 0; i < results; ++i) add_scalar_result(f, all[i]);
+  return decode(&b);
+}
+
+static int32_t nothing(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
+  (void)e, (void)d, (void)w;
+  return 0;
+}
+static const pyd_dispatch_fn_t kFunctions[] = {nothing, nothing};
+static const char* const kNames[] = {"other", "kernel"};
+static const pyd_library_export_attrs_t kAttrs[] = {{.binding_count = 7}, {.constant_count = 3, .binding_count = 2}};
+static const pyd_executable_t kExecutable = {
+    .library = {.exports = {.count = 2, .ptrs = kFunctions, .attrs = kAttrs, .names = kNames}}};
+
+static pyd_status_t plan(parts_t parts, int64_t n, uint64_t scalar, bool settles) {
+  pyd_program_t *program = make(parts), *contracts = make_contract(3, 6);
+  CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 4));
+  // By the ordinal in the library, which is not the program's.
+  CHECK_OK(pyd_program_set_contracts(program, 0, contracts, (uint32_t[]){NONE, 0}, 2));
+  if (settles) CHECK_OK(pyd_program_settle(program));
+  pyd_plan_t* made = NULL;
+  pyd_status_t status = pyd_plan_create(program, 0, &n, &scalar, &made);
+  CHECK(pyd_ok(status) == (made != NULL));
+  uint64_t other = scalar + 1;
+  if (made) CHECK(pyd_plan_matches(made, &n, &other) == !(parts.is_scalar && settles));
+  if (made) pyd_plan_free(made);
+  pyd_program_free(program);
+  pyd_program_free(contracts);
+  return status;
+}
+
+int main(void) {
+  const parts_t good = {.bytes = 40, .grid = 4};
+  CHECK_OK(plan(good, 10, 0, true));
+  parts_t parts = good;
+  parts.bytes = 36;
+  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT,
+                "function 'f', command 0: @exe::@kernel, binding 0: the kernel needs 40 bytes, given 36 bytes at 0 of transient buffer");
+  parts = good, parts.grid = 5;
+  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT, "@exe::@kernel, grid: 5 workgroups along x, the kernel was made for 4");
+  parts.grid = 0, parts.bytes = 0;  // what does not run needs nothing
+  CHECK_OK(plan(parts, 10, 0, true));
+  parts = good, parts.writes_argument = true;
+  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT, "binding 1: the kernel writes argument 0 ('x'), which is never written");
+  // A size that is a scalar: part of the key when the program is settled, refused when it is not.
+  parts = good, parts.is_scalar = true;
+  CHECK_OK(plan(parts, 10, 10, true));
+  CHECK_REFUSED(plan(parts, 10, 11, true), CORRUPT, "binding 0: the kernel needs 44 bytes, given 40 bytes");
+  CHECK_REFUSED(plan(parts, 10, (uint64_t)-1, true), CORRUPT, "its constants: function 'kernel': size 0 is negative");
+  CHECK_REFUSED(plan(parts, 10, UINT64_C(1) << 62, true), CORRUPT, "does not fit into 64 bits");
+  CHECK_REFUSED(plan(parts, 10, 10, false), CORRUPT, "constant 0: sizes depend on it, and it may differ from call to call");
+  // What is no contract of the export.
+  pyd_program_t *program = make(good), *few = make_contract(2, 6), *short_ = make_contract(3, 5);
+  CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 4));
+  CHECK_REFUSED(pyd_program_set_contracts(program, 0, few, (uint32_t[]){NONE, 0}, 2), CORRUPT,
+                "@exe::@kernel: contract 0 of 1 is none for 3 constants and 2 bindings");
+  CHECK_REFUSED(pyd_program_set_contracts(program, 0, short_, (uint32_t[]){NONE, 0}, 2), CORRUPT, "contract 0 of 1 is none");
+  CHECK_REFUSED(pyd_program_set_contracts(program, 0, few, (uint32_t[]){NONE, 9}, 2), CORRUPT, "contract 9 of 1 is none");
+  CHECK_REFUSED(pyd_program_set_contracts(program, 1, few, NULL, 0), INVALID_ARGUMENT, "executable 1 does not exist");
+  CHECK_OK(pyd_program_set_contracts(program, 0, few, (uint32_t[]){7}, 1));  // of an export that the program does not name
+  pyd_program_free(program), pyd_program_free(few), pyd_program_free(short_);
+  return 0;
+}
