@@ -30,7 +30,7 @@ from pydispatch._core.c_numpy cimport (
     PyArray_Type,
     PyArrayObject,
 )
-from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_value_t, pyd_tensor_bytes
+from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_value_t
 from pydispatch._core.memory cimport Block
 from pydispatch._core.program cimport Module, Plan, Slot
 
@@ -224,7 +224,7 @@ cdef int check_sizes(Function self, Plan plan) except -1:
         if self.outs[i].descr == NULL:
             continue
         dims = plan.result_dims(i)
-        pyd_tensor_bytes((<ElementType>self.result_types[i]).word, self.outs[i].rank, dims, &size)  # it fits a plan
+        size = plan.result_tensor_bytes(i)
         if size != plan.result_bytes[i]:
             raise ArtifactError(
                 f"@{self.name}: result {i} has {plan.result_bytes[i]} bytes, but its shape "

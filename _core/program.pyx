@@ -361,6 +361,12 @@ cdef class Plan:
     cdef const int64_t* result_dims(self, uint32_t result) noexcept:
         return pyd_plan_result_dims(self.plan, result)
 
+    cdef uint64_t result_tensor_bytes(self, uint32_t result) noexcept:
+        cdef const pyd_program_value_t* value = &self.function.results[result]
+        cdef uint64_t size = 0
+        pyd_tensor_bytes(value.dtype, value.rank, self.result_dims(result), &size)  # it fits, or there would be no plan
+        return size
+
     cdef int take(self, Slot* out_slot) except -1:
         if self.free_count:
             self.free_count -= 1
