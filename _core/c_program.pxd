@@ -79,7 +79,8 @@ cdef extern from "pydispatch/program.h" nogil:
     const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint32_t index)
 
     pyd_status_t pyd_program_set_contracts(
-        pyd_program_t* program, uint32_t executable, pyd_program_t* contracts, const uint32_t* functions, uint32_t count)
+        pyd_program_t* program, uint32_t executable, pyd_program_t* contracts, const uint32_t* functions,
+        uint32_t count)
     pyd_status_t pyd_program_settle(pyd_program_t* program)
     pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments)
     void pyd_program_set_query(pyd_program_t* program, uint32_t index, bint found, uint64_t value)

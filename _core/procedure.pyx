@@ -355,7 +355,7 @@ cdef object array_over(str function, ElementType kind, pyd_value_t* value, Block
     """The memory of a value as an array, which holds `block`."""
     cdef uint32_t axis
     cdef uint64_t size
-    if not pyd_tensor_bytes(kind.word, value.rank, value.dims, &size) or size != value.bytes:  # the program is not trusted
+    if not pyd_tensor_bytes(kind.word, value.rank, value.dims, &size) or size != value.bytes:  # not trusted
         raise ArtifactError(f"@{function}: a tensor of {value.bytes} bytes, but its shape takes {size}")
     if kind.packed:
         unpacked = np.empty(tuple([value.dims[axis] for axis in range(value.rank)]), kind.dtype)

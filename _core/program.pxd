@@ -67,7 +67,7 @@ cdef class Plan:
     cdef void stage(self, Slot* slot, void** args) noexcept nogil
     cdef bint matches(self, const int64_t* dims, const uint64_t* scalars) noexcept
     cdef const int64_t* result_dims(self, uint32_t result) noexcept
-    cdef uint64_t result_tensor_bytes(self, uint32_t result) noexcept  # what its sizes take, which its buffer may exceed
+    cdef uint64_t result_tensor_bytes(self, uint32_t result) noexcept  # its buffer may be larger
     cdef int take(self, Slot* out_slot) except -1
     cdef void give(self, Slot* slot) noexcept
     # Binds and runs. |results|: memory per result, NULL for scalars; |out_scalars|: one word per result.

@@ -198,8 +198,8 @@ class _Linker:
             return
         if type(numbers) is not list or not all(n is None or (type(n) is int and 0 <= n < 2**32 - 1) for n in numbers):
             raise ArtifactError(
-                f"{self.file.name}: {MANIFEST}: variant '{variant['name']}' of executable '{name}': contracts: expected a "
-                f"list of numbers, got {json.dumps(numbers)[:60]}"
+                f"{self.file.name}: {MANIFEST}: variant '{variant['name']}' of executable '{name}': contracts: "
+                f"expected a list of numbers, got {json.dumps(numbers)[:60]}"
             )
         if not self.has_contracts:
             self.module.load_contracts(self.file.find(CONTRACTS, True))

@@ -49,7 +49,8 @@ ENVIRONMENT = {
 def notes(source: Path) -> dict[str, str]:
     """The `// key: value` lines of a test's first 20 lines."""
     head = source.read_text().splitlines()[:20]
-    return {m[1]: m[2].strip() for line in head if (m := re.match(r"// (links|tsan|with|skip-generic|counting): ?(.*)", line))}
+    pattern = re.compile(r"// (links|tsan|with|skip-generic|counting): ?(.*)")
+    return {m[1]: m[2].strip() for line in head if (m := pattern.match(line))}
 
 
 def library(folders: list[str], system: str = "") -> list[str]:

@@ -1,9 +1,9 @@
-"""Runs mutants of a compiled program; started by test_hostile_programs.py as a process of its own, which a fault would end.
+"""Runs mutants of a compiled program, as a process that test_hostile_programs.py starts and that a fault would end.
 
     python hostile_programs.py ARTIFACT FUNCTION SHAPES FIRST COUNT
 
-Prints the number of each mutant before it is loaded, then how many were refused at load, refused when called, and ran. Each
-argument ends where memory ends, so that a read or write behind it is a fault.
+Prints the number of each mutant before it is loaded, then how many were refused at load, refused when called, and ran.
+Each argument ends where memory ends, so that a read or write behind it is a fault.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def mutants(program: bytes, first: int, count: int) -> Iterator[bytes]:
             at = 4 * chance.randrange(32, words)
             (old,) = struct.unpack_from("<I", mutant, at)
             new = chance.choice((
-                chance.choice(INTERESTING), old + 1, old - 1, old ^ 1 << chance.randrange(32), 2 * old, chance.getrandbits(32),
+                chance.choice(INTERESTING), old + 1, old - 1, 2 * old, old ^ 1 << chance.randrange(32),
+                chance.getrandbits(32),
                 struct.unpack_from("<I", program, 4 * chance.randrange(32, words))[0],
             ))  # fmt: skip
             struct.pack_into("<I", mutant, at, new & 0xFFFFFFFF)
@@ -79,9 +80,8 @@ def main(path: str, function: str, shapes: str, first: int, count: int) -> None:
             outcomes["load"] += 1
             continue
         try:
-            for other in (loaded[function],):
-                other(*arguments)
-                other(*arguments)
+            loaded[function](*arguments)
+            loaded[function](*arguments)
             outcomes["ran"] += 1
         except (pd.Error, TypeError, ValueError, OverflowError, MemoryError):
             outcomes["call"] += 1

@@ -1,8 +1,9 @@
 """What a generated kernel relies on, as a function of its constants: the contract of its export.
 
-It is kernel IR's neighbour in a variant, `func.func @export(scalars, sizes) -> (x, y, z, bytes of each binding)` with the
-attribute `pyd.contract`, and travels with the machine code (`compiler/contract_program.py`, docs/artifact.md), so that a host program that was
-edited cannot hand a kernel less than it was compiled for.
+A contract stands beside the kernel IR of a variant, as a function with the attribute `pyd.contract`:
+`func.func @export(scalars, sizes) -> (x, y, z, bytes of each binding)`. It travels with the machine code
+(`compiler/contract_program.py`, docs/artifact.md), so that a host program which somebody edited cannot hand a kernel less
+than it was compiled for.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class _Contract:
             self._require(holds, f"size {number} is negative")
 
     def _check_bounds(self) -> None:
-        """What the host checks of sizes in front of the dispatch, once more: the kernel moves nothing inside by itself."""
+        """What the host checks of sizes in front of the dispatch, once more: the kernel relies on it."""
         copy = self.source.clone()
         block = copy.body.block
         mapping: dict[SSAValue, SSAValue] = {
@@ -108,7 +109,9 @@ class _Contract:
         if GRID in self.source.attributes:
             return [self._number(-1)] * 3
         count = self.kernel.count.block
-        mapping = {a: self.known[s] for a, s in zip(count.args[1:], sizes_of(self.source), strict=True)}
+        mapping: dict[SSAValue, SSAValue] = {
+            a: self.known[s] for a, s in zip(count.args[1:], sizes_of(self.source), strict=True)
+        }
         last = count.last_op
         assert isinstance(last, hal.ReturnOp)
         found = [self._copy(v, mapping) for v in last.operands]
