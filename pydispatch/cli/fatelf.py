@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.files import read
 from pydispatch.formats import fatelf
 
 EXAMPLES = """\
@@ -34,24 +35,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Returns 0. Raises ArtifactError, InvalidArgumentError with the file's name, or an OSError."""
     if args.verb == "join":
-        data = fatelf.join([(name, Path(name).read_bytes()) for name in args.files])
+        data = fatelf.join([(name, read(name)) for name in args.files])
         _write(data, args.output)
         return 0
     source = Path(args.file)
+    content = read(source)
     try:
         if args.verb == "dump":
-            print(fatelf.dump(source.read_bytes()))
+            print(fatelf.dump(content))
         elif args.verb == "select":
-            _write(bytes(fatelf.select(source.read_bytes(), args.arch)), args.output)
+            _write(bytes(fatelf.select(content, args.arch)), args.output)
         else:
-            _split(source, Path(args.output) if args.output else source.parent)
+            _split(source, content, Path(args.output) if args.output else source.parent)
     except (Error, ValueError) as error:
         raise type(error)(f"{args.file}: {error}") from None
     return 0
 
 
-def _split(source: Path, folder: Path) -> None:
-    parts = fatelf.split(source.read_bytes())
+def _split(source: Path, content: bytes, folder: Path) -> None:
+    parts = fatelf.split(content)
     folder.mkdir(parents=True, exist_ok=True)
     for i, (target, data) in enumerate(parts):
         path = folder / f"{source.stem}.{target}.so"

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from pydispatch._core.function import Function
@@ -115,14 +115,10 @@ def _path(args: argparse.Namespace) -> Path:
 def _artifact(path: Path, search_path: list[str], device: str) -> Any:
     if path.suffix != ".mlir":
         return path
-    try:
-        from pydispatch.compiler.pipeline import compile
-    except ModuleNotFoundError as error:
-        raise Error(
-            f"{path}: compiling needs the extra 'compiler' ({error.name} is missing): pip install pydispatch[compiler]"
-        ) from None
+    import pydispatch
+
     scheme = device.partition(":")[0].partition("?")[0]
-    return compile(path, object_search_path=search_path, targets=TARGETS.get(scheme))
+    return pydispatch.compile(path, object_search_path=search_path, targets=TARGETS.get(scheme))
 
 
 def _parameters(specs: list[str]) -> dict[str, list[str]]:
