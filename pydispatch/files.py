@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import stat
@@ -101,18 +100,11 @@ def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
         raise SystemError_(f"{what}: {error}{place}; give the path or the bytes of {kind}") from None
 
 
-def open_special(path: str | os.PathLike[str]) -> IO[bytes]:
-    """A stream into a device or pipe. OSError for a pipe that nobody reads, which would be waited for."""
-    name = os.fspath(path)
-    try:
-        number = os.open(name, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except OSError as error:
-        if error.errno == errno.ENXIO and stat.S_ISFIFO(Path(name).stat().st_mode):
-            raise OSError(error.errno, "it is a pipe that nobody reads; start the reader first") from None
-        raise
-    if hasattr(os, "O_NONBLOCK"):
-        os.set_blocking(number, True)
-    return os.fdopen(number, "wb")
+def write(what: str, path: str | os.PathLike[str], data: bytes) -> None:
+    """Makes a file of bytes. SystemError when it cannot be written, InvalidArgumentError for what is no path."""
+    name = path_of(what, path, "the path of a file")
+    with writing(what, name):
+        Path(name).write_bytes(data)
 
 
 @contextmanager

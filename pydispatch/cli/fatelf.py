@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from pydispatch.errors import Error, InvalidArgumentError
-from pydispatch.files import read
+from pydispatch.files import read, write
 from pydispatch.formats import fatelf
 
 EXAMPLES = """\
@@ -58,13 +58,13 @@ def _split(source: Path, content: bytes, folder: Path) -> None:
     for i, (target, data) in enumerate(parts):
         path = folder / f"{source.stem}.{target}.so"
         print(f"Writing record[{i}] to '{path}'...")
-        path.write_bytes(data)
+        write("the ELF file", path, data)
     print(f"Wrote {len(parts)} records to {folder}!")
 
 
 def _write(data: bytes, output: str | None) -> None:
     if output not in (None, "-"):
-        Path(str(output)).write_bytes(data)
+        write("the output", str(output), data)
     elif sys.stdout.isatty():
         raise InvalidArgumentError("the output is binary and goes to a terminal: name a file with -o")
     else:

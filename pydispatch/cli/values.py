@@ -69,6 +69,8 @@ class Reader:
 
     def read(self, text: str, scalar: ElementType | None) -> list[Value]:
         try:
+            if not text.isascii() and not any(mark in text for mark in "@+*"):  # Python reads digits of any script
+                raise ValueError("expected a value in ASCII")
             if scalar is not None and text[:1] not in "@+*":
                 return [_number(0 if text in _ABSENT else text, scalar)]
             if text[:1] == "@":

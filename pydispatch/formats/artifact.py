@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.artifact import ArtifactFile, crc32
 from pydispatch.errors import ArtifactError, InvalidArgumentError
-from pydispatch.files import open_special, path_of, writing
+from pydispatch.files import path_of, writing
 from pydispatch.formats import manifest as manifests
 from pydispatch.formats.manifest import ConstantEntry, ExecutableEntry, FunctionEntry, Manifest, VariantEntry
 from pydispatch.formats.pack import Entry, layout
@@ -249,7 +249,7 @@ class Artifact:
         """
         target = Path(path_of("save: path", path, "the path of a file"))
         if target.exists() and not target.is_file() and not target.is_dir():
-            with writing("the artifact", target), open_special(target) as stream:
+            with writing("the artifact", target), target.open("wb") as stream:
                 stream.writelines(self._parts())
             return
         temporary = target.parent / f".{target.name[:100]}.{os.urandom(6).hex()}.tmp"

@@ -48,7 +48,8 @@ _SEVERAL = "The following constraints were not satisfied:"
 _BASES = {
     "symbol_ref": "a symbol such as @name", "string": 'text such as "name"', "tensor": "a tensor type",
     "memref": "a memref type", "vector": "a vector type", "index": "the type index", "integer": "a number",
-    "integer_type": "an integer type", "array": "a list such as [1, 2]", "dense_array": "a list such as array<i64: 1, 2>",
+    "integer_type": "an integer type", "array": "a list such as [1, 2]",
+    "dense_array": "a list such as array<i64: 1, 2>",
     "dictionary": "a dictionary such as {key = 1}", "affine_map": "an affine_map", "unit": "no value",
 }  # fmt: skip
 _CAUSES = {
@@ -60,14 +61,7 @@ _CAUSES = {
 
 def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
     """The message and the note for what the library, or our own code, says against an operation."""
-    lines = [line.strip() for line in _text_of(error).splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0] == _SEVERAL:
-        lines[:2] = [lines[1]]
-    text, note = (lines[0] if lines else _CAUSES.get(type(error), type(error).__name__)), None
-    if type(error) in _CAUSES or isinstance(error, (TypeError, AttributeError, LookupError)):
-        # Not worded for who wrote the program: what it is about, and what was found.
-        about = _CAUSES.get(type(error), _CAUSES[AssertionError])
-        text = about if text == about else f"{about} ({text})"
+    text, note = _first(error), None
     if match := _ELEMENTS.match(text):
         text = f"{match[1]} is wanted where it has {match[2]}"
         note = "operands and results that belong together have equal types: convert one of them first"
@@ -81,7 +75,8 @@ def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
     elif match := _UNEXPECTED.fullmatch(text):
         text = f"{match[1]} is none of what may stand there"
         if name == "arith.constant":
-            text, note = f"a constant is a number, got {match[1]}", "for example 1 : index, 2.5 : f32, dense<0> : tensor<4xi32>"
+            text = f"a constant is a number, got {match[1]}"
+            note = "for example 1 : index, 2.5 : f32, dense<0> : tensor<4xi32>"
     elif match := _BASE.fullmatch(text):
         text = f"{_BASES.get(match[2], 'an attribute or type of kind ' + match[2])} is wanted where it has {match[1]}"
     elif text.startswith("number of dynamic sizes must equal"):
@@ -91,6 +86,19 @@ def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
     elif text.startswith("not enough values to unpack"):
         text = "a value is missing in it"
     return text if name in text else f"'{name}': {text}", note
+
+
+def _first(error: Exception) -> str:
+    """The sentence of an exception that says what is wrong."""
+    lines = [line.strip() for line in _text_of(error).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0] == _SEVERAL:
+        del lines[0]
+    text = lines[0] if lines else ""
+    if type(error) in _CAUSES or isinstance(error, (TypeError, AttributeError, LookupError)):
+        # Not worded for who wrote the program: what it is about, and what was found.
+        about = _CAUSES.get(type(error), _CAUSES[AssertionError])
+        return f"{about} ({text})" if text else about
+    return text or type(error).__name__
 
 
 def _text_of(error: Exception) -> str:

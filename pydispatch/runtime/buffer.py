@@ -85,7 +85,7 @@ class Buffer:
 
     def download(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """A copy of the content, in `out` when it is given. InvalidArgumentError when it does not fit."""
-        if out is not None and not isinstance(out, np.ndarray):
+        if out is not None and (not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray)):
             raise InvalidArgumentError(f"download: out: expected a NumPy array, got {type(out).__name__}")
         if out is not None and not out.flags.writeable:
             raise InvalidArgumentError("download: out: expected an array that can be written, got a read-only one")

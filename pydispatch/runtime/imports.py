@@ -138,7 +138,7 @@ class Registry:
 
     def add_import(self, name: str, function: object, context: object, priority: int) -> Provider:
         """See `CpuDevice.add_import`."""
-        if not isinstance(name, str) or not name or name.startswith("?"):
+        if not isinstance(name, str) or not name or name.startswith("?") or "\0" in name or not _is_utf8(name):
             raise InvalidArgumentError(f"add_import: expected the name of a symbol, got {name!r}")
         address = address_of(function, f"add_import '{name}': function")
         if not address:
@@ -157,6 +157,14 @@ class Registry:
             )
         self.manager.remove(provider.id)
         self.names.pop(provider.id, None)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+    return True
 
 
 def check_priority(what: str, priority: object) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydispatch._core.artifact import crc32
 
 import pydispatch as pd
-from pydispatch._core.artifact import crc32
 from pydispatch.cli import inspect
 from pydispatch.formats.manifest import Manifest
 from pydispatch.formats.pack import Entry, layout
