@@ -149,11 +149,11 @@ def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> b
 
 def _all(stream: IO[bytes], path: str | os.PathLike[str], limit: int, first: bytes = b"") -> bytes:
     pieces, size = [first], len(first)
-    while piece := stream.read(min(max(_PIECE, size), limit + 1 - size)):
+    while size <= limit and (piece := stream.read(min(max(_PIECE, size), limit + 1 - size))):
         pieces.append(piece)
         size += len(piece)
-        if size > limit:
-            _refuse(path, f"it has more than {_amount(limit)}, the most that is read")
+    if size > limit:
+        _refuse(path, f"it has more than {_amount(limit)}, the most that is read")
     return b"".join(pieces)
 
 

@@ -56,9 +56,7 @@ def test_every_subcommand_is_here() -> None:
 
 
 @pytest.mark.parametrize("command", WORDS)
-def test_wrong_values(
-    command: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_values(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     faults = []
     for action in _subcommands()[command]._actions:
@@ -71,7 +69,10 @@ def test_wrong_values(
             base = WORDS[command]
             flag = next((o for o in action.option_strings if o.startswith("--")), None)
             words = [*command.split(), *base, f"{flag}={value}"] if flag else [*command.split(), value, *base[1:]]
-            monkeypatch.setattr(sys, "stdin", io.StringIO())
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+            out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace") for _ in range(2))  # as stderr is
+            monkeypatch.setattr(sys, "stdout", out)
+            monkeypatch.setattr(sys, "stderr", err)
             try:
                 code: object = main(words)
             except SystemExit as error:
@@ -79,18 +80,20 @@ def test_wrong_values(
             except Exception as error:
                 faults.append(f"{words}: {type(error).__name__}: {error}")
                 continue
-            shown = capsys.readouterr()
-            if code not in (0, 1, 2) or "Traceback" in shown.err or (code and not shown.err + shown.out):
-                faults.append(f"{words}: exit code {code}: {shown.err}")
-            if "[Errno" in shown.err:
-                faults.append(f"{words}: a number in place of words: {shown.err}")
+            err.flush()
+            out.flush()
+            told, printed = (stream.buffer.getvalue().decode() for stream in (err, out))
+            if code not in (0, 1, 2) or "Traceback" in told or (code and not told + printed):
+                faults.append(f"{words!r}: exit code {code}: {told}")
+            if "[Errno" in told:
+                faults.append(f"{words!r}: a number in place of words: {told}")
     (folder / "p.mlir").write_text(PROGRAM)
     assert not faults, "\n".join(faults)
 
 
 @pytest.mark.parametrize("words", [["run", "p.pdx", "--input=4xf32=1"], ["inspect", "p.pdx"], ["devices", "cpu"]])
 def test_output_that_cannot_be_written(words: list[str], folder: Path) -> None:
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "pydispatch.cli.__main__", *words], stdout=full, stderr=subprocess.PIPE, text=True, cwd=folder,
             check=False,

@@ -94,8 +94,9 @@ def test_what_is_no_path(name: str) -> None:
     ],
 )  # fmt: skip
 def test_a_package_that_cannot_be_imported(cause: Exception, message: str) -> None:
-    with pytest.raises(pd.CompileError, match=message) as error, packages.importing(
-        "compiling", "compiler", pd.CompileError
+    with (
+        pytest.raises(pd.CompileError, match=message) as error,
+        packages.importing("compiling", "compiler", pd.CompileError),
     ):
         raise cause
     assert error.value.__cause__ is cause
@@ -104,8 +105,9 @@ def test_a_package_that_cannot_be_imported(cause: Exception, message: str) -> No
 def test_what_runs_keeps_its_own_errors() -> None:
     with pytest.raises(AttributeError), packages.running("compiling", "compiler", pd.CompileError):
         raise AttributeError("a fault of ours")
-    with pytest.raises(pd.OutOfMemoryError, match="compiling: out of memory; give the process more"), packages.running(
-        "compiling", "compiler", pd.CompileError
+    with (
+        pytest.raises(pd.OutOfMemoryError, match="compiling: out of memory; give the process more"),
+        packages.running("compiling", "compiler", pd.CompileError),
     ):
         raise MemoryError
 

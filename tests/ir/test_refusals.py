@@ -46,7 +46,10 @@ def test_own_faults_say_what_they_met() -> None:
         "'a.b': its operands, types or attributes are not what it takes"
     )
     assert "no attribute 'shape'" in explain_refusal("a.b", AttributeError("'X' has no attribute 'shape'"))[0]
-    assert explain_refusal("a.b", OverflowError("int too large"))[0] == "'a.b': a number in it is too large (int too large)"
+    assert (
+        explain_refusal("a.b", OverflowError("int too large"))[0]
+        == "'a.b': a number in it is too large (int too large)"
+    )
     found = explain_refusal("a.b", ValueError("The following constraints were not satisfied:\n1 should be of base "
                                               "attribute symbol_ref\n2 should be of base attribute string"))  # fmt: skip
     assert found[0] == "'a.b': a symbol such as @name is wanted where it has 1"

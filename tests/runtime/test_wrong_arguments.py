@@ -110,7 +110,7 @@ def test_features_that_are_known(features: str) -> None:
 
 @pytest.mark.parametrize("name", ["workers=0", "workers=٣", "workers=-1", "workers=1025", "workers=", "workers=1.0"])
 def test_workers_of_a_device(name: str) -> None:
-    with pytest.raises(pd.InvalidArgumentError, match="workers: expected 1 to 1024, got '.*'; without it"):
+    with pytest.raises(pd.InvalidArgumentError, match=r"workers: expected 1 to 1024, got '.*'; without it"):
         pd.device(f"cpu?{name}")
 
 
