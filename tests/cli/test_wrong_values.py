@@ -18,7 +18,8 @@ PROGRAM = """func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
   return %b : tensor<4xf32>
 }
 """
-VALUES = ("", "x", "-1", "9" * 30, "٣", "\udcff", "/dev/full", "/dev/zero", "pipe", "missing/x", "=", "@/dev/zero", "@pipe",
+VALUES = ("", "x", "-1", "9" * 30, "٣", "\udcff", "/dev/full", "/dev/zero", "pipe", "missing/x", "=",
+          "@/dev/zero", "@pipe",
           "4xf32=@/dev/zero", "4xf٣2=1", "4xf32=٣", "99999999999999xf32", "nan")  # fmt: skip
 WORDS = {
     "compile": ["p.mlir", "-o", "o.pdx"], "run": ["p.pdx", "--input=4xf32=1"], "check": ["p.mlir", "--jobs=1"],
@@ -82,7 +83,7 @@ def test_wrong_values(command: str, folder: Path, monkeypatch: pytest.MonkeyPatc
                 continue
             err.flush()
             out.flush()
-            told, printed = (stream.buffer.getvalue().decode() for stream in (err, out))
+            told, printed = (stream.buffer.getvalue().decode("utf-8", "replace") for stream in (err, out))
             if code not in (0, 1, 2) or "Traceback" in told or (code and not told + printed):
                 faults.append(f"{words!r}: exit code {code}: {told}")
             if "[Errno" in told:
@@ -95,7 +96,7 @@ def test_wrong_values(command: str, folder: Path, monkeypatch: pytest.MonkeyPatc
 def test_output_that_cannot_be_written(words: list[str], folder: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "pydispatch.cli.__main__", *words], stdout=full, stderr=subprocess.PIPE, text=True, cwd=folder,
+            [sys.executable, "-m", "pydispatch.cli.__main__", *words], stdout=full, stderr=subprocess.PIPE, text=True, cwd=folder,  # noqa: E501
             check=False,
         )  # fmt: skip
     assert done.returncode == 1
@@ -106,7 +107,7 @@ def test_a_reader_that_has_seen_enough(folder: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [sys.executable, "-m", "pydispatch.cli.__main__", "inspect", "p.pdx"], stdout=writer, stderr=subprocess.PIPE, cwd=folder,
+        [sys.executable, "-m", "pydispatch.cli.__main__", "inspect", "p.pdx"], stdout=writer, stderr=subprocess.PIPE, cwd=folder,  # noqa: E501
         check=False,
     )  # fmt: skip
     os.close(writer)

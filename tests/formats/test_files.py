@@ -88,7 +88,7 @@ def test_what_is_no_path(name: str) -> None:
          r"^error: compiling needs the package llvmlite: pip install 'pydispatch\[compiler\]'$"),
         (ImportError("libx.so: failed to map segment from shared object", name="llvmlite.binding"),
          r"llvmlite.binding cannot be imported: libx.so: failed to map segment.*; give the process more memory"),
-        (OSError("broken.so: invalid ELF header"), r"broken.so: invalid ELF header; install it again: pip install --for"),
+        (OSError("broken.so: invalid ELF header"), r"broken.so: invalid ELF header; install it again: pip install --for"),  # noqa: E501
         (MemoryError(), r"MemoryError; give the process more memory"),
         (RuntimeError("no codec"), r"no codec; install it again"),
     ],

@@ -15,7 +15,7 @@ from pydispatch.errors import CompileError
     [('cmpi "sgt"', "i32"), ("cmpi sgt", "i32"), ('cmpf "olt"', "f32"), ("cmpf olt", "f32"), ('cmpi "ne"', "index")],
 )
 def test_predicates_with_and_without_quotes(operation: str, type: str) -> None:
-    text = f"func.func @f(%a: {type}, %b: {type}) -> i1 {{\n  %0 = arith.{operation}, %a, %b : {type}\n  return %0 : i1\n}}"
+    text = f"func.func @f(%a: {type}, %b: {type}) -> i1 {{\n  %0 = arith.{operation}, %a, %b : {type}\n  return %0 : i1\n}}"  # noqa: E501
     plain = text.replace('"', "")
     assert ir.print_module(ir.parse(text)) == ir.print_module(ir.parse(plain))
 
@@ -51,6 +51,6 @@ def test_own_faults_say_what_they_met() -> None:
         == "'a.b': a number in it is too large (int too large)"
     )
     found = explain_refusal("a.b", ValueError("The following constraints were not satisfied:\n1 should be of base "
-                                              "attribute symbol_ref\n2 should be of base attribute string"))  # fmt: skip
+                                              "attribute symbol_ref\n2 should be of base attribute string"))  # fmt: skip  # noqa: E501
     assert found[0] == "'a.b': a symbol such as @name is wanted where it has 1"
     assert explain_refusal("a.b", ValueError(("bad", "name")))[0] == "'a.b': bad name"
