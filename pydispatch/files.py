@@ -100,7 +100,7 @@ def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
         raise SystemError_(f"{what}: {error}{place}; give the path or the bytes of {kind}") from None
 
 
-def write(what: str, path: str | os.PathLike[str], data: bytes) -> None:
+def write(what: str, path: str | os.PathLike[str], data: bytes | memoryview) -> None:
     """Makes a file of bytes. SystemError when it cannot be written, InvalidArgumentError for what is no path."""
     name = path_of(what, path, "the path of a file")
     with writing(what, name):

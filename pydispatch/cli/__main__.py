@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import pkgutil
@@ -115,6 +116,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"pydispatch: error: this needs {error.name}: pip install 'pydispatch[compiler]'", file=sys.stderr)
         return 1
     except (Error, OSError, MemoryError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC and not isinstance(error, Error):
+            _drop_output()  # a long text is written before the end
+            error = Error(f"cannot write standard output: {error.strerror}")
         if os.environ.get("PYDISPATCH_DEBUG", "0") not in ("", "0"):
             raise
         text = _text_of(error)

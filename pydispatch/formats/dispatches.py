@@ -46,10 +46,10 @@ def encode(listing: Listing) -> str:
     return json.dumps(found, separators=(",", ":"), ensure_ascii=False) if found else ""
 
 
-def decode(text: object) -> Listing:
-    """Raises ArtifactError when the text is not what `encode` writes."""
+def decode(encoded: object) -> Listing:
+    """Raises ArtifactError when it is not what `encode` writes."""
     try:
-        found = json.loads(text(text))
+        found = json.loads(text(encoded))
         return [
             (text(function), [_entry(*listed(item)) for item in listed(dispatches)])
             for function, dispatches in found.items()

@@ -80,7 +80,7 @@ def _is_float(dtype: str) -> bool:
 def constant(value: float, dtype: str) -> Value:
     """A number of the pattern. InvalidArgumentError for anything else, or a fraction where integers are."""
     try:
-        number = float(value) if _is_float(dtype) else operator.index(value)
+        number = float(value) if _is_float(dtype) else operator.index(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgumentError(f"expected a value of the pattern or a number for {dtype}, got {value!r}") from None
     return Value("constant", TensorType(dtype, None), (), number)
