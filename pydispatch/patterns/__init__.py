@@ -93,7 +93,7 @@ def pattern(function: Callable[..., Any] | None = None, /, *, benefit: int = 1, 
     """Traces a function over typed parameters into the computation to find. InvalidArgumentError when it cannot be."""
     _check("pattern", function, benefit, phase)
     if function is None:
-        return lambda f: pattern(f, benefit=benefit, phase=phase)
+        return lambda f: pattern(f, benefit=benefit, phase=phase)  # type: ignore[call-overload]
     return _traced(function, benefit, phase)
 
 
