@@ -248,6 +248,15 @@ def type_of(uint32_t word):
     return element_type(word)
 
 
+cdef int check_address(object interface) except -1:
+    """NumPy takes any integer for an address, and another one than was given when it has more than 64 bits."""
+    data = interface.get("data") if isinstance(interface, dict) else None
+    address = data[0] if isinstance(data, tuple) and data else None
+    if isinstance(address, int) and not 0 <= address < 1 << 64:
+        raise ValueError(f"__array_interface__ gives {address:#x} as the address of its data, which is none")
+    return 0
+
+
 cdef object array_of(object source):
     if isinstance(source, np.ndarray):
         if isinstance(source, np.ma.MaskedArray):
@@ -261,5 +270,6 @@ cdef object array_of(object source):
     if PyObject_CheckBuffer(source):
         return np.asarray(memoryview(source))
     if hasattr(source, "__array_interface__"):
+        check_address(source.__array_interface__)
         return np.asarray(source)
     return None

@@ -35,7 +35,10 @@ cdef str dtype_text(dtype):
 cdef str given_text(object given):
     kind = type(given)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    text = repr(given)
+    try:
+        text = repr(given)
+    except Exception:
+        return name
     return f"{name} {text}" if len(text) <= 40 and "\n" not in text else name
 
 
@@ -63,9 +66,10 @@ cdef object take_array(str where, str expected, object given):
     """The memory of an object as an array, or None. InvalidArgumentError when it has some that we cannot use."""
     try:
         return array_of(given)
-    except (BufferError, ValueError, RuntimeError, NotImplementedError, TypeError) as error:
+    except Exception as error:  # of the object's own code too
         raise InvalidArgumentError(
-            f"{where}: expected {expected}, got {given_text(given)}, whose memory cannot be used: {error}") from error
+            f"{where}: expected {expected}, got {given_text(given)}, whose memory cannot be used: "
+            f"{str(error) or type(error).__name__}") from error
 
 
 cdef object input_array(str function, int index, str name, ElementType kind, tuple dims, object given):

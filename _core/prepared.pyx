@@ -70,7 +70,9 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
     if binding.function.module.closed:
         raise Error(f"@{binding.function.name}: its program was closed")
     if names != NULL:
-        raise InvalidArgumentError(f"@{binding.function.name}: a prepared call takes no keyword arguments")
+        raise InvalidArgumentError(
+            f"@{binding.function.name}: a prepared call takes no keyword arguments, got "
+            f"'{next(iter(<tuple>names))}'; 'out' is given to prepare")
     self.busy = True
     try:
         if count:

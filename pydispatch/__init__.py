@@ -85,18 +85,18 @@ def __dir__() -> list[str]:
 def compile(source: Any, **options: Any) -> Artifact:
     """Compiles a program: MLIR text, a path, or a module. Needs the extra "compiler".
 
-    See `pydispatch.compiler.pipeline.compile` for the options. Raises CompileError.
+    See `pydispatch.compiler.pipeline.compile` for the options. Raises CompileError, and InvalidArgumentError for an
+    option of another type.
     """
-    try:
+    from pydispatch.packages import importing, running
+
+    with importing("compiling", "compiler", CompileError):
         from pydispatch.compiler import llvm_start
 
         llvm_start.start()
         from pydispatch.compiler.pipeline import compile as compile_
-    except ModuleNotFoundError as error:
-        if error.name and error.name.split(".")[0] == "pydispatch":
-            raise
-        raise ImportError(f"compiling needs {error.name}: pip install 'pydispatch[compiler]'") from error
-    return compile_(source, **options)
+    with running("compiling", "compiler", CompileError):
+        return compile_(source, **options)
 
 
 def get_include() -> str:

@@ -32,13 +32,18 @@ C_ROOMS = {
 # What each room of the package may import.
 PYTHON_ROOMS = {
     "pydispatch.errors": {"pydispatch._core"},
-    "pydispatch.formats": {"pydispatch._core", "pydispatch.errors"},
+    "pydispatch.files": {"pydispatch.errors"},
+    "pydispatch.packages": {"pydispatch.errors"},
+    "pydispatch.formats": {"pydispatch._core", "pydispatch.errors", "pydispatch.files"},
     "pydispatch.ir": {"pydispatch.errors"},
-    "pydispatch.patterns": {"pydispatch.errors"},
+    "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
     "pydispatch.compiler": {
-        "pydispatch._core", "pydispatch.errors", "pydispatch.formats", "pydispatch.ir", "pydispatch.patterns",
+        "pydispatch._core", "pydispatch.errors", "pydispatch.files", "pydispatch.packages", "pydispatch.formats",
+        "pydispatch.ir", "pydispatch.patterns",
     },
-    "pydispatch.runtime": {"pydispatch._core", "pydispatch.errors", "pydispatch.formats"},
+    "pydispatch.runtime": {
+        "pydispatch._core", "pydispatch.errors", "pydispatch.files", "pydispatch.packages", "pydispatch.formats",
+    },
 }
 
 PYTHON_FILES = sorted((ROOT / "pydispatch").rglob("*.py"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import pkgutil
@@ -61,6 +62,28 @@ def _show_warning(message: Warning | str, category: type[Warning], file: str, li
     print(f"pydispatch: warning: {place}{message}", file=sys.stderr)
 
 
+def _drop_output() -> None:
+    """Keeps Python from writing, and complaining, at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _drop_output()
+        raise Error(f"cannot write standard output: {error.strerror or error}") from None
+
+
+def _text_of(error: BaseException) -> str:
+    """An OSError without its number, with the file that it is about."""
+    if not isinstance(error, OSError) or not error.errno:
+        return str(error) or type(error).__name__
+    return f"{error.strerror}: '{error.filename}'" if error.filename else str(error.strerror)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand. Returns 0, 1 after an error that was reported on stderr, 2 for wrong usage."""
     words = sys.argv[1:] if argv is None else argv
@@ -80,11 +103,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             code = int(args.run(args))
-        sys.stdout.flush()
+        _flush()
         return code
     except BrokenPipeError:
-        # Whoever read our output has seen enough; keep Python from complaining about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_output()  # whoever read our output has seen enough
         return 1
     except KeyboardInterrupt:
         return 130
@@ -93,10 +115,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"pydispatch: error: this needs {error.name}: pip install 'pydispatch[compiler]'", file=sys.stderr)
         return 1
-    except (Error, OSError, MemoryError) as error:
+    except (Error, OSError, MemoryError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC and not isinstance(error, Error):
+            _drop_output()  # a long text is written before the end
+            error = Error(f"cannot write standard output: {error.strerror}")
         if os.environ.get("PYDISPATCH_DEBUG", "0") not in ("", "0"):
             raise
-        text = str(error)
+        text = _text_of(error)
         # A CompileError begins with its place, file:line:column, as compilers do, or with "error" when it has none.
         has_kind = ": error: " in text or text.startswith("error: ")
         print(f"pydispatch: {text}" if has_kind else f"pydispatch: error: {text}", file=sys.stderr)

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.files import write
+
+_MOST_SECONDS = 10_000_000  # what waits takes no number of any size
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
     """Returns 1 when a test failed or there was none."""
     if args.jobs < 0:
         raise InvalidArgumentError(f"--jobs={args.jobs}: expected 1 or more")
-    if not args.timeout > 0:
-        raise InvalidArgumentError(f"--timeout={args.timeout:g}: expected more than 0 seconds")
+    if not 0 < args.timeout <= _MOST_SECONDS:
+        raise InvalidArgumentError(f"--timeout={args.timeout:g}: expected more than 0 seconds, at most {_MOST_SECONDS}")
     files = list(_files(args.files))
     outcomes: list[Outcome] = []
     for number, found in enumerate(_all(files, args), 1):
@@ -222,4 +225,4 @@ def _write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
         if outcome.failure:
             text = re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", outcome.failure)
             ElementTree.SubElement(case, "failure", message=text.partition("\n")[0]).text = text
-    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+    write("--junit", path, ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))

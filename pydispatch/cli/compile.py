@@ -5,8 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pydispatch.errors import Error
+from pydispatch.errors import CompileError, Error
+from pydispatch.files import LIMIT, open_mapped
+from pydispatch.packages import importing, running
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,10 +95,9 @@ def _patterns_of(path: str) -> list[object]:
 
     from pydispatch.patterns import Pattern
 
+    open_mapped(path).close()  # a pipe or device would be waited for, or read without end
     try:
         names = runpy.run_path(path)
-    except OSError as error:
-        raise Error(f"cannot read '{path}': {error.strerror}") from None
     except Exception as error:
         lines = [line.lineno for line in traceback.extract_tb(error.__traceback__) if line.filename == path]
         number = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
@@ -117,17 +122,31 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 
 def run(args: argparse.Namespace) -> int:
     """Writes the artifact, or prints the text after a phase. Raises CompileError."""
-    try:
+    with importing("compiling", "compiler", CompileError):
         from pydispatch.compiler import llvm_start
 
         llvm_start.start()
         from pydispatch.compiler import pipeline
-    except ModuleNotFoundError as error:
-        raise Error(f"compiling needs {error.name}: pip install 'pydispatch[compiler]'") from None
 
-    source: object = args.source
-    if args.source == "-":
-        source = sys.stdin.read() + "\n"
+    with running("compiling", "compiler", CompileError):
+        return _run(args, pipeline)
+
+
+def source_of(path: str) -> str | Path:
+    """The program that a command line names: the text of standard input for "-", else the path."""
+    if path != "-":
+        return Path(path)
+    data = sys.stdin.buffer.read(LIMIT + 1)
+    if len(data) > LIMIT:
+        raise CompileError(f"standard input has more than {LIMIT >> 30} GiB, the most that is read")
+    try:
+        return data.decode("utf-8") + "\n"
+    except UnicodeDecodeError as error:
+        raise CompileError(f"standard input is not text: {error}", note="give MLIR text") from None
+
+
+def _run(args: argparse.Namespace, pipeline: ModuleType) -> int:
+    source = source_of(args.source)
     options = {
         "targets": _targets(args.targets, args.cuda_targets),
         "cpu": ["native" if c == "host" else c for c in args.cpu] if args.cpu else None,
@@ -137,9 +156,9 @@ def run(args: argparse.Namespace) -> int:
         **match_options(args),
     }
     if args.compile_to and args.compile_to != "end":
-        sys.stdout.write(pipeline.compile_to(args.compile_to, source, **options))  # type: ignore[arg-type]
+        sys.stdout.write(pipeline.compile_to(args.compile_to, source, **options))
         return 0
-    artifact = pipeline.compile(source, reassociate=args.reassociate, **options)  # type: ignore[arg-type]
+    artifact = pipeline.compile(source, reassociate=args.reassociate, **options)
     if args.output == "-" or (args.output is None and args.source == "-"):
         sys.stdout.buffer.write(artifact.to_bytes())
         return 0

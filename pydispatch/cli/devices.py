@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from pydispatch.errors import Error
+from pydispatch.packages import importing
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="these alone; ptx-interpreter is listed by name only")
@@ -43,13 +46,14 @@ def _text(value: Any) -> str:
 def _tools() -> dict[str, str]:
     """What compiles and links, or why nothing does."""
     try:
-        import llvmlite  # noqa: F401
-        import xdsl  # noqa: F401
+        with importing("compiling", "compiler"):
+            import llvmlite  # noqa: F401
+            import xdsl  # noqa: F401
 
-        from pydispatch.compiler import toolchain
-        from pydispatch.compiler.targets import cuda_tools
-    except ModuleNotFoundError as error:
-        return {"compiler": f"the extra 'compiler' is not installed ({error.name} is missing)"}
+            from pydispatch.compiler import toolchain
+            from pydispatch.compiler.targets import cuda_tools
+    except Error as error:
+        return {"compiler": str(error)}
     try:
         return toolchain.find().describe() | cuda_tools.describe()
     except toolchain.ToolchainError as error:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.files import read, write
 from pydispatch.formats import fatelf
 
 EXAMPLES = """\
@@ -34,35 +35,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Returns 0. Raises ArtifactError, InvalidArgumentError with the file's name, or an OSError."""
     if args.verb == "join":
-        data = fatelf.join([(name, Path(name).read_bytes()) for name in args.files])
+        data = fatelf.join([(name, read(name)) for name in args.files])
         _write(data, args.output)
         return 0
     source = Path(args.file)
+    content = read(source)
     try:
         if args.verb == "dump":
-            print(fatelf.dump(source.read_bytes()))
+            print(fatelf.dump(content))
         elif args.verb == "select":
-            _write(bytes(fatelf.select(source.read_bytes(), args.arch)), args.output)
+            _write(bytes(fatelf.select(content, args.arch)), args.output)
         else:
-            _split(source, Path(args.output) if args.output else source.parent)
+            _split(source, content, Path(args.output) if args.output else source.parent)
     except (Error, ValueError) as error:
         raise type(error)(f"{args.file}: {error}") from None
     return 0
 
 
-def _split(source: Path, folder: Path) -> None:
-    parts = fatelf.split(source.read_bytes())
+def _split(source: Path, content: bytes, folder: Path) -> None:
+    parts = fatelf.split(content)
     folder.mkdir(parents=True, exist_ok=True)
     for i, (target, data) in enumerate(parts):
         path = folder / f"{source.stem}.{target}.so"
         print(f"Writing record[{i}] to '{path}'...")
-        path.write_bytes(data)
+        write("the ELF file", path, data)
     print(f"Wrote {len(parts)} records to {folder}!")
 
 
 def _write(data: bytes, output: str | None) -> None:
     if output not in (None, "-"):
-        Path(str(output)).write_bytes(data)
+        write("the output", str(output), data)
     elif sys.stdout.isatty():
         raise InvalidArgumentError("the output is binary and goes to a terminal: name a file with -o")
     else:

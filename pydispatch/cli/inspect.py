@@ -8,11 +8,11 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from pydispatch.cli import cuda_files
 from pydispatch.errors import ArtifactError
+from pydispatch.files import open_mapped, read
 from pydispatch.formats import cubin, dispatches, elf
 from pydispatch.formats.artifact import PROGRAM, Artifact, VariantEntry, warnings_of
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints and returns 0. Raises ArtifactError when the file is broken, an OSError when it cannot be read."""
-    with Path(args.file).open("rb") as stream:
+    with open_mapped(args.file) as stream:
         start = stream.read(65536)
     kind = "an ELF file" if elf.is_elf(start) else "PTX" if cuda_files.is_ptx(start) else ""
     if kind:
@@ -88,7 +88,7 @@ def _listing(artifact: Artifact) -> dispatches.Listing:
 
 
 def _run_elf(args: argparse.Namespace) -> int:
-    data = Path(args.file).read_bytes()
+    data = read(args.file)
     try:
         facts = elf.read(data)
     except ArtifactError as error:
@@ -98,7 +98,7 @@ def _run_elf(args: argparse.Namespace) -> int:
 
 
 def _run_cuda(args: argparse.Namespace) -> int:
-    data = Path(args.file).read_bytes()
+    data = read(args.file)
     facts = cuda_files.describe(data, args.file)
     if args.json:
         _print(json.dumps(facts, indent=1))

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pydispatch.cli.compile import add_match_arguments, match_options
-from pydispatch.errors import Error
+from pydispatch.cli.compile import add_match_arguments, match_options, source_of
+from pydispatch.errors import CompileError, Error
+from pydispatch.files import read_text
+from pydispatch.packages import importing, running
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,19 +27,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints matches, near misses and the diff; 1 when a match is required and there is a pattern without one."""
-    try:
+    with importing("matching", "compiler", CompileError):
         from pydispatch.compiler import dry_run
-    except ModuleNotFoundError as error:
-        raise Error(f"matching needs {error.name}: pip install 'pydispatch[compiler]'") from None
+    with running("matching", "compiler", CompileError):
+        return _run(args, dry_run)
+
+
+def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
     for spec in args.spec:
         kind = _kind(spec)
         getattr(args, kind).append(spec)
     if not (args.transform_spec or args.pdl_spec or args.patterns):
         raise Error("nothing to look for: give --spec=FILE or --patterns=FILE.py")
-    source = sys.stdin.read() + "\n" if args.source == "-" else args.source
+    source = source_of(args.source)
     options = match_options(args)
     options.pop("require_match")
-    report, diff = dry_run.dry_run(source, **options)  # type: ignore[arg-type]
+    report, diff = dry_run.dry_run(source, **options)
     sys.stdout.write(report.text())
     if diff and not args.no_diff:
         sys.stdout.write("\n" + diff)
@@ -49,7 +57,7 @@ def _kind(path: str) -> str:
     if path.endswith(".py"):
         return "patterns"
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise Error(f"cannot read '{path}': {error.strerror}") from None
+        text = read_text(path)
+    except UnicodeDecodeError as error:
+        raise CompileError(f"'{path}' is not text: {error}", note="a spec is MLIR text or a Python file") from None
     return "pdl_spec" if "pdl.pattern" in text else "transform_spec"

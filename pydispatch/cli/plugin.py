@@ -52,9 +52,11 @@ def run(args: argparse.Namespace) -> int:
     from pydispatch.compiler import plugin_build
     from pydispatch.compiler.toolchain import ToolchainError
     from pydispatch.errors import CompileError, InvalidArgumentError
+    from pydispatch.files import write
 
     output = Path(args.output)
-    sources = [Path(source) for source in args.sources]
+    # A name that begins like an option is given to the compiler as a whole path.
+    sources = [Path(source).absolute() if source[:1] in ("@", "-") else Path(source) for source in args.sources]
     if args.flags and not args.system:
         raise InvalidArgumentError("--flag: only a --system plugin takes the compiler's own flags")
     common = {
@@ -84,6 +86,6 @@ def run(args: argparse.Namespace) -> int:
             made = ", ".join(built)
     except ToolchainError as error:
         raise CompileError(str(error)) from None
-    output.write_bytes(data)
+    write("the plugin", output, data)
     print(f"{output}: {'system' if args.system else 'standalone'} plugin for {made}, {len(data)} bytes")
     return 0

@@ -11,7 +11,8 @@ import re
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.files import path_of, writing
 
 if TYPE_CHECKING:
     from pydispatch._core.function import Function
@@ -109,20 +110,17 @@ def _path(args: argparse.Namespace) -> Path:
     if (args.file is None) == (args.module is None):
         both = f", got '{args.file}' and --module={args.module}; a value with blanks needs quotes" if args.file else ""
         raise InvalidArgumentError(f"run: expected one file, as FILE or as --module=FILE{both}")
-    return Path(args.file or args.module)
+    given = args.module if args.file is None else args.file
+    return Path(path_of("run", given, "the path of a .pdx or .mlir file"))
 
 
 def _artifact(path: Path, search_path: list[str], device: str) -> Any:
     if path.suffix != ".mlir":
         return path
-    try:
-        from pydispatch.compiler.pipeline import compile
-    except ModuleNotFoundError as error:
-        raise Error(
-            f"{path}: compiling needs the extra 'compiler' ({error.name} is missing): pip install pydispatch[compiler]"
-        ) from None
+    import pydispatch
+
     scheme = device.partition(":")[0].partition("?")[0]
-    return compile(path, object_search_path=search_path, targets=TARGETS.get(scheme))
+    return pydispatch.compile(path, object_search_path=search_path, targets=TARGETS.get(scheme))
 
 
 def _parameters(specs: list[str]) -> dict[str, list[str]]:
@@ -191,7 +189,8 @@ def _write(function: Function | Procedure, returned: list[Value], args: argparse
         elif where:
             if where[0] not in "@+" or not where.endswith((".npy", ".bin")):
                 raise InvalidArgumentError(f"--output: expected '', -, @FILE or +FILE with .npy or .bin, got '{where}'")
-            with Path(where[1:]).open("wb" if where[0] == "@" else "ab") as stream:
+            path = path_of("--output", where[1:], "the path of a file")
+            with writing("--output", path), Path(path).open("wb" if where[0] == "@" else "ab") as stream:
                 _write_value(stream, value, kind.dtype, where.endswith(".npy"))
 
 

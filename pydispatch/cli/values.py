@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from pydispatch._core.arrays import ElementType, type_of, unpack_elements
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.files import open_binary
 from pydispatch.formats.program import Numerical, dtype_word
 from pydispatch.formats.small_floats import decode, encode
 
@@ -69,6 +69,8 @@ class Reader:
 
     def read(self, text: str, scalar: ElementType | None) -> list[Value]:
         try:
+            if not text.isascii() and not any(mark in text for mark in "@+*"):  # Python reads digits of any script
+                raise ValueError("expected a value in ASCII")
             if scalar is not None and text[:1] not in "@+*":
                 return [_number(0 if text in _ABSENT else text, scalar)]
             if text[:1] == "@":
@@ -110,7 +112,7 @@ class Reader:
         if again and path in self.streams:
             self.streams.pop(path).close()
         if path not in self.streams:
-            self.streams[path] = Path(path).open("rb")  # noqa: SIM115  (close() ends them all)
+            self.streams[path] = open_binary(path)
         return self.streams[path]
 
     def close(self) -> None:

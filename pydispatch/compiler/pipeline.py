@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
-from pydispatch.compiler import toolchain
+from pydispatch.compiler import arguments, toolchain
 from pydispatch.compiler.contract_program import Numbers, contract_program
 from pydispatch.compiler.dispatch.executables import Selection, expand_executables
 from pydispatch.compiler.dispatch.explain import Report, listing
@@ -28,6 +28,7 @@ from pydispatch.compiler.schedule.host import schedule
 from pydispatch.compiler.select import BACKENDS, in_written_order, select_targets
 from pydispatch.compiler.variants import build_variant, variants_of
 from pydispatch.errors import CompileError, CompileWarning
+from pydispatch.files import writing
 from pydispatch.formats import dispatches
 from pydispatch.formats.program import disassemble
 from pydispatch.ir import hal
@@ -106,7 +107,8 @@ def compile(
     Raises CompileError, with the place in the source, when the program cannot be compiled.
     """
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
-    options = replace(options, reassociate=reassociate)
+    explain = arguments.flag("explain", explain)
+    options = replace(options, reassociate=arguments.flag("reassociate", reassociate))
     options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match)
     pipeline = Pipeline(module, options)
     artifact = pipeline.artifact()
@@ -130,31 +132,24 @@ def compile_to(
     require_match: bool = False,
 ) -> str:
     """The text of the program after a phase (see PHASE_NAMES). CompileError for an unknown phase."""
-    if phase not in PHASE_NAMES:
+    if not isinstance(phase, str) or phase not in PHASE_NAMES:
         raise CompileError(f"there is no phase '{phase}'", note=f"phases: {', '.join(PHASE_NAMES)}")
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
     options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match)
     return Pipeline(module, options).text_after(PHASE_NAMES[phase])
 
 
-def load_source(source: str | os.PathLike[str] | ModuleOp) -> tuple[ModuleOp, Path | None]:
-    """The module of a source, and its file when it came from one. The caller may change the module."""
+def load_source(source: str | os.PathLike[str] | ModuleOp, what: str = "source") -> tuple[ModuleOp, Path | None]:
+    """The module of a source, and its file when it came from one. The caller may change the module.
+
+    what: the parameter, for messages. InvalidArgumentError for what is no source, CompileError for one that is wrong.
+    """
     if isinstance(source, ModuleOp):
         return source.clone(), None
     if isinstance(source, str) and ("\n" in source or "{" in source or not source.strip()):
         return ir.parse(source), None
-    path = Path(source)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CompileError(
-            f"cannot read '{path}': {error.strerror}", note="give MLIR text or the path of a file"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise CompileError(
-            f"'{path}' is not text: {error}", note="MLIR bytecode is not supported; give MLIR text"
-        ) from None
-    return ir.parse(text, str(path)), path
+    path = arguments.source_path(what, source)
+    return ir.parse(arguments.source_text(path), str(path)), path
 
 
 def _prepare(
@@ -165,26 +160,24 @@ def _prepare(
     object_search_path: Sequence[str | os.PathLike[str]],
     dump: str | os.PathLike[str] | None,
 ) -> tuple[Options, ModuleOp]:
-    module, path = load_source(source)
-    if isinstance(object_search_path, (str, os.PathLike)):
-        object_search_path = [object_search_path]
-    folders = [os.fspath(p) for p in object_search_path]
-    if path is not None:
-        folders.append(str(path.parent))
     options = Options(
-        targets=(targets,) if isinstance(targets, str) else None if targets is None else tuple(targets),
-        cpu=(cpu,) if isinstance(cpu, str) else tuple(cpu or ()),
-        cpu_features=cpu_features,
-        object_search_path=tuple(folders),
-        dump=None if dump is None else dump_into(Path(dump)),
+        targets=arguments.names("targets", targets, "'cpu'"),
+        cpu=arguments.names("cpu", cpu, "'native'") or (),
+        cpu_features=arguments.text("cpu_features", cpu_features, "'+avx2,+fma'"),
+        object_search_path=tuple(arguments.folders("object_search_path", object_search_path)),
+        dump=None if dump is None else dump_into(arguments.dump_folder("dump", dump)),
     )
+    module, path = load_source(source)
+    if path is not None:
+        options = replace(options, object_search_path=(*options.object_search_path, str(path.parent)))
     return options, module
 
 
 def _with_rewrites(
     options: Options, transform_spec: Any, pdl_spec: Any, patterns: Sequence[Any], require_match: bool
 ) -> Options:
-    if transform_spec is None and pdl_spec is None and not patterns:
+    require_match = arguments.flag("require_match", require_match)
+    if transform_spec is None and pdl_spec is None and isinstance(patterns, (list, tuple)) and not patterns:
         return options
     rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
     rewrites.targets = lambda module: tuple(
@@ -195,11 +188,11 @@ def _with_rewrites(
 
 def dump_into(folder: Path) -> Dump:
     """Writes intermediates as files of `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
 
     def write(name: str, content: bytes | str) -> None:
         data = content.encode() if isinstance(content, str) else content
-        (folder / name).write_bytes(data)
+        with writing("an intermediate", folder / name):
+            (folder / name).write_bytes(data)
 
     return write
 

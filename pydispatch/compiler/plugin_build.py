@@ -21,6 +21,7 @@ from pydispatch.compiler import devlib, objects
 from pydispatch.compiler.kernel import ObjectFile
 from pydispatch.compiler.toolchain import ARCHES, ToolchainError, find
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
+from pydispatch.files import read
 from pydispatch.formats import elf, fatelf
 
 QUERY = "iree_hal_executable_plugin_query"
@@ -106,7 +107,7 @@ def _build_one(
     checked: list[objects.Checked] = []
     files: list[bytes] = []
     for source in sources:
-        data = source.read_bytes() if source.suffix in (".o", ".a") else compile_one(source)
+        data = read(source) if source.suffix in (".o", ".a") else compile_one(source)
         checked.append(_check_object(source.name, data, arch))
         files.append(data)
     defined = frozenset[str]().union(*(each.defined for each in checked))

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute
 
 from pydispatch.compiler.kernel import ARCHITECTURES
 from pydispatch.compiler.targets import cuda_arch
+from pydispatch.compiler.targets.cpu_features import check_features
 from pydispatch.errors import CompileError
 from pydispatch.ir.hal import DeviceTargetAttr, ExecutableTargetAttr
 from pydispatch.ir.location import location_of
@@ -158,6 +159,7 @@ def apply_levels(target: ExecutableTargetAttr, levels: Iterable[str], features: 
             config["cpu"] = StringAttr("native" if level == "host" else level)
             config.pop("cpu_features", None)
         if features:
+            check_features(arch or "", filter(None, features.split(",")))
             config["cpu_features"] = StringAttr(features)
         made.append(ExecutableTargetAttr(target.backend, target.format, DictionaryAttr(config)))
     return made or [target]

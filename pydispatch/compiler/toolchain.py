@@ -22,7 +22,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydispatch import files
 from pydispatch.compiler import toolchain_cache
+from pydispatch.errors import Error, SystemError_
 
 MIN_CLANG = 17
 MIN_LLD = 14
@@ -58,7 +60,7 @@ _LD_FLAGS = (
 )  # fmt: skip
 
 
-class ToolchainError(Exception):
+class ToolchainError(Error):
     """A tool is missing or failed.
 
     message: one line that says what failed. command: the argument list that ran (empty when no tool was found).
@@ -345,9 +347,9 @@ def _c_name(name: str) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ToolchainError(f"cannot read C source {path}: {error.strerror}") from error
+        return files.read(path)
+    except SystemError_ as error:
+        raise ToolchainError(f"C source: {error}") from None
 
 
 def _require(value: str, allowed: Sequence[str], what: str) -> None:

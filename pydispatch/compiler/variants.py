@@ -18,11 +18,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
+from pydispatch import files
 from pydispatch.compiler.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.compiler.select import config_string
 from pydispatch.compiler.targets.cuda_arch import architecture
 from pydispatch.compiler.words import words_of
-from pydispatch.errors import CompileError
+from pydispatch.errors import CompileError, SystemError_
 from pydispatch.ir import hal
 from pydispatch.ir.location import location_of
 
@@ -168,13 +169,18 @@ def workgroup_size(export: hal.ExecutableExportOp) -> tuple[int, int, int]:
 def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, search_path: Sequence[str | Path]) -> ObjectFile:
     """The bytes of an object: in place, or from a file relative to the working directory or a search path."""
     name = attribute.path or "inline.o"
+    if "\0" in name:
+        raise CompileError(f"object file {name!r}: a path cannot hold a NUL character", location_of(op))
     if attribute.data is not None:
         return ObjectFile(name, inline_bytes(attribute.data, op), location_of(op))
     tried = [Path(name)] if Path(name).is_absolute() else [Path(name), *(Path(root) / name for root in search_path)]
     tried = list(dict.fromkeys(tried))
     for path in tried:
-        if path.is_file():
-            return ObjectFile(str(path), path.read_bytes(), location_of(op))
+        if path.exists() and not path.is_dir():
+            try:
+                return ObjectFile(str(path), files.read(path), location_of(op))
+            except SystemError_ as error:
+                raise CompileError(f"object file '{name}': {error}", location_of(op)) from None
     raise CompileError(
         f"object file '{name}' was not found",
         location_of(op),

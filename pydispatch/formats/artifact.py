@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.artifact import ArtifactFile, crc32
 from pydispatch.errors import ArtifactError, InvalidArgumentError
+from pydispatch.files import path_of, writing
 from pydispatch.formats import manifest as manifests
 from pydispatch.formats.manifest import ConstantEntry, ExecutableEntry, FunctionEntry, Manifest, VariantEntry
 from pydispatch.formats.pack import Entry, layout
@@ -248,12 +249,12 @@ class Artifact:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file. Whoever reads `path` meanwhile sees the old file or the new one, never a part.
 
-        A device or pipe is written into, not replaced. Raises an OSError when `path` cannot be written; nothing is left
-        behind then.
+        A device or pipe is written into, not replaced. Raises SystemError, an OSError with its number, when `path`
+        cannot be written; nothing is left behind then.
         """
-        target = Path(path)
+        target = Path(path_of("save: path", path, "the path of a file"))
         if target.exists() and not target.is_file() and not target.is_dir():
-            with target.open("wb") as stream:
+            with writing("the artifact", target), target.open("wb") as stream:
                 stream.writelines(self._parts())
             return
         temporary = target.parent / f".{target.name[:100]}.{os.urandom(6).hex()}.tmp"
@@ -266,7 +267,8 @@ class Artifact:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             if isinstance(error, OSError) and error.errno:  # about the file that was asked for, not the temporary one
-                raise OSError(error.errno, f"cannot write the artifact: {error.strerror}", str(target)) from None
+                with writing("the artifact", target):
+                    raise
             raise
 
     def file(self) -> ArtifactFile:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydispatch.errors import ArtifactError
+from pydispatch.formats.strict import listed, text
 
 KEY = "dispatches"
 
@@ -45,12 +46,12 @@ def encode(listing: Listing) -> str:
     return json.dumps(found, separators=(",", ":"), ensure_ascii=False) if found else ""
 
 
-def decode(text: object) -> Listing:
-    """Raises ArtifactError when the text is not what `encode` writes."""
+def decode(encoded: object) -> Listing:
+    """Raises ArtifactError when it is not what `encode` writes."""
     try:
-        found = json.loads(_text(text))
+        found = json.loads(text(encoded))
         return [
-            (_text(function), [_entry(*_list(item)) for item in _list(dispatches)])
+            (text(function), [_entry(*listed(item)) for item in listed(dispatches)])
             for function, dispatches in found.items()
         ]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -58,21 +59,9 @@ def decode(text: object) -> Listing:
 
 
 def _entry(executable: object, export: object, ops: object, apart: object, grids: object = None) -> DispatchEntry:
-    pairs = [(_text(a), _text(b)) for a, b in _list(apart)]
-    shown = tuple(map(_text, _list([] if grids is None else grids)))
-    return DispatchEntry(_text(executable), _text(export), tuple(map(_text, _list(ops))), tuple(pairs), shown)
-
-
-def _list(value: object) -> list[Any]:
-    if type(value) is not list:
-        raise ValueError(f"expected a list, got {value!r:.60}")
-    return value
-
-
-def _text(value: object) -> str:
-    if type(value) is not str:
-        raise ValueError(f"expected a string, got {value!r:.60}")
-    return value
+    pairs = [(text(a), text(b)) for a, b in listed(apart)]
+    shown = tuple(map(text, listed([] if grids is None else grids)))
+    return DispatchEntry(text(executable), text(export), tuple(map(text, listed(ops))), tuple(pairs), shown)
 
 
 def render(listing: Listing) -> str:

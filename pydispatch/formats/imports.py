@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydispatch.formats.strict import flag, listed, table, text
+
 SCALARS: dict[str, tuple[int, str]] = {
     "i1": (1, "bool"),
     "i8": (1, "int8_t"),
@@ -152,8 +154,9 @@ class ImportSignature:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ImportSignature:
-        """What `to_json` gave."""
+        """What `to_json` gave. ValueError or KeyError for anything else."""
+        table(value)
         return cls(
-            value["symbol"], value["optional"],
-            *(tuple(value[key]) for key in ("results", "arguments", "fields", "exports")),
+            text(value["symbol"]), flag(value["optional"]),
+            *(tuple(map(text, listed(value[key]))) for key in ("results", "arguments", "fields", "exports")),
         )  # fmt: skip

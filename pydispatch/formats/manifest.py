@@ -84,10 +84,32 @@ def _size_item(value: object) -> int:
     return value
 
 
+def _parameter(value: object) -> None:
+    rest = _object(value)
+    for key in ("scope", "key", "type"):
+        if type(rest.get(key, _MISSING)) is not str:
+            raise _Fault(key, "a string", rest.get(key, _MISSING))
+    _items(rest, "shape", _size_item)
+
+
 def _unique(names: list[str], where: str) -> None:
     if len(set(names)) != len(names):
         double = next(name for i, name in enumerate(names) if name in names[:i])
         raise ArtifactError(f"{MEMBER}: {where}: the name '{double}' is given twice")
+
+
+def _is_list_of(kind: type) -> Callable[[object], bool]:
+    return lambda value: type(value) is list and all(type(item) is kind for item in value)
+
+
+_OPTIONAL: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "calls": ("a list of objects", _is_list_of(dict)),
+    "dynamic": ("true or false", lambda value: type(value) is bool),
+    "ptx": ("an object", lambda value: type(value) is dict),
+    "spirv": ("an object", lambda value: type(value) is dict),
+    "warnings": ("a list of strings", _is_list_of(str)),
+}
+"""Keys that a variant may have -> what they hold. What is inside is checked by whoever reads it."""
 
 
 @dataclass(slots=True)
@@ -129,6 +151,9 @@ class VariantEntry:
         alignment = _integer(rest, "alignment", 1, _MAX_ALIGNMENT)
         if alignment & (alignment - 1):
             raise _Fault("alignment", "a power of two", alignment)
+        for key, (expected, fits) in _OPTIONAL.items():
+            if key in rest and not fits(rest[key]):
+                raise _Fault(key, expected, rest[key])
         return cls(
             _text(rest, "name"), _text(rest, "member"), _text(rest, "format"), _items(rest, "requires", _text_item),
             alignment, _items(rest, "imports", _text_item), rest,
@@ -235,6 +260,8 @@ class Manifest:
         producers = header.pop("producers", {})
         if type(producers) is not dict or not all(type(v) is str for v in producers.values()):
             raise _Fault("pydispatch.producers", "an object of strings", producers)
+        if "parameters" in rest:  # kept as they are, for people
+            _items(rest.copy(), "parameters", _parameter)
         return cls(
             version,
             producers,

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydispatch.errors import InvalidArgumentError
+from pydispatch.errors import InvalidArgumentError, SystemError_
+from pydispatch.files import open_mapped, path_of
 from pydispatch.formats.npy_header import NpyHeader
 
 _MAX_HEADER = 100 << 20
@@ -42,8 +43,11 @@ class ParameterFile(Mapping[str, Tensor]):
     """The arrays of a file by name. Raises InvalidArgumentError that names the file, the array and the fault."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self.data = _map(self.path)
+        self.path = Path(path_of("parameters", path, "the path of a file"))
+        try:
+            self.data = _map(self.path)
+        except SystemError_ as error:
+            raise SystemError_(f"parameters: {error}") from None
         readers = {".safetensors": _safetensors, ".npz": _npz, ".npy": _npy}
         reader = readers.get(self.path.suffix.lower())
         if reader is None:
@@ -71,7 +75,7 @@ class _Fault(Exception):
 
 
 def _map(path: Path) -> memoryview:
-    with path.open("rb") as stream:
+    with open_mapped(path) as stream:
         if os.fstat(stream.fileno()).st_size == 0:
             return memoryview(b"")
         return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))

@@ -156,12 +156,13 @@ def _verify_select(op: arith.SelectOp) -> None:
 
 
 def _parse_compare(cls: type[Operation], p: Parser) -> Operation:
-    """`predicate, %a, %b : T`; the result is i1, in the shape of T."""
+    """`predicate, %a, %b : T`; the result is i1, in the shape of T. Older programs write the predicate in quotes."""
     known = arith.CMPI_COMPARISON_OPERATIONS if cls is arith.CmpiOp else arith.CMPF_COMPARISON_OPERATIONS
-    start = p.pos
-    predicate = p.parse_identifier(" for the predicate")
+    start, end = p._current_token.span.start, p._current_token.span.end
+    predicate = p.parse_optional_str_literal()
+    if predicate is None:
+        predicate = p.parse_identifier(" for the predicate")
     if predicate not in known:
-        end = start + len(predicate)
         p.raise_error(f"unknown predicate '{predicate}', expected one of {', '.join(known)}", start, end)
     p.parse_punctuation(",")
     names = [p.parse_unresolved_operand()]

@@ -41,12 +41,27 @@ def explain(message: str, token: str) -> tuple[str, str | None]:
 
 _ELEMENTS = re.compile(r"attribute (\S+) expected from variable .*, but got (\S+)")
 _COUNT = re.compile(r"Expected (\d+) operand, but got (\d+)")
+_UNEXPECTED = re.compile(r"Unexpected attribute (.*)")
+_WANTED = re.compile(r"Expected attribute (.*) but got (.*)")
+_BASE = re.compile(r"(.*) should be of base attribute (\S+)")
+_SEVERAL = "The following constraints were not satisfied:"
+_BASES = {
+    "symbol_ref": "a symbol such as @name", "string": 'text such as "name"', "tensor": "a tensor type",
+    "memref": "a memref type", "vector": "a vector type", "index": "the type index", "integer": "a number",
+    "integer_type": "an integer type", "array": "a list such as [1, 2]",
+    "dense_array": "a list such as array<i64: 1, 2>",
+    "dictionary": "a dictionary such as {key = 1}", "affine_map": "an affine_map", "unit": "no value",
+}  # fmt: skip
+_CAUSES = {
+    OverflowError: "a number in it is too large",
+    RecursionError: "it is nested too deeply",
+    AssertionError: "its operands, types or attributes are not what it takes",
+}
 
 
 def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
-    """The message and the note for what the library says against an operation that can be read."""
-    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    text, note = (lines[0] if lines else type(error).__name__), None
+    """The message and the note for what the library, or our own code, says against an operation."""
+    text, note = _first(error), None
     if match := _ELEMENTS.match(text):
         text = f"{match[1]} is wanted where it has {match[2]}"
         note = "operands and results that belong together have equal types: convert one of them first"
@@ -55,9 +70,42 @@ def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
         if name == "linalg.map":
             text = f"the operation of its body takes {match[1]} elements, ins(...) has {match[2]}"
             note = "give as many tensors in ins(...) as the operation in braces has operands"
+    elif match := _WANTED.fullmatch(text):
+        text = f"{match[1]} is wanted where it has {match[2]}"
+    elif match := _UNEXPECTED.fullmatch(text):
+        text = f"{match[1]} is none of what may stand there"
+        if name == "arith.constant":
+            text = f"a constant is a number, got {match[1]}"
+            note = "for example 1 : index, 2.5 : f32, dense<0> : tensor<4xi32>"
+    elif match := _BASE.fullmatch(text):
+        text = f"{_BASES.get(match[2], 'an attribute or type of kind ' + match[2])} is wanted where it has {match[1]}"
     elif text.startswith("number of dynamic sizes must equal"):
         note = f"give one size in brackets for each ? of the result, as in {name} %value[%size]"
+    elif text.startswith("'block' property of Region class"):
+        text, note = "its region has one block", "leave out labels and branches inside of it; scf.if and scf.for choose"
+    elif text.startswith("not enough values to unpack"):
+        text = "a value is missing in it"
     return text if name in text else f"'{name}': {text}", note
+
+
+def _first(error: Exception) -> str:
+    """The sentence of an exception that says what is wrong."""
+    lines = [line.strip() for line in _text_of(error).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0] == _SEVERAL:
+        del lines[0]
+    text = lines[0] if lines else ""
+    if type(error) in _CAUSES or isinstance(error, (TypeError, AttributeError, LookupError)):
+        # Not worded for who wrote the program: what it is about, and what was found.
+        about = _CAUSES.get(type(error), _CAUSES[AssertionError])
+        return f"{about} ({text})" if text else about
+    return text or type(error).__name__
+
+
+def _text_of(error: Exception) -> str:
+    """What an exception says; of several arguments each, as Python shows a tuple of them otherwise."""
+    parts = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], tuple) else error.args
+    texts = [part for part in parts if isinstance(part, str)]
+    return " ".join(texts).strip() if len(texts) > 1 else str(error).strip()
 
 
 def _operand(token: str) -> tuple[str, str | None]:

@@ -94,9 +94,7 @@ class ProgramParser(FastParser):
         except (ParseError, CompileError, RecursionError):
             raise
         except Exception as e:  # The library also asserts, or meets types that it does not expect.
-            message, note = f"'{name}' cannot be read here", None
-            if isinstance(e, VerifyException | ValueError):
-                message, note = explain_refusal(name, e)
+            message, note = explain_refusal(name, e)
             raise CompileError(message, self.source.locate(name_token.span.start, name_token.span.end), note) from e
         stack.pop()
         self.parse_optional_location()

@@ -59,6 +59,8 @@ class Pattern:
         kernel: a CFunction, a WholeKernel, or a function over the same inputs that is traced. Without a kernel this is
         a decorator of such a function.
         """
+        if when is not None and not callable(when):
+            raise InvalidArgumentError(f"pattern '{self.name}': when: expected a function of the match, got {when!r}")
         if kernel is not None:
             self.replacements.append(Replacement(kernel_of(kernel, self.name), when))
             return self
@@ -70,6 +72,8 @@ class Pattern:
         It gets the match: sizes by name, `shape(name)`, `dtype(name)`, `symbol` (how the C function must be called) and
         `targets`.
         """
+        if not (make is None or callable(make)) or not (when is None or callable(when)):
+            raise InvalidArgumentError(f"pattern '{self.name}': generate: expected functions of the match")
         if make is None:
             return lambda function: self.generate(function, when=when) and function
         self.replacements.append(Replacement(Generated(make, f"{self.name}_kernel"), when))
@@ -87,9 +91,20 @@ def pattern(function: Callable[..., Any], /) -> Pattern: ...
 def pattern(*, benefit: int = 1, phase: str = "preprocessing") -> Callable[[Callable[..., Any]], Pattern]: ...
 def pattern(function: Callable[..., Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing") -> Any:
     """Traces a function over typed parameters into the computation to find. InvalidArgumentError when it cannot be."""
+    _check("pattern", function, benefit, phase)
     if function is None:
-        return lambda f: _traced(f, benefit, phase)
+        return lambda f: pattern(f, benefit=benefit, phase=phase)  # type: ignore[call-overload]
     return _traced(function, benefit, phase)
+
+
+def _check(what: str, function: object, benefit: object, phase: object) -> None:
+    """InvalidArgumentError for another type. Phases are known to the compiler alone."""
+    if function is not None and not (callable(function) and hasattr(function, "__name__")):
+        raise InvalidArgumentError(f"{what}: expected a function, got {function!r}; write @pydispatch.{what} over one")
+    if not isinstance(benefit, int) or isinstance(benefit, bool):
+        raise InvalidArgumentError(f"{what}: benefit: expected a whole number, got {benefit!r}")
+    if not isinstance(phase, str):
+        raise InvalidArgumentError(f"{what}: phase: expected the name of a phase, got {phase!r}")
 
 
 def _traced(function: Callable[..., Any], benefit: int, phase: str) -> Pattern:
@@ -129,6 +144,7 @@ def matcher(
     It gets an operation (`name`, `operands`, `results`, `attributes`, `producer(i)`, `loops`) and returns None or a
     text (why not), or the (inputs, outputs) to replace, each a list of values.
     """
+    _check("matcher", function, benefit, phase)
     if function is None:
         return lambda f: matcher(f, benefit=benefit, phase=phase)
     return Pattern(function.__name__, (), (), benefit, phase, function)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.files import path_of, read
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,15 @@ class CFunction:
         *arguments: str,
         tile: Mapping[str, int] | None = None,
     ) -> None:
-        if tile is not None and (len(tile) != 1 or any(v < 1 for v in tile.values())):
-            raise InvalidArgumentError(f"tile names one size and a count of at least 1, got {tile}")
+        _check_source("CFunction: source", source)
+        _check_name("CFunction: symbol", symbol)
+        for argument in arguments:
+            _check_name("CFunction: arguments", argument)
+        if tile is not None and not (
+            isinstance(tile, Mapping) and len(tile) == 1 and all(isinstance(k, str) and _is_count(v)
+                                                                 for k, v in tile.items())
+        ):  # fmt: skip
+            raise InvalidArgumentError(f"CFunction: tile names one size and a count of at least 1, got {tile!r}")
         object.__setattr__(self, "source", source)
         object.__setattr__(self, "symbol", symbol)
         object.__setattr__(self, "arguments", arguments)
@@ -66,6 +74,19 @@ class WholeKernel:
     workgroups: tuple[int | tuple[str, int], ...] = (1, 1, 1)
     workgroup_size: tuple[int, int, int] | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.files, Mapping) or not all(isinstance(key, str) for key in self.files):
+            raise InvalidArgumentError(
+                f"WholeKernel: files: expected a mapping from formats to paths or bytes, got {self.files!r}"
+            )
+        for format, given in self.files.items():
+            _check_source(f"WholeKernel: files['{format}']", given)
+        _check_name("WholeKernel: entry", self.entry)
+        _check_list("constants", self.constants, lambda each: isinstance(each, str), "names of sizes")
+        _check_list("workgroups", self.workgroups, _is_extent, "numbers, or (size, divisor)")
+        if self.workgroup_size is not None:
+            _check_list("workgroup_size", self.workgroup_size, _is_count, "three numbers", 3)
+
     def objects(self) -> list[tuple[str, str, bytes]]:
         """(format, file name, content) of each target."""
         found = []
@@ -77,6 +98,34 @@ class WholeKernel:
             else:
                 found.append((format, *_read(given)))
         return found
+
+
+def _check_source(what: str, given: object) -> None:
+    if isinstance(given, bytes) or (isinstance(given, str) and ("\n" in given or "{" in given)):
+        return
+    path_of(what, given, "the path of a kernel, its text or its bytes")
+
+
+def _check_name(what: str, given: object) -> None:
+    if not isinstance(given, str) or not given or not given.isprintable():
+        raise InvalidArgumentError(f"{what}: expected a name, got {given!r}")
+
+
+def _check_list(
+    what: str, given: object, fits: Callable[[Any], bool], expected: str, count: int | None = None
+) -> None:
+    if not isinstance(given, (tuple, list)) or not all(map(fits, given)) or len(given) != (count or len(given)):
+        raise InvalidArgumentError(f"WholeKernel: {what}: expected a tuple of {expected}, got {given!r}")
+
+
+def _is_count(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and 1 <= given < 1 << 31
+
+
+def _is_extent(given: object) -> bool:
+    if isinstance(given, (tuple, list)):
+        return len(given) == 2 and isinstance(given[0], str) and _is_count(given[1])
+    return _is_count(given)
 
 
 _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb": ".wgsl"}
@@ -135,10 +184,8 @@ def unfit(made: str | bytes) -> tuple[str, str] | None:
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[str, bytes]:
-    try:
-        return Path(path).name, Path(path).read_bytes()
-    except OSError as error:
-        raise Error(f"cannot read the kernel '{os.fspath(path)}': {error.strerror}") from None
+    name = path_of("source", path, "the path of a kernel, its text or its bytes")
+    return Path(name).name, read(name)
 
 
 __all__: Sequence[str] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -77,12 +78,27 @@ def _is_float(dtype: str) -> bool:
 
 
 def constant(value: float, dtype: str) -> Value:
-    """A number of the pattern."""
-    return Value("constant", TensorType(dtype, None), (), float(value) if _is_float(dtype) else int(value))
+    """A number of the pattern. InvalidArgumentError for anything else, or a fraction where integers are."""
+    try:
+        number = float(value) if _is_float(dtype) else operator.index(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgumentError(f"expected a value of the pattern or a number for {dtype}, got {value!r}") from None
+    return Value("constant", TensorType(dtype, None), (), number)
+
+
+def value_of(what: str, x: object) -> Value:
+    """A value of a pattern. InvalidArgumentError for anything else."""
+    if not isinstance(x, Value):
+        raise InvalidArgumentError(
+            f"{what}: expected a value of the pattern, got {x!r}; operations are written in a function under "
+            "@pydispatch.pattern"
+        )
+    return x
 
 
 def unary(name: str, x: Value) -> Value:
     """An elementwise operation of one operand."""
+    x = value_of(name, x)
     if name == "neg" and not _is_float(x.type.dtype):
         return binary("sub", 0, x)
     table = FLOAT if _is_float(x.type.dtype) else INTEGER
@@ -95,8 +111,7 @@ def unary(name: str, x: Value) -> Value:
 def binary(name: str, a: Value | float, b: Value | float) -> Value:
     """An elementwise operation of two operands; a number takes the type of the other."""
     if not isinstance(a, Value):
-        assert isinstance(b, Value)
-        a = constant(a, b.type.dtype)
+        a = constant(a, value_of(name, b).type.dtype)
     if not isinstance(b, Value):
         b = constant(b, a.type.dtype)
     if a.type.dtype != b.type.dtype:
@@ -120,6 +135,7 @@ def broadcast(a: Value, b: Value) -> tuple[Size, ...] | None:
 
 def matmul(a: Value, b: Value) -> Value:
     """a [m, k] @ b [k, n], into zeros."""
+    a, b = value_of("@", a), value_of("@", b)
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0] or a.type.dtype != b.type.dtype:
         raise InvalidArgumentError(f"cannot multiply {a.type} and {b.type}: write f32['m', 'k'] @ f32['k', 'n']")
     return Value("matmul", TensorType(a.type.dtype, (a.shape[0], b.shape[1])), (a, b))
@@ -139,18 +155,24 @@ def reduce(op: str, x: Value, axis: int = -1) -> Value:
     """'add' or 'maximum' over one axis, which the result lacks."""
     if op not in ("add", "maximum"):
         raise InvalidArgumentError(f"a reduction is 'add' or 'maximum', got {op!r}")
-    axis += len(x.shape) if axis < 0 else 0
-    if not 0 <= axis < len(x.shape):
-        raise InvalidArgumentError(f"{x.type} has no axis {axis}")
+    axis = _axis("reduce", x, axis)
     shape = x.shape[:axis] + x.shape[axis + 1 :]
     return Value("reduce", TensorType(x.type.dtype, shape), (x,), (op, axis))
 
 
+def _axis(what: str, x: object, axis: object) -> int:
+    """The number of an axis, counted from the front."""
+    value = value_of(what, x)
+    if not isinstance(axis, int) or isinstance(axis, bool) or not -len(value.shape) <= axis < len(value.shape):
+        raise InvalidArgumentError(f"{what}: axis: {value.type} has no axis {axis!r}")
+    return axis + len(value.shape) if axis < 0 else axis
+
+
 def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
     """The largest along an axis, and where the first of it is."""
-    axis += len(x.shape) if axis < 0 else 0
-    if not 0 <= axis < len(x.shape):
-        raise InvalidArgumentError(f"{x.type} has no axis {axis}")
+    axis = _axis("argmax", x, axis)
+    if index not in ("i32", "i64"):
+        raise InvalidArgumentError(f"argmax: index: expected 'i32' or 'i64', got {index!r}")
     shape = x.shape[:axis] + x.shape[axis + 1 :]
     best = Value("argmax", TensorType(x.type.dtype, shape), (x,), (axis, index))
     return best, Value("argmax", TensorType(index, shape), (x,), (axis, index, best), 1)

@@ -75,7 +75,7 @@ class Buffer:
 
     def upload(self, array: Any) -> None:
         """Takes over the elements of an array of the same shape and type. InvalidArgumentError for another."""
-        source = np.asarray(array, order="C")
+        source = source_of("upload", array)
         if source.shape != self.shape or source.dtype != self.dtype:
             raise InvalidArgumentError(
                 f"upload: expected a {self.dtype} array of shape {self.shape}, got {source.dtype} {source.shape}"
@@ -85,9 +85,14 @@ class Buffer:
 
     def download(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """A copy of the content, in `out` when it is given. InvalidArgumentError when it does not fit."""
+        if out is not None and (not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray)):
+            raise InvalidArgumentError(f"download: out: expected a NumPy array, got {type(out).__name__}")
+        if out is not None and not out.flags.writeable:
+            raise InvalidArgumentError("download: out: expected an array that can be written, got a read-only one")
         if out is not None and (out.shape != self.shape or out.dtype != self.dtype or not out.flags.c_contiguous):
             raise InvalidArgumentError(
-                f"download: expected a contiguous {self.dtype} array of shape {self.shape}, got {out.dtype} {out.shape}"
+                f"download: out: expected a contiguous {self.dtype} array of shape {self.shape}, "
+                f"got {out.dtype} {out.shape}"
             )
         target = np.empty(self.shape, self.dtype) if out is None else out
         if self.element.packed:
@@ -141,6 +146,19 @@ class Buffer:
         return f"<pydispatch.Buffer {sizes}{self.element.name} on {self.device}>"
 
 
+def source_of(what: str, array: Any) -> NDArray[Any]:
+    """A contiguous array with the elements of an object. InvalidArgumentError when they are no numbers, or masked."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise InvalidArgumentError(f"{what}: array: its mask would be lost; pass x.filled(value)")
+    try:
+        source = np.asarray(array, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"{what}: array: expected an array of numbers: {error}") from None
+    if source.dtype.kind in "OSUMm":
+        raise InvalidArgumentError(f"{what}: array: expected an array of numbers, got elements of {source.dtype}")
+    return source
+
+
 class _Shown:
     """Lends the memory of a buffer to arrays, which keep it as their base."""
 
@@ -153,9 +171,14 @@ class _Shown:
 _KINDS = {"f": 0x21, "i": 0x10, "u": 0x12, "c": 0x23}
 
 
-def element_of(dtype: DTypeLike) -> ElementType:
-    """The element type of a NumPy dtype. InvalidArgumentError when programs have nothing like it."""
-    wanted = np.dtype(dtype)
+def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
+    """The element type of a NumPy dtype. InvalidArgumentError, which begins with `where`, when there is none."""
+    try:
+        wanted = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError, OverflowError) as error:
+        raise InvalidArgumentError(f"{where}expected a NumPy dtype, got {dtype!r}: {error}") from None
+    if dtype is None:
+        raise InvalidArgumentError(f"{where}expected a NumPy dtype, got None")
     if wanted.kind == "b":
         return type_of(0x13 << 24 | 8)
     if wanted.kind in _KINDS and wanted.isnative:
@@ -167,4 +190,6 @@ def element_of(dtype: DTypeLike) -> ElementType:
             continue
         if found.dtype == wanted and wanted.kind not in "iu":
             return found
-    raise InvalidArgumentError(f"there is no element type for {wanted}; pass an array of numbers in native byte order")
+    raise InvalidArgumentError(
+        f"{where}there is no element type for {wanted}; pass an array of numbers in native byte order"
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, Error, InvalidArgumentError, MissingImportError
-from pydispatch.runtime.files import check_path, read_code
+from pydispatch.files import check_path, read_code
 
 if TYPE_CHECKING:
     import os
@@ -126,6 +126,7 @@ class Registry:
         from pydispatch._core.plugin import Plugin
 
         texts = {key: str(value) for key, value in params.items()}
+        check_priority("add_plugin", priority)
         for stream in (sys.stdout, sys.stderr):  # what its load prints comes after this; calls flush C's side
             if stream is not None:
                 stream.flush()
@@ -137,12 +138,13 @@ class Registry:
 
     def add_import(self, name: str, function: object, context: object, priority: int) -> Provider:
         """See `CpuDevice.add_import`."""
-        if not isinstance(name, str) or not name or name.startswith("?"):
+        if not isinstance(name, str) or not name or name.startswith("?") or "\0" in name or not _is_utf8(name):
             raise InvalidArgumentError(f"add_import: expected the name of a symbol, got {name!r}")
         address = address_of(function, f"add_import '{name}': function")
         if not address:
             raise InvalidArgumentError(f"add_import '{name}': the address of the function is 0")
         pointer = 0 if context is None else address_of(context, f"add_import '{name}': context")
+        check_priority(f"add_import '{name}'", priority)
         number = self.manager.add_function(name, address, pointer, (function, context), priority)
         self.names[number] = name
         return Provider(number, name, "function")
@@ -155,6 +157,20 @@ class Registry:
             )
         self.manager.remove(provider.id)
         self.names.pop(provider.id, None)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+    return True
+
+
+def check_priority(what: str, priority: object) -> None:
+    """InvalidArgumentError unless a priority is a whole number of 32 bits."""
+    if not isinstance(priority, int) or isinstance(priority, bool) or not -(1 << 31) <= priority < 1 << 31:
+        raise InvalidArgumentError(f"{what}: priority: expected a whole number of 32 bits, got {priority!r}")
 
 
 def address_of(value: object, what: str) -> int:
@@ -189,9 +205,12 @@ def address_of(value: object, what: str) -> int:
 def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
     """The import signatures that a variant of a manifest carries."""
     from pydispatch.formats.imports import ImportSignature
+    from pydispatch.formats.strict import listed
 
-    calls = variant.get("calls", ())
-    return [ImportSignature.from_json(call) for call in calls]
+    try:
+        return [ImportSignature.from_json(call) for call in listed(variant.get("calls", []))]
+    except (KeyError, ValueError) as error:
+        raise ArtifactError(f'manifest.json: the key "calls" of a variant: {error}') from None
 
 
 def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Import]:

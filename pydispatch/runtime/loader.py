@@ -110,10 +110,10 @@ def _load(
     text = bytes(file.find(MANIFEST, True))
     try:
         manifest = json.loads(text.decode())
-        executables, functions = _executables(manifest), [entry["name"] for entry in manifest["functions"]]
-    except (KeyError, TypeError, ValueError, RecursionError):
+        executables, functions = _executables(manifest), _names(manifest)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         executables = None
-    if executables is None:
+    if executables is None or functions is None:
         raise _manifest_error(file.name, text)
     module = Module(file.find(PROGRAM, True), sched, pool, file)
     for i, (category, key) in enumerate(module.queries()):
@@ -133,7 +133,7 @@ def _load(
         linker.link(i, executable)
     linker.settle()
     imports = linker.imports()
-    if parameters or module.parameters():  # behind the executables, which say how they want them aligned
+    if parameters is not None or module.parameters():  # behind the executables, which say how they want them aligned
         from pydispatch.runtime.parameters import bind
 
         module.bound = tuple(bind(module, parameters))
@@ -271,25 +271,50 @@ def _given(registry: Registry | None, name: str, executable: dict[str, Any]) -> 
     )
 
 
+def _names(manifest: dict[str, Any]) -> list[str] | None:
+    """The functions of a manifest, None unless they and the constants have the right shape."""
+    functions, constants = manifest["functions"], manifest["constants"]
+    if type(functions) is not list or type(constants) is not list:
+        return None
+    for entry in constants:
+        if not (type(entry["member"]) is type(entry["dtype"]) is str and type(entry["shape"]) is list):
+            return None
+        if not all(type(size) is int for size in entry["shape"]):
+            return None
+    names = [entry["name"] for entry in functions if type(entry["signature"]) is str]
+    return names if len(names) == len(functions) and all(type(name) is str for name in names) else None
+
+
+def _are_texts(value: object) -> bool:
+    return type(value) is list and all(type(item) is str for item in value)
+
+
 def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
     """The executables of a manifest whose shape is right as far as loading needs it, else None."""
-    if manifest["pydispatch"]["format"] != 1:
+    header = manifest["pydispatch"]
+    if type(header["format"]) is not int or header["format"] != 1 or type(header["version"]) is not str:
         return None
     executables: list[dict[str, Any]] = manifest["executables"]
+    if type(executables) is not list:
+        return None
     for executable in executables:
-        if type(executable["name"]) is not str or type(executable["exports"]) is not list:
+        if type(executable["name"]) is not str or not _are_texts(executable["exports"]):
             return None
-        for variant in executable["variants"]:
-            alignment = variant["alignment"]
-            if type(alignment) is not int or not 0 < alignment <= 4096 or alignment & (alignment - 1):
-                return None
-            if type(variant["member"]) is not str or type(variant["requires"]) is not list:
-                return None
-            if not all(type(feature) is str for feature in variant["requires"]):
-                return None
-            if type(variant["name"]) is not str or type(variant["format"]) is not str:
-                return None
+        if type(executable["variants"]) is not list or not all(map(_is_variant, executable["variants"])):
+            return None
     return executables
+
+
+def _is_variant(variant: dict[str, Any]) -> bool:
+    alignment = variant["alignment"]
+    return (
+        type(alignment) is int and 0 < alignment <= 4096 and not alignment & (alignment - 1)
+        and type(variant["member"]) is type(variant["name"]) is type(variant["format"]) is str
+        and _are_texts(variant["requires"]) and _are_texts(variant["imports"])
+        and type(variant.get("dynamic", False)) is bool
+        and type(variant.get("calls", [])) is type(variant.get("warnings", [])) is list
+        and type(variant.get("spirv", {})) is type(variant.get("ptx", {})) is dict
+    )  # fmt: skip
 
 
 def _manifest_error(name: str, text: bytes) -> ArtifactError:

@@ -22,10 +22,17 @@ def flag(base: str, options: Mapping[str, str], key: str) -> bool:
     return text == "1"
 
 
+def whole_number(base: str, key: str, text: str, low: int, high: int, more: str = "") -> int:
+    """An option that is a number. InvalidArgumentError for anything else; more: ends its message."""
+    if not text.isascii() or not text.isdecimal() or len(text) > 9 or not low <= int(text) <= high:
+        raise InvalidArgumentError(f"device '{base}': {key}: expected {low} to {high}, got '{text}'{more}")
+    return int(text)
+
+
 def device_number(name: str) -> int:
     """The number in a name such as "cuda:1" or "vulkan://1", 0 without one. InvalidArgumentError for anything else."""
     base, _, number = name.partition(":")
     number = number.removeprefix("//") or "0"
-    if not number.isdecimal() or len(number) > 4:
+    if not number.isascii() or not number.isdecimal() or len(number) > 4:
         raise InvalidArgumentError(f"device '{name}': expected a number behind '{base}:', got '{number}'")
     return int(number)

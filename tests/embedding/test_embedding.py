@@ -74,7 +74,7 @@ def test_loads_leave_nothing_behind(probe: ModuleType, pdx: Path) -> None:
         ("cpu?workers=3", 0, ""),
         ("toaster", UNAVAILABLE, "there is no device 'toaster'"),
         ("cpu?speed=9", INVALID_ARGUMENT, "no option 'speed'"),
-        ("cpu?workers=-1", INVALID_ARGUMENT, "expected 0 to 1024, got '-1'"),
+        ("cpu?workers=-1", INVALID_ARGUMENT, "expected 1 to 1024, got '-1'"),
         (None, INVALID_ARGUMENT, "device_open: name is NULL"),
     ],
 )

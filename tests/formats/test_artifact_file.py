@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydispatch._core.artifact import ArtifactFile, crc32
 
-from pydispatch.errors import ArtifactError
+from pydispatch.errors import ArtifactError, Error
 from pydispatch.formats.artifact import Artifact, Executable, Variant
 from pydispatch.formats.pack import Entry, layout
 
@@ -212,8 +213,9 @@ def test_save_replaces_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         example().save(tmp_path / "folder")
     assert listing(tmp_path) == ["a.pdx", "folder"]
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OSError, match="cannot write the artifact: No such file") as error:
         example().save(tmp_path / "missing" / "a.pdx")
+    assert isinstance(error.value, Error) and error.value.errno == errno.ENOENT
 
 
 def test_a_file_can_be_saved_over_itself(tmp_path: Path) -> None:

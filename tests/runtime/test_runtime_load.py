@@ -262,7 +262,7 @@ def test_device_names() -> None:
     with pytest.raises(pd.DeviceUnavailableError, match="no device 'cpu:7'"):
         pd.device("cpu:7")
     for name, message in [
-        ("cpu?workers=x", "workers: expected 0 to 1024, got 'x'"),
+        ("cpu?workers=x", "workers: expected 1 to 1024, got 'x'"),
         ("cpu?wrokers=2", "no option 'wrokers'; it has: workers"),
         ("cpu?workers", "key=value, got 'workers'"),
     ]:

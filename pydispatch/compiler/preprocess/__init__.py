@@ -128,14 +128,14 @@ def rewrites_of(
     pdl_spec: Source | Sequence[Source] | Mapping[str, Source] | None,
     patterns: Iterable[Any],
     require_match: bool,
-    load: Callable[[Any], tuple[ModuleOp, Any]],
+    load: Callable[[Any, str], tuple[ModuleOp, Any]],
 ) -> tuple[Rewrites, list[str]]:
     """What the options of the compiler mean, and the folders of the specs, where their objects are looked for."""
     found = Rewrites(require_match=require_match)
     folders: list[str] = []
     for kind, given in (("transform", transform_spec), ("pdl", pdl_spec)):
         for phase, source in _attached(given):
-            module, path = load(source)
+            module, path = load(source, f"{kind}_spec")
             if path is not None:
                 folders.append(os.fspath(path.parent))
             found.rewrites.append(Rewrite(kind, phase, module, "" if path is None else path.name))
@@ -150,7 +150,9 @@ def _patterns(given: Any) -> Iterable[Any]:
     """One pattern or several; InvalidArgumentError for what is none."""
     from pydispatch.patterns import Pattern
 
-    listed = [given] if isinstance(given, Pattern) else list(given)
+    if not isinstance(given, (Pattern, Iterable)) or isinstance(given, (str, bytes, Mapping)):
+        raise InvalidArgumentError(f"patterns: expected a list of what @pydispatch.pattern made, got {given!r}")
+    listed = [given] if isinstance(given, Pattern) else [*given] if not hasattr(given, "dtype") else [given]
     for each in listed:
         if not isinstance(each, Pattern):
             raise InvalidArgumentError(f"patterns=[...] takes what @pydispatch.pattern made, got {each!r}")
@@ -171,6 +173,6 @@ def _listed(given: Any) -> list[Any]:
 
 def phase_of(name: str) -> str:
     """The phase that a name means. CompileError for another."""
-    if name not in PHASES:
+    if not isinstance(name, str) or name not in PHASES:
         raise CompileError(f"patterns cannot be attached to '{name}'", note=f"phases: {', '.join(PHASES)}")
     return PHASES[name]

@@ -20,6 +20,7 @@ from pydispatch.compiler.emit.llvm import emit_module
 from pydispatch.compiler.emit.llvm_cpu import MAX_BINDINGS, MAX_CONSTANTS, CpuPlatform
 from pydispatch.compiler.emit.llvm_library import QUERY_SYMBOL, library
 from pydispatch.compiler.kernel import Binary, ObjectFile, Variant
+from pydispatch.compiler.targets.cpu_features import check_features
 from pydispatch.compiler.targets.cpu_levels import Machine, machine_of
 from pydispatch.compiler.targets.cpu_llvm import LOCK, Module, bitcode_symbols
 from pydispatch.errors import CompileError
@@ -52,6 +53,7 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
     machine = machine_of(variant.target)
+    check_features(machine.arch, (feature for feature in variant.target.features if feature[0] == "+"))
     _check_exports(variant)
     if variant.module is None and not variant.objects:
         return _supplied_at_run_time(machine)

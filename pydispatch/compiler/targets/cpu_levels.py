@@ -87,6 +87,22 @@ _PARTS_OF_V = "zve32x zve32f zve64x zve64f zve64d zvl32b zvl64b zvl128b"
 _DETECTED_X86 = frozenset(f"{_V4} {_ICELAKE} sse4a avx512bf16 avx512fp16 avxvnni".split())
 
 
+def named_features(arch: str) -> frozenset[str]:
+    """Features that the tables of this file name."""
+    return _NAMED.get(arch, frozenset())
+
+
+def _words(*texts: str) -> frozenset[str]:
+    return frozenset(word for text in texts for word in text.split())
+
+
+_NAMED = {
+    "x86_64": _words(_V4, _NOT_REQUIRED["x86_64"], *(own for _, own in _X86.values())) | BASELINE["x86_64"],
+    "aarch64": _words(_NOT_REQUIRED["aarch64"], *_ARM.values()) | BASELINE["aarch64"],
+    "riscv64": _words(_NOT_REQUIRED["riscv64"], _PARTS_OF_V, "v zfh zfhmin zvfh") | BASELINE["riscv64"],
+}
+
+
 @dataclass(frozen=True)
 class Machine:
     """What LLVM and the C compiler compile for.

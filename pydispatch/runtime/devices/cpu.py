@@ -17,7 +17,7 @@ from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 from pydispatch.runtime.loader import Host, load
-from pydispatch.runtime.options import check_options
+from pydispatch.runtime.options import check_options, whole_number
 from pydispatch.runtime.program import Program
 
 if TYPE_CHECKING:
@@ -182,20 +182,21 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> CpuDevice:
-    """See `Scheme.open`. Options: workers, 0 for one per CPU."""
+    """See `Scheme.open`. Options: workers, 1 to 1024; without it one per CPU."""
     base, _, index = name.partition(":")
     if index not in ("", "0", "//"):
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: cpu")
     check_options(base, options, ("workers",))
-    text = options.get("workers", "1" if base == "local-sync" else "0")
-    if not text.isdecimal() or len(text) > 9 or int(text) > MAX_WORKERS:
-        raise InvalidArgumentError(f"device '{base}': workers: expected 0 to {MAX_WORKERS}, got '{text}'")
-    workers = int(text) or sched.available_cpus()
+    stated = options.get("workers", "1" if base == "local-sync" else None)
+    if stated is not None:
+        workers = whole_number(base, "workers", stated, 1, MAX_WORKERS, "; without it there is one for each CPU")
+    else:
+        workers = sched.available_cpus()
     with _opening:
         threads = _open.get(workers)
         if threads is None:
             threads = _open[workers] = Threads(workers)
-    return CpuDevice("cpu" if text == "0" else f"cpu?workers={workers}", threads)
+    return CpuDevice("cpu" if stated is None else f"cpu?workers={workers}", threads)
 
 
 def level(features: frozenset[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from abc import ABC, abstractmethod
@@ -15,8 +16,8 @@ from pydispatch._core.device import Runner, constant_bytes, exports_of, link_exe
 from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError, MissingImportError
-from pydispatch.runtime.buffer import Buffer, element_of
-from pydispatch.runtime.files import read_code
+from pydispatch.files import read_code
+from pydispatch.runtime.buffer import Buffer, element_of, source_of
 from pydispatch.runtime.foreign.context import DeviceMemory
 from pydispatch.runtime.foreign.function import ForeignFunction
 from pydispatch.runtime.foreign.libraries import Libraries, Resolution
@@ -132,17 +133,15 @@ class ForeignDevice(ABC):
 
     def upload(self, array: Any) -> Buffer:
         """A buffer with a copy of an array. InvalidArgumentError for element types that programs do not have."""
-        source = np.asarray(array, order="C")
+        source = source_of("upload", array)
         buffer = self.empty(source.shape, element_of(source.dtype))
         buffer.upload(source)
         return buffer
 
     def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
         """A buffer with any content."""
-        sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
-        if any(size < 0 for size in sizes):
-            raise InvalidArgumentError(f"empty: a shape has no negative sizes, got {sizes}")
-        element: Any = dtype if hasattr(dtype, "packed") else element_of(dtype)
+        sizes = _sizes(shape)
+        element: Any = dtype if hasattr(dtype, "packed") else element_of(dtype, "empty: dtype: ")
         count = 1
         for size in sizes:
             count *= size
@@ -172,6 +171,18 @@ class ForeignDevice(ABC):
 
     def __exit__(self, *unused: object) -> None:
         self.close()
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """The sizes of a shape. InvalidArgumentError."""
+    try:
+        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        found = tuple(operator.index(size) for size in sizes)
+    except (TypeError, ValueError):
+        found = (-1,)
+    if isinstance(shape, (bool, str, bytes, Mapping)) or any(not 0 <= size < 1 << 63 for size in found):
+        raise InvalidArgumentError(f"empty: shape: expected a size, or a tuple of sizes of 0 or more, got {shape!r}")
+    return found
 
 
 class _Linker:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pydispatch._core.device import DeviceFunction, data_of
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.buffer import Buffer
 from pydispatch.runtime.foreign.context import PLAIN, DeviceMemory, bytes_of
+from pydispatch.runtime.foreign.given import check_out, unexpected
 from pydispatch.runtime.foreign.plan import Blocks, Record, Timing
 from pydispatch.runtime.foreign.prepared import Prepared
 
@@ -47,7 +46,9 @@ class ForeignFunction:
         """Per result (element type, rank, or None for a number)."""
         return self._results
 
-    def __call__(self, *args: Any, out: Any = None) -> Any:
+    def __call__(self, *args: Any, out: Any = None, **unknown: Any) -> Any:
+        if unknown:
+            raise unexpected(self.name, unknown)
         plan, inputs, scalars = self._bind(args)
         record = plan.device
         if record is None:
@@ -104,14 +105,7 @@ class ForeignFunction:
         return tuple(results) if results else None
 
     def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any:
-        outs = list(out) if isinstance(out, tuple) else [out]
-        if len(outs) != len(self._results) or (len(outs) != 1 and not isinstance(out, tuple)):
-            raise InvalidArgumentError(f"@{self.name}: out: expected {len(self._results)} buffers, got {len(outs)}")
-        taken: list[Any] = outs
-        if self._context.convert is not None:
-            taken = [o if o is None or isinstance(o, PLAIN) else self._context.convert(o) for o in outs]
-        for i, (given, (element, rank)) in enumerate(zip(taken, self._results, strict=True)):
-            self._check_out(i, given, element, None if rank is None else record.data.results[i])
+        outs, taken = self._outs(record, out)
         used = [given for given in inputs if isinstance(given, Buffer)]
         direct: list[Buffer | None] = []
         for given in taken:
@@ -129,6 +123,19 @@ class ForeignFunction:
             results[i] = outs[i]
         return self._value(results)
 
+    def _outs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]:
+        """What the caller gave for each result, as it is and as a buffer or array that fits. InvalidArgumentError."""
+        outs = list(out) if isinstance(out, tuple) else [out]
+        if len(outs) != len(self._results) or (len(outs) != 1 and not isinstance(out, tuple)):
+            raise InvalidArgumentError(f"@{self.name}: out: expected {len(self._results)} buffers, got {len(outs)}")
+        taken: list[Any] = outs
+        if self._context.convert is not None:
+            taken = [o if o is None or isinstance(o, PLAIN) else self._context.convert(o) for o in outs]
+        for i, (given, (element, rank)) in enumerate(zip(taken, self._results, strict=True)):
+            expected = None if rank is None else record.data.results[i]
+            check_out(f"@{self.name}: out {i}", given, element, rank is None, None if expected is None else expected[0])
+        return outs, taken
+
     def _hand_over(self, result: Buffer, given: Any) -> None:
         """The content of a result into what the caller gave for it."""
         if self._is_ours(given):
@@ -137,21 +144,6 @@ class ForeignFunction:
             given.upload(result.numpy())
         else:
             result.download(given)
-
-    def _check_out(self, index: int, given: Any, element: ElementType, expected: tuple[Any, int] | None) -> None:
-        if given is None:
-            return
-        where = f"@{self.name}: out {index}"
-        if expected is None:
-            raise InvalidArgumentError(f"{where}: result {index} is a number; expected None")
-        if not isinstance(given, (Buffer, np.ndarray)):
-            raise InvalidArgumentError(f"{where}: expected a buffer or an array, got {type(given).__name__}")
-        if given.dtype != element.dtype or given.shape != expected[0]:
-            raise InvalidArgumentError(
-                f"{where}: expected {element.dtype} of shape {expected[0]}, got {given.dtype} of shape {given.shape}"
-            )
-        if isinstance(given, np.ndarray) and not (given.flags.c_contiguous and given.flags.writeable):
-            raise InvalidArgumentError(f"{where}: expected a contiguous, writable array")
 
     def _is_here(self, given: Any) -> bool:
         """Whether kernels can use a buffer where it lies."""
@@ -202,8 +194,10 @@ class ForeignFunction:
         self._context.copy_in(block, bytes_of(given), size)
         return block
 
-    def prepare(self, *args: Any, out: Any = None) -> Prepared:
+    def prepare(self, *args: Any, out: Any = None, **unknown: Any) -> Prepared:
         """Fixes the shapes of `args`. The returned call owns its results unless it is given some."""
+        if unknown:
+            raise unexpected(self.name, unknown)
         return Prepared(self, args, out)
 
     def profile(self, *args: Any) -> list[Timing]:

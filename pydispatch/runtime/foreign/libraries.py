@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError, MissingImportError
-from pydispatch.runtime.files import read_code
-from pydispatch.runtime.imports import Import, Provider
+from pydispatch.files import read_code
+from pydispatch.formats.strict import flag, listed, table, text
+from pydispatch.runtime.imports import Import, Provider, check_priority
 
 
 class Library(Protocol):
@@ -92,6 +93,7 @@ class Libraries:
         when it cannot be read.
         """
         dialect = self.dialect
+        check_priority("add_plugin", priority)
         if params:
             names = ", ".join(params)
             raise InvalidArgumentError(f"add_plugin: a library of {dialect.functions} has no parameters, got {names}")
@@ -183,9 +185,9 @@ class Resolution:
     def _calls(self, variant: Mapping[str, Any], where: str) -> Iterator[Call]:
         """What the manifest says about the calls."""
         try:
-            for entry in variant.get("calls", ()):
-                exports = tuple(str(export) for export in entry["exports"])
-                for text in entry[self.dialect.prototypes]:
-                    yield Call(str(entry["symbol"]), bool(entry["optional"]), exports, str(text))
-        except (KeyError, TypeError):
-            raise ArtifactError(f'{where}: the key "calls" of its variant cannot be read') from None
+            for entry in listed(variant.get("calls", [])):
+                exports = tuple(map(text, listed(table(entry)["exports"])))
+                for prototype in map(text, listed(entry[self.dialect.prototypes])):
+                    yield Call(text(entry["symbol"]), flag(entry["optional"]), exports, prototype)
+        except (KeyError, ValueError) as error:
+            raise ArtifactError(f'{where}: manifest.json: the key "calls" of its variant: {error}') from None

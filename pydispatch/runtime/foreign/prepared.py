@@ -8,6 +8,7 @@ from pydispatch._core.device import data_of
 from pydispatch.errors import Error, InvalidArgumentError
 from pydispatch.runtime.buffer import Buffer
 from pydispatch.runtime.foreign.context import DeviceMemory, bytes_of
+from pydispatch.runtime.foreign.given import unexpected
 from pydispatch.runtime.foreign.plan import Blocks, Record
 
 if TYPE_CHECKING:
@@ -26,13 +27,17 @@ class Prepared:
         if self._plan.device is None:
             self._plan.device = function._executor.keep(data_of(self._plan))
         self._out, self._busy = out, False
+        if out is not None:
+            function._outs(self._plan.device, out)
         self._run: Run | None = None
         if out is None:
             self._run = Run(function, self._plan, self._plan.device)
             self._run.bind(self._inputs, self._scalars)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **unknown: Any) -> Any:
         function = self._function
+        if unknown:
+            raise unexpected(function.name, unknown, "a prepared call takes no keyword arguments; 'out' is for prepare")
         if function._core.closed:
             raise Error(f"@{function.name}: its program was closed")
         if self._busy:

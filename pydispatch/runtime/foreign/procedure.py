@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pydispatch.errors import InternalError
+from pydispatch.errors import InternalError, InvalidArgumentError
 from pydispatch.runtime.buffer import Buffer
 from pydispatch.runtime.foreign.context import PLAIN
+from pydispatch.runtime.foreign.given import check_out, unexpected
 
 if TYPE_CHECKING:
     from pydispatch._core.arrays import ElementType
@@ -26,7 +27,10 @@ class ForeignProcedure:
         self.name, self.signature, self.__name__ = procedure.name, procedure.signature, procedure.name
         self.arguments, self.results = procedure.arguments, procedure.results
 
-    def __call__(self, *args: Any, out: Any = None) -> Any:
+    def __call__(self, *args: Any, out: Any = None, **unknown: Any) -> Any:
+        if unknown:
+            raise unexpected(self.name, unknown)
+        outs = self._outs(out)
         try:
             values = self._procedure(*map(self._array, args))
         except InternalError:
@@ -35,9 +39,22 @@ class ForeignProcedure:
                 raise
             raise stopped from None
         results = list(values) if isinstance(values, tuple) else [] if values is None else [values]
-        outs = list(out) if isinstance(out, tuple) else [out] * len(results)
+        for i, (value, (kind, rank), given) in enumerate(zip(results, self.results, outs, strict=True)):
+            check_out(f"@{self.name}: out {i}", given, kind, rank is None, getattr(value, "shape", None))
         found = [self._result(v, kind, o) for v, (kind, _), o in zip(results, self.results, outs, strict=True)]
         return (found[0] if len(found) == 1 else tuple(found)) if found else None
+
+    def _outs(self, out: Any) -> list[Any]:
+        """One entry per result, looked at before anything runs. InvalidArgumentError."""
+        count = len(self.results)
+        if out is None:
+            return [None] * count
+        outs = list(out) if isinstance(out, tuple) else [out]
+        if len(outs) != count or (count != 1 and not isinstance(out, tuple)):
+            raise InvalidArgumentError(f"@{self.name}: out: expected {count} buffers, got {len(outs)}")
+        for i, (given, (kind, rank)) in enumerate(zip(outs, self.results, strict=True)):
+            check_out(f"@{self.name}: out {i}", given, kind, rank is None, None)
+        return outs
 
     def _array(self, given: Any) -> Any:
         if self._convert is not None and not isinstance(given, PLAIN):
@@ -56,6 +73,7 @@ class ForeignProcedure:
 
     def prepare(self, *args: Any, out: Any = None) -> Any:
         """A call with these arguments."""
+        self._outs(out)
         return lambda *others: self(*(others or args), out=out)
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydispatch.errors import ArtifactError
+from pydispatch.formats.strict import count, listed, table, text
 
 PTX, CUBIN = "ptx", "cubin"
 MAX_THREADS = 1024
@@ -82,25 +83,28 @@ class Parts:
             return
         try:
             self._read(notes, len(code))
-        except (KeyError, TypeError, ValueError):
-            raise ArtifactError(f'{where}: the key "ptx" of its variant cannot be read') from None
+        except (KeyError, ValueError) as error:
+            raise ArtifactError(f'{where}: manifest.json: the key "ptx" of its variant: {error}') from None
 
     def _read(self, notes: Any, size: int) -> None:
-        self.blocks = [None if block is None else _block(block) for block in notes["blocks"]]
-        self.shared = [_count(n) for n in notes["shared"]]
-        self.constants = [str(name) for name in notes["constants"]]
+        notes = table(notes)
+        self.blocks = [None if block is None else _block(block) for block in listed(notes["blocks"])]
+        self.shared = [count(n) for n in listed(notes["shared"])]
+        self.constants = [text(name) for name in listed(notes["constants"])]
         if "modules" not in notes:
             return
-        self.modules = [(_count(at), _count(length), str(kind)) for at, length, kind in notes["modules"]]
-        self.entries = [(_count(module), str(symbol)) for module, symbol in notes["entries"]]
-        self.parameters = [tuple(map(int, sizes)) for sizes in notes["parameters"]]
+        triples = [listed(each, 3) for each in listed(notes["modules"])]
+        self.modules = [(count(at), count(length), text(kind)) for at, length, kind in triples]
+        pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
+        self.entries = [(count(module), text(symbol)) for module, symbol in pairs]
+        self.parameters = [tuple(map(count, listed(sizes))) for sizes in listed(notes["parameters"])]
         for offset, length, kind in self.modules:
             if offset > size or length > size - offset or kind not in (PTX, CUBIN):
-                raise ValueError
+                raise ValueError(f"a module of kind '{kind:.20}' has {length} bytes at {offset} of {size}")
         if not all(module < len(self.modules) for module, _ in self.entries):
-            raise ValueError
+            raise ValueError("an entry is in a module that is not there")
         if not all(size in (1, 2, 4, 8) for sizes in self.parameters for size in sizes):
-            raise ValueError
+            raise ValueError("a parameter has 1, 2, 4 or 8 bytes")
 
     def pieces(self, code: bytes | memoryview) -> list[bytes]:
         """The bytes of each module."""
@@ -216,16 +220,10 @@ class Packer:
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError
-    return value
-
-
 def _block(value: Any) -> Block:
-    x, y, z = value
-    if any(type(n) is not int or n < 1 for n in (x, y, z)) or x * y * z > MAX_THREADS:
-        raise ValueError
+    x, y, z = map(count, listed(value, 3))
+    if not 1 <= x * y * z <= MAX_THREADS:
+        raise ValueError(f"a block has 1 to {MAX_THREADS} threads, got {x}x{y}x{z}")
     return x, y, z
 
 

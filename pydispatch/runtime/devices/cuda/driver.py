@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from pydispatch.errors import DeviceUnavailableError, Error, InternalError, InvalidArgumentError, OutOfMemoryError
+from pydispatch.packages import importing
 
 MODULE = "cuda.bindings.driver"
 LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
@@ -80,14 +81,8 @@ def binding() -> Any:
 
 @lru_cache(maxsize=2)
 def _start(process: int) -> Any:
-    try:
+    with importing("CUDA", "cuda", DeviceUnavailableError):
         found = importlib.import_module(MODULE)
-    except ModuleNotFoundError as error:
-        raise DeviceUnavailableError(
-            f"CUDA needs the package 'cuda-bindings' ({error.name} is missing): pip install 'pydispatch[cuda]'"
-        ) from None
-    except ImportError as error:
-        raise DeviceUnavailableError(f"the package 'cuda-bindings' cannot be used: {error}") from None
     try:
         (status,) = found.cuInit(0)
     except RuntimeError:  # of cuda.pathfinder: the library is not there

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydispatch.runtime.devices.cuda.interop import CudaBuffer, stream_number
 from pydispatch.runtime.foreign.device import ForeignDevice, ForeignProgram
 from pydispatch.runtime.foreign.function import ForeignFunction
+from pydispatch.runtime.foreign.given import unexpected
 from pydispatch.runtime.foreign.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -37,14 +38,16 @@ class CudaFunction(ForeignFunction):
         made.names[index] = self.name
         self._alignment = made.alignment
 
-    def __call__(self, *args: Any, out: Any = None, stream: Any = None) -> Any:
+    def __call__(self, *args: Any, out: Any = None, stream: Any = None, **unknown: Any) -> Any:
         if stream is None:
-            return super().__call__(*args, out=out)
+            return super().__call__(*args, out=out, **unknown)
         with _between(self._context, stream):
-            return super().__call__(*args, out=out)
+            return super().__call__(*args, out=out, **unknown)
 
-    def prepare(self, *args: Any, out: Any = None) -> CudaPrepared:
+    def prepare(self, *args: Any, out: Any = None, **unknown: Any) -> CudaPrepared:
         """Fixes the shapes of `args`. The returned call owns its results unless it is given some."""
+        if unknown:
+            raise unexpected(self.name, unknown)
         return CudaPrepared(self, args, out)
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
@@ -69,11 +72,11 @@ class CudaPrepared(Prepared):
     """A call with fixed shapes, which is a CUDA graph. `p()` launches it, `p(c, d)` on other arguments; `stream=` is as
     for `CudaFunction`. It owns its results unless it was given some: the next run overwrites them."""
 
-    def __call__(self, *args: Any, stream: Any = None) -> Any:
+    def __call__(self, *args: Any, stream: Any = None, **unknown: Any) -> Any:
         if stream is None:
-            return super().__call__(*args)
+            return super().__call__(*args, **unknown)
         with _between(self._context, stream):
-            return super().__call__(*args)
+            return super().__call__(*args, **unknown)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from pydispatch.errors import DeviceUnavailableError, Error, InternalError, OutOfMemoryError
+from pydispatch.packages import importing
 
 SUCCESS, NOT_READY, TIMEOUT, INCOMPLETE = 0, 1, 2, 5
 OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, DEVICE_LOST = -1, -2, -4
@@ -35,15 +36,14 @@ class DeviceLostError(DeviceUnavailableError):
 def binding() -> tuple[Any, Any]:
     """(ffi, lib) of the `vulkan` package. DeviceUnavailableError when it, or the Vulkan loader, is missing."""
     try:
-        from vulkan._vulkan import ffi, lib
-    except ModuleNotFoundError as error:
+        with importing("Vulkan", "vulkan", DeviceUnavailableError):
+            from vulkan._vulkan import ffi, lib
+    except DeviceUnavailableError as error:
+        if not isinstance(error.__cause__, OSError | AttributeError):
+            raise
         raise DeviceUnavailableError(
-            f"Vulkan needs the package '{error.name}': pip install 'pydispatch[vulkan]'"
-        ) from None
-    except (OSError, AttributeError) as error:
-        raise DeviceUnavailableError(
-            f"the Vulkan loader (libvulkan.so.1) is not there: {error}; install libvulkan1 and a driver, for example "
-            "mesa-vulkan-drivers"
+            f"the Vulkan loader (libvulkan.so.1) cannot be used: {error.__cause__}; install libvulkan1 and a driver, "
+            "for example mesa-vulkan-drivers"
         ) from None
     return ffi, lib
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
 from pydispatch.formats import spirv_interface
 from pydispatch.formats.spirv_reflect import EntryPoint, Reflection, reflect
+from pydispatch.formats.strict import count, flag, listed, table, text
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.context import OBJECT_PIPELINE, OBJECT_SHADER_MODULE
 
@@ -224,19 +225,26 @@ class Parts:
             return
         try:
             self._read(notes, size)
-        except (KeyError, TypeError, ValueError):
-            raise ArtifactError(f'{where}: the key "spirv" of its variant cannot be read') from None
+        except (KeyError, ValueError) as error:
+            raise ArtifactError(f'{where}: manifest.json: the key "spirv" of its variant: {error}') from None
 
     def _read(self, notes: Any, size: int) -> None:
-        self.modules = [(int(offset), int(length)) for offset, length in notes["modules"]]
-        self.entries = [(int(module), str(name)) for module, name in notes["entries"]]
-        self.specialization = [[int(id) for id in ids] for ids in notes["specialization"]]
-        self.spilled = [bool(flag) for flag in notes.get("spilled", ())]
+        notes = table(notes)
+        pairs = [listed(pair, 2) for pair in listed(notes["modules"])]
+        self.modules = [(count(offset), count(length)) for offset, length in pairs]
+        pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
+        self.entries = [(count(module), text(name)) for module, name in pairs]
+        self.specialization = [[count(id) for id in listed(ids)] for ids in listed(notes["specialization"])]
+        self.spilled = [flag(each) for each in listed(notes.get("spilled", []))]
+        for sizes in listed(notes.get("workgroup_sizes", [])):
+            list(map(count, listed(sizes, 3)))
+        for flags in listed(notes.get("read_only", [])):
+            list(map(flag, listed(flags)))
         for offset, length in self.modules:
-            if not 0 <= offset <= size or not 0 <= length <= size - offset:
-                raise ValueError
-        if not all(0 <= module < len(self.modules) for module, _ in self.entries):
-            raise ValueError
+            if offset > size or length > size - offset:
+                raise ValueError(f"a module has {length} bytes at {offset} of {size}")
+        if not all(module < len(self.modules) for module, _ in self.entries):
+            raise ValueError("an entry point is in a module that is not there")
 
     def entry(self, ordinal: int, name: str, reflections: Sequence[Reflection], where: str) -> tuple[int, str]:
         """The module and name of the entry point of an export."""

@@ -1,0 +1,82 @@
+"""Checks of what a caller of the compiler gives: an InvalidArgumentError names the parameter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydispatch.errors import CompileError, InvalidArgumentError, SystemError_
+from pydispatch.files import path_of, read_text, writing
+
+
+def names(what: str, given: object, example: str) -> tuple[str, ...] | None:
+    """One name or several; None for None."""
+    if given is None:
+        return None
+    listed = _listed(what, given, f"a name such as {example}, or a list of such")
+    for each in listed:
+        if not isinstance(each, str) or not each:
+            raise InvalidArgumentError(f"{what}: expected names such as {example}, got {each!r}")
+    if not listed:
+        raise InvalidArgumentError(f"{what}: expected at least one name, such as {example}; leave it out for none")
+    return listed
+
+
+def text(what: str, given: object, example: str) -> str:
+    """A string, which may be empty."""
+    if not isinstance(given, str):
+        raise InvalidArgumentError(f"{what}: expected text such as {example}, got {given!r}")
+    return given
+
+
+def flag(what: str, given: object) -> bool:
+    """True or False."""
+    if type(given) is bool or type(given).__name__ in ("bool_", "bool"):  # NumPy's too
+        return bool(given)
+    raise InvalidArgumentError(f"{what}: expected True or False, got {given!r}")
+
+
+def folders(what: str, given: object) -> list[str]:
+    """One path or several. A folder that does not exist is looked into in vain, as compilers do."""
+    return [path_of(what, each, "the path of a folder") for each in _listed(what, given, "a list of folders")]
+
+
+def dump_folder(what: str, given: object) -> Path:
+    """The path of a folder, which is made. SystemError when it cannot be."""
+    folder = Path(path_of(what, given, "the path of a folder"))
+    if folder.exists() and not folder.is_dir():
+        raise InvalidArgumentError(f"{what}: '{folder}' is no folder; intermediates are written as files into one")
+    with writing(what, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def source_path(what: str, given: object) -> Path:
+    """The path of a program, which is given as text, a path or a module. InvalidArgumentError for anything else."""
+    expected = "MLIR text, the path of an .mlir file or a parsed module"
+    return Path(path_of(what, given, expected))
+
+
+def source_text(path: Path) -> str:
+    """The text of a file. CompileError when it cannot be read, or is no text."""
+    try:
+        return read_text(path)
+    except SystemError_ as error:
+        raise CompileError(str(error), note="give MLIR text or the path of a file") from None
+    except UnicodeDecodeError as error:
+        raise CompileError(
+            f"'{path}' is not text: {error}", note="MLIR bytecode is not supported; give MLIR text"
+        ) from None
+
+
+def _listed(what: str, given: object, expected: str) -> tuple[Any, ...]:
+    if isinstance(given, (str, os.PathLike)):
+        return (given,)
+    if not isinstance(given, Iterable) or isinstance(given, (bytes, bytearray, memoryview)):
+        raise InvalidArgumentError(f"{what}: expected {expected}, got {given!r}")
+    try:
+        return tuple(given)
+    except TypeError:  # an array of rank 0
+        raise InvalidArgumentError(f"{what}: expected {expected}, got {given!r}") from None

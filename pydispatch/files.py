@@ -1,0 +1,165 @@
+"""Files that users name: read whole, from regular files and pipes alone and up to a limit, so that no name hangs."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+from pydispatch.errors import InvalidArgumentError, SystemError_
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIMIT = 1 << 30
+"""Bytes that are read of one file or pipe. What is mapped and not read (.pdx, parameters) may be larger."""
+
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+_PIECE = 1 << 20
+
+
+def path_of(what: str, source: Any, expected: str) -> str:
+    """The text of a path. what: the parameter; InvalidArgumentError for another type, or what no system can open."""
+    try:
+        path = os.fspath(source)
+        path = os.fsdecode(path) if isinstance(source, (str, os.PathLike)) else None
+    except TypeError:
+        path = None
+    except UnicodeError:
+        raise InvalidArgumentError(f"{what}: {source!r} is no path: it is not text in this system's encoding") from None
+    if path is None:
+        raise InvalidArgumentError(f"{what}: expected {expected}, got {type(source).__name__}")
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeError:
+        raise InvalidArgumentError(f"{what}: {path!r} is no path: it has a character that cannot be encoded") from None
+    if not encoded:
+        raise InvalidArgumentError(f"{what}: expected {expected}, got an empty path")
+    if b"\0" in encoded:
+        raise InvalidArgumentError(f"{what}: a path cannot hold a NUL character, got {path!r}")
+    return path
+
+
+def check_path(what: str, source: Any, kind: str) -> None:
+    """InvalidArgumentError unless a source is a path. what: begins messages; kind: what the file holds."""
+    path_of(what, source, f"the path or the bytes of {kind}")
+
+
+def read(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
+    """The bytes of a regular file or pipe.
+
+    Raises SystemError (an OSError too) when it cannot be read: a folder, device or socket, a pipe that nobody writes
+    into, or more than `limit` bytes, LIMIT when it is not given.
+    """
+    limit = LIMIT if limit is None else limit
+    with _opened(path) as (stream, is_pipe):
+        size = os.fstat(stream.fileno()).st_size
+        if not is_pipe and size > limit:
+            _refuse(path, f"it has {size} bytes; at most {_amount(limit)} are read")
+        return _read_pipe(stream, path, limit) if is_pipe else _all(stream, path, limit)
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The same as UTF-8 text with line ends made \\n. UnicodeDecodeError when it is something else."""
+    return read(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def open_binary(path: str | os.PathLike[str], limit: int | None = None) -> IO[bytes]:
+    """A stream over a regular file, or over what a pipe holds, which is read whole. Raises as `read`."""
+    with _opened(path) as (stream, is_pipe):
+        if is_pipe:
+            return io.BytesIO(_read_pipe(stream, path, LIMIT if limit is None else limit))
+        return os.fdopen(os.dup(stream.fileno()), "rb")
+
+
+def open_mapped(path: str | os.PathLike[str]) -> IO[bytes]:
+    """A stream over a regular file of any size, to be mapped. Raises as `read`; a pipe cannot be mapped."""
+    with _opened(path) as (stream, is_pipe):
+        if is_pipe:
+            _refuse(path, "it is a pipe, which cannot be mapped into memory; write it to a file")
+        return os.fdopen(os.dup(stream.fileno()), "rb")
+
+
+def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
+    """The bytes of code given as a path or as bytes, and what messages call them: the path, or how many there are.
+
+    what: begins messages, "add_executable 'name'"; kind: what the file holds, "a SPIR-V module". SystemError for a file
+    that cannot be read, InvalidArgumentError for what is neither path nor bytes.
+    """
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        data = bytes(source)
+        return data, f"{len(data)} bytes"
+    path = path_of(what, source, f"the path or the bytes of {kind}")
+    try:
+        return read(path), path
+    except SystemError_ as error:
+        place = "" if Path(path).is_absolute() else f" (in {Path.cwd()})"
+        raise SystemError_(f"{what}: {error}{place}; give the path or the bytes of {kind}") from None
+
+
+def write(what: str, path: str | os.PathLike[str], data: bytes | memoryview) -> None:
+    """Makes a file of bytes. SystemError when it cannot be written, InvalidArgumentError for what is no path."""
+    name = path_of(what, path, "the path of a file")
+    with writing(what, name):
+        Path(name).write_bytes(data)
+
+
+@contextmanager
+def writing(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turns an OSError of the block into a SystemError that names the file, with the number of the error."""
+    try:
+        yield
+    except SystemError_:
+        raise
+    except OSError as error:
+        raise SystemError_(error.errno, f"cannot write {what}: {error.strerror or error}", os.fspath(path)) from None
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
+    """An unbuffered stream, and whether it is a pipe."""
+    name = path_of("path", path, "the path of a file")
+    # Without O_NONBLOCK, opening a named pipe would wait for its writer.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        kind = stat.S_IFMT(Path(name).stat().st_mode)
+        if kind in _KINDS:  # a device is not even opened: a tape winds
+            _refuse(path, f"it is {_KINDS[kind]}, not a file")
+        with os.fdopen(os.open(name, flags), "rb", buffering=0) as stream:
+            kind = stat.S_IFMT(os.fstat(stream.fileno()).st_mode)
+            if kind in _KINDS:
+                _refuse(path, f"it is {_KINDS[kind]}, not a file")
+            yield stream, kind == stat.S_IFIFO
+    except SystemError_:
+        raise
+    except OSError as error:
+        _refuse(path, error.strerror or str(error))
+
+
+def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> bytes:
+    first = stream.read(_PIECE)  # None: there is a writer that has not written yet
+    if first == b"":
+        _refuse(path, "it is a pipe that nobody writes into; start the writer first")
+    os.set_blocking(stream.fileno(), True)
+    return _all(stream, path, limit, first or b"")
+
+
+def _all(stream: IO[bytes], path: str | os.PathLike[str], limit: int, first: bytes = b"") -> bytes:
+    pieces, size = [first], len(first)
+    while size <= limit and (piece := stream.read(min(max(_PIECE, size), limit + 1 - size))):
+        pieces.append(piece)
+        size += len(piece)
+    if size > limit:
+        _refuse(path, f"it has more than {_amount(limit)}, the most that is read")
+    return b"".join(pieces)
+
+
+def _amount(size: int) -> str:
+    return f"{size >> 30} GiB" if size and not size & (1 << 30) - 1 else f"{size} bytes"
+
+
+def _refuse(path: str | os.PathLike[str], why: str) -> NoReturn:
+    raise SystemError_(f"cannot read '{os.fspath(path)}': {why}")

@@ -1,0 +1,37 @@
+"""Values of JSON that must be of one kind: the value itself, or a ValueError that says what was expected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def text(value: object) -> str:
+    if type(value) is not str:
+        raise ValueError(f"expected text, got {value!r:.60}")
+    return value
+
+
+def listed(value: object, count: int | None = None) -> list[Any]:
+    """A list, of `count` items when that is given."""
+    if type(value) is not list or (count is not None and len(value) != count):
+        raise ValueError(f"expected a list{'' if count is None else f' of {count}'}, got {value!r:.60}")
+    return value
+
+
+def table(value: object) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise ValueError(f"expected an object, got {value!r:.60}")
+    return value
+
+
+def count(value: object) -> int:
+    """A whole number from 0 to 2^63 - 1."""
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"expected a number of 0 or more, got {value!r:.60}")
+    return value
+
+
+def flag(value: object) -> bool:
+    if type(value) is not bool:
+        raise ValueError(f"expected true or false, got {value!r:.60}")
+    return value
