@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import machine_levels
 import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
@@ -136,15 +137,9 @@ def test_same_input_same_bytes() -> None:
     assert len(made) == 1
 
 
-@pytest.mark.parametrize("level", ["generic", "x86-64-v2", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("level", machine_levels.parameters(["generic", *machine_levels.X86_64]))
 def test_levels_give_the_same_results(level: str) -> None:
     """Without fast-math flags no level contracts or reorders what the program says."""
-    if (
-        HOST_FORMAT != "embedded-elf-x86_64"
-        or not set(machine_of(Target("", HOST_FORMAT, level)).requires)
-        <= machine_of(Target("", HOST_FORMAT, "native")).has
-    ):
-        pytest.skip(f"this machine does not run {level}")
     body = "%p = arith.mulf %x0, %x0 : f32\n%y0 = arith.addf %p, %x0 : f32"
     kernel = load(elementwise(body, ["f32"], ["f32"]), constants=1, bindings=2, cpu=level)
     x = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
