@@ -200,7 +200,7 @@ def test_a_tiled_product(races: int) -> None:
     for k in range(64):  # with one rounding for each step, as the kernel has: exact in double but for ties
         expected = (a[:, k, None].astype(np.float64) * b[k] + expected).astype(np.float32).astype(np.float64)
     np.testing.assert_array_equal(f(a, b), expected.astype(np.float32))
-    # A step is one instruction for all threads of a block; a step for each of the 4,096 threads would be hundreds of thousands.
+    # An instruction is one step for all threads of a block; one for each of 4,096 threads would be far more.
     assert count_calls(lambda: f(a, b)) < 50_000
 
 
