@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 MODELS = {
     "aarch64": ("cortex-a53", "cortex-a72", "neoverse-n1", "max"),
-    "riscv64": ("rv64", "rv64,v=true,vlen=128", "rv64,v=true,vlen=512"),
+    "riscv64": ("rv64", "rv64,v=true,vext_spec=v1.0,vlen=128", "rv64,v=true,vext_spec=v1.0,vlen=512"),
 }
 FILES = ("tests/e2e/test_cross.py", "tests/e2e/test_contract_cross.py", "tests/devlib/test_devlib_cross.py",
          "tests/core/test_elf_library.py", "tests/core/test_plugin.py")  # fmt: skip

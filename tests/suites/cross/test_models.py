@@ -23,11 +23,12 @@ MODELS = [
     ("x86_64", "qemu64", "x86-64", ""),
     ("x86_64", "Nehalem", "x86-64-v2", ""),
     ("x86_64", "Haswell", "x86-64-v3", ""),
-    ("aarch64", "cortex-a53", "cortex-a53", ""),
+    ("aarch64", "cortex-a53", "generic", ""),
+    ("aarch64", "cortex-a72", "cortex-a72", ""),
     ("aarch64", "neoverse-n1", "neoverse-n1", ""),
     ("aarch64", "max", "generic", "+dotprod,+i8mm"),
-    ("riscv64", "rv64,v=true,vlen=128", "generic", "+v"),
-    ("riscv64", "rv64,v=true,vlen=512", "generic", "+v"),
+    ("riscv64", "rv64,v=true,vext_spec=v1.0,vlen=128", "generic", "+v"),
+    ("riscv64", "rv64,v=true,vext_spec=v1.0,vlen=512", "generic", "+v"),
 ]
 MATH = """
 func.func @f(%x: tensor<999xf32>) -> tensor<999xf32> {
@@ -58,21 +59,16 @@ def run(arch: str, model: str, artifact: pd.Artifact, folder: Path, *arguments: 
     return np.array([float(v) for v in done.stdout.rpartition("=")[2].split()])
 
 
-@pytest.mark.parametrize(("arch", "model", "cpu", "features"), MODELS)
-@pytest.mark.parametrize("type_", TYPES)
+# QEMU 7.2 ends with an assertion of its own (decode_save_opc) in vector code for integers, so those are left out.
+CASES = [(*row, type_) for row in MODELS for type_ in TYPES if not (row[3] == "+v" and type_.startswith("i"))]
+
+
+@pytest.mark.parametrize(("arch", "model", "cpu", "features", "type_"), CASES)
 def test_products(arch: str, model: str, cpu: str, features: str, type_: str, tmp_path: Path) -> None:
     artifact = pd.compile(program(type_), targets=arch, cpu=cpu, cpu_features=features)
     rng = np.random.default_rng(3)
     a, b = rng.integers(-9, 9, (M, K)), rng.integers(-9, 9, (K, N))
-    found = run(
-        arch,
-        model,
-        artifact,
-        tmp_path,
-        spelled(a),
-        spelled(b),
-        f"--binding={M * N}xf32",
-    )
+    found = run(arch, model, artifact, tmp_path, spelled(a), spelled(b), f"--binding={M * N}xf32")
     np.testing.assert_array_equal(found.reshape(M, N), a @ b)
 
 
@@ -80,13 +76,6 @@ def test_products(arch: str, model: str, cpu: str, features: str, type_: str, tm
 def test_math(arch: str, model: str, cpu: str, features: str, tmp_path: Path) -> None:
     artifact = pd.compile(MATH, targets=arch, cpu=cpu, cpu_features=features)
     x = np.linspace(-3, 3, 999, dtype=np.float32)
-    found = run(
-        arch,
-        model,
-        artifact,
-        tmp_path,
-        spelled(x),
-        "--binding=999xf32",
-    )
+    found = run(arch, model, artifact, tmp_path, spelled(x), "--binding=999xf32")
     wide = x.astype(np.float64)
     np.testing.assert_allclose(found, np.sin(np.exp(wide) * np.tanh(wide)), rtol=2e-5, atol=2e-5)

@@ -45,7 +45,7 @@ def test_the_example_equals_torch(mixed: pd.Program) -> None:
 
 
 @pytest.mark.parametrize("view", ["transposed", "every other", "a column of a larger one", "offset"])
-def test_views(view: str) -> None:
+def test_views_are_refused_with_the_remedy(view: str) -> None:
     base = torch.randn(12, 14)
     x = {
         "transposed": base.T,
@@ -53,6 +53,14 @@ def test_views(view: str) -> None:
         "a column of a larger one": base[:, 3:4],
         "offset": base[1:, 1:],
     }[view]
+    f = doubled("f32").f
+    with pytest.raises(pd.InvalidArgumentError, match=r"argument 0 'x'.* is not contiguous; pass np\.ascontiguousarray"):
+        f(x)
+    assert torch.equal(torch.from_dlpack(f(x.contiguous())), x + x)
+
+
+def test_rows_of_a_larger_tensor_are_used_where_they_lie() -> None:
+    x = torch.randn(12, 14)[3:7]
     assert torch.equal(torch.from_dlpack(doubled("f32").f(x)), x + x)
 
 
