@@ -22,7 +22,7 @@ SOURCES := $(shell find csrc _core -name '*.[ch]' -o -name '*.pyx' -o -name '*.p
 
 $(VENV)/.base: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "pydispatch needs Python 3.10 or newer; set PYTHON="; exit 1; }
-	@$(PYTHON) -m venv $(VENV) || { echo "the venv module is missing: apt-get install python3-venv python3-dev"; exit 1; }
+	@$(call watch,virtual environment) $(PYTHON) -m venv $(VENV) || { echo "the venv module is missing: apt-get install python3-venv python3-dev"; exit 1; }
 	$(call watch,packages to build with) $(BIN)/pip $(PIP) "setuptools>=77" wheel "cython>=3.1" "numpy>=2.0"
 	@touch $@
 
@@ -56,9 +56,9 @@ endef
 
 demo: $(VENV)/.demo
 	@mkdir -p build/demo
-	$(BIN)/pydispatch compile examples/mixed/program.mlir --iree-hal-executable-object-search-path=examples/mixed -o build/demo/mixed.pdx
-	$(BIN)/pydispatch inspect build/demo/mixed.pdx
-	$(BIN)/pydispatch run build/demo/mixed.pdx --function=mixed_invocation --input=8xf32=2 --input=8xf32=4
+	$(call watch,compile) $(BIN)/pydispatch compile examples/mixed/program.mlir --iree-hal-executable-object-search-path=examples/mixed -o build/demo/mixed.pdx
+	$(call watch,inspect) $(BIN)/pydispatch inspect build/demo/mixed.pdx
+	$(call watch,run) $(BIN)/pydispatch run build/demo/mixed.pdx --function=mixed_invocation --input=8xf32=2 --input=8xf32=4
 
 # ---- tests
 
@@ -67,7 +67,7 @@ test: tools setup lint test-c test-python test-wheel
 	@$(BIN)/python tests/suites/run.py --list
 
 lint: $(VENV)/.test
-	$(BIN)/ruff check .
+	$(call watch,ruff) $(BIN)/ruff check .
 	$(call watch,mypy) $(BIN)/python tests/typecheck.py
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(call watch,cython-lint) $(BIN)/cython-lint --max-line-length 120 _core
 
@@ -102,13 +102,13 @@ test-gpu:
 
 fuzz:  ## libFuzzer on the readers of untrusted bytes, FUZZ_SECONDS each.
 	$(call need,$(APT_FUZZ))
-	$(PYTHON) tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
+	$(call watch,fuzz) $(PYTHON) tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
 
 bench: $(VENV)/.test  ## The figures of docs/benchmarks.md, beside other systems.
 	$(call watch,packages to compare with) $(BIN)/pip $(PIP) --no-build-isolation -e ".[onnx]"
-	$(BIN)/python bench/run.py
-	$(BIN)/python bench/tensors.py
-	$(BIN)/python bench/contract.py
+	$(call watch,bench/run.py) $(BIN)/python bench/run.py
+	$(call watch,bench/tensors.py) $(BIN)/python bench/tensors.py
+	$(call watch,bench/contract.py) $(BIN)/python bench/contract.py
 
 clean:
 	rm -rf build dist *.egg-info $(VENV)
