@@ -5,6 +5,7 @@ PYDISPATCH_SANITIZE=address|thread|undefined builds the extensions with that san
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import sys
@@ -68,10 +69,11 @@ def headers() -> list[str]:
 
 
 class BuildExt(build_ext):
-    """Compiles each file of csrc/ once, whatever number of modules it is linked into.
+    """Compiles each file of csrc/ once, whatever number of modules it is linked into, and says how far it is.
 
     Modules are built side by side, so that two of them must never write the same object file. Objects stay in
-    build/csrc and are compiled again when their source, a header or this file is newer.
+    build/csrc and are compiled again when their source, a header or this file is newer. Finished modules stay in
+    build/modules in the same way: pip builds an editable install in a new folder each time.
     """
 
     def build_extensions(self) -> None:
@@ -84,18 +86,61 @@ class BuildExt(build_ext):
             target = objects[path]
             return self.force or not target.exists() or target.stat().st_mtime < max(newest, path.stat().st_mtime)
 
+        stale = sorted(filter(is_stale, objects))
+        says = Progress("C core", len(stale))
+
         def compile_one(path: Path) -> None:
+            says.next(path)
             self.compiler.compile(
                 [str(path)], str(folder), [("_GNU_SOURCE", "1")], [INCLUDE, "csrc"], extra_postargs=compile_flags()
             )
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(compile_one, sorted(filter(is_stale, objects))))
+            list(pool.map(compile_one, stale))
         for extension in self.extensions:
             folders = EXTENSIONS[extension.name.rpartition(".")[2]]
             extension.extra_objects = [str(objects[path]) for name in folders for path in c_sources(name)]
             extension.depends = [*extension.depends, *extension.extra_objects]
+        self.modules = Progress("module", sum(self.is_stale(extension) for extension in self.extensions))
         super().build_extensions()
+
+    def kept(self, extension: Extension) -> Path:
+        """Where a finished module stays; its name tells the interpreters apart."""
+        return ROOT / "build" / "modules" / (SANITIZER or "plain") / Path(self.get_ext_filename(extension.name)).name
+
+    def is_stale(self, extension: Extension) -> bool:
+        kept = self.kept(extension)
+        newest = max(Path(p).stat().st_mtime for p in [*extension.sources, *extension.depends, "setup.py"])
+        return self.force or not kept.exists() or kept.stat().st_mtime < newest
+
+    def build_extension(self, extension: Extension) -> None:
+        target, kept = Path(self.get_ext_fullpath(extension.name)), self.kept(extension)
+        if self.is_stale(extension):
+            self.modules.next(extension.name)
+            target.unlink(missing_ok=True)  # it may be one of another sanitizer, and newer than its sources
+            super().build_extension(extension)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            replace_by_copy(target, kept)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            replace_by_copy(kept, target)
+
+
+class Progress:
+    """Prints "C core, 3 of 41: csrc/elf/parse.c" for one thing after the other, from any thread."""
+
+    def __init__(self, what: str, count: int) -> None:
+        self.what, self.count, self.numbers = what, count, itertools.count(1)
+
+    def next(self, name: object) -> None:
+        print(f"{self.what}, {next(self.numbers)} of {self.count}: {name}", flush=True)
+
+
+def replace_by_copy(source: Path, target: Path) -> None:
+    """Never writes into a file that a process may have mapped."""
+    fresh = target.with_name(f"{target.name}.{os.getpid()}")
+    shutil.copy(source, fresh)
+    fresh.replace(target)
 
 
 def cython_view() -> str:

@@ -1,5 +1,7 @@
 """What all tests share: tools beside the interpreter are found, and nothing is skipped in silence.
 
+PYDISPATCH_TEST_CPU=x86-64-v2, or another level: what tests compile for the generic CPU is compiled for that one.
+
 A test may be skipped for a fact about the machine (REASONS). A missing tool is no such fact: `make test` brings every
 tool, so a skip for any other reason fails the run and is listed at its end.
 """
@@ -10,12 +12,30 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 REASONS = re.compile(r"this machine|the system has no|this container|x86[-_]64")
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+
+LEVEL = os.environ.get("PYDISPATCH_TEST_CPU", "")
+if LEVEL:
+    import machine_levels
+
+    import pydispatch as pd
+
+    if not machine_levels.runs(LEVEL):
+        sys.exit(f"PYDISPATCH_TEST_CPU={LEVEL}: this machine does not run it")
+    compile_ = pd.compile
+
+    def compile_for_level(source: Any, *args: Any, **options: Any) -> Any:
+        if options.get("cpu") in (None, "generic"):
+            options["cpu"] = LEVEL
+        return compile_(source, *args, **options)
+
+    pd.compile = compile_for_level  # type: ignore[assignment]
 
 skipped: dict[str, int] = {}
 

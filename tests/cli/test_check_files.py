@@ -44,7 +44,7 @@ func.func @crashes() -> tensor<1xf32> {
 
 def check(*words):
     return subprocess.run(
-        [sys.executable, "-m", "pydispatch.cli", "check", *map(str, words)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "pydispatch.cli", "check", *map(str, words)], capture_output=True, text=True, timeout=300
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import machine_levels
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +18,7 @@ DTYPES: dict[str, Any] = {
     "f32": np.float32, "f64": np.float64, "f16": np.float16, "i8": np.int8, "i16": np.int16, "i32": np.int32,
     "i64": np.int64,
 }  # fmt: skip
-LEVELS = ("generic", "x86-64-v3", "x86-64-v4", "native")
+LEVELS = machine_levels.of_this_machine("generic", "x86-64-v3", "x86-64-v4", "native")
 SIZES = st.sampled_from([0, 1, 2, 3, 5, 7, 13, 14, 16, 17, 31, 33, 64, 67, 97, 130])
 
 

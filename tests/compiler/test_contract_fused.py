@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import machine_levels
 import numpy as np
 import pytest
 from test_contract import Array, check, random, run
@@ -16,7 +17,7 @@ def windows(x: Array, kernel: tuple[int, int], stride: int, dilation: int) -> Ar
     return seen[:, ::stride, ::stride, :, ::dilation, ::dilation]
 
 
-@pytest.mark.parametrize("level", ["generic", "x86-64-v3", "native"])
+@pytest.mark.parametrize("level", machine_levels.parameters(["generic", "x86-64-v3", "native"]))
 @pytest.mark.parametrize(
     ("size", "channels", "filters", "kernel", "stride", "dilation"),
     [
@@ -91,7 +92,7 @@ func.func @f(%x: {t}, %w: tensor<3x3x{channels}x20xi8>) -> tensor<1x9x9x20xi32> 
   return %r : tensor<1x9x9x20xi32>
 }}
 """
-    for level in ("generic", "x86-64-v3", "native"):
+    for level in machine_levels.of_this_machine("generic", "x86-64-v3", "native"):
         check(run(text, x, w, cpu=level), expected, "i32")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import machine_levels
 import numpy as np
 import pytest
 from test_contract import DTYPES, run
@@ -39,7 +40,7 @@ func.func @f(%a: {ta}, %b: {tb}, %bias: {bias}, %m: index) -> {tc} {{
 """
 
 
-@pytest.mark.parametrize("level", ["generic", "x86-64-v3", "native"])
+@pytest.mark.parametrize("level", machine_levels.parameters(["generic", "x86-64-v3", "native"]))
 @pytest.mark.parametrize("types", [("f32", "f32"), ("i8", "i32"), ("f16", "f32"), ("f64", "f64")], ids="-".join)
 @pytest.mark.parametrize("sums", FORMS)
 def test_rows_at_run_time(sums: str, types: tuple[str, str], level: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import machine_levels
 import ml_dtypes
 import numpy as np
 import pytest
 from test_contract import Array, run, tensor
 
-LEVELS = ("generic", "x86-64-v3", "native")
+LEVELS = machine_levels.parameters(["generic", "x86-64-v3", "native"])
 DTYPES: dict[str, Any] = {
     "f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "i16": np.int16,
     "i32": np.int32, "i64": np.int64, "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import machine_levels
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +14,7 @@ from test_contract import Array, run, tensor
 import pydispatch as pd
 
 DTYPES: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32, "f16": np.float16}
-LEVELS = st.sampled_from(["generic", "x86-64-v3", "native"])
+LEVELS = st.sampled_from(machine_levels.of_this_machine("generic", "x86-64-v3", "native"))
 CHANNELS = st.sampled_from([0, 1, 7, 8, 16, 17, 32, 33, 130])
 CHECKED = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
@@ -148,7 +149,7 @@ def test_a_nan_stays_in_its_windows() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("cpu", ["generic", "x86-64-v3", "native"])
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "native"]))
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("kind", ["max", "min"])
 @pytest.mark.parametrize("k", [1, 2, 3])

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (tables and lines of MLIR)
-"""The CPU target as a whole: architectures, CPU levels, foreign libraries, the peer's runtime, and its speed."""
+"""The CPU target as a whole: architectures, CPU levels, foreign libraries, the and the peer's runtime."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import machine_levels
 import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
@@ -136,15 +136,9 @@ def test_same_input_same_bytes() -> None:
     assert len(made) == 1
 
 
-@pytest.mark.parametrize("level", ["generic", "x86-64-v2", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("level", machine_levels.parameters(["generic", *machine_levels.X86_64]))
 def test_levels_give_the_same_results(level: str) -> None:
     """Without fast-math flags no level contracts or reorders what the program says."""
-    if (
-        HOST_FORMAT != "embedded-elf-x86_64"
-        or not set(machine_of(Target("", HOST_FORMAT, level)).requires)
-        <= machine_of(Target("", HOST_FORMAT, "native")).has
-    ):
-        pytest.skip(f"this machine does not run {level}")
     body = "%p = arith.mulf %x0, %x0 : f32\n%y0 = arith.addf %p, %x0 : f32"
     kernel = load(elementwise(body, ["f32"], ["f32"]), constants=1, bindings=2, cpu=level)
     x = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
@@ -206,8 +200,8 @@ def test_runs_in_the_peer(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_speed_of_a_small_executable() -> None:
-    """Three tiny kernels and an object, warm. The limit is wide for loaded machines; bench/ has the figures."""
+def test_a_small_executable_says_what_took_how_long() -> None:
+    """Three tiny kernels and an object; bench/ has the figures."""
     user = ObjectFile("user.o", toolchain.find().compile_c(b"void mul(const float* a, const float* b, float* c, long n) {"
                                                            b"for (long i = 0; i < n; ++i) c[i] = a[i] * b[i]; }", arch="x86_64"))  # fmt: skip
     kernels = []
@@ -227,17 +221,10 @@ def test_speed_of_a_small_executable() -> None:
       }""")
     program = variant("\n".join(kernels), constants=1, bindings=3, exports=("one", "two", "three"),
                       format="embedded-elf-x86_64", cpu="generic", objects=[user])  # fmt: skip
-    compile_variant(program)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        binary = compile_variant(program)
-        times.append(time.perf_counter() - start)
-    print(
-        {phase: f"{1e3 * seconds:.1f} ms" for phase, seconds in binary.notes["seconds"].items()},
-        f"{1e3 * min(times):.1f} ms",
-    )  # type: ignore[attr-defined]
-    assert min(times) < 1.0
+    binary = compile_variant(program)
+    phases = binary.notes["seconds"]
+    assert phases and all(seconds >= 0 for seconds in phases.values())  # what --dump and bench/ show
+    assert compile_variant(program).data == binary.data
 
 
 def test_threads_take_turns() -> None:

@@ -125,7 +125,7 @@ def test_gdb_names_the_frame(library: Path) -> None:
     done = subprocess.run(
         ["gdb", "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", "run", "-ex", "bt 2", "--args",
          sys.executable, "-c", SCRIPT, str(library), "crash"],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     if "ptrace: Operation not permitted" in done.stderr:
         pytest.skip("this container forbids ptrace")

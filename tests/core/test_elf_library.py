@@ -34,7 +34,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str],
 
 
 def run_library(command: list[str], *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=300)
 
 
 def command_for(runners: dict[str, list[str]], machine: str) -> list[str]:

@@ -77,7 +77,7 @@ def runner() -> Callable[[str], list[str]]:
 
 
 def call(command: list[str], *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=300)
 
 
 def multiply(loaded: plugin.Plugin) -> list[float]:
@@ -334,4 +334,4 @@ for _ in range(30):
 stop = True
 for t in threads: t.join()
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=300)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +39,18 @@ def given(*sizes: int) -> Any:
 # No device
 
 
-def test_without_a_driver_the_list_is_quick_and_silent() -> None:
+def test_without_a_driver_the_list_loads_nothing_and_is_silent() -> None:
     code = (
-        "import sys, time, pydispatch as pd\n"
+        "import sys, pydispatch as pd\n"
         "from pydispatch.runtime.devices import cuda\n"
-        "start = time.perf_counter()\n"
         "found = cuda.available()\n"
-        "print(found, 'cuda.bindings.driver' in sys.modules, time.perf_counter() - start)"
+        "print(found, 'cuda.bindings.driver' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    found, loaded, seconds = done.stdout.rsplit(maxsplit=2)
+    found, loaded = done.stdout.rsplit(maxsplit=1)
     assert done.stderr == ""
     if found == "[]":  # no machine with a GPU
-        assert loaded == "False" and float(seconds) < 0.02
+        assert loaded == "False"
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,7 +321,8 @@ def test_the_cache_is_used_checked_and_replaced(
 
 
 def test_an_open_device_costs_nothing(fake: FakeDriver) -> None:
-    start = time.perf_counter()
-    for _ in range(100):
-        pd.device("cuda:0")
-    assert time.perf_counter() - start < 0.5 and fake.devices[0].retained == 1
+    device = pd.device("cuda:0")
+    before = sum(fake.calls.values())
+    assert all(pd.device("cuda:0") is not None for _ in range(100))
+    assert sum(fake.calls.values()) == before and fake.devices[0].retained == 1
+    del device

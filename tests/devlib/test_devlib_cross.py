@@ -112,7 +112,7 @@ def test_same_bits_as_here(arch, tmp_path):
         check=True,
     )
     binary.chmod(0o755)
-    got = subprocess.run([emulator, binary], capture_output=True, check=True, timeout=60).stdout
+    got = subprocess.run([emulator, binary], capture_output=True, check=True, timeout=300).stdout
     wanted = results_here(tmp_path)
     assert len(got) == len(wanted)
     if got != wanted:

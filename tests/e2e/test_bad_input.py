@@ -285,7 +285,7 @@ print([before, held()])
     (tmp_path / "cut.pdx").write_bytes(cut)
     done = subprocess.run(
         [sys.executable, "-c", script, str(path), str(bad), str(tmp_path / "cut.pdx")],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (maps, *before), (maps_after, *after) = json.loads(done.stdout)

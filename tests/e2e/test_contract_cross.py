@@ -81,7 +81,7 @@ def test_product(machine: str, type_: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [*command, path, spelled(a), spelled(b), f"--binding={M * N}xf32", f"--export={executable.exports[0]}",
          "--grid=1x1x1", "--print=2"],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = np.array([float(v) for v in done.stdout.rpartition("=")[2].split()]).reshape(M, N)

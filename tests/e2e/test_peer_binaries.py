@@ -117,7 +117,7 @@ def benchmark(artifact: pd.Artifact, folder: Path, device: str, expected: int) -
             f"--constant={expected}", "--binding=100xf32=2", "--binding=100xf32=4", "--binding=100xf32=0",
             "--workgroup_count=7,1,1", "--batch_size=1", "--benchmark_min_time=1x",
         ],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import machine_levels
 import numpy as np
 import pytest
 from kernels import buffer, load
@@ -27,7 +28,7 @@ func.func @kernel() {{
 """
 
 
-@pytest.mark.parametrize("cpu", ["generic", "x86-64-v3", "native"])
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "native"]))
 @pytest.mark.parametrize("form", ["rows", "turned a", "along k"])
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 5), (4, 37), (13, 32)])
 @pytest.mark.parametrize("accumulate", [False, True])

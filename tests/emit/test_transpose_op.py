@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import machine_levels
 import numpy as np
 import pytest
 from kernels import buffer, load
@@ -24,7 +25,7 @@ func.func @kernel() {{
 TYPES = {"f64": np.float64, "f32": np.float32, "i16": np.int16, "i8": np.int8, "f16": np.float16}
 
 
-@pytest.mark.parametrize("cpu", ["generic", "x86-64-v3", "native"])
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "native"]))
 @pytest.mark.parametrize("type_", TYPES)
 @pytest.mark.parametrize(("r", "c"), [(1, 1), (16, 16), (32, 16), (8, 24), (6, 4), (5, 3), (16, 32)])
 def test_block(r: int, c: int, type_: str, cpu: str) -> None:

@@ -248,5 +248,5 @@ def test_a_pipe_is_written_into(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as reader:
         content = reader.submit(path.read_bytes)
         artifact.save(path)
-        assert content.result(timeout=30) == artifact.to_bytes()
+        assert content.result(timeout=300) == artifact.to_bytes()
     assert stat.S_ISFIFO(path.stat().st_mode)

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import preprocess_cases as cases
 import pytest
 from preprocess_cases import EXECUTABLE, SPEC, generic, main, spec
+from work import count_calls
 
 import pydispatch as pd
 from pydispatch import ir
@@ -140,9 +140,7 @@ def test_a_thousand_patterns_over_ten_thousand_operations() -> None:
     from pydispatch.compiler.preprocess.report import Report
 
     report = Report()
-    start = time.process_time()
-    Interpreter(module, program, report).run()
-    assert time.process_time() - start < 5
+    count_calls(Interpreter(module, program, report).run, limit=20_000_000)  # of 3.4 million pairs; it makes 7 million
     assert len(report.found) == 3398
 
 
@@ -183,9 +181,7 @@ def test_a_thousand_matchers_that_look_at_the_operation_alone(name: str) -> None
     from pydispatch.compiler.preprocess.report import Report
 
     report = Report()
-    start = time.process_time()
-    Interpreter(module, program, report).run()
-    assert time.process_time() - start < 5
+    count_calls(Interpreter(module, program, report).run, limit=40_000_000)  # each pair by itself: hundreds of millions
     assert len(report.found) == 1200 and {f.pattern for f in report.found} == {"@m700"}
 
 

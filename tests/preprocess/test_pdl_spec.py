@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import ctypes
-import time
 import warnings
 
 import numpy as np
 import pytest
+from work import count_calls
 
 import pydispatch as pd
 from pydispatch import ir
@@ -247,7 +247,5 @@ def test_a_thousand_patterns_of_one_root() -> None:
     program = ir.parse("func.func @f(%v_: tensor<4xf32>) -> tensor<4xf32> {\n" + "\n".join(lines) + "\nreturn %v1999 : tensor<4xf32> }")
     spec = ir.parse("\n".join(rows))
     report = Report()
-    start = time.process_time()
-    apply_pdl(spec, program, report)
-    assert time.process_time() - start < 5
+    count_calls(lambda: apply_pdl(spec, program, report), limit=15_000_000)  # it makes 5 million, of 2 million pairs
     assert len(report.found) == 1333 and {f.pattern for f in report.found} == {"@p998", "@p999"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "emit")]
 from kernels import elementwise  # noqa: E402
 from vulkan_kernels import emit  # noqa: E402
+from work import count_calls  # noqa: E402
 
 from pydispatch.compiler.emit import llvm, spirv  # noqa: E402
 from pydispatch.compiler.kernel import Binding, Export, Layout  # noqa: E402
@@ -66,16 +66,18 @@ def test_recursion() -> None:
         emit(text)
 
 
-def test_emitting_takes_little() -> None:
-    """Below a millisecond on a quiet machine; the limit leaves room for what else runs."""
-    module = parse(elementwise("%y0 = arith.mulf %x0, %x1 : f32", ["f32", "f32"], ["f32"]), "kernel.mlir")
-    exports = (Export("kernel", 0, Layout(1, (Binding(),) * 3)),)
-    seconds = []
-    for _ in range(7):
-        start = time.perf_counter()
-        spirv.emit_module(module, exports)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 3e-3
+def test_emitting_is_linear() -> None:
+    def calls(operations: int) -> int:
+        body = "%v0 = arith.mulf %x0, %x1 : f32\n"
+        body += "".join(f"%v{i} = arith.mulf %v{i - 1}, %x1 : f32\n" for i in range(1, operations))
+        text = elementwise(body + f"%y0 = arith.mulf %v{operations - 1}, %x1 : f32", ["f32", "f32"], ["f32"])
+        module = parse(text, "kernel.mlir")
+        exports = (Export("kernel", 0, Layout(1, (Binding(),) * 3)),)
+        return count_calls(lambda: spirv.emit_module(module, exports))
+
+    calls(1)  # what is done once
+    few, many = calls(100), calls(200)
+    assert few < many < 2.2 * few
 
 
 def test_rows() -> None:

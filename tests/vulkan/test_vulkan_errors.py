@@ -271,7 +271,7 @@ def test_names_of_devices() -> None:
 
 def run(script: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, **environment}, timeout=120
+        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, **environment}, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

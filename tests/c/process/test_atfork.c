@@ -93,7 +93,7 @@ static bool check_threads(void) {
   for (int i = 0; i < 20; ++i) {
     pid_t pid = fork();
     if (pid == 0) {
-      alarm(20);
+      alarm(300);
       // Not _exit: TSAN would report the parent's threads as leaked in the child.
       syscall(SYS_exit_group, use_in_child() ? 0 : 1);
     }

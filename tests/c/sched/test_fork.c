@@ -61,7 +61,7 @@ static void fork_once(pyd_sched_t* sched, int how) {
   pid_t child = fork();
   CHECK(child >= 0, "fork");
   if (child == 0) {
-    alarm(20);
+    alarm(300);
     pyd_sched_fork_child(sched);
     if (CHILD_MAY == NO_ALLOCATION) _exit(0);
     if (how == 0) check_works(sched);

@@ -111,22 +111,6 @@ static void test_windows(void) {
   pyd_sched_destroy(sched);
 }
 
-static void test_learning(void) {
-  pyd_sched_t* sched = make_sched(2, -1);
-  tally_t* tally = calloc(1, sizeof(*tally));
-  tally->workers = 2;
-  pyd_sched_cost_t cost = {0};
-  pyd_sched_job_t job = {.body = count_body, .self = tally, .count = 1000, .cost = &cost};
-  pyd_sched_failure_t failure;
-  pyd_sched_run(sched, &job, &failure);
-  CHECK(cost.picoseconds > 0, "nothing learned");
-  cost.picoseconds = 1000000;  // 1 us per index, about a thousand times too much
-  for (int i = 0; i < 200; ++i) pyd_sched_run(sched, &job, &failure);
-  CHECK(cost.picoseconds < 500000, "%u ps after 200 runs", cost.picoseconds);
-  free(tally);
-  pyd_sched_destroy(sched);
-}
-
 static void test_bad_options(void) {
   pyd_sched_t* sched = (pyd_sched_t*)1;
   pyd_sched_options_t options = {.workers = 5000, .spin_us = -1};
@@ -146,7 +130,6 @@ int main(int argc, char** argv) {
   test_counts(rounds);
   test_really_shared();
   test_windows();
-  test_learning();
   test_bad_options();
   puts("run: ok");
   return 0;

@@ -1,0 +1,175 @@
+// What the task system learns about costs and prices, on a clock that only the bodies move: no machine and no load changes
+// what comes out. The sources of the task system are part of this file, so that they read this clock and no other.
+//
+// links: base platform
+// tsan: 20
+#include "check.h"
+#include "platform/cpu_inline.h"
+
+enum { TICK = 256000 };             // of pyd_cpu_measure_tick: one tick is a nanosecond
+static _Thread_local uint64_t now;  // each thread's own: what others do meanwhile takes it no time
+static _Thread_local uint64_t looks;
+
+static uint64_t fake_ticks(void) {
+  ++looks;
+  return now;
+}
+
+#define pyd_cpu_ticks fake_ticks
+#define pyd_cpu_measure_tick() ((uint64_t)TICK)
+#include "sched/job.c"
+#include "sched/pool.c"
+#include "sched/scheduler.c"
+#include "sched/work.c"
+
+typedef struct load_s {
+  uint64_t nanoseconds;  // that an index takes
+  uint64_t mine;         // indices that the caller ran
+} load_t;
+
+static int32_t work_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  load_t* load = self;
+  (void)out_failed;
+  now += load->nanoseconds * (end - begin);
+  if (worker == 0) load->mine += end - begin;
+  return 0;
+}
+
+typedef struct state_s {
+  pyd_sched_t* sched;
+  load_t load;
+  pyd_sched_cost_t cost;
+} state_t;
+
+// Runs a job of |count| indices that take |nanoseconds| each; returns the cost that is known afterwards, in picoseconds.
+static uint32_t run(state_t* state, uint64_t count, uint64_t nanoseconds) {
+  pyd_sched_job_t job = {.body = work_body, .self = &state->load, .count = count, .cost = &state->cost};
+  pyd_sched_failure_t failure;
+  state->load = (load_t){.nanoseconds = nanoseconds};
+  looks = 0;
+  pyd_sched_run(state->sched, &job, &failure);
+  CHECK(failure.code == 0, "code %d", failure.code);
+  return state->cost.picoseconds;
+}
+
+// Jobs below what sharing is worth run here alone, so every step is exact.
+static void test_alone(void) {
+  state_t state = {.sched = make_sched(2, 0)};
+  CHECK(run(&state, 8, 100) == 100000, "%u ps after a first run of 100 ns each", state.cost.picoseconds);
+  CHECK(looks > 0 && state.load.mine == 8, "the clock in use is another one");
+
+  // Less than known counts half: it falls in every run and never below what it is.
+  state.cost = (pyd_sched_cost_t){.picoseconds = 1200000};
+  for (uint32_t before = 1200000, i = 0; i < 30; ++i) {
+    uint32_t after = run(&state, 2, 400);
+    CHECK(after == (before + 400000) / 2 && after >= 400000, "%u ps after %u", after, before);
+    before = after;
+  }
+  CHECK(state.cost.picoseconds == 400000, "%u", state.cost.picoseconds);
+
+  // More than known counts four times at most, and gets there.
+  state.cost = (pyd_sched_cost_t){.picoseconds = 10000};
+  static const uint32_t kUp[] = {40000, 160000, 640000, 1000000, 1000000};
+  for (size_t i = 0; i < sizeof(kUp) / sizeof(kUp[0]); ++i) {
+    uint32_t before = state.cost.picoseconds;
+    state.cost.runs = PYD_SCHED_MEASURE_EVERY - 1;  // measured however short it seems
+    uint32_t after = run(&state, 2, 1000);
+    CHECK(after == kUp[i], "run %d: %u ps after %u", (int)i, after, before);
+  }
+
+  // One run during which the thread lost its CPU is forgotten by halves.
+  state.cost = (pyd_sched_cost_t){.picoseconds = 300000};
+  state.cost.runs = PYD_SCHED_MEASURE_EVERY - 1;
+  uint32_t bad = run(&state, 2, 1000000);
+  CHECK(bad == 1200000, "%u ps", bad);
+  for (int i = 0; i < 2; ++i) run(&state, 2, 300);
+  CHECK(state.cost.picoseconds == 300000 + 900000 / 4, "%u", state.cost.picoseconds);
+  pyd_sched_destroy(state.sched);
+}
+
+// A job of almost nothing reads the clock in one of its runs of MEASURE_EVERY.
+static void test_measured_now_and_then(void) {
+  state_t state = {.sched = make_sched(2, 0), .cost = {.picoseconds = 1000}};
+  uint64_t measured = 0;
+  for (int i = 0; i < 10 * PYD_SCHED_MEASURE_EVERY; ++i) {
+    run(&state, 100, 1);
+    measured += looks > 0;
+    CHECK(state.cost.picoseconds == 1000, "%u", state.cost.picoseconds);
+  }
+  CHECK(measured == 10, "%d of %d runs were measured", (int)measured, 10 * PYD_SCHED_MEASURE_EVERY);
+  pyd_sched_destroy(state.sched);
+}
+
+// Shared jobs: whatever part this thread gets, the estimate falls by half in each run in which it gets one.
+static void test_shared(uint32_t workers) {
+  enum { REAL = 1000 };  // 1 ns, a thousandth of what is believed at first
+  state_t state = {.sched = make_sched(workers, 0), .cost = {.picoseconds = 1000000}};
+  for (uint32_t before = 1000000; before != REAL;) {
+    uint32_t after = run(&state, 1000, REAL / 1000);
+    CHECK(after == (state.load.mine ? (before + REAL) / 2 : before), "%u ps after %u", after, before);
+    before = after;
+  }
+  pyd_sched_destroy(state.sched);
+}
+
+static void test_price(void) {
+  const uint64_t least = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING, most = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;
+  pyd_sched_t* sched = make_sched(1, 0);
+  CHECK(sched->price == least, "%llu", (unsigned long long)sched->price);
+  for (uint64_t want = 2 * least; want <= most; want *= 2) {
+    learn_price(sched, true, false);
+    CHECK(sched->price == want, "waking without gain: %llu", (unsigned long long)sched->price);
+  }
+  learn_price(sched, true, false);
+  CHECK(sched->price == most, "above the most: %llu", (unsigned long long)sched->price);
+  learn_price(sched, false, false);
+  CHECK(sched->price == most, "nobody was woken: %llu", (unsigned long long)sched->price);
+
+  // A job that was kept from waking lowers it by 1/64; one that is shorter than any price does not.
+  remember_alone(sched, least / 2);
+  CHECK(sched->price == most, "%llu", (unsigned long long)sched->price);
+  remember_alone(sched, 2 * least);
+  CHECK(sched->price == most - most / PYD_SCHED_PRICE_DECAY, "%llu", (unsigned long long)sched->price);
+
+  atomic_store(&sched->price, most);
+  for (uint64_t want = most / 2; want >= least; want /= 2) {
+    learn_price(sched, want % 2, true);
+    CHECK(sched->price == want, "a gain: %llu", (unsigned long long)sched->price);
+  }
+  learn_price(sched, true, true);
+  CHECK(sched->price == least, "below the least: %llu", (unsigned long long)sched->price);
+  pyd_sched_destroy(sched);
+}
+
+// Jobs one right after the other add up until a thread is woken for the next one; a pause ends the sum.
+static void test_jobs_in_a_row(void) {
+  pyd_sched_t* sched = make_sched(2, 0);
+  const uint64_t each = 4000000;  // 4 us: between what is worth sharing with a spinning thread and waking one
+  sched->sleepers = 1;            // as if parked; nothing is published here
+  now = 1;
+  CHECK(worth(sched) == sched->price, "at first");
+  int jobs = 0;
+  while (worth(sched) == sched->price) {
+    now += each / 1000;
+    remember_alone(sched, each);
+    ++jobs;
+  }
+  CHECK(jobs == 10, "%d jobs of 4 us", jobs);  // 5 times the price of 8 us
+  CHECK(worth(sched) == UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING, "%llu", (unsigned long long)worth(sched));
+  now += PYD_SCHED_SPIN_MAX;
+  remember_alone(sched, each);
+  CHECK(sched->alone == each && worth(sched) == sched->price, "%llu after a pause", (unsigned long long)sched->alone);
+  sched->sleepers = 0;
+  pyd_sched_destroy(sched);
+}
+
+int main(void) {
+  test_alone();
+  test_measured_now_and_then();
+  test_shared(2);
+  test_shared(4);
+  test_price();
+  test_jobs_in_a_row();
+  puts("learning: ok");
+  return 0;
+}
