@@ -57,9 +57,17 @@ def _name(handle: int, target: Path) -> bool:
     # All who write a target use the same other name. What one finds there is whole: left by a process that was killed, or
     # of one that is about to rename it, which then renames this one's file and finds nothing when it tries again.
     name = target.parent / f".{target.name[:200]}.whole"
+    files = os.open("/proc/self/fd", os.O_RDONLY)
+    try:
+        return _name_by(files, handle, name, target)
+    finally:
+        os.close(files)
+
+
+def _name_by(files: int, handle: int, name: Path, target: Path) -> bool:
     for _ in range(_TRIES):
         try:
-            os.link(f"/proc/self/fd/{handle}", name, follow_symlinks=True)
+            os.link(str(handle), name, src_dir_fd=files, follow_symlinks=True)  # linkat: link() does not follow
         except FileExistsError:
             try:
                 name.unlink(missing_ok=True)
