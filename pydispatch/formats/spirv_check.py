@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.spirv import Tables, instructions, read
-from pydispatch.formats.spirv_names import GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, BuiltIn, Decoration, Op, Storage
+from pydispatch.formats.spirv_names import GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, Decoration, Op, Storage
 from pydispatch.formats.spirv_operands import id_places, patterns
 from pydispatch.formats.spirv_parts import EXT_INST, FORWARD_POINTER, LABEL, LINE, NO_LINE, UNDEF, Inst
 
@@ -31,7 +31,7 @@ NON_SEMANTIC = ("NonSemantic.", "OpenCL.DebugInfo", "DebugInfo")
 _CONSTANT_NULL = 46
 
 _SECTIONS = {
-    **{Op.CAPABILITY: 0, Op.EXTENSION: 1, Op.EXT_INST_IMPORT: 2, Op.MEMORY_MODEL: 3, Op.ENTRY_POINT: 4},
+    Op.CAPABILITY: 0, Op.EXTENSION: 1, Op.EXT_INST_IMPORT: 2, Op.MEMORY_MODEL: 3, Op.ENTRY_POINT: 4,
     **dict.fromkeys((Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID), 5), **dict.fromkeys((2, 3, 4, 7), 6),
     **dict.fromkeys((Op.NAME, 6), 7), 330: 8, **dict.fromkeys((71, 72, 73, 74, 75, 332, 5632, 5633), 9),
 }  # fmt: skip
@@ -286,9 +286,12 @@ class _Reader:
                     raise self.fail(inst.at + place, f"the length of an array is id {id}, which is no count")
             elif id not in declared.types and not (op == Op.TYPE_STRUCT and id in self.forward):
                 raise self.fail(inst.at + place, f"id {id} is no type that was declared before")
-            elif op != Op.TYPE_POINTER and not (op in (Op.TYPE_FUNCTION, 25) and place == inst.ids[0]):
-                if declared.type(id)[0] in (Op.TYPE_VOID, Op.TYPE_FUNCTION):
-                    raise self.fail(inst.at + place, f"a type made of id {id}, which has no values")
+            elif (
+                op != Op.TYPE_POINTER
+                and not (op in (Op.TYPE_FUNCTION, 25) and place == inst.ids[0])
+                and declared.type(id)[0] in (Op.TYPE_VOID, Op.TYPE_FUNCTION)
+            ):
+                raise self.fail(inst.at + place, f"a type made of id {id}, which has no values")
         shape = declared.shape(words[0]) if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX) else None
         fits = {
             Op.TYPE_INT: lambda: words[0] in (8, 16, 32, 64) and words[1] < 2,

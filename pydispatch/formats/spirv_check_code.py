@@ -6,19 +6,29 @@ from collections.abc import Callable, Sequence
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.spirv_check import FUNCTION, NON_SEMANTIC, Body, Declared, Shape, check_variable
+from pydispatch.formats.spirv_check_blocks import (
+    BRANCH,
+    BRANCH_CONDITIONAL,
+    LOOP_MERGE,
+    NO_CODE,
+    PHI,
+    RETURN,
+    RETURN_VALUE,
+    SELECTION_MERGE,
+    SWITCH,
+    check_blocks,
+)
 from pydispatch.formats.spirv_names import Op, Storage
-from pydispatch.formats.spirv_parts import EXT_INST, LABEL, LINE, NO_LINE, UNDEF, Inst
+from pydispatch.formats.spirv_parts import EXT_INST, LABEL, UNDEF, Inst
 
-PHI, LOOP_MERGE, SELECTION_MERGE, BRANCH, BRANCH_CONDITIONAL, SWITCH = 245, 246, 247, 249, 250, 251
-RETURN, RETURN_VALUE = 253, 254
-_ENDS = frozenset((BRANCH, BRANCH_CONDITIONAL, SWITCH, 252, RETURN, RETURN_VALUE, 255, 4416, 5380))
-_NO_CODE = frozenset((0, LINE, NO_LINE))
-_FREE = _NO_CODE | {LABEL, LOOP_MERGE, SELECTION_MERGE, BRANCH, UNDEF}
+_FREE = NO_CODE | {LABEL, LOOP_MERGE, SELECTION_MERGE, BRANCH, UNDEF}
 
 _MAPS = {
     **dict.fromkeys((109, 110), "i f"), **dict.fromkeys((111, 112), "f i"), **dict.fromkeys((113, 114), "i i"),
-    **dict.fromkeys((115, 116, *range(207, 216)), "f f"), 126: "i =", 127: "f =", **dict.fromkeys((128, 130, 132), "i =="),
-    **dict.fromkeys((134, 135, 137, 138, 139, 197, 198, 199), "i =="), **dict.fromkeys((129, 131, 133, 136, 140, 141), "f =="),
+    **dict.fromkeys((115, 116, *range(207, 216)), "f f"), 126: "i =", 127: "f =",
+    **dict.fromkeys((128, 130, 132), "i =="),
+    **dict.fromkeys((134, 135, 137, 138, 139, 197, 198, 199), "i =="),
+    **dict.fromkeys((129, 131, 133, 136, 140, 141), "f =="),
     **dict.fromkeys((156, 157), "b f"), **dict.fromkeys((164, 165, 166, 167), "b =="), 168: "b =",
     **dict.fromkeys(range(170, 180), "b ii"), **dict.fromkeys(range(180, 192), "b ff"),
     **dict.fromkeys((194, 195, 196), "i =i"), **dict.fromkeys((200, 204), "i ="), 205: "i i",
@@ -34,8 +44,13 @@ _GLSL = {
     **dict.fromkeys((44, 45), "i ==="), 53: "f =i",
 }  # fmt: skip
 """Instructions of GLSL.std.450 whose operands are like their result."""
-_PACKS = {54: 4, 55: 4, 56: 2, 57: 2, 58: 2}
-_UNPACKS = {60: 2, 61: 2, 62: 2, 63: 4, 64: 4}
+_WORD, _PAIR, _DOUBLE = Shape("i", 32, 1), Shape("i", 32, 2), Shape("f", 64, 1)
+_PACKED = {
+    **dict.fromkeys((54, 55), (Shape("f", 32, 4), _WORD)), **dict.fromkeys((56, 57, 58), (Shape("f", 32, 2), _WORD)),
+    **dict.fromkeys((60, 61, 62), (_WORD, Shape("f", 32, 2))), **dict.fromkeys((63, 64), (_WORD, Shape("f", 32, 4))),
+    59: (_PAIR, _DOUBLE), 65: (_DOUBLE, _PAIR),
+}  # fmt: skip
+"""Instructions of GLSL.std.450 that pack and unpack → what they take and make."""
 
 _IN_CONSTANTS = frozenset((
     *range(109, 118), 124, *range(126, 140), 140, 141, 164, 165, 166, 167, 168, 169, 77, 78, 79, 81, 82, 65, 66, 67, 70,
@@ -107,7 +122,7 @@ class _Code:
                 raise self.fail(body.head.at, "a function without code that is not imported either")
             return []
         self.labels = {inst.id for inst in body.code if inst.op == LABEL}
-        self._blocks()
+        check_blocks(declared, body)
         for inst in body.code:
             self.rule(inst)
             if inst.type:
@@ -116,86 +131,6 @@ class _Code:
             if self._found(id) != type_ and not self.is_open:
                 raise self.fail(at, f"id {id} is no value of the type {type_}")
         return self.calls
-
-    # Blocks
-
-    def _blocks(self) -> None:
-        code = [inst for inst in self.body.code if inst.op not in _NO_CODE]
-        edges: dict[int, list[int]] = {}
-        loops: set[int] = set()
-        block, previous, is_begin = 0, None, True
-        for inst in code:
-            if (inst.op == LABEL) != (block == 0):
-                raise self.fail(
-                    inst.at, f"opcode {inst.op}, where a block {'begins' if block == 0 else 'has not ended'}"
-                )
-            if inst.op == LABEL:
-                block, is_begin = inst.id, True
-            elif inst.op == PHI and not is_begin:
-                raise self.fail(inst.at, "a phi inside a block")
-            elif inst.op == Op.VARIABLE and (block != code[0].id or not is_begin):
-                raise self.fail(inst.at, "a variable inside a block")
-            elif inst.op in _ENDS:
-                self._targets(inst)
-                edges[block] = [inst.words[p] for p in _labels_of(inst)]
-                block = 0
-            is_begin = is_begin and inst.op in (LABEL, PHI, Op.VARIABLE)
-            if previous is not None and previous.op in (LOOP_MERGE, SELECTION_MERGE):
-                after = (BRANCH, BRANCH_CONDITIONAL) if previous.op == LOOP_MERGE else (BRANCH_CONDITIONAL, SWITCH)
-                if inst.op not in after:
-                    raise self.fail(inst.at, f"opcode {inst.op} behind a merge instruction")
-            if inst.op in (LOOP_MERGE, SELECTION_MERGE):
-                self._targets(inst)
-                if block in [inst.words[p] for p in _labels_of(inst)][:1]:
-                    raise self.fail(inst.at, "a block that merges into itself")
-                if inst.op == LOOP_MERGE:
-                    loops.add(block)
-            previous = inst
-        if block:
-            raise self.fail(code[-1].at, "the last block of a function does not end")
-        self._graph(code, edges, loops)
-
-    def _targets(self, inst: Inst) -> None:
-        first = next(i.id for i in self.body.code if i.op == LABEL)
-        for place in _labels_of(inst):
-            id = inst.words[place]
-            if id not in self.labels or id == first:
-                raise self.fail(inst.at + place, f"id {id} is no block that this function may go to")
-
-    def _graph(self, code: Sequence[Inst], edges: dict[int, list[int]], loops: set[int]) -> None:
-        """Only the heads of loops are gone back to; each merge block belongs to one header; phis name predecessors."""
-        before: dict[int, set[int]] = {id: set() for id in edges}
-        for id, targets in edges.items():
-            for target in targets:
-                before[target].add(id)
-        state: dict[int, int] = {}
-        stack = [(code[0].id, False)]
-        while stack:
-            id, leaving = stack.pop()
-            if leaving:
-                state[id] = 2
-                continue
-            if state.get(id):
-                continue
-            state[id] = 1
-            stack.append((id, True))
-            for target in edges[id]:
-                if state.get(target) == 1 and target not in loops:
-                    raise self.fail(code[0].at, f"block {id} goes back to block {target}, which is no head of a loop")
-                stack.append((target, False))
-        merges: set[int] = set()
-        block = 0
-        for inst in code:
-            if inst.op == LABEL:
-                block = inst.id
-            elif inst.op in (LOOP_MERGE, SELECTION_MERGE):
-                if inst.words[1] in merges:
-                    raise self.fail(inst.at, f"block {inst.words[1]} is where two constructs merge")
-                merges.add(inst.words[1])
-            elif inst.op == PHI:
-                parents = inst.words[4::2]
-                if len(inst.words) % 2 == 0 or set(parents) != before[block] or len(set(parents)) != len(parents):
-                    raise self.fail(inst.at, "a phi whose blocks are not those that lead to it")
 
     # Values
 
@@ -369,19 +304,19 @@ class _Code:
         if mapping is not None:
             self._map(inst, mapping, places)
             return
+        if number in _PACKED:
+            given = [self.declared.shape(self.value(inst, place)) for place in places]
+            fits = [*given, self.declared.shape(inst.type_id)] == list(_PACKED[number])
+        else:
+            fits = self._ext_other(inst, number, places)
+        self.demand(inst, fits, f"instruction {number} of GLSL.std.450, or operands, that do not fit")
+
+    def _ext_other(self, inst: Inst, number: int, places: Sequence[int]) -> bool:
         result = self.declared.shape(inst.type_id)
         given = [self.declared.shape(self.value(inst, place)) for place in places]
         floats = [each is not None and each.kind == "f" for each in given]
         fits = True
-        if number in _PACKS:
-            fits = given == [Shape("f", 32, _PACKS[number])] and result == Shape("i", 32, 1)
-        elif number in _UNPACKS:
-            fits = given == [Shape("i", 32, 1)] and result == Shape("f", 32, _UNPACKS[number])
-        elif number == 59:
-            fits = given == [Shape("i", 32, 2)] and result == Shape("f", 64, 1)
-        elif number == 65:
-            fits = given == [Shape("f", 64, 1)] and result == Shape("i", 32, 2)
-        elif number in (66, 67):
+        if number in (66, 67):
             fits = len(given) == number - 65 and all(floats) and len(set(given)) == 1
             fits = fits and given[0] is not None and result == Shape("f", given[0].width, 1)
         elif number == 68:
@@ -404,7 +339,7 @@ class _Code:
             fits = len(places) == 1 and self.declared.type(self.value(inst, places[0]))[0] == Op.TYPE_MATRIX
         else:
             fits = False
-        self.demand(inst, fits, f"instruction {number} of GLSL.std.450, or operands, that do not fit")
+        return bool(fits)
 
     def _select(self, inst: Inst) -> None:
         condition = self.shape(inst, 3)
@@ -600,13 +535,6 @@ class _Code:
             )
             if len(inst.ids) > 2:
                 self.scopes(inst, 6)
-
-
-def _labels_of(inst: Inst) -> list[int]:
-    """The words of an instruction that name blocks."""
-    if inst.op in (BRANCH_CONDITIONAL, SWITCH):
-        return [place for place in inst.ids if place > 1]
-    return inst.ids if inst.op in (BRANCH, LOOP_MERGE, SELECTION_MERGE) else []
 
 
 _RULES: dict[int, Callable[[_Code, Inst], None]] = {

@@ -1,4 +1,4 @@
-"""Files that are seen whole or not at all: written beside their place and renamed, and read only when they are files."""
+"""Files that are seen whole or not at all: written beside their place and renamed; pipes are not waited for."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _write_unnamed(target: Path, parts: Sequence[bytes | memoryview]) -> bool:
 
 def _name(handle: int, target: Path) -> bool:
     """Gives a file its name, by way of another since a link replaces nothing. False where it cannot be linked."""
-    # All who write a target use the same other name. What one finds there is whole: left by a process that was killed, or
-    # of one that is about to rename it, which then renames this one's file and finds nothing when it tries again.
+    # All who write a target use the same other name. What one finds there is whole: left by a process that was killed,
+    # or of one that is about to rename it, which then renames this one's file instead.
     name = target.parent / f".{target.name[:200]}.whole"
     files = os.open("/proc/self/fd", os.O_RDONLY)
     try:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (lines of scripts)
 """Files that are whole or absent, whoever writes them at once, is killed, or finds no space; and the cache on them."""
 
 from __future__ import annotations
@@ -78,7 +79,11 @@ def test_this_system_has_files_without_a_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["unnamed", "named"])
 def test_kill_9(tmp_path: Path, how: str) -> None:
     """tests/reliability/kill9.py --count 1000 is the long form."""
-    command = [sys.executable, "-c", f"import kill9, pathlib; print(kill9.run(20, pathlib.Path({str(tmp_path)!r}), {how!r}))"]
+    command = [
+        sys.executable,
+        "-c",
+        f"import kill9, pathlib; print(kill9.run(20, pathlib.Path({str(tmp_path)!r}), {how!r}))",
+    ]
     done = subprocess.run(command, cwd=RELIABILITY, capture_output=True, text=True, check=True)
     kills, whole, broken, left = eval(done.stdout.splitlines()[-1])
     assert (kills, broken) == (20, 0) and whole > 20, done.stdout
@@ -191,7 +196,9 @@ STORE = "from pydispatch.formats import cache; cache.store(b'x' * 100_000, 'a', 
 def test_places_that_cannot_be_written(tmp_path: Path, place: str) -> None:
     nowhere: dict[str, str | None] = {"XDG_CACHE_HOME": place, "HOME": place, "TMPDIR": str(tmp_path)}
     code = f"import os; os.chdir({str(tmp_path)!r}); {STORE}"
-    assert limited(code, PYDISPATCH_CACHE_DIR=place, **nowhere) == "True\n"  # in the temporary folder, or below the relative one
+    assert (
+        limited(code, PYDISPATCH_CACHE_DIR=place, **nowhere) == "True\n"
+    )  # in the temporary folder, or below the relative one
 
 
 def test_no_home_and_no_place_at_all(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 import subprocess
@@ -26,6 +27,7 @@ PROGRAM = """func.func @f(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32>
   %r = arith.mulf %a, %b : tensor<?xf32>
   return %r : tensor<?xf32> }"""
 
+
 class Held(NamedTuple):
     """What a process holds."""
 
@@ -40,7 +42,7 @@ def held() -> Held:
     with Path("/proc/self/maps").open() as maps:
         count = sum(1 for _ in maps)
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-    return Held(count, len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), resident)
+    return Held(count, len([*Path("/proc/self/fd").iterdir()]), len([*Path("/proc/self/task").iterdir()]), resident)
 
 
 Cycle = Callable[[], None]
@@ -145,10 +147,8 @@ def broken(folder: Path) -> Cycle:
     def cycle() -> None:
         for each in bad:
             path.write_bytes(each)
-            try:
+            with contextlib.suppress(pd.Error):
                 made.load(path).close()
-            except pd.Error:
-                pass
 
     return cycle
 
@@ -194,7 +194,8 @@ def main() -> int:
         failed += bool(wrong)
         growth = (after.bytes - before.bytes) / count
         lines.append(f"{kind} {count}")
-        print(f"{kind}: {count} cycles, {before} -> {after}, {growth:.1f} bytes a cycle{': ' if wrong else ''}{', '.join(wrong)}", flush=True)
+        text = f"{kind}: {count} cycles, {before} -> {after}, {growth:.1f} bytes a cycle"
+        print(text, *wrong, sep="; ", flush=True)
     print(f"cycles: {', '.join(lines)}; {failed} failed")
     return int(failed > 0)
 

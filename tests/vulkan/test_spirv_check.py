@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (lines of SPIR-V and of tables)
 """Broken SPIR-V is refused by us, with the word where it is, before a driver sees it: drivers crash on it."""
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from vulkan_programs import MUL, PUSH, buffers

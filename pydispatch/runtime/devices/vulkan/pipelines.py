@@ -68,8 +68,8 @@ class Executables:
         """
         where = f"executable '{name}'{f' ({source})' if source else ''}"
         modules = [bytes(data[offset : offset + size]) for offset, size in parts.modules]
-        for module in modules:
-            check(module, where)
+        for code in modules:
+            check(code, where)
         reflections = [reflect(module, where) for module in modules]
         plans = [self._plan(where, export, parts, reflections) for export in exports]
         values = parts.values(constants)
