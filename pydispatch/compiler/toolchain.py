@@ -109,7 +109,7 @@ class Toolchain:
             "clang": str(self._clang("obj")),
             "clang (bitcode)": str(self._clang("bc")),
             "lld": str(self._lld),
-            "cache": str(toolchain_cache.directory()),
+            "cache": str(toolchain_cache.directory() or "none: no folder can be written"),
         }
 
     def fingerprint(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from pydispatch._core.artifact import ArtifactFile, crc32
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.files import path_of, writing
 from pydispatch.formats import manifest as manifests
+from pydispatch.formats import whole_file
 from pydispatch.formats.manifest import ConstantEntry, ExecutableEntry, FunctionEntry, Manifest, VariantEntry
 from pydispatch.formats.pack import Entry, layout
 from pydispatch.formats.program_text import parameters_of
@@ -257,19 +257,8 @@ class Artifact:
             with writing("the artifact", target), target.open("wb") as stream:
                 stream.writelines(self._parts())
             return
-        temporary = target.parent / f".{target.name[:100]}.{os.urandom(6).hex()}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        try:
-            with os.fdopen(os.open(temporary, flags, 0o666), "wb") as stream:
-                stream.writelines(self._parts())
-            temporary.replace(target)
-        except BaseException as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            if isinstance(error, OSError) and error.errno:  # about the file that was asked for, not the temporary one
-                with writing("the artifact", target):
-                    raise
-            raise
+        with writing("the artifact", target):
+            whole_file.write(target, list(self._parts()))
 
     def file(self) -> ArtifactFile:
         """The artifact as a file that C can read: the one it came from, or its bytes in memory."""

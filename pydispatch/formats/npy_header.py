@@ -33,18 +33,26 @@ class NpyHeader:
             raise ValueError(f"a header of {size} bytes does not fit")
         try:
             header = ast.literal_eval(bytes(data[8 + width : length]).decode("utf-8").strip())
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):  # TypeError: a list as a key
             raise ValueError("its header cannot be read") from None
         if not isinstance(header, dict):
             raise ValueError("its header is no dictionary")
         descr, shape = header.get("descr"), header.get("shape")
-        match = re.fullmatch(r"([<>|=])([biufcV])(\d{1,3})", descr) if isinstance(descr, str) else None
+        match = re.fullmatch(r"([<>|=])([biufcV])([1-9]\d{0,2})", descr) if isinstance(descr, str) else None
         if match is None:
             raise ValueError(f"elements of type {descr!r:.60} are not supported")
         if match[1] == ">" and match[3] != "1":
             raise ValueError("its elements are big-endian; write x.astype(x.dtype.newbyteorder('<'))")
         if not isinstance(shape, tuple) or not all(type(v) is int and 0 <= v < 2**63 for v in shape) or len(shape) > 64:
-            raise ValueError(f"its shape is {shape!r:.60}")
+            raise ValueError(f"its shape is {_shown(shape)}")
         if header.get("fortran_order") is not False and sum(v != 1 for v in shape) > 1:
             raise ValueError("its elements are in Fortran order; write np.ascontiguousarray(x)")
         return cls(match[2], 8 * int(match[3]), shape, length)
+
+
+def _shown(shape: object) -> str:
+    """A shape for messages. Python prints no integers of thousands of digits."""
+    try:
+        return f"{shape!r:.60}"
+    except ValueError:
+        return "of numbers of thousands of digits"

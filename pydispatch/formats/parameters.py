@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import mmap
@@ -92,30 +93,56 @@ def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
     if length > min(_MAX_HEADER, len(data) - 8):
         raise _Fault(f"a header of {length} bytes does not fit into a file of {len(data)}")
     try:
-        header = json.loads(bytes(data[8 : 8 + length]))
+        header = json.loads(bytes(data[8 : 8 + length]).decode("utf-8"), object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise _Fault(f"its header is no JSON: {str(error)[:100]}") from None
     if not isinstance(header, dict):
         raise _Fault("its header is no JSON object")
     body = data[8 + length :]
-    return {key: _safe_tensor(key, entry, body) for key, entry in header.items() if key != "__metadata__"}
+    places: list[tuple[int, int, str]] = []
+    tensors = {key: _safe_tensor(key, entry, body, places) for key, entry in header.items() if key != "__metadata__"}
+    places.sort()
+    for (_, end, key), (begin, _, other) in itertools.pairwise(places):
+        if begin < end:
+            raise _Fault(f"the bytes of {_shown(other)} begin at {begin}, inside those of {_shown(key)}")
+    return tensors
 
 
-def _safe_tensor(key: str, entry: object, body: memoryview) -> Tensor:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; _Fault for one that says two things under one name."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for i, (key, _) in enumerate(pairs) if found[key] is not pairs[i][1])
+        raise _Fault(f"its header has {_shown(twice)} twice")
+    return found
+
+
+def _shown(key: str) -> str:
+    """A name of a file for messages: what cannot be printed is escaped."""
+    return f"{key!r:.200}"
+
+
+def _safe_tensor(key: str, entry: object, body: memoryview, places: list[tuple[int, int, str]]) -> Tensor:
     if not isinstance(entry, dict):
-        raise _Fault(f"'{key}': expected an object with dtype, shape and data_offsets")
+        raise _Fault(f"{_shown(key)}: expected an object with dtype, shape and data_offsets")
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
     if not isinstance(dtype, str) or dtype not in _SAFE_TYPES:
-        raise _Fault(f"'{key}': unknown dtype {dtype!r:.40}")
+        raise _Fault(f"{_shown(key)}: unknown dtype {dtype!r:.40}")
     if not _are_sizes(shape) or not _are_sizes(offsets) or shape is None or offsets is None or len(offsets) != 2:
-        raise _Fault(f"'{key}': expected sizes and two offsets, got shape {shape!r:.60}, data_offsets {offsets!r:.60}")
+        raise _Fault(
+            f"{_shown(key)}: expected sizes and two offsets, got shape {shape!r:.60}, data_offsets {offsets!r:.60}"
+        )
     kind, bits = _SAFE_TYPES[dtype]
     begin, end = offsets
     size = _bytes_of(tuple(shape), bits)
     if not begin <= end <= len(body) or end - begin != size:
+        takes = f"{size} bytes" if size < 1 << 63 else "more than 2^63 bytes"
         raise _Fault(
-            f"'{key}': {dtype} of shape {shape} takes {size} bytes; its offsets are {begin} to {end} of {len(body)}"
+            f"{_shown(key)}: {dtype} of shape {shape!r:.100} takes {takes}; its offsets are {begin} to {end} of "
+            f"{len(body)}"
         )
+    if size:
+        places.append((begin, end, key))
     return Tensor(kind, bits, tuple(shape), body[begin:end])
 
 
@@ -127,10 +154,10 @@ def _npy_tensor(key: str, data: memoryview) -> Tensor:
     try:
         header = NpyHeader.read(data)
     except ValueError as error:
-        raise _Fault(f"'{key}': {error}") from None
+        raise _Fault(f"{_shown(key)}: {error}") from None
     size = _bytes_of(header.shape, header.bits)
     if size > len(data) - header.length:
-        raise _Fault(f"'{key}': {header.shape} elements take {size} bytes, {len(data) - header.length} are there")
+        raise _Fault(f"{_shown(key)}: {header.shape} elements take {size} bytes, {len(data) - header.length} are there")
     return Tensor(header.kind, header.bits, header.shape, data[header.length : header.length + size])
 
 
@@ -150,9 +177,9 @@ def _npz(path: Path, data: memoryview) -> dict[str, Tensor]:
     for member in members:
         key = member.filename.removesuffix(".npy")
         if member.compress_type != zipfile.ZIP_STORED:
-            raise _Fault(f"'{key}' is compressed and cannot be mapped; write the file with numpy.savez")
+            raise _Fault(f"{_shown(key)} is compressed and cannot be mapped; write the file with numpy.savez")
         if key in tensors:
-            raise _Fault(f"'{key}' is there twice")
+            raise _Fault(f"{_shown(key)} is there twice")
         tensors[key] = _npy_tensor(key, _stored(key, member.header_offset, member.file_size, data))
     return tensors
 
@@ -160,9 +187,9 @@ def _npz(path: Path, data: memoryview) -> dict[str, Tensor]:
 def _stored(key: str, at: int, size: int, data: memoryview) -> memoryview:
     """The bytes of a stored member, behind its local header."""
     if not 0 <= at <= len(data) - 30 or bytes(data[at : at + 4]) != b"PK\x03\x04":
-        raise _Fault(f"'{key}': there is no local header at {at}")
+        raise _Fault(f"{_shown(key)}: there is no local header at {at}")
     name, extra = struct.unpack("<HH", data[at + 26 : at + 30])
     begin = at + 30 + name + extra
     if begin > len(data) or size > len(data) - begin:
-        raise _Fault(f"'{key}': {size} bytes at {begin} lie outside the {len(data)} bytes of the file")
+        raise _Fault(f"{_shown(key)}: {size} bytes at {begin} lie outside the {len(data)} bytes of the file")
     return data[begin : begin + size]

@@ -172,6 +172,15 @@ def test_headers_that_lie(tmp_path: Path) -> None:
     refused(b'{"w": {"dtype": "F32", "shape": [7], "data_offsets": [0, 28]}}', "0 to 28 of 24")
     refused(b'{"w": {"dtype": "F32", "shape": [-1], "data_offsets": [8, 4]}}', "expected sizes and two offsets")
     refused(b'{"w": {"dtype": "F33", "shape": [1], "data_offsets": [0, 4]}}', "unknown dtype 'F33'")
+    one = b'{"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}'
+    refused(b'{"w": ' + one + b', "w": ' + one.replace(b"U8", b"I8") + b"}", "its header has 'w' twice")
+    other = one.replace(b"[0, 4]", b"[3, 7]")
+    refused(b'{"w": ' + one + b', "v": ' + other + b"}", "the bytes of 'v' begin at 3, inside those of 'w'")
+    refused(('{"w": ' + one.decode() + "}").encode("utf-16"), "no JSON: 'utf-8' codec")
+    refused(rb'{"\ud800": {"dtype": "F33"}}', r"'\\ud800': unknown dtype")  # can be printed
+    refused(
+        b'{"w": {"dtype": "U8", "shape": [' + b"4611686018427387904, " * 60 + b'1], "data_offsets": [0, 4]}}', "2\\^63"
+    )
 
 
 def test_a_parameter_is_not_copied(tmp_path: Path) -> None:
@@ -193,3 +202,31 @@ def test_a_parameter_is_not_copied(tmp_path: Path) -> None:
     loaded = pd.device("local-sync").load(made, parameters={"": path})
     assert loaded.first().tolist() == [0.0]
     assert resident() - before < 16 << 20
+
+
+def test_headers_of_npy_that_lie(tmp_path: Path) -> None:
+    def refused(header: bytes, message: str) -> None:
+        path = tmp_path / "x.npy"
+        path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + bytes(24))
+        with pytest.raises(pd.InvalidArgumentError, match=message):
+            ParameterFile(path)
+
+    refused(b"{[]: 1}", "its header cannot be read")
+    refused(b"{{1}: 2}", "its header cannot be read")
+    refused(b"(" * 60000, "its header cannot be read")
+    shape = "{'descr': '<f4', 'fortran_order': False, 'shape': (%s,)}"
+    refused((shape % ("0x" + "f" * 60000)).encode(), "its shape is of numbers of thousands of digits")
+    refused((shape % "4").replace("<f4", "<f0").encode(), "elements of type '<f0'")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    import os
+    import signal
+
+    os.mkfifo(tmp_path / "x.npy")
+    signal.alarm(30)
+    try:
+        with pytest.raises(pd.InvalidArgumentError, match=r"x.npy' is a pipe or device"):
+            ParameterFile(tmp_path / "x.npy")
+    finally:
+        signal.alarm(0)

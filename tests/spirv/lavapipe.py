@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import vulkan as vk
 
+from pydispatch.formats.spirv_check import check
+
 WHOLE = 0xFFFFFFFFFFFFFFFF
 MAX_BUFFERS = 32
 LAYER = "VK_LAYER_KHRONOS_validation"
@@ -17,6 +19,7 @@ LAYER = "VK_LAYER_KHRONOS_validation"
 
 def validate(data: bytes, environment: str = "vulkan1.1") -> None:
     """AssertionError with what spirv-val says and the text of the module."""
+    check(data)  # what spirv-val accepts, so do we
     command = ["spirv-val", "--target-env", environment, "-"]
     done = subprocess.run(command, input=data, capture_output=True)
     if done.returncode:

@@ -16,6 +16,7 @@ from pydispatch.compiler.kernel import Binary, Export, ObjectFile, Variant
 from pydispatch.compiler.targets import vulkan_tools
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats import spirv_interface
+from pydispatch.formats.spirv_check import check
 from pydispatch.formats.spirv_interface import are_spilled
 from pydispatch.formats.spirv_reflect import EntryPoint, Reflection, reflect
 
@@ -122,6 +123,7 @@ def _given(file: ObjectFile) -> Module:
         )
     try:
         reflection = reflect(data, file.name)
+        check(data, file.name)
     except ArtifactError as error:
         hint = "compile it again: glslangValidator -V, glslc or dxc -spirv"
         raise CompileError(str(error), file.location, hint) from None

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, Error
+from pydispatch.formats import cache
 from pydispatch.runtime.devices.cuda import driver as cuda
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.context import Context
 
 _LOG_BYTES = 16 << 10
-_DIGEST = 32
 _FORMAT = b"pydispatch cubin 1\0"
-
-
-def folder() -> Path:
-    """$PYDISPATCH_CACHE_DIR, else the XDG cache directory of the user."""
-    own = os.environ.get("PYDISPATCH_CACHE_DIR")
-    base = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pydispatch"
-    return base / "cuda"
 
 
 class Log:
@@ -53,18 +43,12 @@ def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) 
     """
     major, minor = context.capability
     key = f"{context.version} sm_{major}{minor} ".encode()
-    path = folder() / f"{hashlib.sha256(_FORMAT + key + text).hexdigest()}.cubin"
-    with contextlib.suppress(OSError):
-        data = path.read_bytes()
-        is_whole = len(data) > _DIGEST and hashlib.sha256(data[_DIGEST:]).digest() == data[:_DIGEST]
-        if is_whole and not fresh:
-            return data[_DIGEST:], True
+    place = "cuda", f"{hashlib.sha256(_FORMAT + key + text).hexdigest()}.cubin"
+    kept = None if fresh else cache.load(*place)
+    if kept:
+        return kept, True
     made = _compile(context, text, where)
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_bytes(hashlib.sha256(made).digest() + made)
-        temporary.replace(path)
+    cache.store(made, *place)
     return made, False
 
 

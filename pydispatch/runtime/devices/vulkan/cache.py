@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import struct
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydispatch.formats import cache
 from pydispatch.runtime.devices.vulkan import api
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.vulkan.context import Context
 
 _MAX_BYTES = 256 << 20
-
-
-def folder() -> Path:
-    """$PYDISPATCH_CACHE_DIR, else the XDG cache directory of the user."""
-    own = os.environ.get("PYDISPATCH_CACHE_DIR")
-    base = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pydispatch"
-    return base / "vulkan"
 
 
 class PipelineCache:
@@ -31,7 +22,7 @@ class PipelineCache:
         properties = context.features.properties
         self.uuid = bytes(properties.pipelineCacheUUID)
         self.header = struct.pack("<IIII", 32, 1, properties.vendorID, properties.deviceID) + self.uuid
-        self.path = folder() / f"{properties.vendorID:04x}-{properties.deviceID:04x}-{self.uuid.hex()}.bin"
+        self.place = "vulkan", f"{properties.vendorID:04x}-{properties.deviceID:04x}-{self.uuid.hex()}.bin"
         data = self._load()
         self.stored = len(data)
         ffi, arena = context.ffi, api.Arena()
@@ -43,13 +34,8 @@ class PipelineCache:
         self.handle = made[0]
 
     def _load(self) -> bytes:
-        try:
-            if self.path.stat().st_size > _MAX_BYTES:
-                return b""
-            data = self.path.read_bytes()
-        except OSError:
-            return b""
-        return data if data[:32] == self.header else b""
+        data = cache.load(*self.place)
+        return data if data is not None and len(data) <= _MAX_BYTES and data[:32] == self.header else b""
 
     def save(self) -> None:
         """Writes what was added since it was read; a failure to write is no failure."""
@@ -62,9 +48,5 @@ class PipelineCache:
         data = ffi.new("char[]", size[0])
         if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, data) != 0:
             return
-        with contextlib.suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self.path.with_suffix(f".{os.getpid()}.tmp")
-            temporary.write_bytes(bytes(ffi.buffer(data, size[0])))
-            temporary.replace(self.path)
-            self.stored = size[0]
+        cache.store(bytes(ffi.buffer(data, size[0])), *self.place)
+        self.stored = size[0]

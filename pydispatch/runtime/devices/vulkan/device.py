@@ -11,6 +11,7 @@ from typing import Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError
 from pydispatch.formats.spirv import is_spirv
+from pydispatch.formats.spirv_check import check
 from pydispatch.formats.spirv_reflect import reflect
 from pydispatch.runtime.devices.vulkan.context import Context
 from pydispatch.runtime.devices.vulkan.execute import Executor
@@ -70,6 +71,7 @@ class VulkanDevice(ForeignDevice):
                 f"{where} is no SPIR-V module: glslangValidator -V kernels.comp -o kernels.spv makes one of GLSL"
             )
         reflect(data, where)
+        check(data, where)
 
     def describe(self) -> Mapping[str, Any]:
         """What the device is: its name and kind, driver, limits and capabilities of shaders."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
 from pydispatch.formats import spirv_interface
+from pydispatch.formats.spirv_check import check
 from pydispatch.formats.spirv_reflect import EntryPoint, Reflection, reflect
 from pydispatch.formats.strict import count, flag, listed, table, text
 from pydispatch.runtime.devices.vulkan import api
@@ -68,6 +69,8 @@ class Executables:
         """
         where = f"executable '{name}'{f' ({source})' if source else ''}"
         modules = [bytes(data[offset : offset + size]) for offset, size in parts.modules]
+        for code in modules:
+            check(code, where)
         reflections = [reflect(module, where) for module in modules]
         plans = [self._plan(where, export, parts, reflections) for export in exports]
         values = parts.values(constants)
