@@ -22,11 +22,13 @@ _COMPUTE_BIND_POINT = 1
 
 
 class Kernel:
-    """One export, ready to be dispatched. bindings: of its descriptor set; is_spilled: the last of them is for its
-    constants, which are no push constants then; written: per binding whether the shader may write it."""
+    """One export, ready to be dispatched. bindings: of its descriptor set; is_spilled: one behind the others is for its
+    constants, which are no push constants then; is_watched: the last says whether the device cut loops short;
+    written: per binding whether the shader may write it."""
 
     __slots__ = (
-        "bindings", "constants", "grid_limits", "is_spilled", "label", "layout", "pipeline", "set_layout", "written",
+        "bindings", "constants", "grid_limits", "is_spilled", "is_watched", "label", "layout", "pipeline", "set_layout",
+        "written",
     )  # fmt: skip
 
     label: str
@@ -36,6 +38,7 @@ class Kernel:
     bindings: int
     constants: int
     is_spilled: bool
+    is_watched: bool
     written: list[bool]
     grid_limits: tuple[int, int, int]
 
@@ -78,7 +81,8 @@ class Executables:
             kernel.label = f"@{name}::@{export}"
             kernel.is_spilled = parts.is_spilled(ordinal)
             kernel.constants = 0 if kernel.is_spilled else constant_count
-            kernel.bindings = binding_count + kernel.is_spilled
+            kernel.is_watched = parts.is_watched(ordinal)
+            kernel.bindings = binding_count + kernel.is_spilled + kernel.is_watched
             written = {r.binding for r in entry.resources if r.written or not r.read_only}
             kernel.written = [i in written for i in range(kernel.bindings)]
             limits = self.context.features.limits
@@ -101,6 +105,7 @@ class Executables:
             raise ArtifactError(f"{where}: there is no entry point '{entry_name}'; the module has: {have}")
         if parts.is_spilled(ordinal):
             constants, bindings = 0, bindings + 1
+        bindings += parts.is_watched(ordinal)
         problem = spirv_interface.mismatch(entry, constants, bindings)
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{name}', entry point '{entry_name}': {problem}")
@@ -220,6 +225,7 @@ class Parts:
         self.entries: list[tuple[int, str]] | None = None
         self.specialization: list[list[int]] = []
         self.spilled: list[bool] = []
+        self.watched: list[bool] = []
         if notes is None:
             return
         try:
@@ -232,6 +238,7 @@ class Parts:
         self.entries = [(int(module), str(name)) for module, name in notes["entries"]]
         self.specialization = [[int(id) for id in ids] for ids in notes["specialization"]]
         self.spilled = [bool(flag) for flag in notes.get("spilled", ())]
+        self.watched = [bool(flag) for flag in notes.get("watched", ())]
         for offset, length in self.modules:
             if not 0 <= offset <= size or not 0 <= length <= size - offset:
                 raise ValueError
@@ -258,6 +265,10 @@ class Parts:
     def is_spilled(self, ordinal: int) -> bool:
         """Whether an export takes its constants from a buffer."""
         return self.spilled[ordinal : ordinal + 1] == [True]
+
+    def is_watched(self, ordinal: int) -> bool:
+        """Whether the shader of an export says by a buffer that a loop was cut short."""
+        return self.watched[ordinal : ordinal + 1] == [True]
 
     def values(self, constants: Sequence[int]) -> dict[int, int]:
         """SpecId → value of the executable constants. Without notes, constant n specializes SpecId n."""
