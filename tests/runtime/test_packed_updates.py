@@ -230,3 +230,16 @@ def test_many_workgroups(place: str, element: str) -> None:
     wanted = np.array(d)
     wanted[:, 7 : 7 + m] = a
     check(place, [text], [([a, d, 7], wanted)])
+
+
+def test_results_of_two_widths(place: str) -> None:
+    """Of one kernel: a byte of one result is two elements, of the other four."""
+    text = """func.func @f(%a: tensor<333xi8>) -> (tensor<333xi4>, tensor<333xi2>) {
+      %x = arith.trunci %a : tensor<333xi8> to tensor<333xi4>
+      %y = arith.trunci %a : tensor<333xi8> to tensor<333xi2>
+      return %x, %y : tensor<333xi4>, tensor<333xi2>
+    }"""
+    a = np.random.default_rng(1).integers(-128, 128, 333).astype(np.int8)
+    x, y = device(place).load(pd.compile(text, targets=DEVICES[place])).f(a)
+    np.testing.assert_array_equal(np.asarray(x).astype(np.int8), a << 4 >> 4)
+    np.testing.assert_array_equal(np.asarray(y).astype(np.int8), a << 6 >> 6)

@@ -98,7 +98,7 @@ def _nests(frame: Frame, into_empty: bool = False) -> list[Nest]:
         if tie >= 0 or (into_empty and starts_empty(value)):
             nests += [Nest([(value, buffer)], update) for update in updates_of(value)]
             continue
-        key = (tuple(frame.elements.dims(value)), packed(value) > 1)
+        key = (tuple(frame.elements.dims(value)), packed(value))
         if key in spaces:
             spaces[key].stores.append((value, buffer))
         else:
