@@ -68,6 +68,14 @@ static uint64_t store(uint32_t format, double value) {
   }
 }
 
+// An integer, such that rounding it to a narrow format is the only rounding that shows: what a double has no place for
+// sets the last bit that stays.
+static double whole(bool negative, uint64_t bits) {
+  uint64_t size = negative ? 0 - bits : bits;
+  if (size >> 53) size = (size & ~UINT64_C(2047)) | (size & 2047 ? 2048 : 0);
+  return negative ? -(double)size : (double)size;
+}
+
 static bool compare(uint32_t predicate, double a, double b) {
   bool unordered = isnan(a) || isnan(b);
   switch (predicate) {
@@ -203,9 +211,11 @@ uint64_t pyd_arith_float(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_
     // Straight from the integer to f32: by way of f64 large ones would be rounded twice.
     case PYD_OP_SITOFP:
       if (format == 32) return of_f32((float)sign(a, insn->b));
+      if (format <= PYD_BF16) return store(format, whole(sign(a, insn->b) < 0, (uint64_t)sign(a, insn->b)));
       return store(format, (double)sign(a, insn->b));
     case PYD_OP_UITOFP:
       if (format == 32) return of_f32((float)zero(a, insn->b));
+      if (format <= PYD_BF16) return store(format, whole(false, zero(a, insn->b)));
       return store(format, (double)zero(a, insn->b));
     case PYD_OP_FPTOSI: return to_signed(load(insn->b, a), format);
     case PYD_OP_FPTOUI: return to_unsigned(load(insn->b, a), format);

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ARCHITECTURES = {"x86_64": "x86_64", "arm_64": "aarch64", "riscv_64": "riscv64"}
 """Architecture suffix of an embedded ELF format name -> the name that compilers and readers use."""
 
+OWN_BYTE = "pyd.own_byte"
+"""On a store of a packed element: no other point or workgroup writes elements of its byte."""
+
 
 @dataclass(frozen=True)
 class Target:

@@ -38,6 +38,18 @@ def are_spilled(constants: int) -> bool:
     return 4 * constants > LEAST["maxPushConstantsSize"]
 
 
+def watching_binding(constants: int, bindings: int) -> int:
+    """The binding by which a generated shader with so many constants and bindings says that a loop was cut short: see
+    `spirv_iterations` of the emitter."""
+    return bindings + are_spilled(constants)
+
+
+def is_watched(entry: EntryPoint, constants: int, bindings: int) -> bool:
+    """Whether a generated entry point has the binding of `watching_binding`."""
+    number = watching_binding(constants, bindings)
+    return any(resource.binding == number for resource in entry.resources)
+
+
 def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
     """Names of what a device must have: capabilities, extensions, "spirv1.6", and limits as "name>=number"."""
     found = [name for name in reflection.capabilities if name not in EVERYWHERE]

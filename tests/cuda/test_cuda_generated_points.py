@@ -448,23 +448,51 @@ def test_copies_and_storage() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_packed_elements(whole: bool) -> None:
-    """Points that share bytes are done by one invocation, unless every point is said to write whole bytes."""
-    attributes = "attributes {pyd.invocations = 64 : i64" + (", pyd.whole_bytes" if whole else "") + "}"
-    store = """
+    """Points that share bytes write them by atomic operations, unless a store says that its byte is its own."""
+    own = " {pyd.own_byte}" if whole else ""
+    store = f"""
         %j = arith.addi %i, %c1 : index
-        %y = memref.load %a[%j] : memref<100xi4>
-        memref.store %y, %b[%j] : memref<100xi4>"""
+        %y = memref.load %a[%j] : memref<99xi4>
+        memref.store %y, %b[%j]{own} : memref<99xi4>"""
     source = kernel(f"""
-      %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<100xi4>
-      %b = hal.interface.binding.subspan binding(1) : memref<100xi4>
-      scf.parallel (%i) = (%c0) to (%c100) step ({"%c2" if whole else "%c1"}) {{
-        %x = memref.load %a[%i] : memref<100xi4>
-        memref.store %x, %b[%i] : memref<100xi4>
+      %c98 = arith.constant 98 : index
+      %c99 = arith.constant 99 : index
+      %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<99xi4>
+      %b = hal.interface.binding.subspan binding(1) : memref<99xi4>
+      scf.parallel (%i) = (%c0) to ({"%c98" if whole else "%c99"}) step ({"%c2" if whole else "%c1"}) {{
+        %x = memref.load %a[%i] : memref<99xi4>
+        memref.store %x, %b[%i]{own} : memref<99xi4>
         {store if whole else ""}
-      }}""", attributes)  # fmt: skip
-    a, b = np.random.default_rng(1).integers(0, 256, 50, dtype=np.uint8), np.zeros(50, np.uint8)
-    cuda_kernels.load(source, bindings=2, races=True).run(a, b)
-    assert np.array_equal(a, b)
+      }}""", invocations(64))  # fmt: skip
+    a, b = np.random.default_rng(1).integers(0, 256, 50, dtype=np.uint8), np.full(50, 0xF5, np.uint8)
+    loaded = cuda_kernels.load(source, bindings=2, races=True)
+    loaded.run(a, b)
+    assert np.array_equal(a[:49], b[:49])
+    assert b[49] == (0xF5 if whole else 0xF0 | a[49] & 15)
+    atomic = [line for line in loaded.made.ptx.splitlines() if line.strip().startswith(("atom.", "red."))]
+    assert bool(atomic) != whole, atomic
+
+
+def test_packed_elements_in_place() -> None:
+    """What a point reads of a byte that others write is its own."""
+    source = kernel(
+        """
+      %c99 = arith.constant 99 : index
+      %b = hal.interface.binding.subspan binding(0) : memref<99xi4>
+      %one = arith.constant 1 : i4
+      scf.parallel (%i) = (%c0) to (%c99) step (%c1) {
+        %x = memref.load %b[%i] : memref<99xi4>
+        %y = arith.addi %x, %one : i4
+        memref.store %y, %b[%i] : memref<99xi4>
+      }""",
+        invocations(64),
+    )
+    b = np.random.default_rng(2).integers(0, 256, 50, dtype=np.uint8)
+    exact = b.copy()
+    exact[:49] = (b[:49] + 1 & 15) | ((b[:49] & 240) + 16)
+    exact[49] = (b[49] & 240) | (b[49] + 1 & 15)
+    cuda_kernels.load(source, bindings=1, races=True).run(b)
+    assert np.array_equal(b, exact)
 
 
 REFUSED = [

@@ -71,7 +71,7 @@ class Lavapipe:
 
     def buffer(self, data: np.ndarray) -> tuple[Any, Any, Any]:
         """(buffer, memory, mapping) with the bytes of an array."""
-        size = max(16, data.nbytes)
+        size = max(16, -(-data.nbytes // 4) * 4)  # whole words, as the device binds them
         usage = vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
         made = vk.vkCreateBuffer(self.device, vk.VkBufferCreateInfo(size=size, usage=usage), None)
         need = vk.vkGetBufferMemoryRequirements(self.device, made)

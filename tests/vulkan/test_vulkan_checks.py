@@ -10,14 +10,13 @@ import pytest
 
 import pydispatch as pd
 
-ROOT = Path(__file__).resolve().parents[1] / "checks"
+TOP = Path(__file__).resolve().parents[2]
+ROOTS = (TOP / "tests" / "checks", TOP / "examples" / "checks")
 
-UNSUPPORTED = {
-    ("linalg_idioms.mlir", "argmax_only_index_used_large"): "lavapipe ends loops after 65,535 turns",
-}
+UNSUPPORTED: dict[tuple[str, str], str] = {}
 """(file, function, or "" when the file does not compile) → why."""
 
-FILES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.mlir"))
+FILES = sorted(str(path.relative_to(TOP)) for root in ROOTS for path in root.rglob("*.mlir"))
 
 
 @cache
@@ -29,9 +28,9 @@ def device() -> Any:
 def test_check_file(name: str) -> None:
     if (name, "") in UNSUPPORTED:
         with pytest.raises(pd.CompileError, match=UNSUPPORTED[name, ""]):
-            pd.compile(ROOT / name, targets="vulkan")
+            pd.compile(TOP / name, targets="vulkan")
         return
-    program = device().load(pd.compile(ROOT / name, targets="vulkan"))
+    program = device().load(pd.compile(TOP / name, targets="vulkan"))
     ran = 0
     wrong = {}
     for function, call in program.functions.items():

@@ -22,10 +22,12 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     TensorType,
+    UnitAttr,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.codegen.builder import TRAPS, Builder, Index
+from pydispatch.compiler.kernel import OWN_BYTE
 from pydispatch.errors import CompileError
 from pydispatch.ir.location import location_of
 
@@ -212,9 +214,14 @@ class Elements:
             return view, [*places[:number], linear, *places[number + 2 :]]
         return buffer, places
 
-    def store(self, build: Builder, element: SSAValue, buffer: SSAValue, places: Sequence[Index]) -> None:
-        """Writes an element of a memref."""
-        build.add(memref.StoreOp.get(element, buffer, [build.value(i) for i in places]))
+    def store(
+        self, build: Builder, element: SSAValue, buffer: SSAValue, places: Sequence[Index], own_byte: bool = False
+    ) -> None:
+        """Writes an element of a memref. own_byte: nobody else writes elements of its byte."""
+        op = memref.StoreOp.get(element, buffer, [build.value(i) for i in places])
+        if own_byte:
+            op.attributes[OWN_BYTE] = UnitAttr()
+        build.add(op)
 
     def _pull(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
         from pydispatch.compiler.codegen.pulls import pull

@@ -14,7 +14,7 @@ from functools import partial
 from math import prod
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import OpResult, Region, SSAValue
 
@@ -120,7 +120,6 @@ def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plan
     wide = any(plan.way == "rows" and _row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans)
     function.attributes["pyd.invocations"] = IntegerAttr(WIDE_INVOCATIONS if wide else INVOCATIONS, 64)
     function.attributes["pyd.index_width"] = IntegerAttr(64 if _large(frame) else 32, 64)
-    function.attributes["pyd.whole_bytes"] = UnitAttr()
     once = [
         IntegerAttr(frame.buffers.index(buffer), 64)
         for value, tie, buffer in zip(frame.returned, frame.ties, frame.results, strict=True)
@@ -383,6 +382,9 @@ def _update(e: Elements, nest: Nest, cut: Cut, build: Builder, group: Index) -> 
     dims = update.dims(e)
 
     def write(b: Builder, indices: list[Index]) -> None:
+        b.when(update.lands(e, b), lambda c: land(c, indices))
+
+    def land(b: Builder, indices: list[Index]) -> None:
         where = update.position(e, b, indices)
         element = update.element(e, b, indices) if update.only else e.at(b, value, where)
         e.store(b, element, buffer, where)

@@ -98,7 +98,7 @@ def _nests(frame: Frame, into_empty: bool = False) -> list[Nest]:
         if tie >= 0 or (into_empty and starts_empty(value)):
             nests += [Nest([(value, buffer)], update) for update in updates_of(value)]
             continue
-        key = (tuple(frame.elements.dims(value)), packed(value) > 1)
+        key = (tuple(frame.elements.dims(value)), packed(value))
         if key in spaces:
             spaces[key].stores.append((value, buffer))
         else:
@@ -114,7 +114,11 @@ def _bytes(value: SSAValue) -> int:
 def _cut(backend: str, nest: Nest, e: Elements, build: Builder) -> Cut:
     """The cut of a nest, by the bytes that its points or rows move."""
     dims = nest.dims(e)
-    ratio = packed(nest.stores[0][0]) if not isinstance(nest.space, Update) else 1
+    ratio = packed(nest.stores[0][0])
+    if ratio > 1 and isinstance(nest.space, Update):
+        # Two workgroups would meet in a byte; a second one costs less than atomic stores save up to some 20 of them.
+        outer = build.product(dims[:-1])
+        return Cut(outer, outer, dims[-1] if dims else 1, 1, 1)
     if ratio > 1:
         dims = [build.ceil_quotient(build.product(dims), ratio)]
         return cut_points(build, backend, dims, 2 * ratio)
@@ -246,7 +250,7 @@ def _packed(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index, di
             def element(c: Builder, flat: Index = flat) -> None:
                 indices = c.split(flat, dims)
                 for value, buffer in nest.stores:
-                    e.store(c, e.at(c, value, indices), buffer, indices)
+                    e.store(c, e.at(c, value, indices), buffer, indices, own_byte=True)
 
             whole = isinstance(total, int) and total % ratio == 0
             b.when(True if whole else b.less(flat, total), element)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.dispatch.destinations import Mixed, slice_of
 from pydispatch.compiler.dispatch.sizes import size_of, term_of
+from pydispatch.compiler.words import bit_width
 
 RESHAPES = (
     "tensor.cast", "tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.bitcast",
@@ -27,7 +30,8 @@ def is_contiguous(op: Operation) -> bool:
     """Whether a `tensor.extract_slice` or `tensor.insert_slice` covers one run of the whole tensor's memory.
 
     So it is when the strides are 1, and of the dimensions that it does not cover from end to end only one has a size
-    other than 1, the outermost of them.
+    other than 1, the outermost of them. Of elements that share bytes the run must begin, and for an insertion end,
+    where a byte does, in every call.
     """
     whole = op.operands[0] if op.name == "tensor.extract_slice" else op.operands[1]
     part = slice_of(op)
@@ -40,7 +44,25 @@ def is_contiguous(op: Operation) -> bool:
             return False
         if not _covers(whole, axis, part.offsets, part.sizes):
             open_ended = True
-    return True
+    bits = bit_width(whole.type.element_type)
+    per_byte = 8 // bits if bits in (2, 4) else 1
+    return per_byte == 1 or not open_ended or _in_bytes(op, whole.type, per_byte)
+
+
+def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> bool:
+    """Whether a run of packed elements is sure to begin, and for an insertion to end, where a byte does."""
+    part = slice_of(op)
+
+    def known(number: int | SSAValue) -> int:
+        value = _value(number)
+        return value if isinstance(value, int) else 1
+
+    step = 1
+    for axis in reversed(range(len(part.offsets))):
+        if known(part.offsets[axis]) * step % per_byte:
+            return False
+        step *= max(1, whole.get_shape()[axis])
+    return op.name == "tensor.extract_slice" or prod(map(known, part.sizes)) % per_byte == 0
 
 
 def _value(n: int | SSAValue) -> object:

@@ -64,6 +64,7 @@ class CudaPlatform(Platform):
     divides_in_words = True
     shifts_by_words = True
     least_atomic = 32
+    points_at_once = True
     atomic_scope = 'syncscope("device") '
 
     def __init__(
@@ -177,6 +178,7 @@ class CudaPlatform(Platform):
     def workgroup_memory(self, f: FunctionEmitter, byte_size: int, align: int) -> str:
         align = max(align, 16)
         start = -(-self.shared[f.name] // align) * align
+        byte_size = -(-byte_size // 4) * 4  # atomic operations are on words
         self.shared[f.name] = start + byte_size
         if f.name in self._dynamic:
             base = "@pyd_shared"

@@ -32,6 +32,7 @@ from pydispatch.compiler.emit.llvm_types import (
     storage_bytes,
 )
 from pydispatch.compiler.emit.llvm_values import Index, MemRef, layout_of
+from pydispatch.compiler.kernel import OWN_BYTE
 
 ATOMIC_KINDS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori",
                 "andi", "maxnumf", "minnumf", "xori")  # fmt: skip
@@ -82,7 +83,11 @@ def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: in
     element = memref.element
     if packed(element):
         pointer, shift = _packed_place(f, memref, indices)
-        byte = f.body.let(f"load i8, ptr {pointer}, align 1{f.access(memref)}")
+        if f.platform.points_at_once and not memref.read_only and memref.root != "stack":
+            # Others may write their elements of the byte.
+            byte = f.body.let(f"load atomic i8, ptr {pointer} {f.platform.atomic_scope}monotonic, align 1")
+        else:
+            byte = f.body.let(f"load i8, ptr {pointer}, align 1{f.access(memref)}")
         return f.body.let(f"trunc i8 {f.body.let(f'lshr i8 {byte}, {shift}')} to {scalar(element)}")
     stored, align = memory(element), max(least, alignment(element))
     value = f.body.let(f"load {stored}, ptr {address(f, memref, indices)}, align {align}{f.access(memref)}")
@@ -91,11 +96,15 @@ def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: in
     return f.body.let(f"trunc i8 {value} to {scalar(element)}") if bit_width(element) < 8 else value
 
 
-def store(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], least: int = 1) -> None:
-    """Writes the element at `indices`; where elements share a byte, reads it and puts the others back."""
+def store(
+    f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], least: int = 1, own_byte: bool = False
+) -> None:
+    """Writes the element at `indices` and no other, also where elements share a byte. own_byte: nobody else writes
+    elements of that byte."""
     element = memref.element
     if packed(element):
-        _store_packed(f, value, memref, indices)
+        alone = own_byte or memref.root == "stack" or not f.platform.points_at_once
+        _store_packed(f, value, memref, indices, alone)
         return
     if bit_width(element) < 8:
         value = f.body.let(f"zext {scalar(element)} {value} to i8")
@@ -104,14 +113,21 @@ def store(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Inde
     f.body.emit(f"store {stored} {value}, ptr {pointer}, align {align}{f.access(memref)}")
 
 
-def _store_packed(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index]) -> None:
-    """Not said to be independent of other points: neighbours meet in one byte unless a point writes all of it."""
+def _store_packed(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], alone: bool) -> None:
+    """Not said to be independent of other points: neighbours meet in one byte unless a point writes all of it. Where
+    they may do so at once, bits are cleared and set by atomic operations; that nobody sees them cleared is the contract
+    of every store."""
     pointer, shift = _packed_place(f, memref, indices)
     access, let = f.access(memref, shared=True), f.body.let
     mask = (1 << bit_width(memref.element)) - 1
     wide = let(f"zext {scalar(memref.element)} {value} to i8")
     moved = let(f"shl i8 {wide}, {shift}")
     others = ~(mask << shift) if isinstance(shift, int) else let(f"xor i8 {let(f'shl i8 {mask}, {shift}')}, -1")
+    if not alone:
+        scope = f.platform.atomic_scope
+        let(f"atomicrmw and ptr {pointer}, i8 {others} {scope}monotonic")
+        let(f"atomicrmw or ptr {pointer}, i8 {moved} {scope}monotonic")
+        return
     kept = let(f"and i8 {let(f'load i8, ptr {pointer}, align 1{access}')}, {others}")
     f.body.emit(f"store i8 {let(f'or i8 {kept}, {moved}')}, ptr {pointer}, align 1{access}")
 
@@ -126,7 +142,8 @@ def _store(f: FunctionEmitter, op: Operation) -> None:
     if target.read_only:
         raise f.error("a store into a binding that is only read", READ_ONLY_NOTE)
     indices = [f.index(o) for o in op.operands[2:]]
-    store(f, f.get(op.operands[0]), target, indices, integer(op, "alignment", 1))
+    own = attribute(op, OWN_BYTE) is not None
+    store(f, f.get(op.operands[0]), target, indices, integer(op, "alignment", 1), own)
 
 
 def _atomic(f: FunctionEmitter, op: Operation) -> None:

@@ -50,6 +50,9 @@ class Platform(ABC):
     least_atomic: int = 8
     """Bits of the narrowest integer that has atomic operations of its own."""
 
+    points_at_once: bool = False
+    """Whether the points of a loop run at the same time."""
+
     atomic_scope: str = ""
     """Who sees atomic operations, `syncscope("...") `; nothing: everybody."""
 

@@ -15,14 +15,13 @@ from math import prod
 from xdsl.dialects import arith, gpu, scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit import simt_points
 from pydispatch.compiler.emit.hazards import MANY, ONE, Accesses, Hazards, Key, accesses_of, base_of
 from pydispatch.compiler.emit.llvm_calls import CALLS
 from pydispatch.compiler.emit.llvm_memref import STORAGE, is_private, is_workgroup
 from pydispatch.compiler.emit.llvm_ops import attribute, op_name, unsupported
-from pydispatch.compiler.emit.llvm_types import packed
 from pydispatch.compiler.emit.simt_build import Build, Index
 from pydispatch.compiler.emit.simt_inline import copied, inline_helpers
 from pydispatch.errors import CompileError
@@ -31,7 +30,6 @@ from pydispatch.ir.location import location_of
 Size = tuple[int, int, int]
 
 POINTS = ("scf.parallel", "scf.forall", "affine.parallel")
-WHOLE_BYTES = "pyd.whole_bytes"
 """Says that every point of a kernel writes whole bytes."""
 
 
@@ -65,7 +63,6 @@ class Spreading:
         once = attribute(function, "pyd.once")
         numbers = once.data if isinstance(once, ArrayAttr) else ()
         self.hazards = Hazards(("binding", int(n.value.data)) for n in numbers if isinstance(n, IntegerAttr))
-        self.whole_bytes = attribute(function, WHOLE_BYTES) is not None
         width = attribute(function, "pyd.index_width")
         self.narrow = isinstance(width, IntegerAttr) and width.value.data == 32
         self.common: set[Operation] = set()  # allocations that are the workgroup's
@@ -299,19 +296,6 @@ class Spreading:
         """What stands in one of several ways, or in a loop, may not have run."""
         for turn, before in zip(self.turns, barred, strict=True):
             turn.barred = before
-
-    def shares_bytes(self, op: Operation) -> bool:
-        """Whether points may write elements that lie in one byte with those of other points."""
-        if self.whole_bytes:
-            return False
-        stores = (o for o in op.walk() if op_name(o) in ("memref.store", "affine.store"))
-        return any(packed(_element(o.operands[1])) for o in stores)
-
-
-def _element(memref: SSAValue) -> Attribute:
-    assert isinstance(memref.type, MemRefType)
-    element: Attribute = memref.type.element_type
-    return element
 
 
 Rule = Callable[[Spreading, Operation], None]

@@ -18,7 +18,6 @@ from xdsl.ir.affine import AffineConstantExpr, AffineMap
 from pydispatch.compiler.emit import simt_reduce
 from pydispatch.compiler.emit.hazards import accesses_of
 from pydispatch.compiler.emit.llvm_ops import affine_map, attribute, bound_groups
-from pydispatch.compiler.emit.llvm_types import packed
 from pydispatch.compiler.emit.simt_build import Build, Index, known
 from pydispatch.compiler.emit.simt_ranges import (
     AT_ONCE,
@@ -58,9 +57,6 @@ def spread(s: Spreading, op: Operation, bounds: Sequence[Range], body: Point, ti
 def points(s: Spreading, op: Operation, ranges: Callable[[], list[Range]]) -> None:
     """A loop over independent points."""
     s.before(op, s.shared(accesses_of(op)))
-    if s.shares_bytes(op):
-        s.by_one(op)
-        return
 
     block = op.regions[0].blocks[0]
 
@@ -131,7 +127,7 @@ def _applied(build: Build, map_: AffineMap, operands: Sequence[SSAValue]) -> lis
 
 
 def copy(s: Spreading, op: Operation) -> None:
-    """memref.copy: elementwise, by all invocations; by one where elements share bytes."""
+    """memref.copy: elementwise, by all invocations."""
     source, target = op.operands
     if not s.keys(op, target):
         s.load(op)
@@ -140,9 +136,6 @@ def copy(s: Spreading, op: Operation) -> None:
     s.before(op, s.shared(accesses_of(op)))
     type_ = target.type
     assert isinstance(type_, MemRefType)
-    if packed(type_.element_type):
-        s.by_one(op)
-        return
     build = Build(op, op)
     bounds: list[Range] = [(0, _size(build, source, target, dim), 1) for dim in range(type_.get_num_dims())]
 

@@ -32,6 +32,7 @@ from pydispatch.compiler.emit.llvm_bindings import SUBSPAN
 from pydispatch.compiler.emit.llvm_calls import AVAILABLE, CALLS
 from pydispatch.compiler.emit.llvm_ops import attribute, integer, op_name, symbol, unsupported
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.spirv_iterations import watch as watch_loops
 from pydispatch.compiler.emit.spirv_module import Id, Module
 from pydispatch.compiler.emit.spirv_words import BUILTIN, OP
 from pydispatch.compiler.kernel import Export, Target
@@ -67,14 +68,17 @@ def emit_module(
     constants: Sequence[str] = (),
     target: Target | None = None,
     libraries: Sequence[tuple[str, bytes]] = (),
+    watch: bool = False,
 ) -> bytes:
     """A SPIR-V module with an entry point for each export.
+
+    watch: entry points whose loops may be longer than some device runs take a buffer more, see spirv_iterations.
 
     constants: the keys of the executable constants, in order; target: what its configuration says about the device is a
     hint; libraries: (name, SPIR-V) of modules whose functions calls
     of external functions are resolved from. Raises CompileError, at the op, for whatever has no lowering.
     """
-    return Emitter(module, exports, constants, libraries).run()
+    return Emitter(module, exports, constants, libraries, watch).run()
 
 
 class Emitter:
@@ -86,9 +90,11 @@ class Emitter:
         exports: Sequence[Export],
         constants: Sequence[str],
         libraries: Sequence[tuple[str, bytes]] = (),
+        watch: bool = False,
     ) -> None:
         self.m = Module()
         self.exports, self.constants, self.libraries = tuple(exports), tuple(constants), tuple(libraries)
+        self.watch = watch
         self.table = lowerings()
         self.functions: dict[str, FuncOp] = {}
         self.memref_globals: dict[str, Operation] = {}
@@ -119,6 +125,8 @@ class Emitter:
         f.declared_size, f.layout = export.workgroup_size, export.layout
         spirv_memref.find_shared(f)
         f.region(function.body, lambda op: None)
+        if self.watch and f.iterations.is_open:
+            watch_loops(f)
         f.code.do("Return")
         for binding, variables in f.units.items():
             for variable in variables:

@@ -146,11 +146,37 @@ def _int_to_float(is_signed: bool) -> Lowering:
         if is_native_float(target):
             f.define(op.results[0], f.code.let(kind, f.type(target), value))
             return
-        # To 16 bits and less through f32 where that is exact, else f64, so that one rounding shows.
-        wide: Attribute = Float32Type() if bits <= 24 else Float64Type()
-        f.define(op.results[0], convert(f, f.code.let(kind, f.type(wide), value), wide, target))
+        # To 16 bits and less through f32, which need not be exact: see _as_single.
+        if bits <= 24:
+            single = f.code.let(kind, f.m.float(32), value)
+        else:
+            single = _as_single(f, value, max(width, 32), is_signed)
+        f.define(op.results[0], convert(f, single, Float32Type(), target))
 
     return lower
+
+
+def _as_single(f: FunctionEmitter, value: Id, width: int, is_signed: bool) -> Id:
+    """An f32 that rounds to 16 bits and less as the integer does: bits that it has no place for set the last one that
+    it has, and at least 13 bits stay."""
+    m, let, kind = f.m, f.code.let, f.m.int(width)
+    zero, size, negative = m.integer(0, width), value, None
+    if is_signed:
+        negative = let("SLessThan", m.bool(), value, zero)
+        size = let("Select", kind, negative, let("SNegate", kind, value), value)
+    scale = m.number(single_bits(1.0), 32)
+    for above, cut in ((48, 24), (36, 12), (24, 12)) if width == 64 else ((24, 8),):
+        large = let("UGreaterThanEqual", m.bool(), size, m.integer(1 << above, width))
+        lost = let("BitwiseAnd", kind, size, m.integer((1 << cut) - 1, width))
+        last = let("Select", kind, let("INotEqual", m.bool(), lost, zero), m.integer(1, width), zero)
+        kept = let("BitwiseOr", kind, let("ShiftRightLogical", kind, size, m.integer(cut, width)), last)
+        size = let("Select", kind, large, kept, size)
+        more = let("FMul", m.float(32), scale, m.number(single_bits(2.0**cut), 32))
+        scale = let("Select", m.float(32), large, more, scale)
+    found = let("FMul", m.float(32), let("ConvertUToF", m.float(32), size), scale)
+    if negative is None:
+        return found
+    return let("Select", m.float(32), negative, let("FNegate", m.float(32), found), found)
 
 
 def _convert_float(f: FunctionEmitter, op: Operation) -> None:

@@ -54,8 +54,12 @@ def _float(instruction: str) -> Lowering:
 
 
 def remainder(f: FunctionEmitter, type_: Id, a: Id, b: Id) -> Id:
-    """The float remainder with the sign of the dividend."""
-    return float_op(f, "FRem", type_, a, b)
+    """The float remainder with the sign of the dividend, exact."""
+    from pydispatch.compiler.emit import spirv_remainder
+    from pydispatch.compiler.emit.spirv_double_parts import Double
+    from pydispatch.compiler.emit.spirv_number import Single
+
+    return spirv_remainder.remainder(f, Single if type_ == f.m.float(32) else Double, a, b)
 
 
 def _negf(f: FunctionEmitter, op: Operation) -> None:

@@ -18,6 +18,7 @@ from pydispatch.compiler.emit.llvm_calls import CALLS
 from pydispatch.compiler.emit.llvm_function import LEAVES
 from pydispatch.compiler.emit.llvm_ops import attribute, op_name, symbol, unsupported
 from pydispatch.compiler.emit.spirv_index import IndexArithmetic
+from pydispatch.compiler.emit.spirv_iterations import UNKNOWN_COPIES, Iterations
 from pydispatch.compiler.emit.spirv_module import Code, Id
 from pydispatch.compiler.emit.spirv_types import (
     Index,
@@ -25,6 +26,7 @@ from pydispatch.compiler.emit.spirv_types import (
     Root,
     Value,
     flatten,
+    known,
     open_parts,
     register_type,
     register_width,
@@ -67,6 +69,7 @@ class FunctionEmitter(IndexArithmetic):
         self.declared_size, self.layout = (1, 1, 1), Layout(0, ())
         self.met: set[object] = set()  # storage through which invocations tell each other something
         self.workgroup_bytes = 0
+        self.iterations = Iterations()
         width = attribute(function, "pyd.index_width")
         self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else module.index_width(function)
 
@@ -223,8 +226,59 @@ class FunctionEmitter(IndexArithmetic):
         counter_type: Id | None = None,
         less: str = "SLessThan",
         width: int = 0,
+        most: int | None = None,
     ) -> list[Id]:
-        """A counted loop. carried: (type, value in front of it); body: gets the counter and them, returns the next."""
+        """A counted loop. carried: (type, value in front of it); body: gets the counter and them, returns the next.
+        most: iterations that there are at most, where the bounds do not say it."""
+        if known(lower) and known(upper) and known(step) and step > 0:
+            most = max(0, -(-(upper - lower) // step))
+        copies = 1
+        if known(step) and less == "SLessThan":
+            if most is not None and known(upper):
+                copies = self.iterations.copies(most)
+            elif known(lower) and lower >= 0 and not self.points and carried and self.iterations.is_first:
+                copies = UNKNOWN_COPIES  # every invocation runs all of it
+        if copies == 1 or not known(step):
+            with self.iterations.inside(most):
+                return self._loop(lower, upper, step, carried, body, counter_type, less, width)
+        width = width or self.index_width
+        kind = counter_type or self.m.int(width)
+        last: Index
+        if known(upper):
+            last = upper - (copies - 1) * step
+        else:  # not below `lower`, so that the difference does not wrap
+            below = self.code.let("SLessThan", self.m.bool(), upper, self.m.integer(lower, width))
+            least = self.code.let("Select", kind, below, self.m.integer(lower, width), upper)
+            last = self.code.let("ISub", kind, least, self.m.integer((copies - 1) * step, width))
+
+        def several(counter: Id, values: list[Id]) -> list[Id]:
+            """`body` once after the other, and the number behind the last of them."""
+            values = values[:-1]
+            for _ in range(copies):
+                values = body(counter, values)
+                counter = self.code.let("IAdd", kind, counter, self.m.integer(step, width))
+            return [*values, counter]
+
+        first = lower if isinstance(lower, Id) else self.m.integer(lower, width)
+        with self.iterations.inside(None if most is None else most // copies):
+            *values, reached = self._loop(
+                lower, last, copies * step, [*carried, (kind, first)], several, kind, less, width
+            )
+        rest = list(zip((type_ for type_, _ in carried), values, strict=True))
+        with self.iterations.inside(copies - 1):
+            return self._loop(reached, upper, step, rest, body, kind, less, width)
+
+    def _loop(
+        self,
+        lower: Index,
+        upper: Index,
+        step: Index,
+        carried: Sequence[tuple[Id, Id]],
+        body: Callable[[Id, list[Id]], list[Id]],
+        counter_type: Id | None,
+        less: str,
+        width: int,
+    ) -> list[Id]:
         code, m = self.code, self.m
         width = width or self.index_width
         type_ = counter_type or m.int(width)

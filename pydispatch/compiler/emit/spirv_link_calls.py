@@ -63,6 +63,7 @@ def linked_call(f: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is
     if f.together:
         keys = {v.root.key for v in map(f.values.__getitem__, op.operands) if isinstance(v, MemRef)}
         f.before(Accesses(set(keys), set(keys)), MANY)
+    f.iterations.unknown()
     made = f.code.let("FunctionCall", result, declared, *arguments)
     if outputs:
         f.define(op.results[0], _returned(f, made, outputs[0]))

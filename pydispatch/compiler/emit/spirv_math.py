@@ -48,8 +48,12 @@ def function_of(f: FunctionEmitter, name: str, type_: Id) -> Callable[..., Singl
     if name in single.FUNCTIONS:
         return single.FUNCTIONS[name]
     from pydispatch.compiler.emit import spirv_power
+    from pydispatch.compiler.emit import spirv_single_angles as angles
 
-    return {**spirv_power.FUNCTIONS, "atan2": single.atan2}[name]
+    functions: dict[str, Callable[..., Single]] = {
+        **spirv_power.FUNCTIONS, **angles.FUNCTIONS, "atan2": single.atan2
+    }  # fmt: skip
+    return functions[name]
 
 
 def applied(f: FunctionEmitter, name: str, type_: Id, operands: list[Id]) -> Id:
@@ -336,7 +340,8 @@ def _ipowi(f: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {
-    **{f"math.{name}": _own(name) for name in (*single.FUNCTIONS, "atan2", "powf", "cbrt", "erfc")},
+    **{f"math.{name}": _own(name) for name in single.FUNCTIONS},
+    **{f"math.{name}": _own(name) for name in ("sin", "cos", "tan", "atan2", "powf", "cbrt", "erfc")},
     "math.sincos": _sincos,
     "math.clampf": _clampf,
     "math.sqrt": _glsl("Sqrt"),

@@ -21,6 +21,7 @@ from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_module import Id
 from pydispatch.compiler.emit.spirv_types import Index, MemRef, Root, Unit, known, signed, unit_of
 from pydispatch.compiler.emit.spirv_words import OP, SCOPE_DEVICE
+from pydispatch.compiler.kernel import OWN_BYTE
 
 ATOMICS = {"addi": "AtomicIAdd", "assign": "AtomicExchange", "maxs": "AtomicSMax", "maxu": "AtomicUMax",
            "mins": "AtomicSMin", "minu": "AtomicUMin", "ori": "AtomicOr", "andi": "AtomicAnd",
@@ -129,8 +130,9 @@ def from_memory(f: FunctionEmitter, value: Id, element: Attribute, unit: Unit) -
     return let("SConvert", m.int(width), value) if unit.bits != width else value
 
 
-def store(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index]) -> None:
-    """Writes the element at `indices`; where elements share a byte, reads it and puts the others back."""
+def store(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index], own_byte: bool = False) -> None:
+    """Writes the element at `indices` and no other, also where elements share a byte. own_byte: nobody else writes
+    elements of that byte."""
     element, index = memref.element, place(f, memref, indices)
     if memref.root.kind == "binding" and (plain := _plain(f, memref)) is not None:
         _, pointer, variable, zero = plain
@@ -145,7 +147,7 @@ def store(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index
         return
     unit = unit_of(element)
     if packed(element):
-        _store_packed(f, value, memref, index)
+        (_store_packed if own_byte else _store_bits)(f, value, memref, index)
         return
     pointer = buffer_pointer(f, memref.root, unit, index)
     f.code.do("Store", pointer, to_memory(f, value, element, unit))
@@ -163,10 +165,10 @@ def to_memory(f: FunctionEmitter, value: Id, element: Attribute, unit: Unit) -> 
     return let("SConvert", unit.type(m), value) if unit.bits != width else value
 
 
-def _packed_place(f: FunctionEmitter, memref: MemRef, index: Index) -> tuple[Index, Id]:
-    """(number of the byte, shift) of an element that shares a byte; the first element has the low bits."""
+def _packed_place(f: FunctionEmitter, memref: MemRef, index: Index, bits: int = 8) -> tuple[Index, Id]:
+    """(number of the unit of so many bits, shift) of an element that shares it; the first element has the low bits."""
     width = bit_width(memref.element)
-    byte, within = f.divide(index, 8 // width), f.divide(index, 8 // width, remainder=True)
+    byte, within = f.divide(index, bits // width), f.divide(index, bits // width, remainder=True)
     shift = f.mul(within, width)
     if isinstance(shift, Id) and f.index_width == 64:
         shift = f.code.let("UConvert", f.m.int(32), shift)
@@ -174,6 +176,12 @@ def _packed_place(f: FunctionEmitter, memref: MemRef, index: Index) -> tuple[Ind
 
 
 def _load_packed(f: FunctionEmitter, memref: MemRef, index: Index) -> Id:
+    if not memref.root.read_only:  # others may write their elements of the word
+        number, shift = _packed_place(f, memref, index, 32)
+        pointer = buffer_pointer(f, memref.root, Unit(32, False), number)
+        scope, relaxed = f.m.integer(SCOPE_DEVICE), f.m.integer(0)
+        both = f.code.let("AtomicLoad", f.m.int(32), pointer, scope, relaxed)
+        return wrap(f, f.code.let("ShiftRightLogical", f.m.int(32), both, shift), bit_width(memref.element), 32)
     byte, shift = _packed_place(f, memref, index)
     unit, word, let = Unit(8, False), f.m.int(32), f.code.let
     whole = let("UConvert", word, let("Load", unit.type(f.m), buffer_pointer(f, memref.root, unit, byte)))
@@ -189,6 +197,20 @@ def _store_packed(f: FunctionEmitter, value: Id, memref: MemRef, index: Index) -
     kept = let("BitwiseAnd", word, let("UConvert", word, let("Load", unit.type(m), pointer)), others)
     moved = let("ShiftLeftLogical", word, let("BitwiseAnd", word, value, mask), shift)
     f.code.do("Store", pointer, let("UConvert", unit.type(m), let("BitwiseOr", word, kept, moved)))
+
+
+def _store_bits(f: FunctionEmitter, value: Id, memref: MemRef, index: Index) -> None:
+    """The same where others write elements of the same byte at the same time: atomic operations on its word. The
+    device binds whole words."""
+    number, shift = _packed_place(f, memref, index, 32)
+    word, let, m = f.m.int(32), f.code.let, f.m
+    mask = m.integer((1 << bit_width(memref.element)) - 1)
+    pointer = buffer_pointer(f, memref.root, Unit(32, False), number)
+    others = let("Not", word, let("ShiftLeftLogical", word, mask, shift))
+    moved = let("ShiftLeftLogical", word, let("BitwiseAnd", word, value, mask), shift)
+    scope, relaxed = m.integer(SCOPE_DEVICE), m.integer(0)
+    let("AtomicAnd", word, pointer, scope, relaxed, others)
+    let("AtomicOr", word, pointer, scope, relaxed, moved)
 
 
 def writable(f: FunctionEmitter, memref: MemRef) -> None:
@@ -209,14 +231,14 @@ def note_read(f: FunctionEmitter, op: Operation, memref: MemRef) -> None:
         f.before(Accesses({memref.root.key}, set()))
 
 
-def put(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index]) -> None:
+def put(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index], own_byte: bool = False) -> None:
     """A store where it stands: by one invocation in uniform code, by each into memory of its own."""
     writable(f, memref)
     if not f.together or memref.root.kind == "function":
-        store(f, value, memref, indices)
+        store(f, value, memref, indices, own_byte)
         return
     f.before(Accesses(set(), {memref.root.key}), ONE)
-    f.by_one(lambda: store(f, value, memref, indices))
+    f.by_one(lambda: store(f, value, memref, indices, own_byte))
 
 
 def _store(f: FunctionEmitter, op: Operation) -> None:
@@ -224,9 +246,9 @@ def _store(f: FunctionEmitter, op: Operation) -> None:
     memref = f.values[target]
     if f.points and type(memref) is MemRef and memref.root.kind == "binding" and not memref.root.read_only:
         values: dict[SSAValue, Any] = f.values
-        store(f, f.get(value), memref, [values[o] for o in indices])
+        store(f, f.get(value), memref, [values[o] for o in indices], OWN_BYTE in op.attributes)
         return
-    put(f, f.get(value), f.memref(target), [f.index(o) for o in indices])
+    put(f, f.get(value), f.memref(target), [f.index(o) for o in indices], OWN_BYTE in op.attributes)
 
 
 def _atomic(f: FunctionEmitter, op: Operation) -> None:

@@ -8,17 +8,15 @@ points meet where depends on the number of invocations alone. Other reductions r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import cast
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import Float32Type, Float64Type, MemRefType
+from xdsl.dialects.builtin import Float32Type, Float64Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.combiners import combiners, is_free
 from pydispatch.compiler.emit.hazards import MANY, Accesses
-from pydispatch.compiler.emit.llvm_ops import attribute
-from pydispatch.compiler.emit.llvm_types import bit_width, is_float, packed
+from pydispatch.compiler.emit.llvm_types import bit_width, is_float
 from pydispatch.compiler.emit.spirv_float import float_constant
 from pydispatch.compiler.emit.spirv_function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv_memref import workgroup_array
@@ -31,9 +29,6 @@ Range = tuple[Index, Index, Index]
 
 RADIX = 8
 """How many partial results one invocation combines in a step of the tree."""
-
-WHOLE_BYTES = "pyd.whole_bytes"
-"""Says that every point of a kernel writes whole bytes."""
 
 
 def steps(f: FunctionEmitter, range_: Range) -> Index:
@@ -104,8 +99,13 @@ def spread(
             point(counter)
             return []
 
-        f.loop(own, total, f.invocations, [], turn)
+        f.loop(own, total, f.invocations, [], turn, most=_share(f, total))
     f.points -= 1
+
+
+def _share(f: FunctionEmitter, total: Index) -> int | None:
+    """How many points an invocation has at most, where that is known."""
+    return -(-total // f.invocations) if known(total) else None
 
 
 def _guarded(f: FunctionEmitter, own: Id, total: int, body: Callable[[], None]) -> None:
@@ -149,33 +149,7 @@ def points(f: FunctionEmitter, op: Operation, bounds: Sequence[Range]) -> None:
             f.define(argument, value)
         f.region(op.regions[0], lambda terminator: None)
 
-    accesses = f.accesses(op) if f.together else Accesses()
-    if f.together and _shares_bytes(f, op) and attribute(f.function, WHOLE_BYTES) is None:
-        f.before(accesses)
-        f.by_one(lambda: _alone(f, bounds, body))
-        return
-    spread(f, bounds, body, accesses)
-
-
-def _alone(f: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[Index]], None]) -> None:
-    f.points += 1
-    _sequential(f, list(bounds), [], body)
-    f.points -= 1
-
-
-def _shares_bytes(f: FunctionEmitter, op: Operation) -> bool:
-    """Whether points may write elements that lie in one byte with those of other points."""
-    seen = set[int]()  # types, by identity
-    tables = [f.module.ops(each) for each in f.module.reached(f.function)]
-    for table, name in product(tables, ("memref.store", "affine.store")):
-        for store in table.get(name, ()):
-            type_ = store.operands[1].type
-            if id(type_) not in seen:
-                if packed(cast(MemRefType, type_).element_type) and op.is_ancestor(store):
-                    return True
-                if not packed(cast(MemRefType, type_).element_type):
-                    seen.add(id(type_))
-    return False
+    spread(f, bounds, body, f.accesses(op) if f.together else Accesses())
 
 
 def _parallel(f: FunctionEmitter, op: Operation) -> None:
@@ -273,7 +247,7 @@ def _tree(f: FunctionEmitter, loop: scf.ParallelOp, bounds: Sequence[Range]) -> 
     def turn(counter: Id, carried: list[Id]) -> list[Id]:
         return _point(f, loop, _points_of(f, bounds, counts, counter), carried)
 
-    partial = f.loop(own, total, f.invocations, list(zip(types, starts, strict=True)), turn)
+    partial = f.loop(own, total, f.invocations, list(zip(types, starts, strict=True)), turn, most=_share(f, total))
     f.points -= 1
     for number, (result, own_part) in enumerate(zip(loop.results, partial, strict=True)):
         f.define(result, _meet(f, loop, number, result, own_part))

@@ -108,6 +108,11 @@ def _for(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _while(f: FunctionEmitter, op: Operation) -> None:
+    with f.iterations.inside(None):
+        _repeat(f, op)
+
+
+def _repeat(f: FunctionEmitter, op: Operation) -> None:
     code, m = f.code, f.m
     before, after = op.regions[0], op.regions[1]
     arguments = list(before.blocks[0].args)

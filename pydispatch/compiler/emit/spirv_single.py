@@ -2,7 +2,7 @@
 the last place, `Sin` has an absolute error only), or differs from driver to driver.
 
 The formulas are those of the device library's float kernels, less what needs fused operations: `Fma` may be fused or
-not. Sines of arguments beyond 12000 lose digits. Everything is free of branches.
+not. Everything is free of branches.
 """
 
 from __future__ import annotations
@@ -173,54 +173,6 @@ def erf(x: Single) -> Single:
     return near.pick(size.test("LessThan", 0.875), far).with_sign_of(x)
 
 
-def _quadrant(x: Single) -> tuple[Single, Id]:
-    """x = n pi/2 + r. Exact enough while |n| is below 2^13; for larger arguments r loses digits."""
-    shifted = x * (2.0 / 3.141592653589793) + SHIFT
-    n = shifted - SHIFT
-    r = x
-    for part in PIO2_PARTS:
-        r = r - n * part
-    return r, word(x.f, "ISub", shifted.bits(), 0x4B400000)
-
-
-def _sin_kernel(r: Single) -> Single:
-    z = r * r
-    return (r * z).fma(z.poly("sin"), r)
-
-
-def _cos_kernel(r: Single) -> Single:
-    z = r * r
-    half = 0.5 * z
-    one = 1.0 - half
-    return one + (z * z).fma(z.poly("cos"), (1.0 - one) - half)
-
-
-def _turned(r: Single, n: Id) -> Single:
-    f = r.f
-    odd = f.code.let("INotEqual", f.m.bool(), word(f, "BitwiseAnd", n, 1), f.m.integer(0))
-    y = _cos_kernel(r).pick(odd, _sin_kernel(r))
-    return from_bits(f, word(f, "BitwiseXor", y.bits(), word(f, "ShiftLeftLogical", word(f, "BitwiseAnd", n, 2), 30)))
-
-
-def _finite(x: Single, y: Single) -> Single:
-    return x.new(NAN).pick(x.size().test("Equal", INFINITY), y)
-
-
-def sin(x: Single) -> Single:
-    r, n = _quadrant(x)
-    return x.pick(x.test("Equal", 0.0), _finite(x, _turned(r, n)))
-
-
-def cos(x: Single) -> Single:
-    r, n = _quadrant(x)
-    return _finite(x, _turned(r, word(x.f, "IAdd", n, 1)))
-
-
-def tan(x: Single) -> Single:
-    r, n = _quadrant(x)
-    return x.pick(x.test("Equal", 0.0), _finite(x, _turned(r, n) / _turned(r, word(x.f, "IAdd", n, 1))))
-
-
 def asin(x: Single) -> Single:
     size = x.size()
     outer = size.test("GreaterThan", 0.5)
@@ -308,7 +260,7 @@ Function = Callable[[Single], Single]
 
 FUNCTIONS: dict[str, Function] = {
     "exp": exp, "exp2": exp2, "expm1": expm1, "log": log, "log2": log2, "log10": log10, "log1p": log1p, "sinh": sinh,
-    "cosh": cosh, "tanh": tanh, "erf": erf, "sin": sin, "cos": cos, "tan": tan, "asin": asin, "acos": acos,
+    "cosh": cosh, "tanh": tanh, "erf": erf, "asin": asin, "acos": acos,
     "atan": atan, "asinh": asinh, "acosh": acosh, "atanh": atanh,
 }  # fmt: skip
-"""Functions of one argument."""
+"""Functions of one argument, less those of spirv_single_angles."""

@@ -99,6 +99,10 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         "entries": [[module, entry.name] for module, entry in entries],
         "specialization": specialization,
         "spilled": [generated is not None and are_spilled(export.layout.constants) for export in variant.exports],
+        "watched": [
+            generated is not None and _is_watched(entry, export)
+            for export, (_, entry) in zip(variant.exports, entries, strict=True)
+        ],
         "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for _, entry in entries],
     }
     notes["spirv"] = spirv
@@ -169,11 +173,16 @@ def _entry(export: Export, modules: Sequence[Module], variant: Variant) -> tuple
     )
 
 
+def _is_watched(entry: EntryPoint, export: Export) -> bool:
+    return spirv_interface.is_watched(entry, export.layout.constants, len(export.layout.bindings))
+
+
 def _check_export(export: Export, module: Module, entry: EntryPoint, generated: Generated | None) -> None:
     """The shader against the layout; CompileError where they differ."""
     layout = export.layout
     spilled = generated is not None and are_spilled(layout.constants)
-    read_only = [binding.read_only for binding in layout.bindings] + [True] * spilled
+    watched = generated is not None and _is_watched(entry, export)
+    read_only = [*(binding.read_only for binding in layout.bindings), *[True] * spilled, *[False] * watched]
     is_open = generated is not None and bool(generated.imports)  # functions that may write are missing
     problem = spirv_interface.mismatch(entry, layout.constants, len(read_only), None if is_open else read_only)
     if problem is None and any(export.workgroup_size) and entry.workgroup_size is not None:

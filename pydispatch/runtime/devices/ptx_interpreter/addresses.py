@@ -42,7 +42,7 @@ def finder(b: Builder, i: Instruction, operand: Operand | None, size: int, write
     else:
         base, offset = b.source(i, operand.base, "u64"), operand.offset
     strong = atomic or any(m in ("volatile", "relaxed", "acquire", "release", "mmio") for m in i.modifiers)
-    slow = Slow(i, space, size, write, strong)
+    slow = Slow(i, space, size, write, strong, atomic)
     if space in ("shared", "local"):
         return _window(base, offset, slow)
     return _global(base, offset, slow)
@@ -103,8 +103,8 @@ def _global(base: int, offset: int, slow: Slow) -> Finder:
 class Slow:
     """Looks addresses up one allocation after the other, and says what is wrong with them."""
 
-    def __init__(self, i: Instruction, space: str, size: int, write: bool, strong: bool) -> None:
-        self.i, self.space, self.size, self.write, self.strong = i, space, size, write, strong
+    def __init__(self, i: Instruction, space: str, size: int, write: bool, strong: bool, atomic: bool = False) -> None:
+        self.i, self.space, self.size, self.write, self.strong, self.atomic = i, space, size, write, strong, atomic
         words = i.modifiers
         self._releases = ("release" in words or "acq_rel" in words) and ("gpu" in words or "sys" in words)
 
@@ -146,9 +146,10 @@ class Slow:
         if store is None:
             self._lost(frame, first, address, frame.batch.memory.near(address))
         inside = (addresses >= np.uint64(store.start)) & (addresses < np.uint64(store.end)) & ~taken
-        if not inside[first] or address + self.size > store.end:
+        end = store.start + store.data.size if self.atomic else store.end
+        if not inside[first] or address + self.size > end:
             self._lost(frame, first, address, f"; it leaves the {store}")
-        over = inside & (addresses + np.uint64(self.size) > np.uint64(store.end))
+        over = inside & (addresses + np.uint64(self.size) > np.uint64(end))
         if over.any():
             position = int(np.argmax(over))
             self._lost(frame, position, int(addresses[position]), f"; it leaves the {store}")

@@ -17,6 +17,7 @@ FIRST = 0x10_0000_0000
 """The first address: above 32 bits, so that truncated pointers are found."""
 GAP = 4096
 ALIGNMENT = 256
+WORD = 4
 SHARED = 0x7F00_0000_0000
 """Where generic addresses of shared memory begin: of the block that asks."""
 LOCAL = 0x7E00_0000_0000
@@ -29,7 +30,8 @@ _FREED_KEPT = 256
 
 @dataclass(eq=False)
 class Allocation:
-    """A range of memory. data: its bytes, uint8 [size]. kind: "global" or "const". name: of a variable, else "".
+    """A range of memory. data: its bytes, uint8, and what is missing to a whole word: atomic operations on the last
+    bytes of an allocation reach it, as on any GPU. kind: "global" or "const". name: of a variable, else "".
 
     views: the same bytes by dtype, made on demand.
     """
@@ -46,7 +48,7 @@ class Allocation:
         """The bytes as elements of dtype; what is left over at the end does not count."""
         found = self.views.get(dtype.str)
         if found is None:
-            whole = self.size // dtype.itemsize * dtype.itemsize
+            whole = self.data.size // dtype.itemsize * dtype.itemsize
             found = self.views[dtype.str] = self.data[:whole].view(dtype)
         return found
 
@@ -83,23 +85,23 @@ class Memory:
                 "let go of buffers, or work in smaller pieces"
             )
         try:
-            data = np.zeros(nbytes, np.uint8)
+            data = np.zeros(-(-nbytes // WORD) * WORD, np.uint8)
         except MemoryError:
             raise OutOfMemoryError(f"memory: the host has no {nbytes} bytes left") from None
         self._used += nbytes
-        return self._place(data, kind, name)
+        return self._place(data, nbytes, kind, name)
 
     def adopt(self, array: np.ndarray[Any, Any]) -> int:
         """The address of a C-contiguous array's own bytes: kernels read and write the array itself, until `free`."""
         if not array.flags.c_contiguous:
             raise InvalidArgumentError("memory: only C-contiguous arrays can be adopted; copy it first")
-        return self._place(array.reshape(-1).view(np.uint8), "global", "")
+        return self._place(array.reshape(-1).view(np.uint8), array.nbytes, "global", "")
 
-    def _place(self, data: Any, kind: str, name: str) -> int:
+    def _place(self, data: Any, size: int, kind: str, name: str) -> int:
         start = self._next
         self._next = -(-(start + data.size + GAP) // ALIGNMENT) * ALIGNMENT
         self._starts.append(start)
-        self._allocations.append(Allocation(start, data.size, data, kind, name))
+        self._allocations.append(Allocation(start, size, data, kind, name))
         return start
 
     def free(self, address: int) -> None:

@@ -87,6 +87,7 @@ class Context(foreign.Context):
         properties = self.features.properties
         self.name = f"vulkan:{index}"
         self.model = self.ffi.string(properties.deviceName).decode("utf-8", "replace")
+        self.ends_loops = self.model.startswith("llvmpipe")  # silently, after 65,535 iterations of all loops together
         self.kind = KINDS.get(properties.deviceType, "other")
         self.arena = api.Arena()
         self.handle = self._create(lib)

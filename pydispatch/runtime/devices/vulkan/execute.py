@@ -65,6 +65,7 @@ class Executor(execute.Executor):
                 recorded = self.record(record, blocks, constants, patterns)
             context.submit(recorded.submission)
         context.wait(recorded.submission)
+        recorded.check()
         recordings[key] = recorded
         if len(recordings) > KEPT:
             with context.lock:
@@ -94,6 +95,7 @@ class Executor(execute.Executor):
             recorded = self.record(record, blocks, constants, patterns, timed=True)
             context.submit(recorded.submission)
         context.wait(recorded.submission)
+        recorded.check()
         count = len(record.commands) + 1
         stamps = ffi.new("uint64_t[]", count)
         context.calls.vkGetQueryPoolResults(
@@ -134,3 +136,4 @@ class Fixed:
                 recorded = self.recorded = self.executor.record(self.plan, *self.words)
             context.submit(recorded.submission)
         context.wait(recorded.submission)
+        recorded.check()

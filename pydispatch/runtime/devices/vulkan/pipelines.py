@@ -24,11 +24,13 @@ _COMPUTE_BIND_POINT = 1
 
 
 class Kernel:
-    """One export, ready to be dispatched. bindings: of its descriptor set; is_spilled: the last of them is for its
-    constants, which are no push constants then; written: per binding whether the shader may write it."""
+    """One export, ready to be dispatched. bindings: of its descriptor set; is_spilled: one behind the others is for its
+    constants, which are no push constants then; is_watched: the last says whether the device cut loops short;
+    written: per binding whether the shader may write it."""
 
     __slots__ = (
-        "bindings", "constants", "grid_limits", "is_spilled", "label", "layout", "pipeline", "set_layout", "written",
+        "bindings", "constants", "grid_limits", "is_spilled", "is_watched", "label", "layout", "pipeline", "set_layout",
+        "written",
     )  # fmt: skip
 
     label: str
@@ -38,6 +40,7 @@ class Kernel:
     bindings: int
     constants: int
     is_spilled: bool
+    is_watched: bool
     written: list[bool]
     grid_limits: tuple[int, int, int]
 
@@ -82,7 +85,8 @@ class Executables:
             kernel.label = f"@{name}::@{export}"
             kernel.is_spilled = parts.is_spilled(ordinal)
             kernel.constants = 0 if kernel.is_spilled else constant_count
-            kernel.bindings = binding_count + kernel.is_spilled
+            kernel.is_watched = parts.is_watched(ordinal)
+            kernel.bindings = binding_count + kernel.is_spilled + kernel.is_watched
             written = {r.binding for r in entry.resources if r.written or not r.read_only}
             kernel.written = [i in written for i in range(kernel.bindings)]
             limits = self.context.features.limits
@@ -105,6 +109,7 @@ class Executables:
             raise ArtifactError(f"{where}: there is no entry point '{entry_name}'; the module has: {have}")
         if parts.is_spilled(ordinal):
             constants, bindings = 0, bindings + 1
+        bindings += parts.is_watched(ordinal)
         problem = spirv_interface.mismatch(entry, constants, bindings)
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{name}', entry point '{entry_name}': {problem}")
@@ -224,6 +229,7 @@ class Parts:
         self.entries: list[tuple[int, str]] | None = None
         self.specialization: list[list[int]] = []
         self.spilled: list[bool] = []
+        self.watched: list[bool] = []
         if notes is None:
             return
         try:
@@ -239,6 +245,7 @@ class Parts:
         self.entries = [(count(module), text(name)) for module, name in pairs]
         self.specialization = [[count(id) for id in listed(ids)] for ids in listed(notes["specialization"])]
         self.spilled = [flag(each) for each in listed(notes.get("spilled", []))]
+        self.watched = [flag(each) for each in listed(notes.get("watched", []))]
         for sizes in listed(notes.get("workgroup_sizes", [])):
             list(map(count, listed(sizes, 3)))
         for flags in listed(notes.get("read_only", [])):
@@ -269,6 +276,10 @@ class Parts:
     def is_spilled(self, ordinal: int) -> bool:
         """Whether an export takes its constants from a buffer."""
         return self.spilled[ordinal : ordinal + 1] == [True]
+
+    def is_watched(self, ordinal: int) -> bool:
+        """Whether the shader of an export says by a buffer that a loop was cut short."""
+        return self.watched[ordinal : ordinal + 1] == [True]
 
     def values(self, constants: Sequence[int]) -> dict[int, int]:
         """SpecId → value of the executable constants. Without notes, constant n specializes SpecId n."""

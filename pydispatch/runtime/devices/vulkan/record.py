@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydispatch.errors import InvalidArgumentError
+from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.foreign.plan import DISPATCH, FILL, Command, Slot
 
@@ -33,13 +33,25 @@ _TOP, _BOTTOM = 0x1, 0x2000
 class Recorded:
     """A recorded command buffer with what it refers to. Whoever runs it holds it until it is done."""
 
-    __slots__ = ("blocks", "buffer", "context", "epoch", "queries", "sets", "submission")
+    __slots__ = ("blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
 
     def __init__(self, context: Context, buffer: Any, sets: list[tuple[Any, Any, int]], blocks: list[Block]) -> None:
         self.context, self.buffer, self.sets, self.blocks = context, buffer, sets, blocks
         self.submission: Submission = context.new_submission(buffer)
         self.queries: Any = None
+        self.watches: list[tuple[Any, str]] = []  # words that kernels set when a loop was cut short, and which kernels
         self.epoch = context.pool.epoch
+
+    def check(self) -> None:
+        """Once it has run: KernelError when the device ended a loop that was not done."""
+        for word, label in self.watches:
+            if word[0]:
+                word[0] = 0
+                raise KernelError(
+                    f"{label}: vulkan:{self.context.index} ({self.context.model}) ends all loops of a shader when an "
+                    "invocation has run 65,535 iterations, and this kernel has longer ones: its results are not "
+                    "complete; give more invocations less each, use static sizes, or another device"
+                )
 
     def __del__(self) -> None:
         # The collector may come while any lock is held: what is left is freed when the next one is recorded.
@@ -75,6 +87,7 @@ class Recorder:
         self.blocks: list[Block] = []  # memory of its own
         self.stages = 0  # used since the last barrier
         self.queries: Any = None
+        self.watches: list[tuple[Any, str]] = []
         begin = self.arena.new("VkCommandBufferBeginInfo")
         api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
 
@@ -207,6 +220,8 @@ class Recorder:
             places = [self._placed(number, slot, blocks, kernel, i) for i, slot in enumerate(command[9])]
             if kernel.is_spilled:
                 places.append(self._spilled(constants[4 * command[7] : 4 * (command[7] + command[8])]))
+            if kernel.is_watched:
+                places.append(self._watched(kernel))
             for binding, (block, offset, length) in enumerate(places):
                 info, write = infos[at], writes[at]
                 info.buffer, info.offset, info.range = block.buffer, block.offset + offset, length
@@ -221,6 +236,16 @@ class Recorder:
         self.blocks.append(block)
         self.ffi.memmove(block.pointer, words, len(words))
         return block, 0, len(words)
+
+    def _watched(self, kernel: Kernel) -> tuple[Block, int, int]:
+        """Two words of its own for a dispatch; see `spirv_iterations` of the compiler for what they mean."""
+        block = self.context.staging.acquire(8)
+        self.blocks.append(block)
+        words = self.ffi.cast("uint32_t*", block.pointer)
+        words[0], words[1] = 0, 2
+        if self.context.ends_loops:
+            self.watches.append((words, kernel.label))
+        return block, 0, 8
 
     def _placed(
         self, number: int, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int
@@ -285,7 +310,7 @@ class Recorder:
         self.barrier(host=True)
         api.check(self.calls.vkEndCommandBuffer(self.buffer), "vkEndCommandBuffer")
         recorded = Recorded(self.context, self.buffer, self.sets, self.blocks)
-        recorded.queries = self.queries
+        recorded.queries, recorded.watches = self.queries, self.watches
         return recorded
 
     def abandon(self) -> None:
