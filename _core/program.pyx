@@ -22,6 +22,7 @@ from pydispatch._core.c_pool cimport pyd_pool_acquire, pyd_pool_release
 from pydispatch._core.c_process cimport pyd_process_code_info_t, pyd_process_code_t, pyd_process_symbol_t
 from pydispatch._core.c_program cimport *
 from pydispatch._core.c_status cimport (
+    pyd_interrupt_t,
     pyd_status_code,
     pyd_status_free,
     pyd_status_t,
@@ -30,8 +31,8 @@ from pydispatch._core.c_status cimport (
 )
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plugin cimport Resolution
-from pydispatch._core.process cimport code_register, code_unregister
-from pydispatch._core.sched cimport Scheduler
+from pydispatch._core.process cimport Watch, begin_watch, code_register, code_unregister
+from pydispatch._core.sched cimport Caller, Scheduler, enter, leave
 from pydispatch._core.status cimport check
 
 import os
@@ -347,6 +348,9 @@ cdef class Plan:
         cdef uint32_t i
         cdef bint staged = False
         cdef pyd_status_t status
+        cdef Caller caller
+        cdef Watch watch
+        cdef const pyd_interrupt_t* interrupt
         for i in range(function.arg_count):
             if function.args[i].kind != 0:
                 continue
@@ -363,12 +367,15 @@ cdef class Plan:
             check(pyd_pool_acquire(self.module.pool.pool, self.stage_bytes, <void**>&slot.scratch))
         if self.module.flushes:
             flush_python()
+        interrupt = begin_watch(&watch)
+        enter(self.module.sched, &caller)
         with nogil:
             if staged:
                 self.stage(slot, args)
-            status = pyd_call_run(slot.call)
+            status = pyd_call_run_until(slot.call, interrupt)
             if self.module.flushes:
                 fflush(NULL)
+        leave(self.module.sched, &caller)
         if staged and self.stage_bytes > KEPT_SCRATCH_BYTES:
             pyd_pool_release(self.module.pool.pool, slot.scratch)
             slot.scratch = NULL

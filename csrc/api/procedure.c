@@ -65,7 +65,7 @@ static pyd_status_t copy_results(const pyd_api_call_t* call) {
   return PYD_STATUS_OK;
 }
 
-pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call) {
+pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
   const pyd_api_function_t* fn = &call->entry->info;
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
     const pyd_api_buffer_t* buffer = &call->arguments[i];
@@ -76,7 +76,7 @@ pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call) {
     call->inputs[i].data = buffer->data;
   }
   pyd_invocation_t* made;
-  pyd_status_t status = pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, NULL, &made);
+  pyd_status_t status = pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, interrupt, &made);
   if (!pyd_ok(status)) return status;
   pyd_invocation_free(call->last);
   call->last = made;

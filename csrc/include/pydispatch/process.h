@@ -1,9 +1,11 @@
-// The mutable state that a process has once: code announced to debuggers and profilers, and what happens around fork.
+// The mutable state that a process has once: code announced to debuggers and profilers, what happens around fork, and what
+// each thread works for.
 // Linked into one extension module alone (_core/process); others reach it through that module's exported functions.
 // Every function may be called from any thread.
 #ifndef PYDISPATCH_PROCESS_H_
 #define PYDISPATCH_PROCESS_H_
 
+#include "pydispatch/sched.h"
 #include "pydispatch/status.h"
 
 #ifdef __cplusplus
@@ -49,6 +51,11 @@ pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare,
                                     pyd_process_atfork_fn_t child);
 // When it returns, no handler of |self| runs or will run. Unknown |self| is ignored.
 void pyd_process_atfork_remove(void* self);
+
+// ---- what a thread works for (sched.h)
+
+const pyd_scope_t* pyd_process_scope_get(void);
+void pyd_process_scope_set(const pyd_scope_t* scope);
 
 #ifdef __cplusplus
 }

@@ -164,6 +164,10 @@ void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars);
 // make a division impossible; nothing has run then. Allocates nothing, apart from the arena when it is too large to be
 // kept between calls. Afterwards, failed or not, the call may be run again.
 pyd_status_t pyd_call_run(pyd_call_t* call);
+// The same, ended early with INTERRUPTED when |interrupt| (may be NULL) wants it: results are unspecified then, and the call
+// may be run again. It is asked between two workgroups, after 1024 of them or a millisecond at the latest; a workgroup
+// that has begun is always finished. A runner (program_device.h) is not asked.
+pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt);
 // A scalar result of the last run, as a 64-bit register value.
 uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result);
 
