@@ -269,18 +269,15 @@ static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs)
       pyd_cell_set_word(cell, inputs[i].word);
       continue;
     }
-    char who[128];
-    for (uint32_t axis = 0; axis < type->rank; ++axis) {
-      if (type->dims[axis] == -1 || type->dims[axis] == inputs[i].dims[axis]) continue;
-      pyd_plan_name_value("argument", i, type->name, who, sizeof(who));
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: axis %u: expected %lld elements, got %lld",
-                             STRING(info->name), who, axis, (ll_t)type->dims[axis], (ll_t)inputs[i].dims[axis]);
-    }
+    uint64_t bytes;
     pyd_tensor_t* tensor;
-    pyd_status_t status = pyd_tensor_wrap(type->dtype, type->rank, inputs[i].dims, inputs[i].data, true, &tensor);
+    pyd_status_t status = pyd_program_check_argument(info, i, inputs[i].dims, &bytes);
+    if (!pyd_ok(status)) return status;
+    status = pyd_tensor_wrap(type->dtype, type->rank, inputs[i].dims, inputs[i].data, true, &tensor);
     if (!pyd_ok(status)) {
+      char who[128];
       pyd_plan_name_value("argument", i, type->name, who, sizeof(who));
-      return pyd_status_annotate(status, "function '%.*s', %s: %s", STRING(info->name), who, pyd_status_text(status));
+      return pyd_status_annotate(status, "@%.*s: %s: %s", STRING(info->name), who, pyd_status_text(status));
     }
     pyd_cell_set_tensor(cell, tensor);
   }

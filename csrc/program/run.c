@@ -216,7 +216,7 @@ static pyd_status_t refuse_unbound(const pyd_call_t* call) {
     bool needs = fn->buffers[i].kind == PYD_BUFFER_ARGUMENT || fn->buffers[i].kind == PYD_BUFFER_RESULT;
     if (needs && !call->is_bound[i]) pyd_plan_name_buffer(fn, i, who, sizeof(who));
   }
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s has no memory; bind it before the call is run",
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%.*s: %s has no memory; bind it before the call is run",
                          (int)fn->info.name.length, fn->info.name.data, who);
 }
 

@@ -126,6 +126,11 @@ uint32_t pyd_program_constant_alignment(const pyd_program_t* program, uint32_t i
 pyd_status_t pyd_program_evaluate(const pyd_program_t* program, uint32_t function, const uint64_t* scalars,
                                   uint64_t* out_results);
 
+// Checks the sizes of one tensor argument, as many as its rank, and says how many bytes it has. INVALID_ARGUMENT, in the
+// words that a call of |function| says it: "@f: argument 0 'x': axis 1: expected 4 elements, got 5".
+pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, uint32_t index, const int64_t* dims,
+                                        uint64_t* out_bytes);
+
 // Specializes |function|: |dims| holds the sizes of all tensor arguments one after another, |scalars| one 64-bit word
 // per scalar argument in order (sign-extended integers; float bits). Checks ranks are the caller's business; sizes are
 // checked here: INVALID_ARGUMENT names the argument, the axis, both sizes. Grids: x, y < 2^32, z <= 65535, products and
