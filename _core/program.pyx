@@ -217,8 +217,8 @@ cdef class Module:
         return pyd_executable_library(self.executables[index]).exports.count
 
     cdef int announce(self, uint32_t index, bytes name, pyd_span_t file) except -1:
-        """Tells debuggers, and perf when PYDISPATCH_PERF_MAP is set, where the functions of an executable are: its exports
-        by the names that programs know, and what else its file names."""
+        """Tells debuggers, and perf when PYDISPATCH_PERF_MAP is set, where the functions of an executable are: its
+        exports by the names that programs know, and what else its file names."""
         cdef const pyd_library_t* library = pyd_executable_library(self.executables[index])
         cdef const pyd_elf_module_t* module = pyd_executable_module(self.executables[index])
         cdef pyd_span_t image = pyd_executable_image(self.executables[index])

@@ -11,7 +11,7 @@ cdef inline int check(pyd_status_t status) except -1 nogil:
     return raise_status(status)
 
 
-# What Python raised, as a status: for everything that C calls. Cannot fail and never returns NULL, whatever the exception
-# is. KeyboardInterrupt and its like become INTERRUPTED; whoever stands between C and Python code that is to see the
+# What Python raised, as a status: for everything that C calls. Cannot fail and never returns NULL, whatever the
+# exception is. KeyboardInterrupt and its like become INTERRUPTED; whoever stands between C and Python code that is to see the
 # exception itself puts it back into the thread (PyErr_SetObject), where raise_status finds it.
 cdef pyd_status_t status_of(object error, const char* where) noexcept

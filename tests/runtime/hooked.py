@@ -1,8 +1,8 @@
 """A program whose kernels call out: `ask` asks an imported function for each workgroup, `signal` sends its own process
 SIGINT at workgroup 3 and sleeps for a millisecond in each later one.
 
-The functions (n) -> n floats: a 1 for each workgroup that ran. The procedures of the same names with `_state` behind them
-also add n to the global that `total` returns.
+The functions (n) -> n floats: a 1 for each workgroup that ran. The procedures of the same names with `_state` after
+them also add n to the global that `total` returns.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def build() -> Artifact:
     p.ret([value])
     tail = TAIL.replace(".exports =", ".imports = {.count = 1, .symbols = imported},\n  .exports =")
     tools = toolchain.find()
-    made = tools.compile_c((HEAD + CODE + tail).encode(), arch="x86_64", include_dirs=[ROOT / "csrc/include"], opt="-O2")
+    made = tools.compile_c(
+        (HEAD + CODE + tail).encode(), arch="x86_64", include_dirs=[ROOT / "csrc/include"], opt="-O2"
+    )
     data = tools.link_shared([made], arch="x86_64", exports=["iree_hal_executable_library_query"])
     public = [(f.name, f.signature or "()") for f in [*m.procedures, *m.functions] if f.public]
     variant = Variant("v0", "embedded-elf-x86_64", data, alignment=4, imports=["hook"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import json
 import os
 import subprocess
@@ -64,7 +65,7 @@ def test_an_address_in_a_kernel_has_its_name() -> None:
     entries.sort()
     names = [name for _, _, name in entries]
     assert len(said["exports"]) >= 2 and set(said["exports"]) <= set(names)
-    for (start, size, _), (following, _, _) in zip(entries, entries[1:], strict=False):
+    for (start, size, _), (following, _, _) in itertools.pairwise(entries):
         assert size > 16 and start + size <= following, "functions do not overlap"
     for start, size, name in entries:
         if name in said["exports"]:

@@ -65,18 +65,18 @@ def attempt(errors: dict[int, BaseException | None], action: Callable[[], object
 def test_a_device_is_not_closed_by_its_own_call(artifact: Artifact) -> None:
     errors: dict[int, BaseException | None] = {}
     device, program = load(artifact, "cpu?workers=3", lambda x: attempt(errors, device.close))
-    run_on_both(program.ask, set_of(errors))
+    run_on_both(program.ask, KeysOf(errors))
     for error in errors.values():
         assert isinstance(error, pd.Error) and "close the device when the call has returned" in str(error), error
     errors.clear()
-    run_on_both(program.ask_state, set_of(errors))
+    run_on_both(program.ask_state, KeysOf(errors))
     assert all(isinstance(error, pd.Error) for error in errors.values())
     device.close()
     device.close()
     assert program.ask(64).sum() == 64  # its threads are started again
 
 
-class set_of(set[int]):
+class KeysOf(set[int]):
     """The keys of a dictionary as it is now."""
 
     def __init__(self, of: dict[int, Any]) -> None:
@@ -89,7 +89,7 @@ class set_of(set[int]):
 def test_a_call_that_runs_alone_does_not_close_either(artifact: Artifact) -> None:
     for name in ("local-sync", "cpu?workers=2"):
         errors: dict[int, BaseException | None] = {}
-        device, program = load(artifact, name, lambda x, e=errors: attempt(e, device.close))  # type: ignore[misc]
+        device, program = load(artifact, name, lambda x, e=errors: attempt(e, device.close))  # type: ignore[misc]  # noqa: B023
         program.ask(1)
         (error,) = errors.values()
         assert isinstance(error, pd.Error)
@@ -119,7 +119,7 @@ import sys; sys.path.insert(0, {here!r})
 from test_runtime_reentry import *
 errors = {{}}
 device, program = load(hooked.build(), "cpu?workers=2", lambda x: attempt(errors, lambda: program.ask_state(1)))
-run_on_both(program.ask_state, set_of(errors))
+run_on_both(program.ask_state, KeysOf(errors))
 for error in errors.values():
     assert isinstance(error, pd.InvalidArgumentError), error
     assert "'ask_state': a program with mutable globals is called by one of its own kernels" in str(error)
@@ -138,7 +138,7 @@ assert len(errors) > 1 and all(isinstance(e, pd.InvalidArgumentError) for e in e
 # A function without state, and a program of its own, may be called.
 errors.clear()
 device, program = load(hooked.build(), "cpu?workers=2", lambda x: attempt(errors, lambda: other.total()))
-run_on_both(program.ask_state, set_of(errors))
+run_on_both(program.ask_state, KeysOf(errors))
 assert all(e is None for e in errors.values()), errors
 print("end")
 """
@@ -210,7 +210,7 @@ def drop():
 device, program = load(hooked.build(), "cpu?workers=2", lambda x: attempt(errors, drop))
 caught = []
 sys.unraisablehook = lambda info: caught.append(info.exc_value)
-run_on_both(program.ask, set_of(errors))
+run_on_both(program.ask, KeysOf(errors))
 assert len(caught) >= 2 and all(isinstance(error, pd.Error) for error in caught), caught
 atexit.register(device.close)
 print("end")
@@ -222,6 +222,6 @@ def test_close_from_a_finaliser_and_at_exit() -> None:
 
 
 def test_numbers_are_right_afterwards(artifact: Artifact) -> None:
-    device, program = load(artifact, "cpu?workers=2", lambda x: None)
+    program = load(artifact, "cpu?workers=2", lambda x: None)[1]
     np.testing.assert_array_equal(program.ask_state(7), np.ones(7, np.float32))
     assert program.total() == 7
