@@ -12,6 +12,6 @@ cdef inline int check(pyd_status_t status) except -1 nogil:
 
 
 # What Python raised, as a status: for everything that C calls. Cannot fail and never returns NULL, whatever the
-# exception is. KeyboardInterrupt and its like become INTERRUPTED; whoever stands between C and Python code that is to see the
-# exception itself puts it back into the thread (PyErr_SetObject), where raise_status finds it.
+# exception is. KeyboardInterrupt and its like become INTERRUPTED; whoever is between C and Python code that is to see
+# the exception itself puts it back into the thread (PyErr_SetObject), where raise_status finds it.
 cdef pyd_status_t status_of(object error, const char* where) noexcept
