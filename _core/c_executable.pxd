@@ -1,6 +1,6 @@
 from libc.stdint cimport uint32_t, uint64_t
 
-from pydispatch._core.c_elf cimport pyd_span_t
+from pydispatch._core.c_elf cimport pyd_elf_module_t, pyd_span_t
 from pydispatch._core.c_status cimport pyd_status_t
 
 cdef extern from "pydispatch/library.h" nogil:
@@ -34,4 +34,5 @@ cdef extern from "pydispatch/executable.h" nogil:
     void pyd_executable_free(pyd_executable_t* executable)
     const pyd_library_t* pyd_executable_library(const pyd_executable_t* executable)
     pyd_span_t pyd_executable_image(const pyd_executable_t* executable)
+    const pyd_elf_module_t* pyd_executable_module(const pyd_executable_t* executable)
     uint64_t pyd_executable_bias(const pyd_executable_t* executable)

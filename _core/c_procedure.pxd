@@ -1,9 +1,9 @@
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pydispatch._core.c_pool cimport pyd_pool_t
 from pydispatch._core.c_program cimport pyd_program_t
 from pydispatch._core.c_sched cimport pyd_sched_t
-from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 
 cdef extern from "pydispatch/procedure.h" nogil:
     ctypedef struct pyd_state_t:
@@ -22,13 +22,9 @@ cdef extern from "pydispatch/procedure.h" nogil:
         const void* data
         uint64_t bytes
         uint64_t word
-    ctypedef struct pyd_interrupt_t:
-        int32_t (*is_wanted)(void* self) noexcept nogil
-        void* self
-
     pyd_status_t pyd_state_create(
         const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_state_t** out_state)
-    pyd_status_t pyd_state_initialize(pyd_state_t* state)
+    pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt)
     void pyd_state_free(pyd_state_t* state)
     void pyd_state_fork_prepare(pyd_state_t* state)
     void pyd_state_fork_done(pyd_state_t* state)

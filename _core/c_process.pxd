@@ -1,5 +1,6 @@
 from libc.stdint cimport uint32_t, uint64_t
 
+from pydispatch._core.c_sched cimport pyd_scope_t
 from pydispatch._core.c_status cimport pyd_status_t
 
 
@@ -29,3 +30,5 @@ cdef extern from "pydispatch/process.h" nogil:
     pyd_status_t pyd_process_atfork_add(
         void* self, pyd_process_atfork_fn_t prepare, pyd_process_atfork_fn_t parent, pyd_process_atfork_fn_t child)
     void pyd_process_atfork_remove(void* self)
+    const pyd_scope_t* pyd_process_scope_get()
+    void pyd_process_scope_set(const pyd_scope_t* scope)

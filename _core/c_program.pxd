@@ -4,7 +4,7 @@ from pydispatch._core.c_elf cimport pyd_span_t
 from pydispatch._core.c_executable cimport pyd_executable_t
 from pydispatch._core.c_pool cimport pyd_pool_t
 from pydispatch._core.c_sched cimport pyd_sched_t
-from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 
 cdef extern from "pydispatch/program.h" nogil:
     uint32_t PYD_PROGRAM_NONE
@@ -114,5 +114,5 @@ cdef extern from "pydispatch/program.h" nogil:
     void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data)
     void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data)
     void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars)
-    pyd_status_t pyd_call_run(pyd_call_t* call)
+    pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt)
     uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result)

@@ -1,10 +1,17 @@
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "pydispatch/status.h" nogil:
     ctypedef struct pyd_status_payload_s:
         pass
     ctypedef const pyd_status_payload_s* pyd_status_t
     ctypedef int pyd_code_t
+    ctypedef struct pyd_interrupt_t:
+        int32_t (*is_wanted)(void* self) noexcept nogil
+        void* self
+    int PYD_CODE_INVALID_ARGUMENT, PYD_CODE_UNSUPPORTED, PYD_CODE_UNAVAILABLE, PYD_CODE_KERNEL
+    int PYD_CODE_OUT_OF_MEMORY, PYD_CODE_SYSTEM, PYD_CODE_INTERNAL, PYD_CODE_INTERRUPTED
+    pyd_status_t pyd_status_make(int code, const char* format, ...)
+    pyd_status_t pyd_status_make_values(int code, const int64_t* values, const char* format, ...)
     int pyd_status_code(pyd_status_t status)
     const char* pyd_status_text(pyd_status_t status)
     const int64_t* pyd_status_values(pyd_status_t status)

@@ -39,6 +39,11 @@ cdef extern from "pydispatch/api.h" nogil:
     ctypedef struct pyd_api_cost_t:
         uint32_t words[4]
 
+    ctypedef struct pyd_api_interrupt_t:
+        size_t size
+        int32_t (*is_wanted)(void* context) noexcept nogil
+        void* context
+
     ctypedef int32_t (*pyd_api_body_fn_t)(void* context, uint32_t x, uint32_t y, uint32_t z) noexcept nogil
     ctypedef int32_t (*pyd_api_range_fn_t)(
         void* context, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) noexcept nogil
@@ -103,6 +108,8 @@ cdef extern from "pydispatch/api.h" nogil:
             uint64_t* out_id) noexcept nogil
         pyd_status_t (*device_remove_provider)(pyd_api_device_t*, uint64_t id) noexcept nogil
         const void* (*call_result_data)(const pyd_api_call_t*, uint32_t index) noexcept nogil
+        pyd_status_t (*call_run_until)(pyd_api_call_t*, const pyd_api_interrupt_t* interrupt) noexcept nogil
+        int32_t (*is_signalled)(void* context) noexcept nogil
 
     uint64_t pyd_api_from_f32(float value)
     uint64_t pyd_api_from_f64(double value)

@@ -15,21 +15,24 @@ from pydispatch._core.c_pool cimport pyd_pool_t
 from pydispatch._core.c_procedure cimport pyd_state_t
 from pydispatch._core.c_program cimport pyd_program_t
 from pydispatch._core.c_sched cimport pyd_sched_t
-from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.c_status cimport (
+    PYD_CODE_INVALID_ARGUMENT,
+    PYD_CODE_UNAVAILABLE,
+    PYD_CODE_UNSUPPORTED,
+    pyd_status_make,
+    pyd_status_t,
+)
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.procedure cimport State
+from pydispatch._core.process cimport is_signalled
 from pydispatch._core.program cimport Module
 from pydispatch._core.sched cimport Scheduler
+from pydispatch._core.status cimport status_of
 
 import os
 from importlib import import_module
 
-from pydispatch._core.status import CODES, ArtifactError, InvalidArgumentError
-
-cdef extern from "pydispatch/status.h" nogil:
-    pyd_status_t pyd_status_make(int code, const char* format, ...)
-    int PYD_CODE_INVALID_ARGUMENT, PYD_CODE_UNSUPPORTED, PYD_CODE_UNAVAILABLE, PYD_CODE_OUT_OF_MEMORY, PYD_CODE_SYSTEM
-    int PYD_CODE_INTERNAL
+from pydispatch._core.status import ArtifactError, InvalidArgumentError
 
 cdef extern from "api/table.h" nogil:
     ctypedef struct pyd_api_owner_t:
@@ -121,30 +124,6 @@ cdef pyd_status_t make_program(
     return status
 
 
-# ---- what Python raised, as a status
-
-cdef int code_of(error) except -1:
-    for code, cls in CODES.items():
-        if isinstance(error, cls):
-            return code
-    if isinstance(error, MemoryError):
-        return PYD_CODE_OUT_OF_MEMORY
-    if isinstance(error, OSError):
-        return PYD_CODE_SYSTEM
-    if isinstance(error, ValueError):
-        return PYD_CODE_INVALID_ARGUMENT
-    return PYD_CODE_INTERNAL
-
-
-cdef pyd_status_t status_of(error) except? NULL:
-    code = code_of(error)
-    text = str(error) if code != PYD_CODE_INTERNAL else f"{type(error).__name__}: {error}"
-    encoded = text.encode("utf-8", "replace").replace(b"\0", b"?")
-    if isinstance(error, KeyboardInterrupt):
-        PyErr_SetInterrupt()  # raised where Python code runs next
-    return pyd_status_make(code, "%s", <const char*>encoded)
-
-
 cdef pyd_status_t null(const char* function, const char* what) noexcept nogil:
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s is NULL", function, what)
 
@@ -187,10 +166,9 @@ cdef pyd_status_t perform_with_gil(operation_t operation, Request* request) noex
     try:
         status = operation(request)
     except BaseException as error:
-        try:
-            status = status_of(error)
-        except BaseException:  # memory is short, or the error cannot say what it is
-            status = pyd_status_make(PYD_CODE_INTERNAL, "%s: an error without a text", request.slot)
+        status = status_of(error, request.slot)
+        if isinstance(error, KeyboardInterrupt):
+            PyErr_SetInterrupt()  # raised where Python code runs next
     PyErr_Restore(kind, value, trace)
     return status
 
@@ -198,7 +176,7 @@ cdef pyd_status_t perform_with_gil(operation_t operation, Request* request) noex
 cdef pyd_status_t wrap_device(object device, pyd_api_device_t** out_device) except? NULL:
     sched, pool = getattr(device, "_sched", None), getattr(device, "_pool", None)
     if not isinstance(sched, Scheduler) or not isinstance(pool, Pool):
-        text = f"expected a CPU device of pydispatch, got {type(device).__name__}".encode()
+        text = f"expected a CPU device of pydispatch, got {type(device).__name__}".encode("utf-8", "backslashreplace")
         return pyd_status_make(
             PYD_CODE_UNSUPPORTED if hasattr(device, "load") else PYD_CODE_INVALID_ARGUMENT, "%s", <const char*>text)
     return make_device((sched, pool, device, {}), out_device)
@@ -399,6 +377,10 @@ cdef pyd_status_t device_remove_provider(pyd_api_device_t* device, uint64_t id) 
     return perform(remove_provider, &request)
 
 
+cdef int32_t watch_signals(void* context) noexcept nogil:
+    return is_signalled(context) if pyd_has_python() else 0
+
+
 pyd_api_fill(&TABLE)
 TABLE.device_open = device_open
 TABLE.device_from_python = device_from_python
@@ -408,5 +390,6 @@ TABLE.program_from_python = program_from_python
 TABLE.device_add_import = device_add_import
 TABLE.device_add_plugin = device_add_plugin
 TABLE.device_remove_provider = device_remove_provider
+TABLE.is_signalled = watch_signals
 
 table = PyCapsule_New(&TABLE, PYD_API_CAPSULE, NULL)

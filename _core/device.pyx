@@ -22,18 +22,19 @@ from pydispatch._core.c_program cimport (
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.function cimport Function
 from pydispatch._core.program cimport Module, Plan
-from pydispatch._core.status cimport check
+from pydispatch._core.status cimport check, status_of
 
 cimport numpy as cnp
 
-from pydispatch._core.status import CODES, Error, InvalidArgumentError, KernelError
+from pydispatch._core.status import Error, InvalidArgumentError
 
 cnp.import_array()
 
+cdef extern from "Python.h":
+    void PyErr_SetObject(object kind, object value) noexcept
+
 cdef enum:
     MAX_PLANS = 64  # that a runner remembers
-    KERNEL = 6      # codes of status.h
-    INTERNAL = 9
 
 
 @cython.final
@@ -162,30 +163,21 @@ cdef class Runner:
 
 
 cdef pyd_status_t run_call(void* context, pyd_call_t* call) noexcept with gil:
-    cdef int64_t values[5]
+    cdef pyd_status_t status
+    ending = None
     try:
-        return run_here(<Runner>context, call)
-    except KernelError as error:
-        x, y, z = error.workgroup or (0, 0, 0)
-        values[0], values[1], values[2], values[3], values[4] = 0, x, y, z, error.code or 0
-        text = str(error).encode()
-        return pyd_status_make_values(<int>KERNEL, values, b"%s", <const char*>text)
-    except Error as error:
-        text = str(error).encode()
-        return pyd_status_make(code_of(error), b"%s", <const char*>text)
+        run_here(<Runner>context, call)
+        return NULL
     except BaseException as error:
-        text = f"{type(error).__name__}: {error}".encode()
-        return pyd_status_make(<int>INTERNAL, b"%s", <const char*>text)
+        status = status_of(error, "a device's program")
+        if not isinstance(error, Exception):
+            ending = error
+    if ending is not None:
+        PyErr_SetObject(type(ending), ending)  # goes on where the status arrives
+    return status
 
 
-cdef int code_of(error):
-    for number, kind in CODES.items():
-        if isinstance(error, kind):
-            return number
-    return INTERNAL
-
-
-cdef pyd_status_t run_here(Runner self, pyd_call_t* call) except *:
+cdef int run_here(Runner self, pyd_call_t* call) except -1:
     cdef const pyd_plan_t* plan = pyd_call_plan(call)
     cdef uint32_t scalar_count, dims_count, i
     cdef const uint64_t* scalars = pyd_plan_scalars(plan, &scalar_count)
@@ -207,7 +199,7 @@ cdef pyd_status_t run_here(Runner self, pyd_call_t* call) except *:
         <uintptr_t>pyd_call_buffer(call, i) if data.buffers[i][0] < 2 else 0 for i in range(len(data.buffers))
     ]
     self.run(data, constants, patterns, addresses)
-    return NULL
+    return 0
 
 
 @cython.final

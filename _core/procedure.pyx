@@ -1,10 +1,9 @@
 """Procedures as Python callables: control flow, state and checks run in C, see pydispatch/procedure.h."""
 
 cimport cython
-from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdio cimport fflush
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -31,6 +30,7 @@ from pydispatch._core.c_program cimport (
     pyd_tensor_bytes,
 )
 from pydispatch._core.c_status cimport (
+    pyd_interrupt_t,
     pyd_status_code,
     pyd_status_free,
     pyd_status_t,
@@ -38,8 +38,9 @@ from pydispatch._core.c_status cimport (
     pyd_status_values,
 )
 from pydispatch._core.memory cimport Block
-from pydispatch._core.process cimport atfork_add, atfork_remove
+from pydispatch._core.process cimport Watch, atfork_add, atfork_remove, begin_watch
 from pydispatch._core.program cimport Module, flush_python
+from pydispatch._core.sched cimport Caller, enter, leave
 from pydispatch._core.status cimport check
 
 cimport numpy as cnp
@@ -57,17 +58,6 @@ cdef enum:
 
 cdef object PLACE = re.compile(r"@(.*?)::@(.*?): ")
 cdef tuple KINDS = ("expect_true", "expect_false", "expect_all_true", "expect_eq", "expect_almost_eq")
-
-cdef extern from *:
-    """
-    #include <time.h>
-    static double pyd_seconds(void) {
-      struct timespec now;
-      timespec_get(&now, TIME_UTC);
-      return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-    }
-    """
-    double pyd_seconds() nogil
 
 
 cdef void fork_prepare(void* self) noexcept nogil:
@@ -89,44 +79,25 @@ cdef class State:
 
     def __init__(self, Module module not None):
         cdef pyd_status_t status
+        cdef Caller caller
+        cdef Watch watch
+        cdef const pyd_interrupt_t* interrupt
         if self.state != NULL:
             raise Error("a State is made once")
         self.sched, self.pool = module.sched, module.pool
         check(pyd_state_create(module.program, module.sched.sched, module.pool.pool, &self.state))
         check(atfork_add(self.state, fork_prepare, fork_done, fork_child))
+        interrupt = begin_watch(&watch)
+        enter(module.sched, &caller)
         with nogil:
-            status = pyd_state_initialize(self.state)
+            status = pyd_state_initialize(self.state, interrupt)
+        leave(module.sched, &caller)
         raise_call(status)
 
     def __dealloc__(self):
         if self.state != NULL:
             atfork_remove(self.state)
             pyd_state_free(self.state)
-
-
-# Lets Ctrl-C end a loop: signals are looked at now and then.
-cdef struct Watch:
-    double last
-    PyObject* error  # what a handler raised; owned
-
-
-cdef int32_t is_interrupted(void* self) noexcept nogil:
-    cdef Watch* watch = <Watch*>self
-    cdef double now = pyd_seconds()
-    if -0.05 < now - watch.last < 0.05:
-        return 0
-    watch.last = now
-    return ask_handlers(watch)
-
-
-cdef int32_t ask_handlers(Watch* watch) noexcept with gil:
-    try:
-        PyErr_CheckSignals()
-    except BaseException as error:
-        Py_INCREF(error)
-        watch.error = <PyObject*>error
-        return 1
-    return 0
 
 
 cdef str text_of(const char* data, uint32_t length):
@@ -251,25 +222,21 @@ cdef class Procedure:
 
     cdef object invoke(self, pyd_input_t* inputs, object out):
         cdef pyd_invocation_t* invocation = NULL
-        cdef pyd_interrupt_t interrupt
+        cdef const pyd_interrupt_t* interrupt
         cdef pyd_status_t status
+        cdef Caller caller
         cdef Watch watch
         cdef bint flushes = self.module.flushes
         given = self.given(out)
-        watch.last, watch.error = pyd_seconds(), NULL
-        interrupt.is_wanted, interrupt.self = is_interrupted, &watch
         if flushes:
             flush_python()
+        interrupt = begin_watch(&watch)
+        enter(self.module.sched, &caller)
         with nogil:
-            status = pyd_procedure_call(self.state.state, self.index, inputs, &interrupt, &invocation)
+            status = pyd_procedure_call(self.state.state, self.index, inputs, interrupt, &invocation)
             if flushes:
                 fflush(NULL)
-        if watch.error != NULL:
-            error = <object>watch.error
-            Py_DECREF(error)
-            pyd_status_free(status)
-            pyd_invocation_free(invocation)
-            raise error
+        leave(self.module.sched, &caller)
         raise_call(status)
         try:
             return self.finish(invocation, given)

@@ -1,10 +1,13 @@
 # The way of other extension modules to the one copy of the process-wide state: cimport these, never link csrc/process.
+from libc.stdint cimport int32_t, uint64_t
+
 from pydispatch._core.c_process cimport (
     pyd_process_atfork_fn_t,
     pyd_process_code_info_t,
     pyd_process_code_t,
 )
-from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.c_sched cimport pyd_scope_access_t
+from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 
 cdef pyd_status_t code_register(
     const pyd_process_code_info_t* info, bint perf_map, pyd_process_code_t** out_code) noexcept nogil
@@ -13,3 +16,17 @@ cdef pyd_status_t atfork_add(
     void* self, pyd_process_atfork_fn_t prepare, pyd_process_atfork_fn_t parent,
     pyd_process_atfork_fn_t child) noexcept nogil
 cdef void atfork_remove(void* self) noexcept nogil
+
+# Where the threads of this process keep what they work for.
+cdef pyd_scope_access_t scope_access() noexcept nogil
+
+
+# Python's signals as an interrupt of one call: `begin_watch` when the call begins, with a Watch on its stack. NULL on
+# threads that signals do not come to. When it ends a call, what the signal's handler raised is set in the thread.
+cdef struct Watch:
+    pyd_interrupt_t interrupt
+    uint64_t asked  # nanoseconds
+
+cdef const pyd_interrupt_t* begin_watch(Watch* watch) noexcept nogil
+# The same for interrupts made elsewhere; `asked` is a uint64_t, 0 when the call begins.
+cdef int32_t is_signalled(void* asked) noexcept nogil

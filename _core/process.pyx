@@ -1,7 +1,10 @@
-"""The state that a process has once: code announced to debuggers and profilers, and fork handlers.
+"""The state that a process has once: code announced to debuggers and profilers, fork handlers, what threads work for,
+and the thread that hears signals.
 
 Nothing here is for Python; process.pxd exports it to the other extension modules.
 """
+
+from libc.stdint cimport int32_t, uint64_t
 
 from pydispatch._core.c_process cimport (
     pyd_process_atfork_add,
@@ -11,8 +14,49 @@ from pydispatch._core.c_process cimport (
     pyd_process_code_register,
     pyd_process_code_t,
     pyd_process_code_unregister,
+    pyd_process_scope_get,
+    pyd_process_scope_set,
 )
-from pydispatch._core.c_status cimport pyd_status_t
+from pydispatch._core.c_sched cimport pyd_scope_access_t
+from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
+
+import os
+import threading
+
+cdef extern from *:
+    """
+    #include <time.h>
+    static uint64_t pyd_watch_now(void) {
+      struct timespec now;
+      timespec_get(&now, TIME_UTC);
+      return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    }
+    // What a handler raises stays set in this thread, for whoever turns the status of the call into an exception.
+    static int32_t pyd_watch_signals(void) {
+      PyGILState_STATE state = PyGILState_Ensure();
+      int32_t raised = PyErr_CheckSignals() != 0;
+      PyGILState_Release(state);
+      return raised;
+    }
+    """
+    uint64_t pyd_watch_now() nogil
+    int32_t pyd_watch_signals() nogil
+    unsigned long PyThread_get_thread_ident() nogil
+
+cdef enum:
+    ASK_NANOSECONDS = 50000000  # between two looks: each waits for the GIL
+
+cdef unsigned long main_thread  # the one that Python runs the handlers of signals on
+
+
+def _find_main_thread():
+    global main_thread
+    main_thread = threading.main_thread().ident or 0
+
+
+_find_main_thread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_find_main_thread)
 
 
 cdef pyd_status_t code_register(
@@ -32,3 +76,27 @@ cdef pyd_status_t atfork_add(
 
 cdef void atfork_remove(void* self) noexcept nogil:
     pyd_process_atfork_remove(self)
+
+
+cdef pyd_scope_access_t scope_access() noexcept nogil:
+    cdef pyd_scope_access_t access
+    access.get, access.set = pyd_process_scope_get, pyd_process_scope_set
+    return access
+
+
+cdef int32_t is_signalled(void* asked) noexcept nogil:
+    cdef uint64_t* last = <uint64_t*>asked
+    cdef uint64_t now = pyd_watch_now()
+    if last[0] == 0:
+        last[0] = now
+    if now - last[0] < ASK_NANOSECONDS:
+        return 0
+    last[0] = now  # a clock that was set back looks far ahead, and is caught up with here
+    return pyd_watch_signals() if PyThread_get_thread_ident() == main_thread else 0
+
+
+cdef const pyd_interrupt_t* begin_watch(Watch* watch) noexcept nogil:
+    if PyThread_get_thread_ident() != main_thread:
+        return NULL
+    watch.interrupt.is_wanted, watch.interrupt.self, watch.asked = is_signalled, &watch.asked, 0
+    return &watch.interrupt

@@ -26,7 +26,7 @@ cdef class Module:
     cdef public tuple bound   # runtime.parameters.Parameter of everything that was given at load
     cdef public object state  # a procedure.State, made when everything is linked; goes before the program
 
-    cdef int announce(self, uint32_t index, bytes name) except -1
+    cdef int announce(self, uint32_t index, bytes name, pyd_span_t file) except -1
     cdef const pyd_program_function_t* function(self, uint32_t index) except NULL
     cdef uint64_t key(self, uint32_t function, const int64_t* dims, const uint64_t* scalars) noexcept
     cdef Plan plan(self, uint32_t function, const int64_t* dims, const uint64_t* scalars)

@@ -6,13 +6,20 @@ from libc.stdio cimport fflush
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from pydispatch._core.c_elf cimport pyd_elf_machine_host, pyd_span_t
+from pydispatch._core.c_elf cimport (
+    pyd_elf_debug_symbols,
+    pyd_elf_machine_host,
+    pyd_elf_module_t,
+    pyd_elf_symbol_t,
+    pyd_span_t,
+)
 from pydispatch._core.c_executable cimport (
     pyd_executable_free,
     pyd_executable_from_query,
     pyd_executable_image,
     pyd_executable_library,
     pyd_executable_load_elf,
+    pyd_executable_module,
     pyd_executable_options_t,
     pyd_executable_t,
     pyd_library_query_fn_t,
@@ -22,6 +29,7 @@ from pydispatch._core.c_pool cimport pyd_pool_acquire, pyd_pool_release
 from pydispatch._core.c_process cimport pyd_process_code_info_t, pyd_process_code_t, pyd_process_symbol_t
 from pydispatch._core.c_program cimport *
 from pydispatch._core.c_status cimport (
+    pyd_interrupt_t,
     pyd_status_code,
     pyd_status_free,
     pyd_status_t,
@@ -30,8 +38,8 @@ from pydispatch._core.c_status cimport (
 )
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plugin cimport Resolution
-from pydispatch._core.process cimport code_register, code_unregister
-from pydispatch._core.sched cimport Scheduler
+from pydispatch._core.process cimport Watch, begin_watch, code_register, code_unregister
+from pydispatch._core.sched cimport Caller, Scheduler, enter, leave
 from pydispatch._core.status cimport check
 
 import os
@@ -235,38 +243,56 @@ cdef class Module:
             options.resolver = resolution.resolver()
         options.constants, options.constant_count = words, <uint32_t>len(constants)
         options.processor_data = processor
+        file.data, file.size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
         if query:
             self.backing = (self.backing, owner)
+            file.size = 0
             with nogil:
                 check(pyd_executable_from_query(<pyd_library_query_fn_t>query, &options, &self.executables[index]))
         else:
-            file.data, file.size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
             with nogil:
                 check(pyd_executable_load_elf(file, &options, &self.executables[index]))
         with nogil:
             check(pyd_program_set_executable(self.program, index, self.executables[index], variant, alignment))
-        self.announce(index, encoded)
+        self.announce(index, encoded, file)
         return pyd_executable_library(self.executables[index]).exports.count
 
-    cdef int announce(self, uint32_t index, bytes name) except -1:
-        """Tells debuggers, and perf when PYDISPATCH_PERF_MAP is set, where the exports of an executable are."""
+    cdef int announce(self, uint32_t index, bytes name, pyd_span_t file) except -1:
+        """Tells debuggers, and perf when PYDISPATCH_PERF_MAP is set, where the functions of an executable are: its
+        exports by the names that programs know, and what else its file names."""
         cdef const pyd_library_t* library = pyd_executable_library(self.executables[index])
+        cdef const pyd_elf_module_t* module = pyd_executable_module(self.executables[index])
         cdef pyd_span_t image = pyd_executable_image(self.executables[index])
         cdef pyd_process_code_info_t info
-        cdef uint32_t i, count = library.exports.count
-        cdef pyd_process_symbol_t* symbols = <pyd_process_symbol_t*>calloc(count + 1, sizeof(pyd_process_symbol_t))
-        if symbols == NULL:
-            raise MemoryError()
+        cdef uint64_t i, k, count = library.exports.count, named = pyd_elf_debug_symbols(file, module, NULL, 0)
+        cdef pyd_process_symbol_t* symbols = <pyd_process_symbol_t*>calloc(
+            count + named + 1, sizeof(pyd_process_symbol_t))
+        cdef pyd_elf_symbol_t* found = <pyd_elf_symbol_t*>calloc(named + 1, sizeof(pyd_elf_symbol_t))
+        cdef dict exports = {}
         try:
+            if symbols == NULL or found == NULL:
+                raise MemoryError()
             for i in range(count):
                 symbols[i].name = library.exports.names[i]
                 symbols[i].address = <const void*>library.exports.ptrs[i]
                 symbols[i].is_function = True
+                exports.setdefault(<uintptr_t>symbols[i].address, []).append(i)
+            pyd_elf_debug_symbols(file, module, found, named)
+            for i in range(named):
+                same = exports.get(<uintptr_t>found[i].address)
+                if same is not None:
+                    for k in same:
+                        symbols[k].size = found[i].size
+                    continue
+                symbols[count].name, symbols[count].address = found[i].name, found[i].address
+                symbols[count].size, symbols[count].is_function = found[i].size, found[i].is_function
+                count += 1
             info.name, info.address, info.size = name, image.data, image.size
             info.machine, info.symbols, info.symbol_count = pyd_elf_machine_host(), symbols, count
             check(code_register(&info, WRITES_PERF_MAP, &self.codes[index]))
         finally:
             free(symbols)
+            free(found)
         return 0
 
     def functions(self):
@@ -388,6 +414,9 @@ cdef class Plan:
         cdef uint32_t i
         cdef bint staged = False
         cdef pyd_status_t status
+        cdef Caller caller
+        cdef Watch watch
+        cdef const pyd_interrupt_t* interrupt
         for i in range(function.arg_count):
             if function.args[i].kind != 0:
                 continue
@@ -404,12 +433,15 @@ cdef class Plan:
             check(pyd_pool_acquire(self.module.pool.pool, self.stage_bytes, <void**>&slot.scratch))
         if self.module.flushes:
             flush_python()
+        interrupt = begin_watch(&watch)
+        enter(self.module.sched, &caller)
         with nogil:
             if staged:
                 self.stage(slot, args)
-            status = pyd_call_run(slot.call)
+            status = pyd_call_run_until(slot.call, interrupt)
             if self.module.flushes:
                 fflush(NULL)
+        leave(self.module.sched, &caller)
         if staged and self.stage_bytes > KEPT_SCRATCH_BYTES:
             pyd_pool_release(self.module.pool.pool, slot.scratch)
             slot.scratch = NULL

@@ -1,7 +1,35 @@
 # The task system for other extension modules: hold the Scheduler while its pointer is in use.
 from pydispatch._core.c_sched cimport pyd_sched_t
 
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() nogil
+
+
+# A call from Python that is under way, on its stack. The GIL guards the list.
+cdef struct Caller:
+    unsigned long thread
+    Caller* previous
+    Caller* next
+
 
 cdef class Scheduler:
     cdef pyd_sched_t* sched
+    cdef Caller* callers
     cdef object __weakref__
+
+
+cdef inline void enter(Scheduler self, Caller* caller) noexcept:
+    caller.thread = PyThread_get_thread_ident()
+    caller.previous, caller.next = NULL, self.callers
+    if self.callers != NULL:
+        self.callers.previous = caller
+    self.callers = caller
+
+
+cdef inline void leave(Scheduler self, Caller* caller) noexcept:
+    if caller.next != NULL:
+        caller.next.previous = caller.previous
+    if caller.previous != NULL:
+        caller.previous.next = caller.next
+    else:
+        self.callers = caller.next

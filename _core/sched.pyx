@@ -16,28 +16,43 @@ from pydispatch._core.c_sched cimport (
     pyd_sched_fork_child,
     pyd_sched_fork_parent,
     pyd_sched_fork_prepare,
+    pyd_sched_is_inside,
     pyd_sched_options_t,
     pyd_sched_stop,
     pyd_sched_t,
     pyd_sched_workers,
 )
 from pydispatch._core.c_status cimport pyd_status_t
-from pydispatch._core.process cimport atfork_add, atfork_remove
+from pydispatch._core.process cimport atfork_add, atfork_remove, scope_access
 from pydispatch._core.status cimport check
 
-from pydispatch._core.status import InvalidArgumentError
+from pydispatch._core.status import Error, InvalidArgumentError
 
 
 cdef void fork_prepare(void* self) noexcept nogil:
-    pyd_sched_fork_prepare(<pyd_sched_t*>self)
+    pyd_sched_fork_prepare((<Scheduler>self).sched)
 
 
 cdef void fork_parent(void* self) noexcept nogil:
-    pyd_sched_fork_parent(<pyd_sched_t*>self)
+    pyd_sched_fork_parent((<Scheduler>self).sched)
 
 
 cdef void fork_child(void* self) noexcept nogil:
-    pyd_sched_fork_child(<pyd_sched_t*>self)
+    cdef Caller* caller = (<Scheduler>self).callers
+    cdef Caller* own = NULL
+    pyd_sched_fork_child((<Scheduler>self).sched)
+    while caller != NULL:  # the calls of threads that are gone are over; the stacks that they lie on are used again
+        following = caller.next
+        if caller.thread == PyThread_get_thread_ident():
+            caller.previous, caller.next = own, NULL
+            if own != NULL:
+                own.next = caller
+            else:
+                (<Scheduler>self).callers = caller
+            own = caller
+        caller = following
+    if own == NULL:
+        (<Scheduler>self).callers = NULL
 
 
 cdef class Scheduler:
@@ -60,19 +75,21 @@ cdef class Scheduler:
             raise InvalidArgumentError(f"spin_us: expected 0 to 1000000, or -1 to adapt; got {spin_us}")
         options.workers = workers
         options.spin_us = spin_us
+        options.scopes = scope_access()
         with nogil:
             status = pyd_sched_create(&options, &sched)
         check(status)
-        status = atfork_add(sched, fork_prepare, fork_parent, fork_child)
+        self.sched = sched
+        status = atfork_add(<void*>self, fork_prepare, fork_parent, fork_child)
         if status != NULL:
+            self.sched = NULL
             pyd_sched_destroy(sched)
         check(status)
-        self.sched = sched
 
     def __dealloc__(self):
         if self.sched != NULL:
             with nogil:
-                atfork_remove(self.sched)
+                atfork_remove(<void*>self)
                 pyd_sched_destroy(self.sched)
 
     @property
@@ -82,9 +99,20 @@ cdef class Scheduler:
 
     def close(self):
         """Ends the threads and waits for them. Dispatches that run meanwhile are finished by their callers, and a later
-        one starts the threads again."""
+        one starts the threads again. Refused with an Error from inside a call that uses them: in a function that a
+        kernel imports, on any thread, and in whatever Python runs there."""
+        cdef pyd_status_t status
+        cdef Caller* caller = self.callers
+        cdef unsigned long here = PyThread_get_thread_ident()
+        while caller != NULL and caller.thread != here:
+            caller = caller.next
+        if caller != NULL or pyd_sched_is_inside(self.sched):
+            raise Error(
+                "the threads of a device cannot be ended by a call that runs on it (here by a function that one of its "
+                "kernels imports, or by what Python ran meanwhile): close the device when the call has returned")
         with nogil:
-            pyd_sched_stop(self.sched)
+            status = pyd_sched_stop(self.sched)
+        check(status)
 
     def __enter__(self):
         return self

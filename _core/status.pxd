@@ -9,3 +9,9 @@ cdef inline int check(pyd_status_t status) except -1 nogil:
     if status == NULL:
         return 0
     return raise_status(status)
+
+
+# What Python raised, as a status: for everything that C calls. Cannot fail and never returns NULL, whatever the
+# exception is. KeyboardInterrupt and its like become INTERRUPTED; whoever is between C and Python code that is to see
+# the exception itself puts it back into the thread (PyErr_SetObject), where raise_status finds it.
+cdef pyd_status_t status_of(object error, const char* where) noexcept

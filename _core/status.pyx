@@ -1,8 +1,18 @@
 """The exception classes of pydispatch and the table from C status codes to them."""
 
+from cpython.exc cimport PyErr_Occurred, PyErr_SetInterrupt
+from libc.stdint cimport int64_t
+
 from pydispatch._core.c_status cimport (
+    PYD_CODE_INTERNAL,
+    PYD_CODE_INTERRUPTED,
+    PYD_CODE_INVALID_ARGUMENT,
+    PYD_CODE_KERNEL,
+    PYD_CODE_OUT_OF_MEMORY,
+    PYD_CODE_SYSTEM,
     pyd_status_code,
     pyd_status_free,
+    pyd_status_make_values,
     pyd_status_t,
     pyd_status_text,
     pyd_status_values,
@@ -72,10 +82,21 @@ CODES = {
     7: OutOfMemoryError,
     8: SystemError_,
     9: InternalError,
+    10: KeyboardInterrupt,
 }
+
+cdef extern from *:
+    """
+    static const char* pyd_type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
+    """
+    const char* pyd_type_name(object)
 
 
 cdef int raise_status(pyd_status_t status) except -1 with gil:
+    # Whatever ended the call, a signal's handler or the Python code of a device, has left its exception in the thread.
+    if pyd_status_code(status) == PYD_CODE_INTERRUPTED and PyErr_Occurred() != NULL:
+        pyd_status_free(status)
+        return -1
     code = pyd_status_code(status)
     text = pyd_status_text(status).decode("utf-8", "replace")
     values = [pyd_status_values(status)[i] for i in range(5)]
@@ -84,3 +105,54 @@ cdef int raise_status(pyd_status_t status) except -1 with gil:
     if cls is KernelError:
         raise KernelError(text, workgroup=tuple(values[1:4]), code=values[4])
     raise cls(text)
+
+
+# ---- the other way: what Python raised, as a status
+
+cdef int code_of(object error) except -1:
+    if not isinstance(error, Exception):
+        return PYD_CODE_INTERRUPTED  # KeyboardInterrupt, SystemExit: no fault, and somebody wants an end
+    for code, cls in CODES.items():
+        if isinstance(error, cls):
+            return code
+    if isinstance(error, MemoryError):
+        return PYD_CODE_OUT_OF_MEMORY
+    if isinstance(error, OSError):
+        return PYD_CODE_SYSTEM
+    if isinstance(error, ValueError):
+        return PYD_CODE_INVALID_ARGUMENT
+    return PYD_CODE_INTERNAL
+
+
+cdef bytes text_of(object error, int code):
+    text = str(error)
+    if code in (PYD_CODE_INTERNAL, PYD_CODE_INTERRUPTED) and not isinstance(error, Error):
+        text = f"{type(error).__name__}: {text}"
+    return text.encode("utf-8", "backslashreplace").replace(b"\0", b"\\0")
+
+
+cdef int kernel_values(object error, int64_t* values) except -1:
+    x, y, z = error.workgroup or (0, 0, 0)
+    values[0], values[1], values[2], values[3], values[4] = 0, x, y, z, error.code or 0
+    return 0
+
+
+cdef pyd_status_t status_of(object error, const char* where) noexcept:
+    """The status of an exception; never NULL. `where` begins the text when the error cannot say what it is."""
+    cdef int64_t values[5]
+    cdef int code = PYD_CODE_INTERNAL
+    cdef const char* kind = pyd_type_name(error)
+    cdef bytes text = None
+    values[0] = values[1] = values[2] = values[3] = values[4] = 0
+    try:
+        code = code_of(error)
+        if code == PYD_CODE_KERNEL:
+            kernel_values(error, values)
+        text = text_of(error, code)
+    except KeyboardInterrupt:
+        PyErr_SetInterrupt()  # raised again where Python code runs next
+    except BaseException:  # its __str__ fails, or memory is short
+        pass
+    if text is None:
+        return pyd_status_make_values(code, values, "%s: an error of class %s without a text", where, kind)
+    return pyd_status_make_values(code, values, "%s", <const char*>text)

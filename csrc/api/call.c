@@ -297,21 +297,35 @@ static void copy_out(const pyd_api_call_t* call) {
   }
 }
 
-pyd_status_t pyd_api_call_run(pyd_api_call_t* call) {
-  if (!call) return pyd_api_null("call_run", "call");
-  if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire)) return refuse_busy(call, "call_run");
+static pyd_status_t run(pyd_api_call_t* call, const char* function, const pyd_interrupt_t* interrupt) {
+  if (!call) return pyd_api_null(function, "call");
+  if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire)) return refuse_busy(call, function);
   pyd_status_t status = PYD_STATUS_OK;
   if (pyd_api_is_procedure(call)) {
-    status = pyd_api_procedure_run(call);
+    status = pyd_api_procedure_run(call, interrupt);
     atomic_store_explicit(&call->is_busy, false, memory_order_release);
     return status;
   }
   if (call->is_stale) status = route(call);
   if (pyd_ok(status)) {
     if (call->has_detours) copy_in(call);
-    status = pyd_call_run(call->call);
+    status = pyd_call_run_until(call->call, interrupt);
     if (call->has_detours && pyd_ok(status)) copy_out(call);
   }
   atomic_store_explicit(&call->is_busy, false, memory_order_release);
   return status;
+}
+
+pyd_status_t pyd_api_call_run(pyd_api_call_t* call) { return run(call, "call_run", NULL); }
+
+pyd_status_t pyd_api_call_run_until(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt) {
+  if (!interrupt) return run(call, "call_run_until", NULL);
+  // An older caller may know less of the structure; this is its first and so far its only form.
+  if (interrupt->size < sizeof(*interrupt) || !interrupt->is_wanted) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_run_until: the interrupt has %s; set its size to "
+                           "sizeof(pyd_api_interrupt_t) and its is_wanted to a function",
+                           interrupt->size < sizeof(*interrupt) ? "too small a size" : "no function to ask");
+  }
+  const pyd_interrupt_t asked = {interrupt->is_wanted, interrupt->context};
+  return run(call, "call_run_until", &asked);
 }

@@ -35,7 +35,7 @@ struct pyd_api_call_s {
 static inline bool pyd_api_is_procedure(const pyd_api_call_t* call) { return call->entry->is_procedure; }
 pyd_status_t pyd_api_procedure_prepare(pyd_api_call_t* call, const uint64_t* scalars);
 void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars);
-pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call);
+pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt);
 // Of the last run. False when there was none.
 bool pyd_api_procedure_result(const pyd_api_call_t* call, uint32_t index, pyd_value_t* out_value);
 

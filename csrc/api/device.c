@@ -88,7 +88,7 @@ pyd_status_t pyd_api_parallel_for(pyd_api_device_t* device, uint32_t x, uint32_t
                            z);
   }
   grid_t grid = {body, context, x, y};
-  const pyd_sched_job_t job = {run_grid, &grid, plane * z, (pyd_sched_cost_t*)cost};
+  const pyd_sched_job_t job = {run_grid, &grid, plane * z, (pyd_sched_cost_t*)cost, NULL};
   pyd_sched_failure_t failure;
   pyd_sched_run(device->sched, &job, &failure);
   if (!failure.code) return PYD_STATUS_OK;
@@ -102,7 +102,7 @@ pyd_status_t pyd_api_parallel_range(pyd_api_device_t* device, uint64_t count, py
                                     pyd_api_cost_t* cost) {
   if (!device) return pyd_api_null("parallel_range", "device");
   if (!body) return pyd_api_null("parallel_range", "body");
-  const pyd_sched_job_t job = {body, context, count, (pyd_sched_cost_t*)cost};
+  const pyd_sched_job_t job = {body, context, count, (pyd_sched_cost_t*)cost, NULL};
   pyd_sched_failure_t failure;
   pyd_sched_run(device->sched, &job, &failure);
   if (!failure.code) return PYD_STATUS_OK;

@@ -67,6 +67,7 @@ pyd_status_t pyd_api_call_bind_argument(pyd_api_call_t* call, uint32_t index, co
 pyd_status_t pyd_api_call_bind_result(pyd_api_call_t* call, uint32_t index, void* data, size_t bytes);
 pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scalars, uint32_t scalar_count);
 pyd_status_t pyd_api_call_run(pyd_api_call_t* call);
+pyd_status_t pyd_api_call_run_until(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt);
 const void* pyd_api_call_result_data(const pyd_api_call_t* call, uint32_t index);
 pyd_status_t pyd_api_call_scalar_result(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word);
 

@@ -12,22 +12,15 @@ void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars
 
 pyd_status_t pyd_api_procedure_prepare(pyd_api_call_t* call, const uint64_t* scalars) {
   const pyd_api_function_t* fn = &call->entry->info;
+  const pyd_program_function_t* procedure = pyd_program_procedure(call->entry->program->program, call->entry->index);
   const int64_t* dims = call->dims;
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
     const pyd_api_value_t* value = fn->arguments[i];
     call->inputs[i] = (pyd_input_t){.dims = dims};
     if (value->kind == PYD_API_SCALAR) continue;
-    for (uint32_t axis = 0; axis < value->rank; ++axis) {
-      if (dims[axis] < 0 || (value->dims[axis] != -1 && value->dims[axis] != dims[axis])) {
-        return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%s', argument %u: axis %u: expected %lld elements, got "
-                               "%lld", fn->name, i, axis, (long long)value->dims[axis], (long long)dims[axis]);
-      }
-    }
-    uint64_t bytes;
-    if (!pyd_tensor_bytes(value->dtype, value->rank, dims, &bytes)) {
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%s', argument %u: its sizes multiply to more than 2^63 bytes",
-                             fn->name, i);
-    }
+    uint64_t bytes = 0;
+    pyd_status_t status = pyd_program_check_argument(procedure, i, dims, &bytes);
+    if (!pyd_ok(status)) return status;
     dims += value->rank;
     call->arguments[i] = (pyd_api_buffer_t){.bytes = bytes, .alignment = 1, .is_tensor = true};
   }
@@ -59,18 +52,19 @@ static pyd_status_t copy_results(const pyd_api_call_t* call) {
   return PYD_STATUS_OK;
 }
 
-pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call) {
+pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
   const pyd_api_function_t* fn = &call->entry->info;
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
     const pyd_api_buffer_t* buffer = &call->arguments[i];
     if (buffer->is_tensor && !buffer->is_bound) {
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%s': argument %u has no memory; bind it before the call is "
-                             "run", fn->name, i);
+      const char* name = fn->arguments[i]->name;
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: argument %u%s%s%s has no memory; bind it before the call is "
+                             "run", fn->name, i, name[0] ? " '" : "", name, name[0] ? "'" : "");
     }
     call->inputs[i].data = buffer->data;
   }
   pyd_invocation_t* made;
-  pyd_status_t status = pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, NULL, &made);
+  pyd_status_t status = pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, interrupt, &made);
   if (!pyd_ok(status)) return status;
   pyd_invocation_free(call->last);
   call->last = made;

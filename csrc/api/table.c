@@ -17,7 +17,9 @@ PYD_API_AT(call_scalar_result, 31);
 PYD_API_AT(device_add_import, 32);
 PYD_API_AT(device_remove_provider, 34);
 PYD_API_AT(call_result_data, 35);
-_Static_assert(sizeof(pyd_api_t) == 8 + 36 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
+PYD_API_AT(call_run_until, 36);
+PYD_API_AT(is_signalled, 37);
+_Static_assert(sizeof(pyd_api_t) == 8 + 38 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
 _Static_assert(offsetof(pyd_api_t, version) == 0 && offsetof(pyd_api_t, size) == 4, "the head never changes");
 
 // Handed out by pointer; these members stay where they are.
@@ -27,6 +29,8 @@ _Static_assert(offsetof(pyd_api_function_t, argument_count) == 2 * sizeof(void*)
                    offsetof(pyd_api_function_t, scalar_count) == 2 * sizeof(void*) + 12 &&
                    offsetof(pyd_api_function_t, results) == 3 * sizeof(void*) + 16, "pyd_api_function_t has changed");
 // Made by callers; this never changes.
+_Static_assert(offsetof(pyd_api_interrupt_t, is_wanted) == sizeof(void*) &&
+                   offsetof(pyd_api_interrupt_t, context) == 2 * sizeof(void*), "pyd_api_interrupt_t has changed");
 _Static_assert(sizeof(pyd_api_cost_t) == 16 && sizeof(pyd_sched_cost_t) <= sizeof(pyd_api_cost_t) &&
                    _Alignof(pyd_sched_cost_t) <= _Alignof(pyd_api_cost_t), "the scheduler keeps its memory there");
 
@@ -74,5 +78,6 @@ void pyd_api_fill(pyd_api_t* out_table) {
       .call_run = pyd_api_call_run,
       .call_scalar_result = pyd_api_call_scalar_result,
       .call_result_data = pyd_api_call_result_data,
+      .call_run_until = pyd_api_call_run_until,
   };
 }

@@ -163,4 +163,6 @@ pyd_span_t pyd_executable_image(const pyd_executable_t* executable) {
   return (pyd_span_t){executable->module.memory, executable->module.memory_size};
 }
 
+const pyd_elf_module_t* pyd_executable_module(const pyd_executable_t* executable) { return &executable->module; }
+
 uint64_t pyd_executable_bias(const pyd_executable_t* executable) { return executable->module.bias; }

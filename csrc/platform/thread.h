@@ -46,5 +46,7 @@ static inline bool pyd_event_claim(pyd_event_t* event) {
 void pyd_event_notify(pyd_event_t* event);
 // Returns when the event is set. Acquires what the setter wrote.
 void pyd_event_wait(pyd_event_t* event);
+// Waits for about |nanoseconds| at most, less than a second. Returns whether the event is set.
+bool pyd_event_wait_for(pyd_event_t* event, uint32_t nanoseconds);
 
 #endif  // PYD_PLATFORM_THREAD_H_

@@ -1,5 +1,7 @@
 #include "platform/thread.h"
 
+#include <time.h>
+
 #include "platform/thread_start.h"
 
 static void set_name(const char* name) { (void)name; }
@@ -29,4 +31,18 @@ void pyd_event_wait(pyd_event_t* event) {
     pthread_cond_wait(&event->condition, &event->mutex);
   }
   pthread_mutex_unlock(&event->mutex);
+}
+
+bool pyd_event_wait_for(pyd_event_t* event, uint32_t nanoseconds) {
+  struct timespec until;
+  timespec_get(&until, TIME_UTC);  // the clock of pthread_cond_timedwait
+  until.tv_nsec += (long)nanoseconds;
+  if (until.tv_nsec >= 1000000000) until.tv_sec += 1, until.tv_nsec -= 1000000000;
+  pthread_mutex_lock(&event->mutex);
+  int error = 0;
+  while (atomic_load_explicit(&event->is_set, memory_order_acquire) == 0 && !error) {
+    error = pthread_cond_timedwait(&event->condition, &event->mutex, &until);
+  }
+  pthread_mutex_unlock(&event->mutex);
+  return atomic_load_explicit(&event->is_set, memory_order_acquire) != 0;
 }

@@ -3,6 +3,7 @@
 #include <linux/futex.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "platform/thread_start.h"
@@ -23,4 +24,12 @@ void pyd_event_wait(pyd_event_t* event) {
   while (atomic_load_explicit(&event->is_set, memory_order_acquire) == 0) {
     syscall(SYS_futex, &event->is_set, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
   }
+}
+
+bool pyd_event_wait_for(pyd_event_t* event, uint32_t nanoseconds) {
+  const struct timespec limit = {.tv_nsec = (long)nanoseconds};
+  if (atomic_load_explicit(&event->is_set, memory_order_acquire) == 0) {
+    syscall(SYS_futex, &event->is_set, FUTEX_WAIT_PRIVATE, 0, &limit, NULL, 0);
+  }
+  return atomic_load_explicit(&event->is_set, memory_order_acquire) != 0;
 }

@@ -56,14 +56,19 @@ static pyd_status_t keep_symbols(pyd_resolution_t* r, uint32_t count, const char
   return PYD_STATUS_OK;
 }
 
-// Asks provider number |index|. |before| holds the functions as they are, and is brought up to date.
+// What a slot held before a provider was asked.
+typedef struct filled_s {
+  pyd_import_fn_t function;
+  void* context;
+} filled_t;
+
+// Asks provider number |index|. |before| holds the slots as they are, and is brought up to date.
 static pyd_status_t ask(pyd_resolution_t* r, uint32_t index, uint32_t count, const char* const* names,
-                        pyd_import_fn_t* functions, void** contexts, pyd_import_fn_t* before,
-                        pyd_resolution_symbol_t* symbols) {
+                        pyd_import_fn_t* functions, void** contexts, filled_t* before, pyd_resolution_symbol_t* symbols) {
   pyd_provider_t* provider = r->list->items[index];
   pyd_status_t status = pyd_provider_resolve(provider, count, names, functions, contexts);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
-    if (before[i] == NULL) {
+    if (before[i].function == NULL) {
       symbols[i].asked_count = index + 1;
       if (functions[i]) {
         symbols[i].provider = index;
@@ -71,14 +76,14 @@ static pyd_status_t ask(pyd_resolution_t* r, uint32_t index, uint32_t count, con
       } else {
         contexts[i] = NULL;
       }
-    } else if (functions[i] != before[i]) {
+    } else if (functions[i] != before[i].function || contexts[i] != before[i].context) {
       uint32_t giver = symbols[i].provider;
-      status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s' changed '%s', which '%s' had supplied: it must skip slots "
-                                                          "that are filled",
-                               provider->label, bare(names[i]),
+      status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s' changed %s'%s', which '%s' had supplied: it must skip "
+                                                          "slots that are filled",
+                               provider->label, functions[i] != before[i].function ? "" : "the context of ", bare(names[i]),
                                giver == PYD_RESOLUTION_NOBODY ? "the caller" : r->list->items[giver]->label);
     }
-    before[i] = functions[i];
+    before[i] = (filled_t){functions[i], contexts[i]};
   }
   return status;
 }
@@ -91,11 +96,11 @@ static bool has_missing(uint32_t count, const pyd_import_fn_t* functions) {
 }
 
 static pyd_status_t ask_all(pyd_resolution_t* r, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
-                            void** contexts, pyd_import_fn_t* before) {
+                            void** contexts, filled_t* before) {
   pyd_status_t status = keep_symbols(r, count, names);
   pyd_resolution_symbol_t* symbols = pyd_ok(status) ? r->symbols + (r->symbol_count - count) : NULL;
   r->group_count += 1;
-  memcpy(before, functions, count * sizeof(*before));
+  for (uint32_t i = 0; i < count; ++i) before[i] = (filled_t){functions[i], contexts[i]};
   for (uint32_t i = 0; i < r->list->count && pyd_ok(status) && has_missing(count, functions); ++i) {
     status = ask(r, i, count, names, functions, contexts, before, symbols);
   }
@@ -112,7 +117,7 @@ static bool is_sorted(uint32_t count, const char* const* names) {
 }
 
 static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
-                                   void** contexts, pyd_import_fn_t* before) {
+                                   void** contexts, filled_t* before) {
   order_t* order = malloc(count * sizeof(*order));
   const char** sorted_names = malloc(count * sizeof(*sorted_names));
   pyd_import_fn_t* sorted_functions = malloc(count * sizeof(*sorted_functions));
@@ -147,7 +152,7 @@ static pyd_status_t answer(void* self, uint32_t count, const char* const* names,
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the resolution is settled: begin another one for further executables");
   }
   if (count == 0) return PYD_STATUS_OK;
-  pyd_import_fn_t* before = malloc(count * sizeof(*before));
+  filled_t* before = malloc(count * sizeof(*before));
   if (!before) return no_memory(count);
   pyd_status_t status = is_sorted(count, names) ? ask_all(r, count, names, functions, contexts, before)
                                                 : resolve_sorted(r, count, names, functions, contexts, before);

@@ -59,6 +59,24 @@ static void announce(uint32_t action, struct jit_code_entry* entry) {
   __jit_debug_descriptor.relevant_entry = NULL;
 }
 
+static int by_address(const void* a, const void* b) {
+  const pyd_process_symbol_t* x = a;
+  const pyd_process_symbol_t* y = b;
+  return x->address < y->address ? -1 : x->address > y->address;
+}
+
+// Gives functions of unknown size one: whoever asks for the name of an address inside them gets none otherwise. Sorts.
+static void find_sizes(const pyd_process_code_info_t* info, pyd_process_symbol_t* symbols) {
+  size_t count = info->symbol_count;
+  uintptr_t end = (uintptr_t)info->address + info->size;
+  qsort(symbols, count, sizeof(*symbols), by_address);
+  for (size_t i = count; i-- > 0;) {
+    uintptr_t address = (uintptr_t)symbols[i].address;
+    if (i + 1 < count && (uintptr_t)symbols[i + 1].address > address) end = (uintptr_t)symbols[i + 1].address;
+    if (symbols[i].is_function && symbols[i].size == 0 && end > address) symbols[i].size = end - address;
+  }
+}
+
 #if defined(__linux__)
 
 // perf splits a line at spaces and line ends; a name from a file could hold either.
@@ -78,8 +96,8 @@ static void append_to_perf_map(const pyd_process_code_info_t* info) {
   }
   for (size_t i = 0; i < info->symbol_count; ++i) {
     const pyd_process_symbol_t* symbol = &info->symbols[i];
-    if (!symbol->is_function) continue;
-    fprintf(map, "%" PRIxPTR " %" PRIx64 " ", (uintptr_t)symbol->address, symbol->size ? symbol->size : 1);
+    if (!symbol->is_function || !symbol->size) continue;  // of a library of the system's loader, which perf reads itself
+    fprintf(map, "%" PRIxPTR " %" PRIx64 " ", (uintptr_t)symbol->address, symbol->size);
     write_name(map, symbol->name);
     fputc('\n', map);
   }
@@ -92,18 +110,11 @@ static void append_to_perf_map(const pyd_process_code_info_t* info) { (void)info
 
 #endif
 
-pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t** out_code) {
-  *out_code = NULL;
-  pyd_process_code_t* code = calloc(1, sizeof(*code));
-  if (!code) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to announce code (%zu bytes)", sizeof(*code));
+static pyd_status_t announce_sized(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t* code) {
   size_t size = 0;
   pyd_status_t st = pyd_process_debug_image_make(info, &code->image, &size);
   if (pyd_ok(st)) st = pyd_process_lock();
-  if (!pyd_ok(st)) {
-    free(code->image);
-    free(code);
-    return st;
-  }
+  if (!pyd_ok(st)) return st;
   code->entry.symfile_addr = (const char*)code->image;
   code->entry.symfile_size = size;
   code->entry.next_entry = __jit_debug_descriptor.first_entry;
@@ -112,8 +123,31 @@ pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool
   announce(JIT_REGISTER, &code->entry);
   if (perf_map) append_to_perf_map(info);
   pyd_process_unlock();
-  *out_code = code;
-  return PYD_STATUS_OK;
+  return st;
+}
+
+pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t** out_code) {
+  *out_code = NULL;
+  pyd_process_code_t* code = calloc(1, sizeof(*code));
+  pyd_process_symbol_t* symbols = calloc(info->symbol_count + 1, sizeof(*symbols));
+  pyd_status_t st = PYD_STATUS_OK;
+  if (!code || !symbols) {
+    st = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to announce code (%zu symbols)", info->symbol_count);
+  } else {
+    pyd_process_code_info_t sized = *info;
+    sized.symbols = symbols;
+    if (info->symbol_count) memcpy(symbols, info->symbols, info->symbol_count * sizeof(*symbols));
+    find_sizes(info, symbols);
+    st = announce_sized(&sized, perf_map, code);
+  }
+  free(symbols);
+  if (pyd_ok(st)) {
+    *out_code = code;
+    return st;
+  }
+  if (code) free(code->image);
+  free(code);
+  return st;
 }
 
 void pyd_process_code_unregister(pyd_process_code_t* code) {

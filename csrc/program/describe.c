@@ -67,7 +67,7 @@ uint32_t pyd_plan_command_count(const pyd_plan_t* plan) { return plan->command_c
 
 void pyd_plan_name_value(const char* kind, uint32_t index, pyd_string_t name, char* text, size_t size) {
   if (name.length) {
-    snprintf(text, size, "%s %u ('%.*s')", kind, index, STRING(name));
+    snprintf(text, size, "%s %u '%.*s'", kind, index, STRING(name));
   } else {
     snprintf(text, size, "%s %u", kind, index);
   }

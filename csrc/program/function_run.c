@@ -131,7 +131,7 @@ pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step) {
   memset(frame->made, 0, fn->info.result_count * sizeof(*frame->made));
   status = bind_inputs(&run, lease);
   if (pyd_ok(status)) status = make_results(&run, lease);
-  if (pyd_ok(status)) status = pyd_call_run(lease.call);
+  if (pyd_ok(status)) status = pyd_call_run_until(lease.call, frame->interrupt);
   if (pyd_ok(status)) {
     drop_inputs(&run);
     set_outputs(&run, lease);

@@ -24,6 +24,7 @@ typedef struct pyd_frame_s {
   pyd_state_t* state;
   const pyd_procedure_t* p;
   pyd_invocation_t* invocation;
+  const pyd_interrupt_t* interrupt;  // or NULL
   pyd_cell_t* slots;
   pyd_cell_t* pending;  // stores by global; NULL in a procedure without
   pyd_cell_t* moves;

@@ -8,29 +8,36 @@
 typedef long long ll_t;
 typedef unsigned long long ull_t;
 
-static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dims, uint64_t* buffer_bytes) {
+pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, uint32_t index, const int64_t* dims,
+                                        uint64_t* out_bytes) {
+  const pyd_program_value_t* arg = &function->args[index];
   char who[128];
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t axis = 0; axis < arg->rank; ++axis) {
+    int64_t expected = arg->dims[axis];
+    if (dims[axis] >= 0 && (expected == -1 || expected == dims[axis])) continue;
+    pyd_plan_name_value("argument", index, arg->name, who, sizeof(who));
+    if (expected == -1) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%.*s: %s: axis %u has the negative size %lld",
+                             STRING(function->name), who, axis, (ll_t)dims[axis]);
+    }
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%.*s: %s: axis %u: expected %lld elements, got %lld",
+                           STRING(function->name), who, axis, (ll_t)expected, (ll_t)dims[axis]);
+  }
+  if (!pyd_tensor_bytes(arg->dtype, arg->rank, dims, out_bytes)) {
+    pyd_plan_name_value("argument", index, arg->name, who, sizeof(who));
+    status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%.*s: %s: its sizes multiply to more than 2^63 bytes",
+                             STRING(function->name), who);
+  }
+  return status;
+}
+
+static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dims, uint64_t* buffer_bytes) {
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
-    const pyd_program_value_t* arg = &fn->info.args[i];
-    if (arg->kind != 0) continue;
-    const int64_t* got = dims + fn->args[i].first_dim;
-    for (uint32_t axis = 0; axis < arg->rank; ++axis) {
-      int64_t expected = arg->dims[axis];
-      if (got[axis] >= 0 && (expected == -1 || expected == got[axis])) continue;
-      pyd_plan_name_argument(fn, i, who, sizeof(who));
-      if (expected == -1) {
-        return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: axis %u has the negative size %lld",
-                               STRING(fn->info.name), who, axis, (ll_t)got[axis]);
-      }
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: axis %u: expected %lld elements, got %lld",
-                             STRING(fn->info.name), who, axis, (ll_t)expected, (ll_t)got[axis]);
-    }
+    if (fn->info.args[i].kind != 0) continue;
     uint64_t bytes;
-    if (!pyd_tensor_bytes(arg->dtype, arg->rank, got, &bytes)) {
-      pyd_plan_name_argument(fn, i, who, sizeof(who));
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: its sizes multiply to more than 2^63 bytes",
-                             STRING(fn->info.name), who);
-    }
+    pyd_status_t status = pyd_program_check_argument(&fn->info, i, dims + fn->args[i].first_dim, &bytes);
+    if (!pyd_ok(status)) return status;
     if (fn->args[i].buffer != PYD_NONE) buffer_bytes[fn->args[i].buffer] = bytes;
   }
   return PYD_STATUS_OK;

@@ -217,7 +217,7 @@ static pyd_status_t run_step(pyd_frame_t* frame, const pyd_step_t* step) {
   }
 }
 
-static pyd_status_t run_steps(pyd_frame_t* frame, const pyd_interrupt_t* interrupt) {
+static pyd_status_t run_steps(pyd_frame_t* frame) {
   const pyd_procedure_t* p = frame->p;
   uint32_t at = 0;
   pyd_status_t status = PYD_STATUS_OK;
@@ -236,8 +236,8 @@ static pyd_status_t run_steps(pyd_frame_t* frame, const pyd_interrupt_t* interru
     } else {
       status = run_step(frame, step);
     }
-    if (pyd_ok(status) && next <= at && is_interrupted(interrupt)) {
-      status = pyd_status_make(PYD_CODE_SYSTEM, "the call was interrupted");
+    if (pyd_ok(status) && next <= at && is_interrupted(frame->interrupt)) {
+      status = pyd_status_make(PYD_CODE_INTERRUPTED, "the call was interrupted");
     }
     if (!pyd_ok(status)) {
       if (pyd_status_code(status) == PYD_CODE_KERNEL) return status;  // it says where
@@ -269,18 +269,15 @@ static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs)
       pyd_cell_set_word(cell, inputs[i].word);
       continue;
     }
-    char who[128];
-    for (uint32_t axis = 0; axis < type->rank; ++axis) {
-      if (type->dims[axis] == -1 || type->dims[axis] == inputs[i].dims[axis]) continue;
-      pyd_plan_name_value("argument", i, type->name, who, sizeof(who));
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: axis %u: expected %lld elements, got %lld",
-                             STRING(info->name), who, axis, (ll_t)type->dims[axis], (ll_t)inputs[i].dims[axis]);
-    }
+    uint64_t bytes;
     pyd_tensor_t* tensor;
-    pyd_status_t status = pyd_tensor_wrap(type->dtype, type->rank, inputs[i].dims, inputs[i].data, true, &tensor);
+    pyd_status_t status = pyd_program_check_argument(info, i, inputs[i].dims, &bytes);
+    if (!pyd_ok(status)) return status;
+    status = pyd_tensor_wrap(type->dtype, type->rank, inputs[i].dims, inputs[i].data, true, &tensor);
     if (!pyd_ok(status)) {
+      char who[128];
       pyd_plan_name_value("argument", i, type->name, who, sizeof(who));
-      return pyd_status_annotate(status, "function '%.*s', %s: %s", STRING(info->name), who, pyd_status_text(status));
+      return pyd_status_annotate(status, "@%.*s: %s: %s", STRING(info->name), who, pyd_status_text(status));
     }
     pyd_cell_set_tensor(cell, tensor);
   }
@@ -311,21 +308,23 @@ static size_t lay_out(pyd_frame_t* frame, uint8_t* base, size_t* out_cleared) {
 }
 
 // With the frame in |memory|.
-static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs, const pyd_interrupt_t* interrupt) {
+static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs) {
   pyd_state_t* state = frame->state;
   const pyd_procedure_t* p = frame->p;
   pyd_status_t status = set_arguments(frame, inputs);
   if (pyd_ok(status) && p->needs_gate) {
-    status = pyd_state_enter(state);
+    pyd_scope_t scope;
+    status = pyd_state_enter(state, frame->interrupt, &scope);
+    status = pyd_status_annotate(status, "procedure '%.*s': %s", STRING(p->info.name), pyd_status_text(status));
     if (pyd_ok(status)) {
-      status = run_steps(frame, interrupt);
+      status = run_steps(frame);
       for (uint32_t i = 0; i < p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
       if (pyd_ok(status)) status = make_results_alone(frame);
       if (pyd_ok(status) && frame->pending) pyd_state_commit(state, frame->pending);
-      pyd_state_leave(state);
+      pyd_state_leave(state, &scope);
     }
   } else if (pyd_ok(status)) {
-    status = run_steps(frame, interrupt);
+    status = run_steps(frame);
     for (uint32_t i = 0; i < p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
     if (pyd_ok(status)) status = make_results_alone(frame);
   }
@@ -343,7 +342,7 @@ pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const py
   }
   _Alignas(16) uint8_t stack[4096];
   const pyd_procedure_t* p = &state->program->procedures[procedure];
-  pyd_frame_t frame = {.state = state, .p = p};
+  pyd_frame_t frame = {.state = state, .p = p, .interrupt = interrupt};
   size_t cleared, size = lay_out(&frame, NULL, &cleared);
   void* memory = size <= sizeof(stack) ? NULL : malloc(size);
   pyd_invocation_t* invocation = calloc(1, sizeof(*invocation) + p->info.result_count * sizeof(pyd_cell_t));
@@ -356,7 +355,7 @@ pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const py
     frame.invocation = invocation;
     lay_out(&frame, memory ? memory : stack, &cleared);
     memset(frame.slots, 0, cleared);
-    status = run(&frame, inputs, interrupt);
+    status = run(&frame, inputs);
   }
   free(memory);
   if (!pyd_ok(status)) {
@@ -367,12 +366,12 @@ pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const py
   return status;
 }
 
-pyd_status_t pyd_state_initialize(pyd_state_t* state) {
+pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt) {
   const pyd_program_t* program = state->program;
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < program->initializer_count && pyd_ok(status); ++i) {
     pyd_invocation_t* invocation;
-    status = pyd_procedure_call(state, program->initializers[i], NULL, NULL, &invocation);
+    status = pyd_procedure_call(state, program->initializers[i], NULL, interrupt, &invocation);
     pyd_invocation_free(invocation);
   }
   return status;

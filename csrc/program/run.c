@@ -152,32 +152,41 @@ static pyd_status_t kernel_failure(const pyd_call_t* call, const pyd_plan_step_t
                                 id.y, id.z, code, code_text(code));
 }
 
-static pyd_status_t run_step(const pyd_call_t* call, uint32_t number) {
+static pyd_status_t interrupted(const pyd_call_t* call) {
+  pyd_string_t name = call->plan->fn->info.name;
+  return pyd_status_make(PYD_CODE_INTERRUPTED, "function '%.*s': the call was interrupted", (int)name.length, name.data);
+}
+
+static pyd_status_t run_step(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt) {
   const pyd_plan_step_t* step = &call->plan->steps[number];
   job_t job = {call, step};
-  pyd_sched_failure_t failure = {0, 0};
-  if (call->workers == 1 || step->total == 1) {
+  pyd_sched_failure_t failure = {0};
+  if (step->total == 1 || (call->workers == 1 && (!interrupt || !call->sched))) {
     failure.code = run_range(&job, 0, 0, step->total, &failure.index);
   } else {
-    const pyd_sched_job_t description = {run_range, &job, step->total, &call->plan->costs[number]};
+    const pyd_sched_job_t description = {run_range, &job, step->total, &call->plan->costs[number], interrupt};
     pyd_sched_run(call->sched, &description, &failure);
   }
+  if (failure.is_interrupted) return interrupted(call);
   return LIKELY(failure.code == 0) ? PYD_STATUS_OK : kernel_failure(call, step, failure.index, failure.code);
 }
 
-static pyd_status_t run_steps(const pyd_call_t* call) {
+enum { kAskSteps = 64 };  // steps of one workgroup between two questions whether to go on
+
+static pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt_t* interrupt) {
   const pyd_plan_t* plan = call->plan;
   const uint32_t count = plan->step_count;
   for (uint32_t i = 0; i < count; ++i) {
     const pyd_plan_step_t* step = &plan->steps[i];
     const pyd_call_command_t* command = &call->commands[step->first_command];
+    if (i % kAskSteps == kAskSteps - 1 && interrupt && interrupt->is_wanted(interrupt->self)) return interrupted(call);
     if (step->total == 1 && command->function) {
       int32_t code = pyd_dispatch_call(command->function, command->is_embedded, command->environment, &command->state,
                                        &command->workgroup);
       if (LIKELY(code == 0)) continue;
       return kernel_failure(call, step, 0, code);
     }
-    pyd_status_t status = run_step(call, i);
+    pyd_status_t status = run_step(call, i, interrupt);
     if (!pyd_ok(status)) return status;
   }
   return PYD_STATUS_OK;
@@ -207,23 +216,25 @@ static pyd_status_t refuse_unbound(const pyd_call_t* call) {
     bool needs = fn->buffers[i].kind == PYD_BUFFER_ARGUMENT || fn->buffers[i].kind == PYD_BUFFER_RESULT;
     if (needs && !call->is_bound[i]) pyd_plan_name_buffer(fn, i, who, sizeof(who));
   }
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s has no memory; bind it before the call is run",
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%.*s: %s has no memory; bind it before the call is run",
                          (int)fn->info.name.length, fn->info.name.data, who);
 }
 
-pyd_status_t pyd_call_run(pyd_call_t* call) {
+pyd_status_t pyd_call_run(pyd_call_t* call) { return pyd_call_run_until(call, NULL); }
+
+pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
   if (call->unbound) return refuse_unbound(call);
   pyd_status_t status = PYD_STATUS_OK;
   if (call->is_late_stale) status = compute_late(call);
   if (!pyd_ok(status)) return status;
   const pyd_runner_t* runner = &call->plan->program->runner;
   if (runner->run) return runner->run(runner->self, call);
-  if (LIKELY(call->is_arena_kept)) return run_steps(call);
+  if (LIKELY(call->is_arena_kept)) return run_steps(call, interrupt);
   void* arena = NULL;
   status = pyd_pool_acquire(call->pool, call->plan->arena_bytes, &arena);
   if (!pyd_ok(status)) return status;
   pyd_call_patch_arena(call, arena);
-  status = run_steps(call);
+  status = run_steps(call, interrupt);
   pyd_pool_release(call->pool, arena);
   return status;
 }

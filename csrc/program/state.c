@@ -1,7 +1,9 @@
 #include "program/state.h"
 
 #include <stdlib.h>
+#include <time.h>
 
+#include "base/scope.h"
 #include "program/plan.h"
 
 static void free_entry(pyd_state_entry_t* entry) {
@@ -40,6 +42,7 @@ pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, 
   state->program = program;
   state->sched = sched;
   state->pool = pool;
+  if (sched) state->scopes = pyd_sched_scopes(sched);
   pthread_mutex_init(&state->mutex, NULL);
   pthread_cond_init(&state->is_open, NULL);
   state->caches = calloc((size_t)program->function_count + 1, sizeof(*state->caches));
@@ -57,6 +60,8 @@ pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, 
   *out_state = state;
   return status;
 }
+
+enum { PYD_STATE_ASK_NANOSECONDS = 50000000 };  // between two questions whether to go on waiting
 
 void pyd_state_free(pyd_state_t* state) {
   if (!state) return;
@@ -81,21 +86,54 @@ void pyd_state_fork_child(pyd_state_t* state) {
   pthread_mutex_unlock(&state->mutex);
 }
 
-pyd_status_t pyd_state_enter(pyd_state_t* state) {
+// Whether the call that is inside is waiting for this thread. A thread of a pool works for whoever runs the job.
+static bool is_inside(const pyd_state_t* state) {
+  return state->is_taken && (pthread_equal(state->holder, pthread_self()) || pyd_scope_has(state->scopes, state));
+}
+
+// Waits for a change of |is_open|, a while at most when there is an interrupt to ask. Under the mutex, which is not held
+// while the interrupt is asked.
+static pyd_status_t wait_a_while(pyd_state_t* state, const pyd_interrupt_t* interrupt) {
+  if (!interrupt) {
+    pthread_cond_wait(&state->is_open, &state->mutex);
+    return PYD_STATUS_OK;
+  }
+  struct timespec until;
+  timespec_get(&until, TIME_UTC);  // the clock of pthread_cond_timedwait
+  until.tv_nsec += PYD_STATE_ASK_NANOSECONDS;
+  if (until.tv_nsec >= 1000000000) until.tv_sec += 1, until.tv_nsec -= 1000000000;
+  if (!pthread_cond_timedwait(&state->is_open, &state->mutex, &until)) return PYD_STATUS_OK;
+  pthread_mutex_unlock(&state->mutex);
+  bool is_wanted = interrupt->is_wanted(interrupt->self) != 0;
+  pthread_mutex_lock(&state->mutex);
+  if (!is_wanted) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INTERRUPTED, "the call was interrupted while it waited for another one of its program");
+}
+
+pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope) {
   pyd_status_t status = PYD_STATUS_OK;
   pthread_mutex_lock(&state->mutex);
-  if (state->is_taken && pthread_equal(state->holder, pthread_self())) {
-    status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "a program with mutable globals is called by one of its own kernels");
-  } else {
-    while (state->is_taken) pthread_cond_wait(&state->is_open, &state->mutex);
+  if (is_inside(state)) {
+    status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "a program with mutable globals is called by one of its own kernels. "
+                             "Calls of such a program come one after another, so this one would wait for the call that it is "
+                             "part of: call it when that has returned, or load the program once more and call that one");
+  }
+  while (pyd_ok(status) && state->is_taken) status = wait_a_while(state, interrupt);
+  if (pyd_ok(status)) {
     state->is_taken = true;
     state->holder = pthread_self();
+  } else {
+    pthread_cond_signal(&state->is_open);  // a signal that came to this thread meanwhile belongs to the next one
   }
   pthread_mutex_unlock(&state->mutex);
+  if (!pyd_ok(status)) return status;
+  *scope = (pyd_scope_t){pyd_scope_now(state->scopes), state};
+  pyd_scope_set(state->scopes, scope);
   return status;
 }
 
-void pyd_state_leave(pyd_state_t* state) {
+void pyd_state_leave(pyd_state_t* state, const pyd_scope_t* scope) {
+  pyd_scope_set(state->scopes, scope->outer);
   pthread_mutex_lock(&state->mutex);
   state->is_taken = false;
   pthread_cond_signal(&state->is_open);

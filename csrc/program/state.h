@@ -36,6 +36,7 @@ struct pyd_state_s {
   pthread_cond_t is_open;
   bool is_taken;
   pthread_t holder;
+  pyd_scope_access_t scopes;  // of the task system
 };
 
 // A call of a function that is in use.
@@ -49,9 +50,10 @@ pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_
                              pyd_state_lease_t* out_lease);
 void pyd_state_return(pyd_state_t* state, pyd_state_lease_t lease);
 
-// The gate of mutable globals. INVALID_ARGUMENT when this thread is inside it already.
-pyd_status_t pyd_state_enter(pyd_state_t* state);
-void pyd_state_leave(pyd_state_t* state);
+// The gate of mutable globals. |scope|, which the caller keeps until it leaves, tells threads that work for the call that
+// they are inside. INVALID_ARGUMENT when this thread is, INTERRUPTED when |interrupt| (may be NULL) ends the waiting.
+pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope);
+void pyd_state_leave(pyd_state_t* state, const pyd_scope_t* scope);
 
 // |out| holds nothing.
 void pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out);

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/scope.h"
 #include "platform/cpu_inline.h"
 #include "platform/thread.h"
 #include "pydispatch/sched.h"
@@ -28,6 +29,8 @@
 
 // No failure yet. Otherwise the index within the window in the upper half (so that less is lower) and the code.
 #define PYD_SCHED_NO_FAILURE UINT64_MAX
+// No failure, and the interrupt ended the job. No index is that large, so that every failure is lower.
+#define PYD_SCHED_INTERRUPTED (UINT64_MAX - 1)
 
 // A participant's cell on a cache line of its own.
 typedef struct pyd_sched_cell_s {
@@ -39,6 +42,7 @@ typedef struct pyd_sched_slot_s {
   _Atomic uint32_t wakes_left;  // threads that those who join should still wake
   // Written by the caller while the slot is closed.
   const pyd_sched_job_t* job;
+  const pyd_scope_t* scope;  // what the caller works for
   uint64_t base;  // the job's index of the window's 0
   uint64_t fp_mode;
   uint64_t cost;  // estimate, picoseconds per index, at least 1
@@ -62,7 +66,9 @@ struct pyd_sched_s {
   uint64_t tick;  // picoseconds in 1/256
   pyd_sched_slot_t* slots;
   pyd_sched_thread_t* threads;  // workers - 1
-  pthread_mutex_t lifecycle;    // starting threads, and fork
+  pyd_scope_access_t scopes;
+  pthread_mutex_t lifecycle;    // of |started| and |closing|, and fork; nobody waits for a thread while holding it
+  pthread_cond_t stopped;       // |closing| is 0 again
   _Atomic uint32_t started;     // pool threads that exist
   _Atomic uint32_t start_failed;
   _Atomic uint32_t closing;
@@ -86,6 +92,13 @@ typedef struct pyd_sched_meter_s {
 static inline uint64_t pyd_sched_picoseconds(const pyd_sched_t* sched, uint64_t ticks) {
   return ticks < UINT64_C(1) << 40 ? ticks * sched->tick >> 8 : (ticks >> 8) * sched->tick;
 }
+
+static inline bool pyd_sched_is_interrupted(const pyd_sched_job_t* job) {
+  return job->interrupt && job->interrupt->is_wanted(job->interrupt->self) != 0;
+}
+
+// work.c: ends the job because its interrupt wants it.
+void pyd_sched_interrupt(pyd_sched_slot_t* slot);
 
 // work.c: takes and steals chunks until nothing is left to take. |worker| must take part in the slot (the caller always
 // does). Clears the slot's bit in sched->open, as nobody else would find more.

@@ -1,22 +1,13 @@
 #include "sched/internal.h"
 
-// Runs [begin, end) here. False when it failed.
-static bool run_span(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
+// Runs [begin, end) here in one go. False when it failed.
+static bool run_piece(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
   uint64_t failed = begin;
   int32_t code = job->body(job->self, 0, begin, end, &failed);
   if (!code) return true;
   out_failure->code = code;
   out_failure->index = failed >= begin && failed < end ? failed : begin;
   return false;
-}
-
-static bool run_span_metered(const pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, uint64_t end,
-                             pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
-  uint64_t start = pyd_cpu_ticks();
-  bool ok = run_span(job, begin, end, out_failure);
-  meter->picoseconds = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
-  meter->indices = end - begin;
-  return ok;
 }
 
 static uint64_t multiply(uint64_t a, uint64_t b) {
@@ -26,6 +17,44 @@ static uint64_t multiply(uint64_t a, uint64_t b) {
 
 static uint32_t learned_cost(const pyd_sched_job_t* job) {
   return job->cost ? __atomic_load_n(&job->cost->picoseconds, __ATOMIC_RELAXED) : 0;
+}
+
+// Runs [begin, end) here in pieces of about PYD_SCHED_ASK_TIME, and asks the interrupt between them.
+static bool run_pieces(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
+  const uint64_t known = learned_cost(job);
+  uint64_t piece = known ? UINT64_C(1000) * PYD_SCHED_ASK_TIME / known : 1, before = pyd_cpu_nanoseconds();
+  for (;;) {
+    if (piece > PYD_SCHED_ASK_INDICES) piece = PYD_SCHED_ASK_INDICES;
+    if (piece == 0) piece = 1;
+    if (piece > end - begin) piece = end - begin;
+    if (!run_piece(job, begin, begin + piece, out_failure)) return false;
+    begin += piece;
+    if (begin == end) return true;
+    uint64_t after = pyd_cpu_nanoseconds(), spent = pyd_cpu_elapsed(before, after);
+    before = after;
+    piece = spent < PYD_SCHED_ASK_TIME / 2 ? 2 * piece : spent > 2 * PYD_SCHED_ASK_TIME ? piece / 2 : piece;
+    if (!pyd_sched_is_interrupted(job)) continue;
+    *out_failure = (pyd_sched_failure_t){.code = -1, .index = begin, .is_interrupted = true};
+    return false;
+  }
+}
+
+// Runs [begin, end) here. False when it failed.
+static bool run_span(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
+  uint64_t count = end - begin;
+  if (!job->interrupt || count == 1) return run_piece(job, begin, end, out_failure);
+  uint64_t known = learned_cost(job);
+  bool is_short = known && count <= PYD_SCHED_ASK_INDICES && known * count <= UINT64_C(1000) * PYD_SCHED_ASK_TIME;
+  return is_short ? run_piece(job, begin, end, out_failure) : run_pieces(job, begin, end, out_failure);
+}
+
+static bool run_span_metered(const pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, uint64_t end,
+                             pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
+  uint64_t start = pyd_cpu_ticks();
+  bool ok = run_span(job, begin, end, out_failure);
+  meter->picoseconds = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
+  meter->indices = end - begin;
+  return ok;
 }
 
 // A measurement that is far too long (the thread lost its CPU meanwhile) counts four times the old value at most and is
@@ -139,6 +168,18 @@ static bool publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count) 
   return pyd_sched_pool_wake(sched, 1) != 0;
 }
 
+// Those who work may have a lot before them: a range that was being stolen while this thread looked for one.
+static void sleep_until_done(pyd_sched_slot_t* slot) {
+  const pyd_sched_job_t* job = slot->job;
+  bool asks = job->interrupt != NULL;
+  while (asks && !pyd_event_wait_for(&slot->done, PYD_SCHED_ASK_ASLEEP)) {
+    if (!pyd_sched_is_interrupted(job)) continue;
+    pyd_sched_interrupt(slot);
+    asks = false;
+  }
+  pyd_event_wait(&slot->done);
+}
+
 // Returns when no pool thread takes part any more.
 static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   uint32_t state = atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_acquire);
@@ -157,7 +198,7 @@ static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
     pyd_event_reset(&slot->done);
     state = atomic_fetch_or_explicit(&slot->state, PYD_SLOT_WAITING, memory_order_acq_rel);
     if (!(state & PYD_SLOT_COUNT)) return;
-    pyd_event_wait(&slot->done);
+    sleep_until_done(slot);
     if (!(atomic_load_explicit(&slot->state, memory_order_acquire) & PYD_SLOT_COUNT)) return;
   }
 }
@@ -165,7 +206,11 @@ static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
 // Runs [begin, count) together with the pool, a window of 32-bit indices at a time.
 static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sched_job_t* job, uint64_t begin,
                        uint64_t cost, pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
+  const pyd_scope_t* outer = pyd_scope_now(sched->scopes);
+  const pyd_scope_t scope = {outer, sched};
+  pyd_scope_set(sched->scopes, &scope);
   slot->job = job;
+  slot->scope = outer;
   slot->fp_mode = pyd_cpu_fp_mode();
   slot->cost = cost ? cost : 1;
   while (begin < job->count && !out_failure->code) {
@@ -179,14 +224,16 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sch
     uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
     uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
     if (failure != PYD_SCHED_NO_FAILURE) {
-      out_failure->code = (int32_t)(uint32_t)failure;
-      out_failure->index = begin + (failure >> 32);
+      out_failure->is_interrupted = failure == PYD_SCHED_INTERRUPTED;
+      out_failure->code = out_failure->is_interrupted ? -1 : (int32_t)(uint32_t)failure;
+      out_failure->index = out_failure->is_interrupted ? 0 : begin + (failure >> 32);
       for (uint32_t i = 0; i < sched->workers; ++i) pyd_range_store(&slot->cells[i].range, (pyd_range_t){0, 0});
     } else {
       learn_price(sched, has_woken, spent < multiply(slot->cost, window) / 8 * 7);
     }
     begin += window;
   }
+  pyd_scope_set(sched->scopes, outer);
 }
 
 // Runs from the front, twice as much each time, until what is left is worth sharing. Returns how far it came, job->count
@@ -210,12 +257,18 @@ static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_
 void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure) {
   *out_failure = (pyd_sched_failure_t){0};
   if (job->count == 0) return;
+  pyd_sched_meter_t meter = {0};
+  const uint32_t known = learned_cost(job);
   if (job->count == 1 || sched->workers == 1) {
-    run_span(job, 0, job->count, out_failure);
+    // A single worker needs the cost for nothing but the pieces between which an interrupt is asked.
+    if (known || !job->interrupt || !job->cost) {
+      run_span(job, 0, job->count, out_failure);
+    } else {
+      run_span_metered(sched, job, 0, job->count, &meter, out_failure);
+      if (!out_failure->code) learn(job, known, &meter);
+    }
     return;
   }
-  const uint32_t known = learned_cost(job);
-  pyd_sched_meter_t meter = {0};
   uint64_t begin = 0, cost = known;
   if (!known) {
     begin = probe(sched, job, &meter, &cost, out_failure);

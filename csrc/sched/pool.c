@@ -55,8 +55,11 @@ static bool help(pyd_sched_t* sched, uint32_t worker, uint32_t open) {
     if (!join(slot)) continue;
     relay_wakes(sched, slot);
     pyd_cpu_set_fp_mode(slot->fp_mode);
+    const pyd_scope_t scope = {slot->scope, sched};
+    pyd_scope_set(sched->scopes, &scope);
     pyd_sched_meter_t meter = {0};
     pyd_sched_work(sched, slot, worker, &meter);
+    pyd_scope_set(sched->scopes, NULL);
     leave(slot);
     return true;
   }

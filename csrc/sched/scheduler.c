@@ -34,6 +34,7 @@ static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
 // Nobody works, nobody waits, no thread exists.
 static void reset(pyd_sched_t* sched) {
   pthread_mutex_init(&sched->lifecycle, NULL);
+  pthread_cond_init(&sched->stopped, NULL);
   atomic_init(&sched->started, 0);
   atomic_init(&sched->start_failed, 0);
   atomic_init(&sched->closing, 0);
@@ -67,7 +68,9 @@ bool pyd_sched_ensure_started(pyd_sched_t* sched) {
   // After a fork. One caller starts them, others need not wait for it; a refusal is not asked for again.
   if (!atomic_load_explicit(&sched->start_failed, memory_order_relaxed) &&
       pthread_mutex_trylock(&sched->lifecycle) == 0) {
-    if (start_threads(sched)) atomic_store_explicit(&sched->start_failed, 1, memory_order_relaxed);
+    // Those that are being stopped still hold their places.
+    bool may_start = !atomic_load_explicit(&sched->closing, memory_order_relaxed);
+    if (may_start && start_threads(sched)) atomic_store_explicit(&sched->start_failed, 1, memory_order_relaxed);
     pthread_mutex_unlock(&sched->lifecycle);
   }
   return atomic_load_explicit(&sched->started, memory_order_acquire) != 0;
@@ -108,6 +111,7 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   sched->workers = workers;
   sched->oversubscribed = workers > cpus;
   sched->spin_us = options->spin_us;
+  sched->scopes = options->scopes;
   sched->tick = workers > 1 ? pyd_cpu_measure_tick() : 256000;
   reset(sched);
 
@@ -122,23 +126,46 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   return PYD_STATUS_OK;
 }
 
-void pyd_sched_stop(pyd_sched_t* sched) {
+bool pyd_sched_is_inside(const pyd_sched_t* sched) {
+  if (pyd_scope_has(sched->scopes, sched)) return true;
+  uint32_t started = atomic_load_explicit(&sched->started, memory_order_acquire);
+  for (uint32_t i = 0; i < started; ++i) {
+    if (pthread_equal(sched->threads[i].thread.handle, pthread_self())) return true;
+  }
+  return false;
+}
+
+pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched) { return sched->scopes; }
+
+// The threads are joined without the lock: they may be in a body that waits for something which a thread that forks, and
+// wants the lock for it, holds.
+pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
+  if (pyd_sched_is_inside(sched)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the threads cannot be ended by a call that runs on them: they would wait "
+                           "for one another; end them when the call has returned");
+  }
   pthread_mutex_lock(&sched->lifecycle);
+  while (atomic_load_explicit(&sched->closing, memory_order_relaxed)) pthread_cond_wait(&sched->stopped, &sched->lifecycle);
   atomic_store_explicit(&sched->closing, 1, memory_order_seq_cst);
   pyd_sched_pool_wake(sched, sched->workers);
   uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
+  pthread_mutex_unlock(&sched->lifecycle);
   for (uint32_t i = 0; i < started; ++i) pyd_thread_join(&sched->threads[i].thread);
+  pthread_mutex_lock(&sched->lifecycle);
   atomic_store_explicit(&sched->started, 0, memory_order_relaxed);
   atomic_store_explicit(&sched->start_failed, 0, memory_order_relaxed);
   atomic_store_explicit(&sched->closing, 0, memory_order_relaxed);
+  pthread_cond_broadcast(&sched->stopped);
   pthread_mutex_unlock(&sched->lifecycle);
+  return PYD_STATUS_OK;
 }
 
 void pyd_sched_destroy(pyd_sched_t* sched) {
   if (!sched) return;
-  pyd_sched_stop(sched);
+  pyd_status_free(pyd_sched_stop(sched));
   for (uint32_t i = 0; i + 1 < sched->workers; ++i) pyd_event_deinit(&sched->threads[i].wake);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) pyd_event_deinit(&sched->slots[i].done);
+  pthread_cond_destroy(&sched->stopped);
   pthread_mutex_destroy(&sched->lifecycle);
   pyd_aligned_free(sched->slots[0].cells);
   pyd_aligned_free(sched->slots);

@@ -8,6 +8,12 @@
 #define PYD_SCHED_SLOTS 32
 #define PYD_SCHED_MAX_WORKERS 1024
 
+// An interrupt is asked for after this many indices, or after this much time (where a look at the clock is due anyway): a
+// look costs 25, asking as much again. While the caller sleeps until others are done, this often.
+#define PYD_SCHED_ASK_INDICES 1024
+#define PYD_SCHED_ASK_TIME 1000000
+#define PYD_SCHED_ASK_ASLEEP 50000000
+
 // Indices of one window; a range must fit into 32 bits with room for its end.
 #define PYD_SCHED_WINDOW 0x80000000u
 

@@ -14,6 +14,12 @@ static void record_failure(pyd_sched_slot_t* slot, uint32_t index, int32_t code)
   }
 }
 
+void pyd_sched_interrupt(pyd_sched_slot_t* slot) {
+  uint64_t none = PYD_SCHED_NO_FAILURE;
+  atomic_compare_exchange_strong_explicit(&slot->failure, &none, PYD_SCHED_INTERRUPTED, memory_order_relaxed,
+                                          memory_order_relaxed);
+}
+
 // How many of |left| indices to run in one go. |previous|: the last chunk's count; a chunk at most doubles, so that a
 // cheap start does not hide expensive indices behind it.
 static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
@@ -49,7 +55,7 @@ void pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
   pyd_range_cell_t* cell = &slot->cells[worker].range;
   uint64_t cost = slot->cost;
   uint32_t chunk = chunk_size(cost, UINT32_MAX, UINT32_MAX);
-  uint64_t before = pyd_cpu_ticks();
+  uint64_t before = pyd_cpu_ticks(), asked = before;
   while (!has_failed(slot)) {
     pyd_range_t range = pyd_range_load(cell);
     if (range.begin == range.end) {
@@ -73,6 +79,12 @@ void pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
     meter->indices += chunk;
     meter->picoseconds += spent;
     cost = spent / chunk + 1;
+    // The caller alone: only it has somebody who may want an end.
+    if (worker == 0 && job->interrupt &&
+        pyd_sched_picoseconds(sched, pyd_cpu_elapsed(asked, after)) >= UINT64_C(1000) * PYD_SCHED_ASK_TIME) {
+      asked = after;
+      if (pyd_sched_is_interrupted(job)) pyd_sched_interrupt(slot);
+    }
   }
   // All that is left is in the hands of those who run it: keep newcomers away. Whoever takes part may do this, since the
   // slot cannot get a new job before the last one has left.

@@ -54,7 +54,7 @@ _CC_FLAGS = (
 _LD_FLAGS = (
     "-shared", "-static", "-nostdlib", "--build-id=none", "--gc-sections", "-z", "now", "-z", "relro",
     "-z", "noexecstack", "-z", "max-page-size=65536", "-z", "noseparate-code", "--no-undefined",
-    "--no-allow-shlib-undefined", "--discard-all", "--icf=all", "--ignore-data-address-equality",
+    "--no-allow-shlib-undefined", "--discard-locals", "--icf=all", "--ignore-data-address-equality",
     "--ignore-function-address-equality", "--hash-style=sysv", "--strip-debug", "--no-color-diagnostics",
     "--error-limit=0", "--no-rosegment",
 )  # fmt: skip

@@ -151,7 +151,7 @@ def test_refused(program: Program, args: tuple[object, ...], message: str) -> No
 
 def test_static_sizes_and_keywords(program: Program) -> None:
     np.testing.assert_array_equal(program.fixed(A, B), A * B)
-    with pytest.raises(pd.InvalidArgumentError, match=r"argument 0 \('a'\): axis 0: expected 8 elements, got 7"):
+    with pytest.raises(pd.InvalidArgumentError, match=r"@fixed: argument 0 'a': axis 0: expected 8 elements, got 7"):
         program.fixed(A[:7].copy(), B[:7].copy())
     with pytest.raises(pd.InvalidArgumentError, match="unexpected keyword argument 'b'"):
         program.mul(A, b=B)

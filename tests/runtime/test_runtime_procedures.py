@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -112,6 +113,7 @@ def artifact() -> Artifact:
 @pytest.fixture(params=["cpu?workers=2", "local-sync"])
 def program(request: pytest.FixtureRequest, artifact: Artifact) -> Iterator[Loaded]:
     device = pd.device(request.param)
+    gc.collect()  # of other tests, whose devices share this memory
     before = device.memory()["live_blocks"]
     program = device.load(artifact)
     yield program

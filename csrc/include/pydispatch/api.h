@@ -103,6 +103,17 @@ typedef struct pyd_api_cost_s {
   uint32_t words[4];
 } pyd_api_cost_t;
 
+// ---- ending a call early
+
+// Asked on the thread that runs the call, while no lock is held: between two workgroups, after 1024 of them or a
+// millisecond at the latest, at every turn of a loop of host code, and every 50 milliseconds while the call waits for another
+// one of its program. Not 0: the call ends with INTERRUPTED.
+typedef struct pyd_api_interrupt_s {
+  size_t size;  // sizeof(pyd_api_interrupt_t): the structure grows at its end
+  int32_t (*is_wanted)(void* context);
+  void* context;
+} pyd_api_interrupt_t;
+
 // ---- the table
 
 typedef struct pyd_api_s {
@@ -210,6 +221,15 @@ typedef struct pyd_api_s {
   // Where a tensor result is after a run: the memory that was bound, or, for a function whose sizes are known only then,
   // memory of the call, which stays until the next run that succeeds. NULL before.
   const void* (*call_result_data)(const pyd_api_call_t* call, uint32_t index);
+
+  // As call_run, and ends early with INTERRUPTED when |interrupt| wants it: results are unspecified then, globals keep their
+  // values, and the call may be run again. NULL: as call_run, which nothing interrupts. A workgroup that has begun is always
+  // finished. INVALID_ARGUMENT when the structure is not filled in.
+  pyd_status_t (*call_run_until)(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt);
+  // [GIL], every 50 milliseconds at most, and only on Python's main thread; elsewhere it is 0. For |is_wanted|: Ctrl-C and
+  // other signals that Python has handlers for. |context| is a uint64_t that is 0 when the call begins. When a handler has
+  // raised, its exception is set in the thread: hand it on, as after any failed function of Python's C API.
+  int32_t (*is_signalled)(void* context);
 } pyd_api_t;
 
 // ---- on the extension's side

@@ -53,6 +53,8 @@ const pyd_library_t* pyd_executable_library(const pyd_executable_t* executable);
 const pyd_environment_t* pyd_executable_environment(const pyd_executable_t* executable);
 // The range of the loaded image, for profilers and debuggers; zero when the library was not loaded by us.
 pyd_span_t pyd_executable_image(const pyd_executable_t* executable);
+// What was loaded, for debuggers; a module without memory when the library was not loaded by us.
+const struct pyd_elf_module_s* pyd_executable_module(const pyd_executable_t* executable);
 // The difference between an address in memory and the file's virtual address.
 uint64_t pyd_executable_bias(const pyd_executable_t* executable);
 

@@ -21,7 +21,8 @@ typedef struct pyd_invocation_s pyd_invocation_t;
 // outlives the invocations. Globals have their initial values.
 pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_state_t** out_state);
 // Runs the initializers, in order, and stops at the first that fails. To be called once, before any call.
-pyd_status_t pyd_state_initialize(pyd_state_t* state);
+// |interrupt| may be NULL.
+pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt);
 // No call is running.
 void pyd_state_free(pyd_state_t* state);
 // Around fork: |prepare| in the parent, then |done| in the parent and |child| in the child, where calls of other threads
@@ -48,15 +49,11 @@ typedef struct pyd_value_s {
   uint64_t word;
 } pyd_value_t;
 
-// Asked at every jump backwards: true ends the call with SYSTEM ("interrupted").
-typedef struct pyd_interrupt_s {
-  int32_t (*is_wanted)(void* self);  // not 0: yes
-  void* self;
-} pyd_interrupt_t;
-
 // Runs |procedure| and returns when it has ended. INVALID_ARGUMENT for sizes that do not fit, bad indices, slots and
-// globals that hold nothing, and for a procedure that calls itself through a kernel; KERNEL and OUT_OF_MEMORY as
-// pyd_call_run. After a failure every global is as it was. |interrupt| may be NULL.
+// globals that hold nothing, and for a procedure with mutable globals that is called on behalf of one that runs (by a kernel
+// of it, on any thread of a task system); KERNEL and OUT_OF_MEMORY as pyd_call_run. |interrupt|, which may be NULL, is
+// asked at every jump backwards, while the call waits for another one to leave the globals, and within its functions as
+// pyd_call_run_until does. After a failure every global is as it was.
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation);
 void pyd_invocation_free(pyd_invocation_t* invocation);

@@ -1,9 +1,11 @@
-// The mutable state that a process has once: code announced to debuggers and profilers, and what happens around fork.
+// The mutable state that a process has once: code announced to debuggers and profilers, what happens around fork, and what
+// each thread works for.
 // Linked into one extension module alone (_core/process); others reach it through that module's exported functions.
 // Every function may be called from any thread.
 #ifndef PYDISPATCH_PROCESS_H_
 #define PYDISPATCH_PROCESS_H_
 
+#include "pydispatch/sched.h"
 #include "pydispatch/status.h"
 
 #ifdef __cplusplus
@@ -15,7 +17,7 @@ extern "C" {
 typedef struct pyd_process_symbol_s {
   const char* name;
   const void* address;
-  uint64_t size;     // bytes, 0 when unknown
+  uint64_t size;     // bytes; 0 when unknown: a function then ends where the next symbol begins, or the image
   bool is_function;  // false: data
 } pyd_process_symbol_t;
 
@@ -31,8 +33,8 @@ typedef struct pyd_process_code_info_s {
 typedef struct pyd_process_code_s pyd_process_code_t;
 
 // Announces code to gdb and lldb through the JIT interface: a small ELF image with the symbols at their addresses. With
-// |perf_map| its functions are also appended to /tmp/perf-<pid>.map; failure to write there is ignored, as it is only a
-// service. Nothing in |info| is kept. OUT_OF_MEMORY.
+// |perf_map| its functions are also appended to /tmp/perf-<pid>.map (perf takes an address to be in the entry with start <=
+// address < start + size); failure to write there is ignored, as it is only a service. Nothing in |info| is kept. OUT_OF_MEMORY.
 pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t** out_code);
 // Takes the announcement back; call it before the code is unmapped. NULL is allowed. (A perf map cannot be shortened.)
 void pyd_process_code_unregister(pyd_process_code_t* code);
@@ -49,6 +51,11 @@ pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare,
                                     pyd_process_atfork_fn_t child);
 // When it returns, no handler of |self| runs or will run. Unknown |self| is ignored.
 void pyd_process_atfork_remove(void* self);
+
+// ---- what a thread works for (sched.h)
+
+const pyd_scope_t* pyd_process_scope_get(void);
+void pyd_process_scope_set(const pyd_scope_t* scope);
 
 #ifdef __cplusplus
 }

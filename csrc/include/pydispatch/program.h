@@ -134,6 +134,11 @@ pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint3
 pyd_status_t pyd_program_evaluate(const pyd_program_t* program, uint32_t function, const uint64_t* scalars,
                                   uint64_t* out_results);
 
+// Checks the sizes of one tensor argument, as many as its rank, and says how many bytes it has. INVALID_ARGUMENT, in the
+// words that a call of |function| says it: "@f: argument 0 'x': axis 1: expected 4 elements, got 5".
+pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, uint32_t index, const int64_t* dims,
+                                        uint64_t* out_bytes);
+
 // Specializes |function|: |dims| holds the sizes of all tensor arguments one after another, |scalars| one 64-bit word
 // per scalar argument in order (sign-extended integers; float bits). Checks ranks are the caller's business; sizes are
 // checked here: INVALID_ARGUMENT names the argument, the axis, both sizes. Grids: x, y < 2^32, z <= 65535, products and
@@ -180,6 +185,10 @@ void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars);
 // make a division impossible; nothing has run then. Allocates nothing, apart from the arena when it is too large to be
 // kept between calls. Afterwards, failed or not, the call may be run again.
 pyd_status_t pyd_call_run(pyd_call_t* call);
+// The same, ended early with INTERRUPTED when |interrupt| (may be NULL) wants it: results are unspecified then, and the call
+// may be run again. It is asked between two workgroups, after 1024 of them or a millisecond at the latest; a workgroup
+// that has begun is always finished. A runner (program_device.h) is not asked.
+pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt);
 // A scalar result of the last run, as a 64-bit register value.
 uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result);
 

@@ -23,7 +23,16 @@ extern "C" {
   X(KERNEL, 6)           /* a workgroup function returned non-zero */          \
   X(OUT_OF_MEMORY, 7)                                                          \
   X(SYSTEM, 8) /* the operating system refused; the text has its reason */     \
-  X(INTERNAL, 9)
+  X(INTERNAL, 9)                                                               \
+  X(INTERRUPTED, 10) /* the caller asked for an end; see pyd_interrupt_t */
+
+// How whoever waits for something long can end it. |is_wanted| is asked now and then, on the thread that waits, between two
+// pieces of work and while no lock is held; it is asked often, so what is slow in it it does at intervals. Not 0: what was
+// begun ends early, with INTERRUPTED. It is not asked again then.
+typedef struct pyd_interrupt_s {
+  int32_t (*is_wanted)(void* self);
+  void* self;
+} pyd_interrupt_t;
 
 typedef enum pyd_code_e {
 #define X(name, value) PYD_CODE_##name = value,

@@ -106,7 +106,17 @@ static pyd_status_t spy(void* self, size_t count, const char* const* names, pyd_
   seen[0] = 0;
   for (size_t i = 0; i < count; ++i) strcat(strcat(seen, names[i]), " ");
   for (size_t i = 0; i < count && self; ++i) functions[i] = f3;
-  for (size_t i = 0; i < count; ++i) contexts[i] = seen;
+  for (size_t i = 0; i < count; ++i) {
+    if (!functions[i]) contexts[i] = seen;
+  }
+  return PYD_STATUS_OK;
+}
+// Writes contexts of slots that are filled, and leaves their functions.
+static pyd_status_t meddle(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+  (void)self, (void)names;
+  for (size_t i = 0; i < count; ++i) {
+    if (functions[i]) contexts[i] = seen;
+  }
   return PYD_STATUS_OK;
 }
 static pyd_status_t fail(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
@@ -142,6 +152,13 @@ static void test_callbacks(void) {
   pyd_resolution_free(r);
   EXPECT_OK(pyd_plugin_manager_remove(manager, id));
   CHECK(released == 1);
+  EXPECT_OK(pyd_plugin_manager_add_callback(manager, "meddler", meddle, NULL, -1, NULL, NULL, &id));
+  EXPECT_OK(pyd_resolution_begin(manager, &r));
+  EXPECT(resolve(r, 2, (const char*[]){"b", "a"}, &got), INVALID_ARGUMENT,
+         "executable 'exe': its imports cannot be resolved: plugin 'meddler' changed the context of 'a', which 'a' had "
+         "supplied: it must skip slots that are filled");
+  pyd_resolution_free(r);
+  EXPECT_OK(pyd_plugin_manager_remove(manager, id));
   EXPECT_OK(pyd_plugin_manager_add_callback(manager, "x", fail, NULL, 9, NULL, NULL, &id));
   EXPECT_OK(pyd_resolution_begin(manager, &r));
   EXPECT(resolve(r, 1, (const char*[]){"a"}, &got), INVALID_ARGUMENT,

@@ -5,6 +5,7 @@
 #if defined(__x86_64__) && !defined(_WIN32)
 #define PYD_EMBEDDED_CALL __attribute__((ms_abi))
 #define pyd_call_run run_across
+#define pyd_call_run_until run_across_until
 #include "program/run.c"
 
 #include <stdatomic.h>

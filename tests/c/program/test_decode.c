@@ -123,7 +123,7 @@ static void test_sample(void) {
   CHECK_OK(pyd_program_set_constant(program, 0, (pyd_span_t){memory, 64}));
   CHECK_OK(pyd_program_set_constant(program, 1, (pyd_span_t){memory, 16}));
   CHECK_OK(pyd_state_create(program, NULL, sample_pool(), &state));
-  CHECK_OK(pyd_state_initialize(state));
+  CHECK_OK(pyd_state_initialize(state, NULL));
   const int64_t size = 4;
   const pyd_input_t input = {memory, &size, 0};
   CHECK_OK(pyd_procedure_call(state, 1, &input, NULL, &invocation));

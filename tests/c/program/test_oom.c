@@ -67,7 +67,7 @@ static pyd_status_t whole_life(pyd_span_t bytes) {
   pyd_invocation_t* invocation = NULL;
   if (pyd_ok(status)) status = pyd_program_set_constant(program, 1, (pyd_span_t){constants, 16});
   if (pyd_ok(status)) status = pyd_state_create(program, NULL, pool, &state);
-  if (pyd_ok(status)) status = pyd_state_initialize(state);
+  if (pyd_ok(status)) status = pyd_state_initialize(state, NULL);
   const int64_t size = 4;
   const pyd_input_t input = {constants, &size, 0};
   if (pyd_ok(status)) status = pyd_procedure_call(state, 1, &input, NULL, &invocation);

@@ -122,7 +122,7 @@ static void test_dispatches(void) {
   CHECK_REFUSED(TRY(10, (uint64_t)-1, 1, 1, 0, 160, 0, 160, 0), INVALID_ARGUMENT, "a grid of -1 x 1 x 1");
   CHECK_REFUSED(TRY(10, UINT32_MAX, UINT32_MAX, 2, 0, 160, 0, 160, 0), INVALID_ARGUMENT, "has more than 2^64 workgroups");
   CHECK_REFUSED(TRY(10, 1, 1, 1, 32, 144, 0, 160, 0), INVALID_ARGUMENT,
-                "function 'f', @exe::@pair, binding 0: 144 bytes at offset 32 lie outside the 160 bytes of argument 0 ('a')");
+                "function 'f', @exe::@pair, binding 0: 144 bytes at offset 32 lie outside the 160 bytes of argument 0 'a'");
   CHECK_REFUSED(TRY(10, 1, 1, 1, 0, 160, 176, 0, 0), INVALID_ARGUMENT,
                 "binding 1: 0 bytes at offset 176 lie outside the 160 bytes of result 0");
   CHECK_REFUSED(TRY(10, 1, 1, 1, (uint64_t)-16, 32, 0, 160, 0), INVALID_ARGUMENT, "32 bytes at offset -16 lie outside");
@@ -133,11 +133,11 @@ static void test_dispatches(void) {
   CHECK_REFUSED(TRY(10, 1, 1, 1, 0, 160, 0, 160, 1), CORRUPT,
                 "@exe::@single takes 0 constants and 1 bindings, got 1 and 2");
   CHECK_REFUSED(TRY(-2, 1, 1, 1, 0, 160, 0, 160, 0), INVALID_ARGUMENT,
-                "function 'f', argument 0 ('a'): axis 0 has the negative size -2");
+                "@f: argument 0 'a': axis 0 has the negative size -2");
   CHECK_REFUSED(pyd_plan_create(p, 0, (int64_t[]){10, 5}, (uint64_t[8]){0}, &plan), INVALID_ARGUMENT,
-                "function 'f', argument 0 ('a'): axis 1: expected 4 elements, got 5");
+                "@f: argument 0 'a': axis 1: expected 4 elements, got 5");
   CHECK_REFUSED(TRY(INT64_MAX / 8, 1, 1, 1, 0, 160, 0, 160, 0), INVALID_ARGUMENT,
-                "function 'f', argument 0 ('a'): its sizes multiply to more than 2^63 bytes");
+                "@f: argument 0 'a': its sizes multiply to more than 2^63 bytes");
   CHECK_REFUSED(pyd_plan_create(p, 1, NULL, NULL, &plan), INVALID_ARGUMENT, "function 1 does not exist, the program has 1");
   CHECK(plan == NULL);
   pyd_program_free(p);

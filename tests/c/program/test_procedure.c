@@ -77,7 +77,7 @@ static void open_world(builder_t* b, world_t* w) {
   CHECK_OK(pyd_program_set_executable(w->program, 0, &kExecutable, 0, 4));
   CHECK_OK(pyd_pool_create(1 << 20, &w->pool));
   CHECK_OK(pyd_state_create(w->program, NULL, w->pool, &w->state));
-  CHECK_OK(pyd_state_initialize(w->state));
+  CHECK_OK(pyd_state_initialize(w->state, NULL));
 }
 static void close_world(world_t* w) {
   pyd_state_free(w->state);
@@ -329,7 +329,7 @@ static void test_refusals(void) {
   pyd_invocation_t* invocation;
   int left = 1000;
   const pyd_interrupt_t interrupt = {stop_after, &left};
-  CHECK_REFUSED(pyd_procedure_call(w.state, 0, NULL, &interrupt, &invocation), SYSTEM, "procedure 'spin', step 0: the call was interrupted");
+  CHECK_REFUSED(pyd_procedure_call(w.state, 0, NULL, &interrupt, &invocation), INTERRUPTED, "procedure 'spin', step 0: the call was interrupted");
   CHECK_REFUSED(pyd_procedure_call(w.state, 1, NULL, NULL, &invocation), INVALID_ARGUMENT, "'unset', step 0: slot 0 is read but holds nothing");
   const float data[8] = {0, 1, 2, 3, 4, 5, 6, 7};
   pyd_input_t inputs[] = {{data, (int64_t[]){2, 4}, 0}, {NULL, NULL, 1}};

@@ -115,7 +115,7 @@ static void run_chain(const pyd_program_t* program, int64_t n, pyd_sched_t* sche
   float *a = malloc((size_t)n * 4 + 1), *b = malloc((size_t)n * 4 + 1), *r = malloc((size_t)n * 4 + 1);
   for (int64_t i = 0; i < n; ++i) a[i] = (float)(i % 7), b[i] = (float)(i % 5);
   pyd_call_bind_arg(call, 0, a);
-  CHECK_REFUSED(pyd_call_run(call), INVALID_ARGUMENT, "function 'chain': argument 1 ('b') has no memory");
+  CHECK_REFUSED(pyd_call_run(call), INVALID_ARGUMENT, "@chain: argument 1 'b' has no memory");
   pyd_call_bind_arg(call, 1, b);
   pyd_call_bind_result(call, 0, r);
   for (uint32_t k = 0; k < repeats; ++k) CHECK_OK(pyd_call_run(call));

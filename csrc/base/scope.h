@@ -1,0 +1,20 @@
+// What a thread works for, see pyd_scope_t in sched.h.
+#ifndef PYD_BASE_SCOPE_H_
+#define PYD_BASE_SCOPE_H_
+
+#include "pydispatch/sched.h"
+
+static inline const pyd_scope_t* pyd_scope_now(pyd_scope_access_t access) { return access.get ? access.get() : NULL; }
+
+static inline void pyd_scope_set(pyd_scope_access_t access, const pyd_scope_t* innermost) {
+  if (access.set) access.set(innermost);
+}
+
+static inline bool pyd_scope_has(pyd_scope_access_t access, const void* owner) {
+  for (const pyd_scope_t* scope = pyd_scope_now(access); scope; scope = scope->outer) {
+    if (scope->owner == owner) return true;
+  }
+  return false;
+}
+
+#endif  // PYD_BASE_SCOPE_H_

@@ -1,0 +1,8 @@
+// What each thread works for. One variable for all task systems of the process, whichever module they are linked into.
+#include "pydispatch/process.h"
+
+static _Thread_local const pyd_scope_t* innermost;
+
+const pyd_scope_t* pyd_process_scope_get(void) { return innermost; }
+
+void pyd_process_scope_set(const pyd_scope_t* scope) { innermost = scope; }
