@@ -88,9 +88,9 @@ def compile(source: Any, **options: Any) -> Artifact:
     See `pydispatch.compiler.pipeline.compile` for the options. Raises CompileError.
     """
     try:
-        from pydispatch.compiler import llvm_start
+        from pydispatch.compiler import llvm_process
 
-        llvm_start.start()
+        llvm_process.start()
         from pydispatch.compiler.pipeline import compile as compile_
     except ModuleNotFoundError as error:
         if error.name and error.name.split(".")[0] == "pydispatch":

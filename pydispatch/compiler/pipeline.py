@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
-from pydispatch.compiler import toolchain
+from pydispatch.compiler import llvm_process, toolchain
 from pydispatch.compiler.dispatch.executables import Selection, expand_executables
 from pydispatch.compiler.dispatch.explain import Report, listing
 from pydispatch.compiler.dispatch.extern import outline_externs
@@ -51,7 +51,7 @@ PHASE_NAMES = {
 }
 """Every name that `compile_to` accepts, those of the peer included -> the phase of ours that it means."""
 
-Dump = Callable[[str, "bytes | str"], None]
+Dump = Callable[[str, "bytes | str"], object]
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,10 @@ def dump_into(folder: Path) -> Dump:
     """Writes intermediates as files of `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
 
-    def write(name: str, content: bytes | str) -> None:
+    def write(name: str, content: bytes | str) -> Path:
         data = content.encode() if isinstance(content, str) else content
         (folder / name).write_bytes(data)
+        return folder / name
 
     return write
 
@@ -322,8 +323,6 @@ def producers() -> dict[str, str]:
     """The tools whose versions decide the bytes of an artifact."""
     from importlib.metadata import version
 
-    from llvmlite import binding
-
-    llvm = ".".join(str(n) for n in binding.llvm_version_info)
+    llvm = ".".join(str(n) for n in llvm_process.version())
     tools = toolchain.find().fingerprint()
     return {"llvm": llvm, "llvmlite": version("llvmlite"), "xdsl": version("xdsl"), "toolchain": tools}
