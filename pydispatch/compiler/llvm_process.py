@@ -53,8 +53,8 @@ class Died(CompileError):
         """The error for a variant. kept: the file that has its LLVM IR, if there is one."""
         exports = ", ".join(f"'{export.name}'" for export in variant.exports)
         where = f"; its LLVM IR is {kept}" if kept else "; dump= keeps its LLVM IR"
-        message = f"executable '{variant.executable}' (exports {exports}) cannot be compiled for {cpu}: {self.message}{where}"
-        return CompileError(message, variant.location, self.note)
+        what = f"executable '{variant.executable}' (exports {exports}) cannot be compiled for {cpu}"
+        return CompileError(f"{what}: {self.message}{where}", variant.location, self.note)
 
 
 def _send(pipe: Any, message: object) -> None:
@@ -87,11 +87,12 @@ class Process:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (a pipe would have to be read all the time)
         flags = [f"-{letter}" for letter, on in (("I", sys.flags.isolated), ("E", sys.flags.ignore_environment),
                                                  ("S", sys.flags.no_site)) if on]  # fmt: skip
+        # A session of its own: an interrupt from the keyboard is the parent's.
         own: dict[str, Any] = {"start_new_session": True} if os.name == "posix" else {"creationflags": 0x00000200}
         self._popen = subprocess.Popen(
             [sys.executable, *flags, "-c", _BOOT.format(path=list(sys.path))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0, **own,
-        )  # fmt: skip  (a session of its own: an interrupt from the keyboard is the parent's)
+        )  # fmt: skip
         self.pid = self._popen.pid
         self._info: dict[str, Any] | None = None
 
@@ -257,7 +258,7 @@ def can_start() -> bool:
     if "python" in name or "pypy" in name:
         return True
     who = f"'{name}' is" if name else "this program is"
-    _say(f"{who} no Python that can be started for LLVM, which runs in this process and may end it; {VARIABLE}=0 allows that")
+    _say(f"{who} no Python that can be started for LLVM: it runs in this process, which it may end")
     return False
 
 
@@ -313,7 +314,7 @@ def opened(kind: Callable[..., contextlib.AbstractContextManager[T]], *args: obj
             with POOL.here, kind(*args) as made:
                 yield made
             return
-        process.ask("open", kind.__module__, kind.__qualname__, args)  # type: ignore[attr-defined]
+        process.ask("open", kind.__module__, kind.__qualname__, args)
         try:
             yield cast(T, _Remote(process))
         finally:

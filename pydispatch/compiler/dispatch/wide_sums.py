@@ -1,7 +1,8 @@
 """Reductions of floats below 32 bits accumulate in f32, and round once at their end.
 
 An f16 sum stops to grow when it is 2048 times its elements. Largest and smallest elements are exact either way; in f32
-they become vectors on machines without arithmetic in f16. Contractions are left alone: their kernels add up in f32.
+they become vectors on machines without arithmetic in f16. Contractions are left alone until it
+is known that they become plain loops: their own kernels add up in f32.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import cast
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, TensorType, f32
+from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -36,8 +38,26 @@ def widen_sums(function: Operation) -> None:
             _widen(cast(GenericOp, op))
 
 
+def with_wide_sums(function: FuncOp) -> FuncOp:
+    """A dispatch function whose contractions accumulate in f32 too: for one that becomes plain loops."""
+    if not any(op.name == "linalg.generic" and _losing(cast(GenericOp, op)) for op in function.walk()):
+        return function
+    copy = function.clone()
+    for op in list(copy.walk()):
+        if op.name == "linalg.generic":
+            for number in _losing(cast(GenericOp, op)):
+                _widen_result(cast(GenericOp, op), number)
+    return copy
+
+
+def _losing(op: GenericOp) -> list[int]:
+    """The results that `_loses` names."""
+    last = op.body.block.last_op
+    return [] if last is None else [n for n, value in enumerate(last.operands) if _loses(op, n, value)]
+
+
 def _widen(op: GenericOp) -> None:
-    numbers = [n for n, value in enumerate(op.body.block.last_op.operands) if _loses(op, n, value)]  # type: ignore[union-attr]
+    numbers = _losing(op)
     if not numbers or contraction_of(op) is not None:
         return
     for number in numbers:
@@ -65,13 +85,16 @@ def _widen_result(op: GenericOp, number: int) -> None:
     old = block.args[place]
     wide = block.insert_arg(f32, place + 1)
     added = next(v for v in combine.operands if v is not old)
-    extended = arith.ExtFOp(added, f32)
+    extended = _extended(combine, added)
     flags = combine.properties.get("fastmath")
     total = WIDENED[combine.name](wide, extended, cast("arith.FastMathFlagsAttr | None", flags))
-    block.insert_ops_before([extended, total], combine)
+    block.insert_op_before(total, combine)
     combine.results[0].replace_all_uses_with(total.results[0])
     combine.detach()
     combine.erase()
+    if isinstance(added, OpResult) and added.op.parent is block and not added.uses.get_length():
+        added.op.detach()
+        added.op.erase()
     block.erase_arg(old)
     op.operands[place] = _widened(op, op.operands[place])
     result = op.results[number]
@@ -81,6 +104,14 @@ def _widen_result(op: GenericOp, number: int) -> None:
     op.parent.insert_op_after(rounded, op)
     rounded.result.name_hint = result.name_hint
     result.replace_uses_with_if(rounded.result, lambda use: use.operation is not rounded)
+
+
+def _extended(combine: Operation, value: SSAValue) -> SSAValue:
+    """What a step adds, in f32. A product is computed there."""
+    if isinstance(value, OpResult) and isinstance(value.op, arith.MulfOp) and combine.name == "arith.addf":
+        factors = [before(arith.ExtFOp(factor, f32), combine) for factor in value.op.operands]
+        return before(arith.MulfOp(factors[0], factors[1], value.op.fastmath), combine)
+    return before(arith.ExtFOp(value, f32), combine)
 
 
 def _widened(op: Operation, value: SSAValue) -> SSAValue:

@@ -88,7 +88,8 @@ def generate(
 
     bitcode: (name, LLVM bitcode) whose functions are inlined; provided: symbols that objects define, so that
     fallbacks of static functions are not needed. keep: gets (suffix, LLVM IR) when LLVM ends over it, and says where it
-    is. May be called from several threads. The same arguments give the same text. Raises CompileError, at the operation, for what cannot be compiled.
+    is. May be called from several threads. The same arguments give the same text. Raises CompileError, at the
+    operation, for what cannot be compiled.
     """
     assert variant.module is not None
     machine = machine_of(arch)

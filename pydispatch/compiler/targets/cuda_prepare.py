@@ -43,7 +43,7 @@ def undefined(data: bytes) -> frozenset[str]:
 
 
 def prepared(data: bytes, library: bytes) -> bytes:
-    """A bitcode file without attributes of a machine. library: bitcode that becomes a private part of it, or nothing."""
+    """A bitcode file without attributes of a machine. library: bitcode that becomes a private part, or nothing."""
 
     def linked(llvm: Any, context: Any) -> bytes:
         module = llvm.parse_assembly(_text(llvm, data, context), context)
