@@ -33,20 +33,21 @@ rsqrt; the other double functions run element by element.
 SUMS = """
 ## Sums
 
-Reductions by `addf` that may be reordered (all, unless `reassociate=False`) add up in blocks, so that the error does not
-grow with the length: an accumulator takes at most 4096 steps, which vectors and unrolling divide among their lanes, the
-next one 256 of these, the outermost the rest. With u = 2^-24 (f32; 2^-53 for f64) and n elements the error is at most
+Reductions by `addf` that may be reordered (all, unless `reassociate=False`) add up in blocks, so that the error does
+not grow with the length: an accumulator takes at most 4096 steps, which vectors and unrolling divide among their
+lanes, the next one 256 of these, the outermost the rest. With u = 2^-24 (f32; 2^-53 for f64) and n elements the error
+is at most
 
     (4096 + 256 + n / 2^20) · u · Σ|x|
 
 on the CPU, and (4096 + 8 + n / 2^18) · u · Σ|x| on GPUs, where the invocations of a workgroup add up 2^18 elements
-before they combine what they have. Sums down columns (over outer dimensions) on the CPU: (1024 + n / 1024) · u · Σ|x|.
-What is found is far below: the f32 sum of 2^24 values in [0, 1) has a relative error of at most 1.7e-7 (the suite allows
-3e-7), sums of 2^20 values down columns 8e-7 (1.5e-6). The order depends on sizes and variant alone.
+before they combine what they have. Sums down columns (over outer dimensions) on the CPU: (1024 + n / 1024) · u ·
+Σ|x|. What is found is far below: the f32 sum of 2^24 values in [0, 1) has a relative error of at most 1.7e-7 (the
+suite allows 3e-7), sums of 2^20 values down columns 8e-7 (1.5e-6). The order depends on sizes and variant.
 
 Sums, products, maxima and minima of f16, bf16 and smaller floats accumulate in f32 and are rounded once, where the
-reduction ends: half a unit of the type on top. Matrix products of them add up in f32 too. A product with K steps adds in
-order of K within a lane: at most K · u · Σ|a·b|; where K is contiguous in both factors, K / lanes.
+reduction ends: half a unit of the type on top. Matrix products of them add up in f32 too. A product with K steps adds
+in order of K within a lane: at most K · u · Σ|a·b|; where K is contiguous in both factors, K / lanes.
 """
 
 

@@ -123,7 +123,7 @@ hal.executable.source private @exe attributes {objects = #hal.executable.objects
   builtin.module {
     func.func @double() {
       %c0 = arith.constant 0 : index
-      %in = hal.interface.binding.subspan layout(#layout) binding(0) alignment(64) offset(%c0) flags(ReadOnly) : memref<16xi32>
+      %in = hal.interface.binding.subspan layout(#layout) binding(0) alignment(64) offset(%c0) : memref<16xi32>
       %out = hal.interface.binding.subspan layout(#layout) binding(1) alignment(64) offset(%c0) : memref<16xi32>
       %c1 = arith.constant 1 : index
       %c16 = arith.constant 16 : index
