@@ -91,9 +91,9 @@ def compile(source: Any, **options: Any) -> Artifact:
     from pydispatch.packages import importing, running
 
     with importing("compiling", "compiler", CompileError):
-        from pydispatch.compiler import llvm_start
+        from pydispatch.compiler import llvm_process
 
-        llvm_start.start()
+        llvm_process.start()
         from pydispatch.compiler.pipeline import compile as compile_
     with running("compiling", "compiler", CompileError):
         return compile_(source, **options)

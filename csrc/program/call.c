@@ -138,6 +138,7 @@ void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena) {
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     if (fn->buffers[i].kind == PYD_BUFFER_TRANSIENT) pyd_call_patch(call, i, arena + call->plan->buffer_offset[i]);
   }
+  pyd_call_patch(call, fn->buffer_count, arena + call->plan->stage_offset);
 }
 
 static void bind(pyd_call_t* call, uint32_t buffer, const void* data) {

@@ -78,6 +78,10 @@ void pyd_plan_name_argument(const pyd_function_t* fn, uint32_t argument, char* t
 }
 
 void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text, size_t size) {
+  if (buffer == fn->buffer_count) {
+    snprintf(text, size, "the aligned copies");
+    return;
+  }
   const pyd_buffer_t* b = &fn->buffers[buffer];
   switch (b->kind) {
     case PYD_BUFFER_ARGUMENT:

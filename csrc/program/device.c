@@ -72,9 +72,15 @@ void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot
   *out_slot = (pyd_command_slot_t){found->buffer, found->offset, found->length};
 }
 
-uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan) { return plan->fn->buffer_count; }
+uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan) {
+  return plan->fn->buffer_count + (plan->stage_bytes != 0);
+}
 
 void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* out_info) {
+  if (index == plan->fn->buffer_count) {
+    *out_info = (pyd_buffer_info_t){PYD_BUFFER_TRANSIENT, 0, plan->stage_bytes, plan->stage_offset};
+    return;
+  }
   const pyd_buffer_t* buffer = &plan->fn->buffers[index];
   *out_info = (pyd_buffer_info_t){buffer->kind, buffer->index, plan->buffer_bytes[index], plan->buffer_offset[index]};
 }

@@ -1,4 +1,5 @@
-// Sizes to plan. The order is: arguments, registers and checks, buffers, commands, arena, patch lists, steps.
+// Sizes to plan. The order is: arguments, registers and checks, buffers, commands, copies of
+// bindings that are not aligned, arena, patch lists, steps.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,12 @@ static pyd_status_t place_transients(pyd_plan_t* plan) {
     if (fn->buffers[i].kind == PYD_BUFFER_TRANSIENT) plan->buffer_offset[i] = blocks[count++].offset;
   }
   free(blocks);
+  if (pyd_ok(status) && plan->stage_bytes) {  // the arena's size is a multiple of 64
+    plan->stage_offset = plan->arena_bytes;
+    if (__builtin_add_overflow(plan->arena_bytes, plan->stage_bytes, &plan->arena_bytes) || plan->arena_bytes > INT64_MAX) {
+      status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "transient buffers need more than 2^63 bytes");
+    }
+  }
   return status;
 }
 
@@ -113,13 +120,14 @@ static pyd_status_t place_transients(pyd_plan_t* plan) {
 static void sort_patches(pyd_plan_t* plan) {
   uint32_t* first = plan->patch_first;
   for (uint32_t i = 0; i < plan->slot_count; ++i) ++first[plan->slots[i].buffer + 1];
-  for (uint32_t i = 0; i < plan->fn->buffer_count; ++i) first[i + 1] += first[i];
+  uint32_t buffers = plan->fn->buffer_count + 1;
+  for (uint32_t i = 0; i < buffers; ++i) first[i + 1] += first[i];
   // Placing moves each start to its end, which is the start of the next one.
   for (uint32_t i = 0; i < plan->slot_count; ++i) {
     const pyd_plan_slot_t* slot = &plan->slots[i];
     plan->patches[first[slot->buffer]++] = (pyd_plan_patch_t){slot->offset, i};
   }
-  for (uint32_t i = plan->fn->buffer_count; i > 0; --i) first[i] = first[i - 1];
+  for (uint32_t i = buffers; i > 0; --i) first[i] = first[i - 1];
   first[0] = 0;
 }
 
@@ -157,7 +165,8 @@ static void* carve(uint8_t* base, size_t* at, size_t count, size_t size) {
 
 // The arrays behind the plan in one allocation; measures when |base| is NULL. Counts are below 2^32 (see decode.c).
 static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base) {
-  size_t at = sizeof(*plan);
+  size_t at = sizeof(*plan), staged = pyd_plan_stage_count(fn);
+  size_t commands = fn->command_count + 2 * staged, slots = fn->slot_count + 4 * staged;
   plan->dims = carve(base, &at, fn->info.dims_count, sizeof(*plan->dims));
   plan->scalars = carve(base, &at, fn->scalar_count, sizeof(*plan->scalars));
   plan->regs = carve(base, &at, fn->reg_count, sizeof(*plan->regs));
@@ -165,14 +174,14 @@ static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base)
   plan->buffer_bytes = carve(base, &at, fn->buffer_count, sizeof(*plan->buffer_bytes));
   plan->buffer_offset = carve(base, &at, fn->buffer_count, sizeof(*plan->buffer_offset));
   plan->buffer_alignment = carve(base, &at, fn->buffer_count, sizeof(*plan->buffer_alignment));
-  plan->patch_first = carve(base, &at, (size_t)fn->buffer_count + 1, sizeof(*plan->patch_first));
-  plan->patches = carve(base, &at, fn->slot_count, sizeof(*plan->patches));
-  plan->slots = carve(base, &at, fn->slot_count, sizeof(*plan->slots));
+  plan->patch_first = carve(base, &at, (size_t)fn->buffer_count + 2, sizeof(*plan->patch_first));
+  plan->patches = carve(base, &at, slots, sizeof(*plan->patches));
+  plan->slots = carve(base, &at, slots, sizeof(*plan->slots));
   plan->constants = carve(base, &at, fn->constant_count, sizeof(*plan->constants));
   plan->late = carve(base, &at, fn->late_value_count, sizeof(*plan->late));
-  plan->commands = carve(base, &at, fn->command_count, sizeof(*plan->commands));
-  plan->steps = carve(base, &at, fn->command_count, sizeof(*plan->steps));
-  plan->costs = carve(base, &at, fn->command_count, sizeof(*plan->costs));
+  plan->commands = carve(base, &at, commands, sizeof(*plan->commands));
+  plan->steps = carve(base, &at, commands, sizeof(*plan->steps));
+  plan->costs = carve(base, &at, commands, sizeof(*plan->costs));
   return at;
 }
 
@@ -199,6 +208,7 @@ pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, co
   if (pyd_ok(status)) status = size_buffers(plan);
   if (pyd_ok(status)) status = size_results(plan);
   if (pyd_ok(status)) status = pyd_plan_add_commands(plan);
+  if (pyd_ok(status)) status = pyd_plan_stage(plan);
   if (pyd_ok(status)) status = place_transients(plan);
   if (pyd_ok(status)) sort_patches(plan);
   if (pyd_ok(status)) status = form_steps(plan);

@@ -83,6 +83,7 @@ struct pyd_plan_s {
   pyd_plan_step_t* steps;
   pyd_sched_cost_t* costs;  // by step
   uint64_t arena_bytes;
+  uint64_t stage_bytes, stage_offset;  // of one more transient, number |fn->buffer_count|: see plan_stage.c
   uint32_t slot_count, constant_count, late_count, command_count, step_count;
   uint32_t local_bytes;  // of the hungriest command, per worker
 };
@@ -102,6 +103,11 @@ pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan);
 // contract.c: CORRUPT when a dispatch, whose slots and constants are there, breaks the contract of its export. |constants|: the
 // registers of its record.
 pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command, const uint32_t* constants);
+
+// plan_stage.c: puts copies around the dispatches with bindings that lie less aligned than their executable needs, after all
+// commands are there. At most |pyd_plan_stage_count| bindings of a function are copied, each by two commands.
+uint32_t pyd_plan_stage_count(const pyd_function_t* fn);
+pyd_status_t pyd_plan_stage(pyd_plan_t* plan);
 
 // describe.c: names for people: "argument 1 ('b')".
 void pyd_plan_name_value(const char* kind, uint32_t index, pyd_string_t name, char* text, size_t size);

@@ -115,11 +115,7 @@ static pyd_status_t add_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command, 
     status = add_slot(plan, command, binding[0], binding[1], binding[2], who);
     if (!pyd_ok(status)) break;
     const pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 1];
-    if (slot->length && slot->offset % alignment) {
-      status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: offset %llu is not a multiple of the %u bytes "
-                               "that the executable needs its bindings aligned to", STRING(plan->fn->info.name), who,
-                               (ull_t)slot->offset, alignment);
-    }
+    if (slot->length && slot->offset % alignment) continue;  // is staged, wherever the buffer lies
     if (plan->buffer_alignment[binding[0]] < alignment) plan->buffer_alignment[binding[0]] = alignment;
   }
   if (pyd_ok(status)) status = pyd_plan_hold_contract(plan, command, view.constants);

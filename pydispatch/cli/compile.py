@@ -123,9 +123,9 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 def run(args: argparse.Namespace) -> int:
     """Writes the artifact, or prints the text after a phase. Raises CompileError."""
     with importing("compiling", "compiler", CompileError):
-        from pydispatch.compiler import llvm_start
+        from pydispatch.compiler import llvm_process
 
-        llvm_start.start()
+        llvm_process.start()
         from pydispatch.compiler import pipeline
 
     with running("compiling", "compiler", CompileError):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydispatch.compiler import bitcode, toolchain_cache
+from pydispatch.compiler import bitcode, llvm_process, toolchain_cache
 from pydispatch.compiler.kernel import ObjectFile
 from pydispatch.errors import CompileError, Location
 
@@ -338,9 +338,7 @@ def check_bitcode(file: ObjectFile) -> None:
 @functools.lru_cache(maxsize=32)
 def _parses(data: bytes) -> str:
     """'' when LLVM reads the file. Tried in another process: LLVM may end the process over hostile bitcode."""
-    from llvmlite import binding
-
-    key = toolchain_cache.digest("bitcode", binding.llvm_version_info, data)
+    key = toolchain_cache.digest("bitcode", llvm_process.version(), data)
     if toolchain_cache.load(key) is not None:
         return ""
     done = subprocess.run([sys.executable, "-c", _PARSE_BITCODE], input=data, capture_output=True, check=False)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
-from pydispatch.compiler import arguments, toolchain
+from pydispatch.compiler import arguments, llvm_process, toolchain
 from pydispatch.compiler.contract_program import Numbers, contract_program
 from pydispatch.compiler.dispatch.executables import Selection, expand_executables
 from pydispatch.compiler.dispatch.explain import Report, listing
@@ -53,7 +53,7 @@ PHASE_NAMES = {
 }
 """Every name that `compile_to` accepts, those of the peer included -> the phase of ours that it means."""
 
-Dump = Callable[[str, "bytes | str"], None]
+Dump = Callable[[str, "bytes | str"], object]
 
 
 @dataclass(frozen=True)
@@ -189,10 +189,11 @@ def _with_rewrites(
 def dump_into(folder: Path) -> Dump:
     """Writes intermediates as files of `folder`."""
 
-    def write(name: str, content: bytes | str) -> None:
+    def write(name: str, content: bytes | str) -> Path:
         data = content.encode() if isinstance(content, str) else content
         with writing("an intermediate", folder / name):
             (folder / name).write_bytes(data)
+        return folder / name
 
     return write
 
@@ -321,8 +322,6 @@ def producers() -> dict[str, str]:
     """The tools whose versions decide the bytes of an artifact."""
     from importlib.metadata import version
 
-    from llvmlite import binding
-
-    llvm = ".".join(str(n) for n in binding.llvm_version_info)
+    llvm = ".".join(str(n) for n in llvm_process.version())
     tools = toolchain.find().fingerprint()
     return {"llvm": llvm, "llvmlite": version("llvmlite"), "xdsl": version("xdsl"), "toolchain": tools}

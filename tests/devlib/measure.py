@@ -30,6 +30,26 @@ rsqrt; the other double functions run element by element.
 |---|---|---|---|---|---|
 """
 
+SUMS = """
+## Sums
+
+Reductions by `addf` that may be reordered (all, unless `reassociate=False`) add up in blocks, so that the error does
+not grow with the length: an accumulator takes at most 4096 steps, which vectors and unrolling divide among their
+lanes, the next one 256 of these, the outermost the rest. With u = 2^-24 (f32; 2^-53 for f64) and n elements the error
+is at most
+
+    (4096 + 256 + n / 2^20) · u · Σ|x|
+
+on the CPU, and (4096 + 8 + n / 2^18) · u · Σ|x| on GPUs, where the invocations of a workgroup add up 2^18 elements
+before they combine what they have. Sums down columns (over outer dimensions) on the CPU: (1024 + n / 1024) · u ·
+Σ|x|. What is found is far below: the f32 sum of 2^24 values in [0, 1) has a relative error of at most 1.7e-7 (the
+suite allows 3e-7), sums of 2^20 values down columns 8e-7 (1.5e-6). The order depends on sizes and variant.
+
+Sums, products, maxima and minima of f16, bf16 and smaller floats accumulate in f32 and are rounded once, where the
+reduction ends: half a unit of the type on top. Matrix products of them add up in f32 too. A product with K steps adds
+in order of K within a lane: at most K · u · Σ|a·b|; where K is contiguous in both factors, K / lanes.
+"""
+
 
 def worst(library: Library, name: str, suffix: str, arguments: list[np.ndarray], wanted: list) -> float:
     return float(errors(library(name, suffix, *arguments), wanted).max())
@@ -49,7 +69,7 @@ def main(count: int) -> None:
         fused, plain = CPUS[1], CPUS[0]
         numbers = [cells["f", fused], cells["f", plain], cells["", fused], cells["", plain]]
         rows.append(f"| {function.name} | " + " | ".join(f"{n:.2f}" for n in numbers) + f" | {sizes[-1]} |\n")
-    text = HEAD.format(count=count, least=min(sizes), most=max(sizes)) + "".join(rows)
+    text = HEAD.format(count=count, least=min(sizes), most=max(sizes)) + "".join(rows) + SUMS
     Path(__file__).parents[2].joinpath("docs", "math.md").write_text(text)
 
 

@@ -1,16 +1,18 @@
 """Reductions over outer dimensions whose data lies side by side along the last dimension of the result.
 
 A workgroup takes a run of columns and keeps their accumulators in workgroup memory; the reduced dimensions are loops
-around independent points, which become vectors. Every column adds up in order.
+around independent points, which become vectors. Every column adds up in order; long sums go in blocks of ROWS, each
+with accumulators of its own, which are then added to the column's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -19,7 +21,11 @@ from pydispatch.compiler.codegen.bits import bits_of
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.elements import Elements, IndexMap, tensor_type
 from pydispatch.compiler.codegen.generics import Generic, body_at, loop_sizes, view_of
+from pydispatch.compiler.codegen.sums import are_sums, nothing
 from pydispatch.compiler.codegen.tiles import COLUMN_BYTES
+
+ROWS = 1024
+"""Steps that the accumulators of a block of columns take."""
 
 
 @dataclass(frozen=True)
@@ -90,47 +96,106 @@ def run_stages(
     low: Index,
     high: Index,
     buffers: dict[SSAValue, SSAValue],
+    parts: dict[SSAValue, SSAValue],
 ) -> None:
-    """Writes the stages for the columns `low` to `high` and says that their results lie in `buffers`."""
-    column = len(dims) - 1
+    """Writes the stages for the columns `low` to `high` and says that their results lie in `buffers`.
+
+    parts: buffers for the blocks of those that `in_blocks` names.
+    """
     for stage in stages:
-        g = view_of(e, stage.op)
-        sizes = loop_sizes(e, g)
-        memory = [buffers[r] for r in stage.op.results]
-        point: list[Index] = [0 if p in (-1, column) else outer[p] for p in stage.point]
-        where = stage.point.index(column)
-
-        def start(b: Builder, index: Index) -> None:
-            point[where] = index  # noqa: B023  (called inside this turn of the loop)
-            for output, map, buffer in zip(g.outputs, g.output_maps, memory, strict=True):  # noqa: B023
-                e.store(b, e.at(b, output, evaluate(b, map, point)), buffer, [b.minus(index, low)])  # noqa: B023
-
-        def step(b: Builder, index: Index) -> None:
-            point[where] = index  # noqa: B023
-            place = b.value(b.minus(index, low))
-            carried = [b.add(memref.LoadOp.get(buffer, [place])) for buffer in memory]  # noqa: B023
-            for element, buffer in zip(body_at(e, b, g, list(point), carried), memory, strict=True):  # noqa: B023
-                e.store(b, element, buffer, [place])
-
-        def level(b: Builder, depth: int) -> None:
-            if depth == len(g.loops):  # noqa: B023
-                b.points(low, high, step, limit=dims[column])
-                return
-
-            def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-                point[g.loops[depth]] = index  # noqa: B023
-                level(inner, depth + 1)
-                return []
-
-            b.loop(0, sizes[g.loops[depth]], [], body)  # noqa: B023
-
-        build.points(low, high, start, limit=dims[column])
-        level(build, 0)
-        for result, map, buffer in zip(stage.op.results, g.output_maps, memory, strict=True):
+        run = _Run(e, view_of(e, stage.op), stage, outer, dims, low, high)
+        run.totals = [buffers[r] for r in stage.op.results]
+        run.sums = [parts[r] for r in stage.op.results] if run.block else run.totals
+        build.points(low, high, run.start, limit=dims[-1])
+        run.loops(build, 0)
+        for result, map, buffer in zip(stage.op.results, run.g.output_maps, run.totals, strict=True):
             position = next(
-                i for i, r in enumerate(map.results) if isinstance(r, AffineDimExpr) and r.position == where
+                i for i, r in enumerate(map.results) if isinstance(r, AffineDimExpr) and r.position == run.column
             )
             e.materialize(result, buffer, _shifted(position, low))
+
+
+class _Run:
+    """One stage being written. sums: the buffers that steps add to; totals: those that blocks are added to."""
+
+    totals: list[SSAValue]
+    sums: list[SSAValue]
+
+    def __init__(
+        self, e: Elements, g: Generic, stage: Stage, outer: Sequence[Index], dims: Sequence[Index],
+        low: Index, high: Index,
+    ) -> None:  # fmt: skip
+        self.e, self.g, self.low, self.high, self.width = e, g, low, high, dims[-1]
+        last = len(dims) - 1
+        self.point: list[Index] = [0 if p in (-1, last) else outer[p] for p in stage.point]
+        self.column = stage.point.index(last)
+        self.sizes = loop_sizes(e, g)
+        self.block = _rows_of_blocks(e, g, self.sizes)
+
+    def start(self, build: Builder, index: Index) -> None:
+        """A column begins with what its output holds."""
+        self.point[self.column] = index
+        for output, map, buffer in zip(self.g.outputs, self.g.output_maps, self.totals, strict=True):
+            element = self.e.at(build, output, evaluate(build, map, self.point))
+            self.e.store(build, element, buffer, [build.minus(index, self.low)])
+
+    def loops(self, build: Builder, depth: int) -> None:
+        """The reduced dimensions from `depth` on, around the columns."""
+        if depth == len(self.g.loops):
+            build.points(self.low, self.high, self._step, limit=self.width)
+            return
+        size = self.sizes[self.g.loops[depth]]
+
+        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            self.point[self.g.loops[depth]] = index
+            self.loops(inner, depth + 1)
+            return []
+
+        def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            inner.points(self.low, self.high, self._clear, limit=self.width)
+            inner.loop(first, inner.least(inner.plus(first, self.block), size), [], body, limit=size)
+            inner.points(self.low, self.high, self._total, limit=self.width)
+            return []
+
+        if self.block and depth == 0:
+            build.loop(0, size, [], block, step=self.block, limit=size)
+        else:
+            build.loop(0, size, [], body)
+
+    def _step(self, build: Builder, index: Index) -> None:
+        self.point[self.column] = index
+        place = build.value(build.minus(index, self.low))
+        carried = [build.add(memref.LoadOp.get(buffer, [place])) for buffer in self.sums]
+        for element, buffer in zip(body_at(self.e, build, self.g, list(self.point), carried), self.sums, strict=True):
+            self.e.store(build, element, buffer, [place])
+
+    def _clear(self, build: Builder, index: Index) -> None:
+        for buffer in self.sums:
+            assert isinstance(buffer.type, MemRefType)
+            self.e.store(build, nothing(build, buffer.type.element_type), buffer, [build.minus(index, self.low)])
+
+    def _total(self, build: Builder, index: Index) -> None:
+        place = build.value(build.minus(index, self.low))
+        for part, buffer in zip(self.sums, self.totals, strict=True):
+            before, after = (build.add(memref.LoadOp.get(each, [place])) for each in (buffer, part))
+            self.e.store(build, build.add(arith.AddfOp(before, after)), buffer, [place])
+
+
+def in_blocks(e: Elements, stage: Stage) -> bool:
+    """Whether a stage goes in blocks."""
+    g = view_of(e, stage.op)
+    return _rows_of_blocks(e, g, loop_sizes(e, g)) > 0
+
+
+def _rows_of_blocks(e: Elements, g: Generic, sizes: Sequence[Index]) -> int:
+    """Steps of the outermost loop that make a block; 0 for none."""
+    loops = [sizes[dim] for dim in g.loops]
+    if not loops or not all(are_sums(e, g)) or not all(isinstance(n, int) for n in loops[1:]):
+        return 0
+    inner = prod(n for n in loops[1:] if isinstance(n, int))
+    if isinstance(loops[0], int) and loops[0] * inner <= ROWS:
+        return 0
+    return max(1, ROWS // max(1, inner))
 
 
 def _shifted(position: int, low: Index) -> IndexMap:

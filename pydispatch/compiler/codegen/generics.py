@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from pydispatch.compiler.codegen.affine_maps import dims_in, evaluate, is_exact, is_projection
 from pydispatch.compiler.codegen.bodies import clone_block
 from pydispatch.compiler.codegen.builder import Builder, Index
+from pydispatch.compiler.codegen.sums import Level, are_sums, levels_of, nest
 
 if TYPE_CHECKING:
     from pydispatch.compiler.codegen.elements import Elements
@@ -202,20 +203,12 @@ def _merges(g: Generic, sizes: Sequence[Index]) -> bool:
     return found
 
 
-InLoop = Callable[[Builder, Sequence[Index]], None]
-
-
-def reduce_at(
-    e: Elements, build: Builder, g: Generic, point: Sequence[Index | None], in_loop: InLoop | None = None
-) -> list[SSAValue]:
-    """Loops over the dimensions that the results do not have, in order, around the body.
-
-    in_loop: is called in the innermost loop, before the body.
-    """
+def reduce_at(e: Elements, build: Builder, g: Generic, point: Sequence[Index | None]) -> list[SSAValue]:
+    """Loops over the dimensions that the results do not have, in order, around the body; long sums go in blocks."""
     from pydispatch.compiler.codegen.elements import unsupported
 
     e.reduced.append((g.op, build))
-    if e.spread is not None and in_loop is None and (spread := e.spread(e, build, g, point)) is not None:
+    if e.spread is not None and (spread := e.spread(e, build, g, point)) is not None:
         return spread
     sizes = loop_sizes(e, g)
     for dim in g.loops:
@@ -231,32 +224,24 @@ def reduce_at(
     if ahead is not None:
         e.beside = None
         initial += ahead.initial(build)
-    where = list(point)
+    loops: list[Index] = [sizes[dim] for dim in g.loops]
     merged = _merges(g, sizes)
+    if merged:
+        loops[-2:] = [build.times(loops[-2], loops[-1])]
 
-    def level(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
-        if merged and depth == len(g.loops) - 2:
-            high, low = g.loops[depth:]
+    def body(inner: Builder, where: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
+        full = list(known)
+        for number in range(len(loops)):
+            full[g.loops[number]] = where[number]
+        if merged:
+            high, low = g.loops[-2:]
+            full[high], full[low] = inner.halves(where[len(loops) - 1], sizes[low])
+        elements = body_at(e, inner, g, full, carried[:own])
+        return elements if ahead is None else [*elements, *ahead.step(inner, full[g.loops[0]], carried[own:])]
 
-            def both(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
-                where[high], where[low] = deeper.halves(index, sizes[low])
-                return level(deeper, depth + 2, values)
-
-            return inner.loop(0, inner.times(sizes[high], sizes[low]), carried, both)
-        if depth == len(g.loops):
-            full = [0 if p is None else p for p in where]
-            if in_loop is not None:
-                in_loop(inner, full)
-            elements = body_at(e, inner, g, full, carried[:own])
-            return elements if ahead is None else [*elements, *ahead.step(inner, full[g.loops[0]], carried[own:])]
-
-        def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
-            where[g.loops[depth]] = index
-            return level(deeper, depth + 1, values)
-
-        return inner.loop(0, sizes[g.loops[depth]], carried, body)
-
-    results = level(build, 0, initial)
+    summed = are_sums(e, g)
+    levels = levels_of(loops) if any(summed) else [Level(number) for number in range(len(loops))]
+    results = nest(build, levels, loops, summed, initial, body)
     if ahead is not None:
         ahead.results = results[own:]
     return results[:own]

@@ -21,6 +21,7 @@ from pydispatch.compiler.codegen.generics import generic_of
 from pydispatch.compiler.codegen.gpu import GPUS, lower_gpu
 from pydispatch.compiler.codegen.points import lower_points, lower_whole
 from pydispatch.compiler.dispatch.ties import GRID
+from pydispatch.compiler.dispatch.wide_sums import with_wide_sums
 from pydispatch.ir import hal
 
 __all__ = ["Kernel", "lower", "sizes_of"]
@@ -38,11 +39,14 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
         if tiles is not None:
             return tiles
     if backend in GPUS:
+        if reassociates(target):
+            source = with_wide_sums(source)
         return lower_gpu(source, target, reassociates(target), _flat_count)
     if reassociates(target) or not _sums_floats(source):  # blocks of products fuse, and sum side by side
         contraction = lower_contraction(source, target)
         if contraction is not None:
             return contraction
+        source = with_wide_sums(source)
     frame = Frame(source, backend, reassociates(target))
     frame.bind(_flat_count(frame))
     return lower_points(frame)

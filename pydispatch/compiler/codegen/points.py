@@ -16,7 +16,7 @@ from pydispatch.compiler.codegen.ahead import find_ahead
 from pydispatch.compiler.codegen.analysis import Nest, analyse, keep
 from pydispatch.compiler.codegen.bits import bits_of
 from pydispatch.compiler.codegen.builder import Builder, Index
-from pydispatch.compiler.codegen.columns import run_stages, widest
+from pydispatch.compiler.codegen.columns import in_blocks, run_stages, widest
 from pydispatch.compiler.codegen.elements import Elements, tensor_type
 from pydispatch.compiler.codegen.frame import Frame, Kernel, count_region
 from pydispatch.compiler.codegen.generics import loop_sizes, view_of
@@ -212,11 +212,14 @@ def _loops(
 ) -> None:
     split = nest.split if nest.rows else max(0, len(dims) - 1)
     buffers: dict[SSAValue, SSAValue] = {}
+    parts: dict[SSAValue, SSAValue] = {}
     if e is not None:
         size = min(n for n in (widest(nest.columns), cut.tile) if isinstance(n, int)) if nest.columns else 0
         for stage in nest.columns:
             for result in stage.op.results:
                 buffers[result] = e.fresh(tensor_type(result).element_type, max(1, size))
+                if in_blocks(e, stage):
+                    parts[result] = e.fresh(tensor_type(result).element_type, max(1, size))
 
     def row(b: Builder, indices: list[Index], low: Index, high: Index) -> None:
         if e is not None and nest.rows:
@@ -225,7 +228,7 @@ def _loops(
             for value, buffer in nest.row_stores:
                 e.store(b, e.at(b, value, indices), buffer, indices)
         if e is not None and nest.columns:
-            run_stages(e, b, nest.columns, indices, dims, low, high, buffers)
+            run_stages(e, b, nest.columns, indices, dims, low, high, buffers, parts)
         if e is not None and nest.rows and all(_is_stored(e, value, buffer) for value, buffer in nest.stores):
             return
         emit_inner(b, indices, dims[split:], low, high, point)

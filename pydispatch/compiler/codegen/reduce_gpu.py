@@ -17,10 +17,14 @@ from pydispatch.compiler.codegen.affine_maps import evaluate
 from pydispatch.compiler.codegen.builder import Builder, Index
 from pydispatch.compiler.codegen.elements import Elements
 from pydispatch.compiler.codegen.generics import REASSOCIABLE, Generic, body_at, loop_sizes
+from pydispatch.compiler.codegen.sums import afresh, are_sums
 
 INTEGER = ("arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
            "arith.minui", "arith.maxui")  # fmt: skip
 ORDERLESS = (*INTEGER, "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
+
+BLOCK = 1 << 18
+"""Steps of a sum that the invocations of a workgroup take before they combine what they have."""
 
 FEW = 32
 """Steps below which one invocation does a reduction alone."""
@@ -56,6 +60,24 @@ def spread_reduction(e: Elements, build: Builder, g: Generic, point: Sequence[In
         return None
     known = [0 if p is None else p for p in point]
     initial = [e.at(build, o, evaluate(build, m, known)) for o, m in zip(g.outputs, g.output_maps, strict=True)]
+    sums = are_sums(e, g)
+    rest = prod(s for s in steps[1:] if isinstance(s, int))
+    cut = max(1, BLOCK // max(1, rest)) if any(sums) and all(isinstance(s, int) for s in steps[1:]) else 0
+    if not cut or (isinstance(steps[0], int) and steps[0] <= cut):
+        return _parallel(e, build, g, known, sizes, (0, steps[0]), initial)
+
+    def part(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        high = inner.least(inner.plus(low, cut), steps[0])
+        return afresh(inner, carried, sums, lambda own: _parallel(e, inner, g, known, sizes, (low, high), own))
+
+    return build.loop(0, steps[0], initial, part, step=cut, limit=steps[0])
+
+
+def _parallel(
+    e: Elements, build: Builder, g: Generic, known: Sequence[Index], sizes: Sequence[Index],
+    outermost: tuple[Index, Index], initial: list[SSAValue],
+) -> list[SSAValue]:  # fmt: skip
+    """One loop that is spread, over all steps that have their outermost index in a range."""
     block = Block(arg_types=[IndexType() for _ in g.loops])
     inner = build.nested(block)
     inner.in_points = True
@@ -76,8 +98,9 @@ def spread_reduction(e: Elements, build: Builder, g: Generic, point: Sequence[In
         block.erase_arg(standin, safe_erase=False)
     inner.add(scf.ReduceOp(values, regions))
     zero, one = build.index(0), build.index(1)
-    rank = len(g.loops)
-    loop = scf.ParallelOp([zero] * rank, [build.value(s) for s in steps], [one] * rank, Region(block), initial)
+    low = [build.value(outermost[0]), *[zero] * (len(g.loops) - 1)]
+    high = [build.value(s) for s in (outermost[1], *(sizes[dim] for dim in g.loops[1:]))]
+    loop = scf.ParallelOp(low, high, [one] * len(low), Region(block), initial)
     build.add(loop)
     return list(loop.results)
 

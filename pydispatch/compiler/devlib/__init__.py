@@ -12,12 +12,12 @@ Accuracy (`docs/math.md`): within 2 units in the last place, most within 1.2.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pydispatch.compiler import toolchain, toolchain_cache
+from pydispatch.compiler import llvm_process, toolchain, toolchain_cache
+from pydispatch.compiler.devlib.join import joined
 from pydispatch.compiler.devlib.symbols import SYMBOLS
 
 SOURCE_DIR = Path(__file__).parent / "csrc"
@@ -27,13 +27,6 @@ SOURCE_DIR = Path(__file__).parent / "csrc"
 _FLAGS = ("-fno-builtin", "-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize")
 # Only called by generated code after optimisation, or too large to inline: bitcode of these would be of no use.
 _OBJECT_ONLY = frozenset({"memory", "integer", "conversion"})
-
-_ATTRIBUTE = re.compile(
-    r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|stack-protector[^"=]*|'
-    r'min-legal-vector-width|probe-stack|uniform-work-group-size)"(?:="[^"]*")?'
-)
-_METADATA = re.compile(r"^!(?:llvm\.(?:module\.flags|ident|errno\.tbaa)) = .*\n", re.MULTILINE)
-
 
 def provided_symbols() -> frozenset[str]:
     """Every function that the library defines. Known without compiling."""
@@ -80,25 +73,13 @@ def _objects(arch: str, cpu: str, features: tuple[str, ...]) -> tuple[bytes, ...
 
 @functools.lru_cache(maxsize=64)
 def _bitcode(arch: str, cpu: str, features: tuple[str, ...], stems: tuple[str, ...]) -> bytes:
-    from llvmlite import binding as llvm
-
     with ThreadPoolExecutor() as pool:
         modules = list(pool.map(lambda stem: _compile(stem, arch, cpu, features, "bc"), stems))
-    key = toolchain_cache.digest("devlib bitcode 1", llvm.llvm_version_info, modules)
+    key = toolchain_cache.digest("devlib bitcode 1", llvm_process.version(), modules)
     cached = toolchain_cache.load(key)
     if cached is not None:
         return cached
-    whole = llvm.parse_assembly("")
-    for stem, data in zip(stems, modules, strict=True):
-        text = _METADATA.sub("", _ATTRIBUTE.sub("", str(llvm.parse_bitcode(data))))
-        part = llvm.parse_assembly(text)
-        if not whole.triple:
-            whole.triple, whole.data_layout = part.triple, part.data_layout
-        for value in part.global_variables:
-            value.name = f"pyd.{stem}.{value.name}"  # private tables: no clash with the user's names
-        whole.link_in(part)
-    whole.verify()
-    result = bytes(whole.as_bitcode())
+    result = llvm_process.call(joined, list(zip(stems, modules, strict=True)))
     toolchain_cache.store(key, result)
     return result
 

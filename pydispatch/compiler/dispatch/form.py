@@ -26,6 +26,7 @@ from pydispatch.compiler.dispatch.simplify import simplify
 from pydispatch.compiler.dispatch.sizes import Known, remembered
 from pydispatch.compiler.dispatch.split import split_reductions
 from pydispatch.compiler.dispatch.ties import GRID
+from pydispatch.compiler.dispatch.wide_sums import widen_sums
 from pydispatch.ir import flow
 
 HOST_FUNCTIONS = ("func.func", "util.func")
@@ -87,6 +88,8 @@ class Former:
 
     def run(self) -> None:
         simplify(self.function)
+        if self.reassociate:
+            widen_sums(self.function)
         split_reductions(self.function, self.reassociate)
         lay_out_patches(self.function)
         entry: Sizes | None = None

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from pydispatch.compiler import devlib, objects, toolchain
+from pydispatch.compiler import devlib, llvm_process, objects, toolchain
 from pydispatch.compiler.emit.fallbacks import resolve_fallbacks
 from pydispatch.compiler.emit.llvm import emit_module
 from pydispatch.compiler.emit.llvm_cpu import MAX_BINDINGS, MAX_CONSTANTS, CpuPlatform
@@ -22,7 +22,7 @@ from pydispatch.compiler.emit.llvm_library import QUERY_SYMBOL, library
 from pydispatch.compiler.kernel import Binary, ObjectFile, Variant
 from pydispatch.compiler.targets.cpu_features import check_features
 from pydispatch.compiler.targets.cpu_levels import Machine, machine_of
-from pydispatch.compiler.targets.cpu_llvm import LOCK, Module, bitcode_symbols
+from pydispatch.compiler.targets.cpu_llvm import Module, bitcode_symbols, opened
 from pydispatch.errors import CompileError
 from pydispatch.formats.library import read_tables
 
@@ -34,14 +34,15 @@ SOURCES = (".c",)
 LINKED = (".o", ".obj", ".a", ".lib")
 LIBRARIES = (".so",)
 
-Dump = Callable[[str, "bytes | str"], None]
+Dump = Callable[[str, "bytes | str"], object]
+"""Keeps (suffix, content); may say where."""
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
     """Compiles and links one variant.
 
     dump: gets each intermediate as (suffix, content): `.ll`, `.optimized.ll`, `.s`, `.o`, `.so`. Raises CompileError.
-    `Binary.notes["seconds"]` has the time of each phase. May be called from several threads, which take turns in LLVM.
+    `Binary.notes["seconds"]` has the time of each phase. May be called from several threads.
     """
     try:
         return _compile(variant, dump)
@@ -68,8 +69,10 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
                    if file.suffix in BITCODE + SOURCES]  # fmt: skip
     with clock("emit"):
         platform, text = _emit(variant, machine, lambda: _provided(checked, modules))
-    with LOCK:
+    try:
         code, shown = _machine_code(text, machine, modules, checked, variant, clock, dump is not None)
+    except llvm_process.Died as died:
+        raise died.over(variant, machine.cpu, dump and dump(".ll", text)) from None
     with clock("link"):
         elf = _link(code, variant, checked, machine)
     if dump is not None:
@@ -151,21 +154,21 @@ def _machine_code(
     show: bool,
 ) -> tuple[bytes, list[tuple[str, str]]]:
     """The optimised object, and what there is to show: generated code and bitcode as one module."""
-    with clock("parse"):
-        made = Module(text, machine)
-    with made as module:
-        return _optimized(module, modules, checked, variant, clock, show)
+    with ExitStack() as stack:
+        with clock("parse"):
+            module = stack.enter_context(opened(text, machine))
+        return _optimized(module, machine, modules, checked, variant, clock, show)
 
 
 def _optimized(
     module: Module,
+    machine: Machine,
     modules: list[tuple[str, bytes, bool]],
     checked: list[objects.Checked],
     variant: Variant,
     clock: Clock,
     show: bool,
 ) -> tuple[bytes, list[tuple[str, str]]]:
-    machine = module.machine
     with clock("bitcode"):
         for name, data, given in modules:
             module.link(name, data, check_features=given)

@@ -1,8 +1,8 @@
 """LLVM, through llvmlite: text and bitcode in, an object file out.
 
-llvmlite's LLVM is built with assertions: what it does not expect ends the process. Callers therefore pass only text of
-our emitter and bitcode that `objects` has checked. One lock covers all of it: LLVM's contexts are not for several
-threads.
+llvmlite's LLVM is built with assertions: what it does not expect ends the process. `opened`, `host`, `bitcode_symbols`
+and `version` therefore ask a process of LLVM's own (`llvm_process`), where the rest of this file runs; and callers pass
+only text of our emitter and bitcode that `objects` has checked.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import functools
 import platform
 import re
-import threading
 from collections.abc import Collection
-from typing import Any
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from pydispatch.compiler.targets.cpu_levels import LEVELS, Machine
+from pydispatch.compiler import llvm_process
+from pydispatch.compiler.targets.cpu_levels import LEVELS
 from pydispatch.errors import CompileError
-
-LOCK = threading.RLock()
 
 _TARGET_ATTRIBUTE = re.compile(
     r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|stack-protector[^"=]*|'
@@ -31,27 +31,94 @@ _FEATURES = re.compile(r'"target-features"="([^"]*)"')
 _LINKAGE_KEPT = ("appending", "available_externally")
 
 
-@functools.cache
-def _library() -> Any:
-    """llvmlite's binding, set up once."""
-    from llvmlite import binding as llvm
+class Described(Protocol):
+    """What is asked of a machine, of any kind."""
 
-    with LOCK:
-        llvm.initialize_all_targets()
-        llvm.initialize_all_asmprinters()
-    return llvm
+    @property
+    def arch(self) -> str: ...
+    @property
+    def cpu(self) -> str: ...
+    @property
+    def triple(self) -> str: ...
+    @property
+    def llvm_features(self) -> str: ...
+    @property
+    def has(self) -> frozenset[str]: ...
+    @property
+    def tune(self) -> str: ...
+    @property
+    def vector_width(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine in words, to be sent to another process."""
+
+    arch: str
+    cpu: str
+    triple: str
+    llvm_features: str
+    has: frozenset[str]
+    tune: str
+    vector_width: int
+
+
+def opened(text: str, machine: Described) -> AbstractContextManager[Module]:
+    """A module of this text for a machine, for as long as a `with` block. CompileError when LLVM refuses the text;
+    `llvm_process.Died`, then or from a method, when LLVM ends over it."""
+    m = machine
+    spec = Machine(m.arch, m.cpu, m.triple, m.llvm_features, m.has, m.tune, m.vector_width)
+    return llvm_process.opened(Module, text, spec)
 
 
 def version() -> int:
     """LLVM's major version."""
-    from llvmlite import binding
-
-    return int(binding.llvm_version_info[0])
+    return llvm_process.version()[0]
 
 
 @functools.cache
 def host() -> tuple[str, str, frozenset[str]]:
     """(architecture, LLVM's name of the CPU, its features)."""
+    return llvm_process.call(_host)
+
+
+@functools.lru_cache(maxsize=32)
+def bitcode_symbols(bitcode: bytes) -> frozenset[str]:
+    """What a bitcode file defines for others."""
+    return llvm_process.call(_bitcode_symbols, bitcode)
+
+
+@functools.cache
+def _library() -> Any:
+    """llvmlite's binding, set up once."""
+    from llvmlite import binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+def warm_up(loop: str) -> None:
+    """Compiles a text for this machine and drops it."""
+    llvm = _library()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
+    )
+    builder = llvm.create_pass_builder(machine, _tuning(llvm))
+    with llvm.create_context() as context, llvm.parse_assembly(loop, context) as module:
+        builder.getModulePassManager().run(module, builder)
+        machine.emit_object(module)
+
+
+def _tuning(llvm: Any) -> Any:
+    """The O3 pipeline with loop and SLP vectorisation: loops over points, and sums, become vectors by it alone."""
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = True
+    options.loop_interleaving = options.loop_unrolling = True
+    return options
+
+
+def _host() -> tuple[str, str, frozenset[str]]:
     llvm = _library()
     arch = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     features = llvm.get_host_cpu_features()
@@ -72,8 +139,7 @@ def _target_machine(machine: Machine) -> Any:
 @functools.lru_cache(maxsize=64)
 def layout(machine: Machine) -> str:
     """LLVM's data layout."""
-    with LOCK:
-        return str(_target_machine(machine).target_data)
+    return str(_target_machine(machine).target_data)
 
 
 def function_attributes(machine: Machine) -> str:
@@ -95,20 +161,17 @@ def function_attributes(machine: Machine) -> str:
     return " ".join(words)
 
 
-@functools.lru_cache(maxsize=32)
-def bitcode_symbols(bitcode: bytes) -> frozenset[str]:
-    """What a bitcode file defines for others. Takes the lock."""
+def _bitcode_symbols(bitcode: bytes) -> frozenset[str]:
     llvm = _library()
-    with LOCK:
-        context = llvm.create_context()
-        module = None
-        try:
-            module = llvm.parse_bitcode(bitcode, context)
-            return frozenset(_visible([*module.functions, *module.global_variables]))
-        finally:
-            if module is not None:
-                module.close()
-            context.close()
+    context = llvm.create_context()
+    module = None
+    try:
+        module = llvm.parse_bitcode(bitcode, context)
+        return frozenset(_visible([*module.functions, *module.global_variables]))
+    finally:
+        if module is not None:
+            module.close()
+        context.close()
 
 
 def _visible(values: list[Any]) -> set[str]:
@@ -117,7 +180,7 @@ def _visible(values: list[Any]) -> set[str]:
 
 
 class Module:
-    """One LLVM module on its way. Use under `LOCK`, as a context manager.
+    """One LLVM module on its way, as a context manager.
 
     Everything of LLVM's is freed at its end, in order: freed later by the garbage collector, a module may outlive its
     context, which crashes.
@@ -222,12 +285,7 @@ class Module:
     def optimize(self) -> None:
         """The O3 pipeline, with loop and SLP vectorisation."""
         machine = _target_machine(self.machine)
-        options = self._llvm.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = True
-        options.slp_vectorization = True
-        options.loop_interleaving = True
-        options.loop_unrolling = True
-        builder = self._llvm.create_pass_builder(machine, options)
+        builder = self._llvm.create_pass_builder(machine, _tuning(self._llvm))
         self._module.verify()
         builder.getModulePassManager().run(self._module, builder)
 

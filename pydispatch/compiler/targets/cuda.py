@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ALIGNMENT = 16
 """Bytes to which bindings of kernels that others wrote are aligned: they may read vectors of four floats."""
 
-Dump = Callable[[str, "bytes | str"], None]
+Dump = Callable[[str, "bytes | str"], object]
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:

@@ -7,14 +7,13 @@ end the process. Such intrinsics become calls again, and our own device library 
 from __future__ import annotations
 
 import functools
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-from pydispatch.compiler import devlib, objects, toolchain, toolchain_cache
+from pydispatch.compiler import devlib, llvm_process, objects, toolchain, toolchain_cache
 from pydispatch.compiler.kernel import ObjectFile
-from pydispatch.compiler.targets.cpu_llvm import LOCK
+from pydispatch.compiler.targets import cuda_prepare
 from pydispatch.errors import CompileError
 
 ARCH, TRIPLE = "nvptx64", "nvptx64-nvidia-cuda"
@@ -23,21 +22,6 @@ SHIM = Path(__file__).parent / "cuda_shim.h"
 
 # Loops of a thread are not for vectors, and a vector of intrinsics could not become calls.
 _FLAGS = ("-fno-vectorize", "-fno-slp-vectorize")
-_CALLED = (
-    "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp2", "exp10", "log", "log10", "log2", "pow", "sin",
-    "sinh", "tan", "tanh",
-)  # fmt: skip
-_INTRINSIC = re.compile(rf"@llvm\.({'|'.join(_CALLED)})\.(f32|f64)\b")
-_TARGET = re.compile(r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|'
-                     r'stack-protector[^"=]*|min-legal-vector-width|probe-stack|uniform-work-group-size)"'
-                     r'(?:="[^"]*")?')  # fmt: skip
-_GROUPS = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
-_DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
-_METADATA = re.compile(
-    r"^!(?:llvm\.(?:module\.flags|ident|dbg\.cu|errno\.tbaa)|nvvm\.annotations|nvvmir\.version) = .*\n", re.MULTILINE
-)
-_THREAD = "llvm.nvvm.read.ptx.sreg.tid."
-_TRIPLES = ("nvptx64",)
 _EMIT = """
 import sys
 from llvmlite import binding as b
@@ -90,25 +74,12 @@ def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
 
     data: of a file that LLVM is known to read. CompileError for another machine, or functions that nobody has.
     """
-    from llvmlite import binding as llvm
-
-    with LOCK:
-        context = llvm.create_context()
-        try:
-            text = _text(llvm, data, context, file)
-            module = llvm.parse_assembly(text, context)
-            wanted = {f.name for f in module.functions if f.is_declaration} & devlib.inlinable_symbols()
-            own = {v.name for v in (*module.functions, *module.global_variables) if not v.is_declaration}
-            if wanted:
-                library = llvm.parse_bitcode(devlib.bitcode(ARCH, arch, symbols=wanted), context)
-                module.link_in(library)
-            _hide(module, own)
-            result = bytes(module.as_bitcode())
-            module.close()
-        except RuntimeError as error:
-            raise CompileError(f"object '{file.name}' cannot be linked: {str(error).strip()}", file.location) from None
-        finally:
-            context.close()
+    try:
+        wanted = llvm_process.call(cuda_prepare.undefined, data) & devlib.inlinable_symbols()
+        library = devlib.bitcode(ARCH, arch, symbols=wanted) if wanted else b""
+        result = llvm_process.call(cuda_prepare.prepared, data, library)
+    except CompileError as error:
+        raise CompileError(f"object '{file.name}' {error.message}", file.location, error.note) from None
     problem = _emits(result, arch)
     if problem:
         raise CompileError(
@@ -122,30 +93,13 @@ def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
 @functools.lru_cache(maxsize=32)
 def serial_functions(data: bytes) -> frozenset[str]:
     """The functions of a module that never ask which thread they are, nor call others that do."""
-    from llvmlite import binding as llvm
-
-    with LOCK:
-        context = llvm.create_context()
-        try:
-            module = llvm.parse_bitcode(data, context)
-            texts = {f.name: str(f) for f in module.functions if not f.is_declaration}
-            visible = {f.name for f in module.functions if f.linkage.name not in ("internal", "private")}
-            module.close()
-        finally:
-            context.close()
-    called = {name: set(re.findall(r"@([\w.$]+)", text)) for name, text in texts.items()}
-    aware = {name for name, names in called.items() if any(n.startswith(_THREAD) for n in names)}
-    while more := {name for name, names in called.items() if names & aware} - aware:
-        aware |= more
-    return frozenset(visible & texts.keys() - aware)
+    return llvm_process.call(cuda_prepare.serial_functions, data)
 
 
 @functools.lru_cache(maxsize=32)
 def _emits(data: bytes, arch: str) -> str:
     """'' when LLVM makes PTX of the bitcode. Tried in another process, which LLVM ends over what it does not know."""
-    from llvmlite import binding
-
-    key = toolchain_cache.digest("emits PTX", binding.llvm_version_info, arch, data)
+    key = toolchain_cache.digest("emits PTX", llvm_process.version(), arch, data)
     if toolchain_cache.load(key) is not None:
         return ""
     done = subprocess.run([sys.executable, "-c", _EMIT, arch], input=data, capture_output=True, check=False)
@@ -155,29 +109,3 @@ def _emits(data: bytes, arch: str) -> str:
     lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
     found = next((line for line in lines if "error" in line.lower() or "Cannot" in line), "")
     return found or (lines[-1] if lines else f"LLVM ended with code {done.returncode}")
-
-
-def _text(llvm: object, data: bytes, context: object, file: ObjectFile) -> str:
-    module = llvm.parse_bitcode(data, context)  # type: ignore[attr-defined]
-    try:
-        triple, text = module.triple, str(module)
-    finally:
-        module.close()
-    if triple and not triple.startswith(_TRIPLES):
-        raise CompileError(
-            f"object '{file.name}' is bitcode for {triple}, expected {TRIPLE}",
-            file.location,
-            "compile it with clang --target=nvptx64-nvidia-cuda -emit-llvm -c, or give the .c or .cu file itself",
-        )
-    text = _METADATA.sub("", _TARGET.sub("", text))
-    text = _GROUPS.sub(lambda group: _DROPPED.sub("", group[0]), text)
-    return _INTRINSIC.sub(lambda found: f"@{found[1]}{'f' if found[2] == 'f32' else ''}", text)
-
-
-def _hide(module: object, own: set[str]) -> None:
-    """Makes private what the library brought."""
-    for value in (*module.functions, *module.global_variables):  # type: ignore[attr-defined]
-        if value.is_declaration or value.name in own or value.name.startswith("llvm."):
-            continue
-        if value.linkage.name not in ("private", "internal"):
-            value.linkage = "internal"

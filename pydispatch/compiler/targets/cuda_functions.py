@@ -29,7 +29,7 @@ from pydispatch.formats import cubin, ptx_link
 from pydispatch.formats.ptx_link import Library
 from pydispatch.ir.location import location_of
 
-Dump = Callable[[str, "bytes | str"], None]
+Dump = Callable[[str, "bytes | str"], object]
 
 BITCODE, C, CU, PTX = ".bc", ".c", ".cu", ".ptx"
 MACHINE = {".cubin": "CUBIN", ".o": "OBJECT", ".obj": "OBJECT", ".a": "LIBRARY", ".fatbin": "FATBIN", ".ltoir": "LTOIR"}
@@ -88,7 +88,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
     inputs = read_objects(variant.objects, arch)
     provided = frozenset(inputs.names())
     variant = replace(variant, exports=tuple(_with_threads(export, given, inputs) for export in variant.exports))
-    made = cuda_llvm.generate(variant, arch, inputs.bitcode, provided)
+    made = cuda_llvm.generate(variant, arch, inputs.bitcode, provided, dump)
     if dump is not None and made.llvm:
         dump(".ll", made.llvm)
     where = f"executable '@{variant.executable}'"

@@ -6,13 +6,13 @@ llvmlite's LLVM has assertions on, and what it does not expect ends the process:
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import FuncOp
 
-from pydispatch.compiler import devlib
+from pydispatch.compiler import devlib, llvm_process
 from pydispatch.compiler.emit.fallbacks import resolve_fallbacks
 from pydispatch.compiler.emit.llvm import emit_module
 from pydispatch.compiler.emit.llvm_calls import is_declaration, reachable
@@ -20,7 +20,7 @@ from pydispatch.compiler.emit.llvm_cuda import STATIC_SHARED, SUBJECTS, CudaPlat
 from pydispatch.compiler.emit.llvm_ops import attribute, op_name
 from pydispatch.compiler.emit.simt import POINTS, Size, spread_kernels
 from pydispatch.compiler.kernel import Export, Variant
-from pydispatch.compiler.targets.cpu_llvm import LOCK, Module
+from pydispatch.compiler.targets.cpu_llvm import opened
 from pydispatch.errors import CompileError
 from pydispatch.formats.ptx_interface import shared_limit, split
 from pydispatch.ir.location import location_of
@@ -81,13 +81,15 @@ def machine_of(arch: str) -> Machine:
 
 
 def generate(
-    variant: Variant, arch: str, bitcode: Sequence[tuple[str, bytes]] = (), provided: Collection[str] = ()
-) -> Generated:
+    variant: Variant, arch: str, bitcode: Sequence[tuple[str, bytes]] = (), provided: Collection[str] = (),
+    keep: Callable[[str, str], object] | None = None,
+) -> Generated:  # fmt: skip
     """The kernels of a variant as PTX for an architecture.
 
     bitcode: (name, LLVM bitcode) whose functions are inlined; provided: symbols that objects define, so that
-    fallbacks of static functions are not needed. May be called from several threads, which take turns in LLVM. The
-    same arguments give the same text. Raises CompileError, at the operation, for what cannot be compiled.
+    fallbacks of static functions are not needed. keep: gets (suffix, LLVM IR) when LLVM ends over it, and says where it
+    is. May be called from several threads. The same arguments give the same text. Raises CompileError, at the
+    operation, for what cannot be compiled.
     """
     assert variant.module is not None
     machine = machine_of(arch)
@@ -106,8 +108,10 @@ def generate(
             break
         dynamic = large
     _check_shared(platform.shared, machine, variant)
-    with LOCK:
+    try:
         ptx = _assembly(text, machine, bitcode, {*map(entry_symbol, names), *variant.constants})
+    except llvm_process.Died as died:
+        raise died.over(variant, arch, keep and keep(".ll", text)) from None
     shared = {name: platform.shared[name] if name in dynamic else 0 for name in names}
     alignment = max((binding_alignment(functions[name]) for name in names), default=1)
     return Generated(ptx, sizes, shared, alignment, text)
@@ -155,7 +159,7 @@ def _check_shared(shared: Mapping[str, int], machine: Machine, variant: Variant)
 
 
 def _assembly(text: str, machine: Machine, bitcode: Sequence[tuple[str, bytes]], keep: Collection[str]) -> str:
-    with Module(text, machine) as module:  # type: ignore[arg-type]
+    with opened(text, machine) as module:
         for name, data in bitcode:
             module.link(name, data)
         if wanted := module.undefined() & devlib.inlinable_symbols():

@@ -127,8 +127,20 @@ static void test_dispatches(void) {
                 "binding 1: 0 bytes at offset 176 lie outside the 160 bytes of result 0");
   CHECK_REFUSED(TRY(10, 1, 1, 1, (uint64_t)-16, 32, 0, 160, 0), INVALID_ARGUMENT, "32 bytes at offset -16 lie outside");
   CHECK_REFUSED(TRY(10, 1, 1, 1, 0, (uint64_t)-1, 0, 160, 0), INVALID_ARGUMENT, "-1 bytes at offset 0 lie outside");
-  CHECK_REFUSED(TRY(10, 1, 1, 1, 8, 32, 0, 160, 0), INVALID_ARGUMENT,
-                "binding 0: offset 8 is not a multiple of the 16 bytes that the executable needs");
+  CHECK_OK(TRY(10, 1, 1, 1, 8, 32, 4, 100, 0));  // bindings that are not aligned: copied to the arena, the result back
+  CHECK(plan->command_count == 4 && plan->step_count == 3 && plan->arena_bytes == 192 && plan->stage_offset == 0);
+  static const char* const kStaged[] = {
+      "region 0: copy 32 bytes at 8 of argument 0 ('a') to 0 of the aligned copies",
+      "region 0: copy 100 bytes at 4 of result 0 to 64 of the aligned copies",
+      "region 1: dispatch @exe::@pair 1x1x1",
+      "region 2: copy 100 bytes at 64 of the aligned copies to 4 of result 0",
+  };
+  for (uint32_t i = 0; i < 4; ++i) {
+    CHECK_OK(pyd_plan_describe(plan, i, text, sizeof(text)));
+    CHECK(strcmp(text, kStaged[i]) == 0);
+  }
+  CHECK(pyd_plan_arg_alignment(plan, 0) == 1 && pyd_plan_result_alignment(plan, 0) == 1);
+  pyd_plan_free(plan);
   CHECK_REFUSED(TRY(10, 1, 1, 1, 0, 160, 0, 160, 2), INVALID_ARGUMENT, "command 0: export 2, the program has 2");
   CHECK_REFUSED(TRY(10, 1, 1, 1, 0, 160, 0, 160, 1), CORRUPT,
                 "@exe::@single takes 0 constants and 1 bindings, got 1 and 2");

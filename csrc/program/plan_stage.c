@@ -1,0 +1,104 @@
+// Bindings that lie less aligned than their executable needs are copied to memory that is aligned, and back: a slice of a
+// tensor begins where its elements do. Copies have regions of their own, in front of and behind the dispatch's.
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/plan.h"
+
+enum { kAlignment = 64 };
+
+uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
+  uint32_t count = 0;  // at most one per slot, of which there are less than 2^32 (see decode.c)
+  for (uint32_t i = 0; i < fn->command_count; ++i) {
+    const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
+    if (insn->op != PYD_OP_DISPATCH) continue;
+    pyd_dispatch_view_t view = pyd_dispatch_view(fn->pool + insn->a);
+    for (uint32_t k = 0; k < view.binding_count; ++k) count += view.bindings[3 * k + 1] != PYD_NONE;
+  }
+  return count;
+}
+
+static uint32_t alignment_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
+  if (command->kind != PYD_COMMAND_DISPATCH || command->count == 0) return 1;
+  return plan->program->links[plan->program->exports[command->export].executable].alignment;
+}
+
+static bool is_odd(const pyd_plan_slot_t* slot, uint32_t alignment) { return slot->length && slot->offset % alignment; }
+
+static void add_copy(pyd_plan_t* plan, uint32_t number, uint32_t region, pyd_plan_slot_t from, pyd_plan_slot_t to) {
+  uint64_t tiles = from.length / PYD_TILE_BYTES + (from.length % PYD_TILE_BYTES != 0);
+  plan->commands[plan->command_count++] = (pyd_plan_command_t){
+      .kind = PYD_COMMAND_COPY, .number = number, .region = region, .first_slot = plan->slot_count, .slot_count = 2,
+      .length = from.length, .count = tiles,
+  };
+  plan->slots[plan->slot_count++] = from;
+  plan->slots[plan->slot_count++] = to;
+}
+
+// Copies of the odd bindings of |command|, which then names the copies. False when they are too large.
+static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
+  uint32_t alignment = alignment_of(plan, command), fn_buffers = plan->fn->buffer_count;
+  pyd_plan_slot_t* slots = plan->slots + command->first_slot;
+  for (uint32_t i = 0; i < command->slot_count; ++i) {
+    if (!is_odd(&slots[i], alignment)) continue;
+    pyd_plan_slot_t odd = slots[i], own = {fn_buffers, plan->stage_bytes, odd.length};
+    uint64_t padded = (odd.length + kAlignment - 1) & ~(uint64_t)(kAlignment - 1);  // a length fits into 63 bits
+    if (__builtin_add_overflow(plan->stage_bytes, padded, &plan->stage_bytes) || plan->stage_bytes > INT64_MAX) return false;
+    add_copy(plan, command->number, 3 * command->region, odd, own);
+    for (uint32_t k = i; k < command->slot_count; ++k) {  // an operand that is updated in place is bound twice
+      if (slots[k].buffer == odd.buffer && slots[k].offset == odd.offset && slots[k].length == odd.length) slots[k] = own;
+    }
+  }
+  return true;
+}
+
+// The way back of what the commands |first| to |end| copied for |command|.
+static void copy_out(pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t first, uint32_t end) {
+  for (uint32_t i = first; i < end; ++i) {
+    if (plan->commands[i].number != command->number) continue;
+    pyd_plan_slot_t odd = plan->slots[plan->commands[i].first_slot], own = plan->slots[plan->commands[i].first_slot + 1];
+    uint32_t kind = plan->fn->buffers[odd.buffer].kind;  // nothing else is ever written
+    if (kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT) {
+      add_copy(plan, command->number, 3 * command->region + 2, own, odd);
+    }
+  }
+}
+
+pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
+  bool is_needed = false;
+  for (uint32_t i = 0; i < plan->command_count && !is_needed; ++i) {
+    const pyd_plan_command_t* command = &plan->commands[i];
+    uint32_t alignment = alignment_of(plan, command);
+    for (uint32_t k = 0; k < command->slot_count; ++k) is_needed |= is_odd(&plan->slots[command->first_slot + k], alignment);
+  }
+  if (!is_needed) return PYD_STATUS_OK;
+  uint32_t count = plan->command_count;
+  pyd_plan_command_t* old = malloc(count * sizeof(*old));
+  uint32_t* moved = malloc(count * sizeof(*moved));
+  bool fits = true;
+  if (old && moved) {
+    memcpy(old, plan->commands, count * sizeof(*old));
+    plan->command_count = 0;
+    for (uint32_t begin = 0, end; begin < count && fits; begin = end) {  // the commands of a region
+      for (end = begin + 1; end < count && old[end].region == old[begin].region;) ++end;
+      uint32_t first = plan->command_count;
+      for (uint32_t i = begin; i < end && fits; ++i) fits = copy_in(plan, &old[i]);
+      uint32_t last = plan->command_count;
+      for (uint32_t i = begin; i < end; ++i) {
+        moved[i] = plan->command_count;
+        plan->commands[plan->command_count] = old[i];
+        plan->commands[plan->command_count++].region = 3 * old[i].region + 1;
+      }
+      for (uint32_t i = begin; i < end; ++i) copy_out(plan, &old[i], first, last);
+    }
+    for (uint32_t i = 0; i < plan->late_count && fits; ++i) {
+      if (plan->late[i].is_pattern) plan->late[i].target = moved[plan->late[i].target];
+    }
+  }
+  bool has_memory = old != NULL && moved != NULL;
+  free(moved);
+  free(old);
+  if (has_memory && fits) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "function '%.*s': no memory for the copies of bindings that are not aligned",
+                         STRING(plan->fn->info.name));
+}

@@ -1,0 +1,114 @@
+"""Bitcode for nvptx64 becomes such that a generated module takes it. Runs where LLVM does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydispatch.errors import CompileError
+
+TRIPLE = "nvptx64-nvidia-cuda"
+
+_CALLED = (
+    "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp2", "exp10", "log", "log10", "log2", "pow", "sin",
+    "sinh", "tan", "tanh",
+)  # fmt: skip
+_INTRINSIC = re.compile(rf"@llvm\.({'|'.join(_CALLED)})\.(f32|f64)\b")
+_TARGET = re.compile(r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|'
+                     r'stack-protector[^"=]*|min-legal-vector-width|probe-stack|uniform-work-group-size)"'
+                     r'(?:="[^"]*")?')  # fmt: skip
+_GROUPS = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
+_DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
+_METADATA = re.compile(
+    r"^!(?:llvm\.(?:module\.flags|ident|dbg\.cu|errno\.tbaa)|nvvm\.annotations|nvvmir\.version) = .*\n", re.MULTILINE
+)
+_THREAD = "llvm.nvvm.read.ptx.sreg.tid."
+_TRIPLES = ("nvptx64",)
+
+T = TypeVar("T")
+
+
+def undefined(data: bytes) -> frozenset[str]:
+    """The functions that a bitcode file needs of others, those of C's library among them."""
+
+    def names(llvm: Any, context: Any) -> frozenset[str]:
+        module = llvm.parse_assembly(_text(llvm, data, context), context)
+        try:
+            return frozenset(f.name for f in module.functions if f.is_declaration)
+        finally:
+            module.close()
+
+    return _in_context(names)
+
+
+def prepared(data: bytes, library: bytes) -> bytes:
+    """A bitcode file without attributes of a machine. library: bitcode that becomes a private part, or nothing."""
+
+    def linked(llvm: Any, context: Any) -> bytes:
+        module = llvm.parse_assembly(_text(llvm, data, context), context)
+        own = {v.name for v in (*module.functions, *module.global_variables) if not v.is_declaration}
+        if library:
+            module.link_in(llvm.parse_bitcode(library, context))
+        _hide(module, own)
+        result = bytes(module.as_bitcode())
+        module.close()
+        return result
+
+    return _in_context(linked)
+
+
+def serial_functions(data: bytes) -> frozenset[str]:
+    """The functions of a module that never ask which thread they are, nor call others that do."""
+
+    def read(llvm: Any, context: Any) -> tuple[dict[str, str], set[str]]:
+        module = llvm.parse_bitcode(data, context)
+        try:
+            texts = {f.name: str(f) for f in module.functions if not f.is_declaration}
+            return texts, {f.name for f in module.functions if f.linkage.name not in ("internal", "private")}
+        finally:
+            module.close()
+
+    texts, visible = _in_context(read)
+    called = {name: set(re.findall(r"@([\w.$]+)", text)) for name, text in texts.items()}
+    aware = {name for name, names in called.items() if any(n.startswith(_THREAD) for n in names)}
+    while more := {name for name, names in called.items() if names & aware} - aware:
+        aware |= more
+    return frozenset(visible & texts.keys() - aware)
+
+
+def _in_context(work: Callable[[Any, Any], T]) -> T:
+    from llvmlite import binding as llvm
+
+    context = llvm.create_context()
+    try:
+        return work(llvm, context)
+    except RuntimeError as error:
+        raise CompileError(f"cannot be linked: {str(error).strip()}") from None
+    finally:
+        context.close()
+
+
+def _text(llvm: Any, data: bytes, context: Any) -> str:
+    module = llvm.parse_bitcode(data, context)
+    try:
+        triple, text = module.triple, str(module)
+    finally:
+        module.close()
+    if triple and not triple.startswith(_TRIPLES):
+        raise CompileError(
+            f"is bitcode for {triple}, expected {TRIPLE}",
+            note="compile it with clang --target=nvptx64-nvidia-cuda -emit-llvm -c, or give the .c or .cu file itself",
+        )
+    text = _METADATA.sub("", _TARGET.sub("", text))
+    text = _GROUPS.sub(lambda group: _DROPPED.sub("", group[0]), text)
+    return _INTRINSIC.sub(lambda found: f"@{found[1]}{'f' if found[2] == 'f32' else ''}", text)
+
+
+def _hide(module: Any, own: set[str]) -> None:
+    """Makes private what the library brought."""
+    for value in (*module.functions, *module.global_variables):
+        if value.is_declaration or value.name in own or value.name.startswith("llvm."):
+            continue
+        if value.linkage.name not in ("private", "internal"):
+            value.linkage = "internal"
