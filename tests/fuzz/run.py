@@ -1,14 +1,18 @@
 """Builds every libFuzzer target (tests/fuzz/fuzz_*.c) with ASAN and UBSAN and runs it on its kept corpus.
 
-A target names the folders of csrc that it links in a comment: `// links: base artifact`. New inputs go to
+A target names the folders of csrc that it links in a comment: `// links: base artifact`, and options of its own in another:
+`// flags: -Wl,--wrap=open`, and the kept corpus of another target that it begins with, too: `// corpus: elf`. New inputs go to
 build/fuzz/, never into the kept corpus; a crash is written to build/fuzz/<target>/ and fails the run.
 
     python tests/fuzz/run.py [--seconds 60] [TARGET...]
+
+The last line is one JSON object, as tests/reliability/run.py reads it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -44,33 +48,39 @@ def main() -> int:
             continue
         folder = ROOT / "build" / "fuzz" / name
         (folder / "corpus").mkdir(parents=True, exist_ok=True)
-        match = re.search(r"// links: (.*)", source.read_text())
-        links = match[1].split() if match else ["base"]
+        notes = dict(re.findall(r"// (links|flags|corpus): (.*)", source.read_text()))
+        corpora = [source.parent / "corpus" / c for c in (name, notes.get("corpus", name))]
+        links, flags = notes.get("links", "base").split(), notes.get("flags", "").split()
         binary = folder / "target"
         subprocess.run(
             [clang, *c_tests.BASE, "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all",
-             str(source), *c_tests.library(links), "-o", str(binary), "-pthread", "-ldl"],
+             *flags, str(source), *c_tests.library(links), "-o", str(binary), "-pthread", "-ldl"],
             check=True,
         )  # fmt: skip
         running.append((name, subprocess.Popen(
             [str(binary), f"-max_total_time={args.seconds}", "-max_len=65536", "-timeout=10", "-rss_limit_mb=2048",
              "-print_final_stats=1", f"-artifact_prefix={folder}/", str(folder / "corpus"),
-             str(source.parent / "corpus" / name)],
+             *sorted({str(corpus) for corpus in corpora if corpus.exists()})],
             stderr=subprocess.PIPE, text=True,
         )))  # fmt: skip
     if not running:
         sys.exit("no fuzz target found")
+    rows: list[dict[str, object]] = []
     for name, process in running:
         _, log = process.communicate()
-        stats = re.search(r"stat::number_of_executed_units:\s*(\d+)", log)
-        print(
-            f"{'ok  ' if process.returncode == 0 else 'FAIL'} fuzz_{name}: {stats[1] if stats else '?'} inputs",
-            flush=True,
-        )
+        stats = dict(re.findall(r"stat::(\w+):\s*(\d+)", log))
+        edges = [int(n) for n in re.findall(r" cov: (\d+)", log)]
+        inputs = int(stats.get("number_of_executed_units", 0))
+        rows.append({
+            "name": f"fuzz {name}", "executions": inputs, "findings": int(process.returncode != 0),
+            "coverage": f"{edges[-1]} edges" if edges else "", "new": edges[-1] - edges[0] if edges else 0,
+        })  # fmt: skip
+        print(f"{'ok  ' if process.returncode == 0 else 'FAIL'} fuzz_{name}: {inputs} inputs", flush=True)
         if process.returncode:
             failed.append(name)
             print("\n".join(log.splitlines()[-60:]), file=sys.stderr)
     print(f"{len(running) - len(failed)} passed, {len(failed)} failed")
+    print(json.dumps({"rows": rows}))
     return 1 if failed else 0
 
 
