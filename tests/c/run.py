@@ -118,8 +118,8 @@ def run_one(source: Path, mode: str) -> tuple[str, bool, str, float]:
         return label, False, built.stderr, time.monotonic() - start
     for _ in range(int(note.get("tsan", "1")) if mode == "tsan" else 1):
         try:
-            ran = subprocess.run([str(binary), *arguments], capture_output=True, text=True, timeout=300, cwd=source.parent,
-                                 env={**os.environ, **ENVIRONMENT})  # fmt: skip
+            ran = subprocess.run([str(binary), *arguments], capture_output=True, text=True, timeout=300,
+                                 cwd=source.parent, env={**os.environ, **ENVIRONMENT})  # fmt: skip
         except subprocess.TimeoutExpired:
             return label, False, "no end after 300 s", time.monotonic() - start
         if ran.returncode:

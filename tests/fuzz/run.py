@@ -1,8 +1,12 @@
 """Builds every libFuzzer target (tests/fuzz/fuzz_*.c) with ASAN and UBSAN and runs it on its kept corpus.
 
-A target names the folders of csrc that it links in a comment: `// links: base artifact`, and options of its own in another:
-`// flags: -Wl,--wrap=open`, and the kept corpus of another target that it begins with, too: `// corpus: elf`. New inputs go to
-build/fuzz/, never into the kept corpus; a crash is written to build/fuzz/<target>/ and fails the run.
+Comment lines of a target say what it needs:
+
+    // links: base artifact            folders of csrc
+    // flags: -Wl,--wrap=open          options of its own
+    // corpus: elf                     the kept corpus of another target, too
+
+New inputs go to build/fuzz/, never into the kept corpus; a crash is written to build/fuzz/<target>/ and fails the run.
 
     python tests/fuzz/run.py [--seconds 60] [TARGET...]
 
@@ -34,6 +38,14 @@ def compiler() -> str:
     sys.exit("make fuzz needs clang and its runtime: apt-get install clang-14 libclang-rt-14-dev")
 
 
+def notes(source: Path) -> tuple[list[str], list[str], list[Path]]:
+    """The folders that a target links, its options, and the kept corpora that it begins with."""
+    found = dict(re.findall(r"// (links|flags|corpus): (.*)", source.read_text()))
+    names = {source.stem.removeprefix("fuzz_"), *found.get("corpus", "").split()}
+    corpora = [source.parent / "corpus" / name for name in sorted(names)]
+    return found.get("links", "base").split(), found.get("flags", "").split(), [c for c in corpora if c.exists()]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("targets", nargs="*")
@@ -48,9 +60,7 @@ def main() -> int:
             continue
         folder = ROOT / "build" / "fuzz" / name
         (folder / "corpus").mkdir(parents=True, exist_ok=True)
-        notes = dict(re.findall(r"// (links|flags|corpus): (.*)", source.read_text()))
-        corpora = [source.parent / "corpus" / c for c in (name, notes.get("corpus", name))]
-        links, flags = notes.get("links", "base").split(), notes.get("flags", "").split()
+        links, flags, corpora = notes(source)
         binary = folder / "target"
         subprocess.run(
             [clang, *c_tests.BASE, "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all",
@@ -60,7 +70,7 @@ def main() -> int:
         running.append((name, subprocess.Popen(
             [str(binary), f"-max_total_time={args.seconds}", "-max_len=65536", "-timeout=10", "-rss_limit_mb=2048",
              "-print_final_stats=1", f"-artifact_prefix={folder}/", str(folder / "corpus"),
-             *sorted({str(corpus) for corpus in corpora if corpus.exists()})],
+             *map(str, corpora)],
             stderr=subprocess.PIPE, text=True,
         )))  # fmt: skip
     if not running:
