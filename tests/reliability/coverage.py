@@ -3,7 +3,7 @@
 Everything is built with clang's source-based coverage: a branch is one condition being true or false, macros excluded.
 `--python` adds the tests of tests/core, on an extension that is built for it in a copy of the tree (minutes).
 
-    python tests/reliability/coverage.py [--uncovered] [--python] [FOLDER...]
+    python tests/reliability/coverage.py [--uncovered] [--python] [BEGINNING OF A FILE'S PATH IN csrc...]
 
 The last line is one JSON object: per file the branches that were taken and all.
 """
@@ -27,7 +27,8 @@ import run as c_tests  # noqa: E402
 BUILD = ROOT / "build" / "coverage"
 FLAGS = ["-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-w"]
 LIBRARIES = ["-pthread", "-ldl", "-lm"]
-FOLDERS = ("elf", "artifact", "fatelf", "plugin", "program", "sched")
+FILES = ("elf/", "artifact/", "fatelf/", "plugin/", "sched/", "program/decode", "program/procedure_decode",
+         "program/verify", "program/procedure_verify")  # fmt: skip
 Branch = tuple[str, int, int, int, int]
 """File, line and column of the condition, line and column of its end."""
 
@@ -154,12 +155,12 @@ def export(binaries: list[Path]) -> dict[Branch, tuple[int, int]]:
     return counts
 
 
-def report(counts: dict[Branch, tuple[int, int]], folders: list[str], lists: bool) -> dict[str, list[int]]:
+def report(counts: dict[Branch, tuple[int, int]], chosen: list[str], lists: bool) -> dict[str, list[int]]:
     """Prints the table, and with `lists` each branch that was not taken; per file the branches taken and all."""
     files: dict[str, list[int]] = {}
     for key, (yes, no) in counts.items():
         if (
-            key[0].split("/")[0] in folders
+            key[0].startswith(tuple(chosen))
             and key[0].endswith(".c")
             and not key[0].endswith(("_windows.c", "_macos.c"))
         ):
@@ -187,7 +188,7 @@ def report(counts: dict[Branch, tuple[int, int]], folders: list[str], lists: boo
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="*", default=list(FOLDERS))
+    parser.add_argument("files", nargs="*", default=list(FILES))
     parser.add_argument("--uncovered", action="store_true", help="list the branches that were not taken")
     parser.add_argument("--python", action="store_true", help="also by the Python tests of the core")
     args = parser.parse_args()
@@ -200,7 +201,7 @@ def main() -> int:
         binaries = [*workers.map(c_test, tests), *workers.map(fuzz_target, targets)]
     if args.python:
         binaries += python_tests()
-    files = report(export(binaries), args.folders, args.uncovered)
+    files = report(export(binaries), args.files, args.uncovered)
     print(json.dumps({"branches": files}))
     return 0
 
