@@ -38,7 +38,17 @@ import pydispatch as pd  # noqa: E402
 FLOATS = ("f32", "f64", "f16", "bf16")
 ELEMENTS = ("i1", "i8", "i16", "i32", "i64", "index", *FLOATS)
 SIZES = ("static", "dynamic", "mixed")
-EQUATIONS = ("mk,kn->mn", "km,nk->nm", "bmk,bnk->bmn", "mbk,bkn->mbn", "k,kn->n", "m,n->mn", "mkj,jkn->mn", "bk,bk->b", "k,k->")
+EQUATIONS = (
+    "mk,kn->mn",
+    "km,nk->nm",
+    "bmk,bnk->bmn",
+    "mbk,bkn->mbn",
+    "k,kn->n",
+    "m,n->mn",
+    "mkj,jkn->mn",
+    "bk,bk->b",
+    "k,k->",
+)
 
 
 class Case(NamedTuple):
@@ -124,7 +134,9 @@ def contraction(rng: random.Random) -> Case:
     m, n, k = (rng.choice([n for n in LENGTHS if n <= 33]) for _ in range(3))
     if kind == 0:
         sizes = {"m": m, "n": n, "k": k, "b": rng.choice([0, 1, 2, 3])}
-        contractions.named(body, rng.choice([*contractions.NAMED]), sizes, *rng.choice(contractions.TYPES), rng.random() < 0.5)
+        contractions.named(
+            body, rng.choice([*contractions.NAMED]), sizes, *rng.choice(contractions.TYPES), rng.random() < 0.5
+        )
     elif kind == 1:
         equation = rng.choice(EQUATIONS)
         order = sorted(set(equation) & set("mnkbj"))
@@ -146,7 +158,9 @@ def convolution(rng: random.Random) -> Case:
         if rng.random() < 0.2:
             sizes[rng.choice("ncxf")] = 0
         types = rng.choice(convolutions.TYPES)
-        convolutions.convolution(body, rng.choice([*convolutions.NAMED]), sizes, steps, gaps, *types, rng.random() < 0.5)
+        convolutions.convolution(
+            body, rng.choice([*convolutions.NAMED]), sizes, steps, gaps, *types, rng.random() < 0.5
+        )
     else:
         kind = rng.choice(["sum", "max", "min", "max_unsigned", "min_unsigned"])
         elements = INTEGERS if kind.endswith("unsigned") else ("f32", "i32", "i8", "f16", "bf16", "f64", "i64")
@@ -193,7 +207,8 @@ def run_one(case: Case, target: Target, devices: dict[str, Any]) -> str:
         artifact = pd.compile(case.text, **target.options)
     except pd.CompileError as error:
         return f"refused: {str(error).splitlines()[0]}"
-    device = devices.setdefault(target.device, None) or devices.__setitem__(target.device, pd.device(target.device))
+    if target.device not in devices:
+        devices[target.device] = pd.device(target.device)
     with devices[target.device].load(artifact) as program:
         found = program["f0"](*case.arguments)
         found = found if isinstance(found, (tuple, list)) else [found]
