@@ -2,7 +2,7 @@
 
 The parts are tests/fuzz/run.py and every file of this folder that takes --seconds or --count and ends its output with a
 line `{"rows": [{"name": ..., "executions": ..., "new": ..., "coverage": ..., "findings": ...}]}`. A part that ends its
-output in another way is one row, with a finding when it fails.
+output in another way is one row of as many executions as were asked for, with a finding when it fails.
 
     python tests/reliability/run.py [--seconds 3600] [--record] [PART...]
 
@@ -52,21 +52,23 @@ def arguments(name: str, path: Path, seconds: float) -> list[str]:
 
 def run_part(name: str, path: Path, seconds: float) -> list[dict[str, Any]]:
     """The rows of one part."""
-    command = [sys.executable, str(path), *arguments(name, path, seconds)]
+    given = arguments(name, path, seconds)
+    command = [sys.executable, str(path), *given]
     print(f"{name}: {' '.join(command[2:])}", flush=True)
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     lines = ran.stdout.splitlines()
     last = lines[-1] if lines else ""
+    count = int(given[1]) if given[0] == "--count" else 0
     rows: list[dict[str, Any]] = []
     if last.startswith("{"):
         found = json.loads(last)
         rows = found.get("rows", [found])
     rows = [{"name": name, "executions": 0, "new": 0, "coverage": "", "findings": 0, **row} for row in rows]
     if ran.returncode and not any(row["findings"] for row in rows):
-        rows = rows or [{"name": name, "executions": 0, "new": 0, "coverage": ""}]
+        rows = rows or [{"name": name, "executions": count, "new": 0, "coverage": last}]
         rows[0]["findings"] = 1
         print("\n".join(lines[-40:]), file=sys.stderr)
-    return rows or [{"name": name, "executions": 0, "new": 0, "coverage": last, "findings": 0}]
+    return rows or [{"name": name, "executions": count, "new": 0, "coverage": last, "findings": 0}]
 
 
 def cpu() -> str:
