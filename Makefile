@@ -3,18 +3,21 @@
 # make test-NAME  a suite of tests/suites: torch, models, ray, levels, cross, pythons, ptx, gpu
 # make test-all   `make test` and every suite
 # make fuzz   libFuzzer on the readers of untrusted bytes, FUZZ_SECONDS each
+# make reliability  faults looked for by chance: RELIABILITY_SECONDS in all, an hour; docs/reliability.md
+# make coverage  branches of the C core that tests and fuzzing take
 # make bench  the figures of docs/benchmarks.md
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 60
+RELIABILITY_SECONDS ?= 3600
 
 # No step is silent for long: `$(call watch,LABEL)` in front of a command prints a line while it prints none.
 watch = $(PYTHON) tests/progress.py "$(1)"
 PIP := install -q --disable-pip-version-check
 
-.PHONY: demo test test-all test-gpu fuzz bench setup tools test-c test-python test-ops test-wheel lint clean
+.PHONY: demo test test-all test-gpu fuzz reliability coverage bench setup tools test-c test-python test-ops test-wheel lint clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -103,6 +106,14 @@ test-gpu:
 fuzz:  ## libFuzzer on the readers of untrusted bytes, FUZZ_SECONDS each.
 	$(call need,$(APT_FUZZ))
 	$(call watch,fuzz) $(PYTHON) tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
+
+reliability: tools $(VENV)/.test  ## Faults looked for by chance, RELIABILITY_SECONDS in all.
+	$(call need,$(APT_FUZZ))
+	$(call watch,reliability) $(BIN)/python tests/reliability/run.py --seconds $(RELIABILITY_SECONDS) $(RELIABILITY)
+
+coverage: $(VENV)/.test  ## Branches of the C core that tests and fuzzing take.
+	$(call need,$(APT_FUZZ) llvm-14)
+	$(call watch,coverage) $(BIN)/python tests/reliability/coverage.py --uncovered $(COVERAGE)
 
 bench: $(VENV)/.test  ## The figures of docs/benchmarks.md, beside other systems.
 	$(call watch,packages to compare with) $(BIN)/pip $(PIP) --no-build-isolation -e ".[onnx]"

@@ -129,12 +129,12 @@ uint64_t pyd_api_call_result_bytes(const pyd_api_call_t* call, uint32_t index) {
 
 uint32_t pyd_api_call_argument_alignment(const pyd_api_call_t* call, uint32_t index) {
   const pyd_api_buffer_t* buffer = argument(call, index);
-  return buffer ? buffer->alignment : 0;
+  return buffer && buffer->is_tensor ? buffer->alignment : 1;
 }
 
 uint32_t pyd_api_call_result_alignment(const pyd_api_call_t* call, uint32_t index) {
   const pyd_api_buffer_t* buffer = result(call, index);
-  return buffer ? buffer->alignment : 0;
+  return buffer && buffer->is_tensor ? buffer->alignment : 1;
 }
 
 const int64_t* pyd_api_call_result_dims(const pyd_api_call_t* call, uint32_t index) {
@@ -193,7 +193,7 @@ static pyd_status_t bind(pyd_api_call_t* call, const char* function, const char*
   if (atomic_load_explicit(&call->is_busy, memory_order_relaxed)) return refuse_busy(call, function);
   pyd_api_buffer_t* buffer = (pyd_api_buffer_t*)found;
   buffer->data = data;
-  buffer->room = bytes;
+  buffer->room = data ? bytes : 0;
   buffer->is_bound = true;
   call->is_stale = true;
   return PYD_STATUS_OK;

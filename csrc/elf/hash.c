@@ -59,6 +59,9 @@ pyd_status_t pyd_elf_parse_hash(pyd_elf_view_t* view, uint64_t sysv, uint64_t gn
   pyd_span_t span = {counted.bytes, (size_t)counted.size};
   pyd_status_t st = sysv ? count_sysv(span, &view->symbol_count) : count_gnu(span, &view->symbol_count);
   if (!pyd_ok(st)) return st;
+  if (!view->hash.bytes) {  // counted by the other one, so nobody has looked at it yet
+    return PYD_ELF_CORRUPT("the hash table at 0x%" PRIx64 " lies in no loaded segment's bytes", view->hash.vaddr);
+  }
   view->symtab.size = view->symbol_count * PYD_ELF_SYM_SIZE;
   view->symtab.bytes = pyd_elf_view_bytes(view, view->symtab.vaddr, view->symtab.size);
   if (!view->symtab.bytes) {

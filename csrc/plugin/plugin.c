@@ -73,6 +73,12 @@ static pyd_status_t missing_query(const pyd_plugin_t* plugin) {
                          plugin->label);
 }
 
+// What a plugin's own failure is to the host: memory that ran out is no fault of what was asked.
+static pyd_code_t code_of(pyd_plugin_status_t result) {
+  bool is_memory = (result & PYD_PLUGIN_STATUS_CODE_MASK) == PYD_PLUGIN_RESOURCE_EXHAUSTED;
+  return is_memory ? PYD_CODE_OUT_OF_MEMORY : PYD_CODE_INVALID_ARGUMENT;
+}
+
 static pyd_status_t start(pyd_plugin_t* plugin, const pyd_plugin_options_t* options) {
   pyd_plugin_status_t result;
   if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {
@@ -81,7 +87,7 @@ static pyd_status_t start(pyd_plugin_t* plugin, const pyd_plugin_options_t* opti
     result = plugin->table->load(pyd_plugin_environment(plugin->kind), options->param_count, options->params, &plugin->self);
   }
   if (result != 0) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s' refused to load: it returned %s (%u)%s", plugin->label,
+    return pyd_status_make(code_of(result), "plugin '%s' refused to load: it returned %s (%u)%s", plugin->label,
                            pyd_plugin_code_name(result), (unsigned)(result & PYD_PLUGIN_STATUS_CODE_MASK),
                            options->param_count ? "; does it take these parameters?" : "");
   }
@@ -295,6 +301,6 @@ pyd_status_t pyd_plugin_resolve(pyd_plugin_t* plugin, size_t count, const char* 
   pyd_plugin_status_t result = is_across ? ask_across(plugin, &params, functions) : ask_plugin(plugin, &params);
   uint32_t code = (uint32_t)(result & PYD_PLUGIN_STATUS_CODE_MASK);
   if (code == PYD_PLUGIN_OK || code == PYD_PLUGIN_NOT_FOUND) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s' failed to resolve: it returned %s (%u)", plugin->label,
+  return pyd_status_make(code_of(result), "plugin '%s' failed to resolve: it returned %s (%u)", plugin->label,
                          pyd_plugin_code_name(result), code);
 }

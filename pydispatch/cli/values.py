@@ -80,7 +80,7 @@ class Reader:
             if text[:1] == "*" and not text.startswith("*8x"):
                 return self._rest(self.open(text[1:]))
             return [self.tensor(text.removeprefix("&"))]
-        except (ValueError, OverflowError, EOFError) as error:
+        except (ValueError, OverflowError, EOFError, MemoryError) as error:
             raise InvalidArgumentError(f"input '{_short(text)}': {error}") from None
 
     def tensor(self, text: str) -> Array:
@@ -138,7 +138,7 @@ def parse_type(text: str) -> Spec:
     if name in _SMALL:
         return Spec(shape, type_of(dtype_word(_SMALL[name], int(name[1]))), False)
     match = re.fullmatch(r"(i|si|ui|f|bf|cf|x|\*)(\d+)", name)
-    if match is None:
+    if match is None or len(match[2]) > 3:  # the widest has 128 bits
         raise ValueError(f"unknown element type '{name}'; for example f32, i8, ui16, bf16, cf64, i1, x8")
     prefix, bits = match[1], int(match[2])
     numerical = Numerical.BOOLEAN if bits == 1 and prefix != "x" else _PREFIXES[prefix]

@@ -82,7 +82,7 @@ def read_tables(data: bytes) -> LibraryFacts | None:
     """The tables of a linked library; None when they cannot be told for sure, or the file is broken."""
     try:
         found = list(_candidates(_Image(data)))
-    except (ValueError, KeyError, struct.error):
+    except (ValueError, KeyError, OverflowError, struct.error):
         return None
     return found[0] if len(found) == 1 else None
 
@@ -92,7 +92,7 @@ def _candidates(image: _Image) -> Iterator[LibraryFacts]:
         if all(place + field in image.pointers for field in (_PTRS, _ATTRS, _NAMES)):
             try:
                 yield _library(image, place)
-            except (ValueError, KeyError, struct.error):
+            except (ValueError, KeyError, OverflowError, struct.error):
                 continue
 
 

@@ -5,6 +5,8 @@ A test is tests/c/<subject>/test_*.c with a main that returns 0. Comment lines a
     // links: base platform elf        folders of csrc
     // tsan: 20                        also under TSAN, this many times
     // with: helper.c                  further files of its folder
+    // flags: -Wl,--wrap=malloc        for its linker
+    // shared: plugin.c                a shared library whose path it is given, with -DSYSTEM
     // skip-generic: why               not on the files for unknown systems
     // counting: what                  only in a build that counts this
 
@@ -49,7 +51,7 @@ ENVIRONMENT = {
 def notes(source: Path) -> dict[str, str]:
     """The `// key: value` lines of a test's first 20 lines."""
     head = source.read_text().splitlines()[:20]
-    pattern = re.compile(r"// (links|tsan|with|skip-generic|counting): ?(.*)")
+    pattern = re.compile(r"// (links|tsan|with|flags|shared|skip-generic|counting): ?(.*)")
     return {m[1]: m[2].strip() for line in head if (m := pattern.match(line))}
 
 
@@ -104,14 +106,20 @@ def run_one(source: Path, mode: str) -> tuple[str, bool, str, float]:
     if mode == "generic":
         extra.append(str(ROOT / "tests" / "c" / "executable_heap.c"))
     objects = [str(object_of(p, mode)) for p in linked(source, mode)]
-    command = [CC, *BASE, *MODES[mode], str(source), *extra, *objects, "-o", str(binary), "-pthread", "-ldl", "-lm"]
+    arguments = []
+    command = [CC, *BASE, *MODES[mode], str(source), *extra, *objects, "-o", str(binary), "-pthread", "-ldl", "-lm",
+               *note.get("flags", "").split()]  # fmt: skip
     built = subprocess.run(command, capture_output=True, text=True)
+    if "shared" in note and not built.returncode:
+        arguments = [str(binary.with_suffix(".so"))]
+        command = [CC, "-shared", "-fPIC", "-O1", "-DSYSTEM", str(source.parent / note["shared"]), "-o", *arguments]
+        built = subprocess.run(command, capture_output=True, text=True)
     if built.returncode:
         return label, False, built.stderr, time.monotonic() - start
     for _ in range(int(note.get("tsan", "1")) if mode == "tsan" else 1):
         try:
-            ran = subprocess.run([str(binary)], capture_output=True, text=True, timeout=300, cwd=source.parent,
-                                 env={**os.environ, **ENVIRONMENT})  # fmt: skip
+            ran = subprocess.run([str(binary), *arguments], capture_output=True, text=True, timeout=300,
+                                 cwd=source.parent, env={**os.environ, **ENVIRONMENT})  # fmt: skip
         except subprocess.TimeoutExpired:
             return label, False, "no end after 300 s", time.monotonic() - start
         if ran.returncode:

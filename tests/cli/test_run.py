@@ -171,6 +171,8 @@ def test_expected_output(run: Run) -> None:
         ("f32_1", ["--input=3xf32", "--input=4xf32"], "expected 1 argument, got 2"),
         ("nope", [], "no function 'nope'"),
         ("f32_1", ["--input=3xq32=1"], "unknown element type 'q32'"),
+        ("f32_1", ["--input=3xf99999999999=1"], "unknown element type 'f99999999999'"),
+        ("f32_1", ["--input=1615655350x1020xui64"], "Unable to allocate"),
         ("f32_1", ["--input=-1xf32=1"], "size 0: expected a number, got '-1'"),
         ("f32_1", ["--input=3"], "expected a shape and type such as 4x2xf32="),
         ("f32_1", ["--input=(null)"], "a tensor is needed here"),

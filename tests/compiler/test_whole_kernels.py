@@ -130,6 +130,8 @@ def test_tables_that_disagree(suffix: str, options: dict[str, object], message: 
 
 
 def test_tables_are_read_only_where_they_are_sure() -> None:
+    beyond = b"\x7fELF" + bytes(28) + b"\xff" * 8 + bytes(16) + b"\1\0" + bytes(200)  # program headers at 2^64 - 1
+    assert read_tables(beyond) is None
     assert read_tables(b"") is None and read_tables(b"\x7fELF" + bytes(200)) is None
     tools = toolchain.find()
     code = tools.compile_c((KERNELS + PLAIN).encode(), arch=ARCH, include_dirs=[pd.get_include()])

@@ -1,14 +1,22 @@
 """Builds every libFuzzer target (tests/fuzz/fuzz_*.c) with ASAN and UBSAN and runs it on its kept corpus.
 
-A target names the folders of csrc that it links in a comment: `// links: base artifact`. New inputs go to
-build/fuzz/, never into the kept corpus; a crash is written to build/fuzz/<target>/ and fails the run.
+Comment lines of a target say what it needs:
+
+    // links: base artifact            folders of csrc
+    // flags: -Wl,--wrap=open          options of its own
+    // corpus: elf                     the kept corpus of another target, too
+
+New inputs go to build/fuzz/, never into the kept corpus; a crash is written to build/fuzz/<target>/ and fails the run.
 
     python tests/fuzz/run.py [--seconds 60] [TARGET...]
+
+The last line is one JSON object, as tests/reliability/run.py reads it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -30,6 +38,14 @@ def compiler() -> str:
     sys.exit("make fuzz needs clang and its runtime: apt-get install clang-14 libclang-rt-14-dev")
 
 
+def notes(source: Path) -> tuple[list[str], list[str], list[Path]]:
+    """The folders that a target links, its options, and the kept corpora that it begins with."""
+    found = dict(re.findall(r"// (links|flags|corpus): (.*)", source.read_text()))
+    names = {source.stem.removeprefix("fuzz_"), *found.get("corpus", "").split()}
+    corpora = [source.parent / "corpus" / name for name in sorted(names)]
+    return found.get("links", "base").split(), found.get("flags", "").split(), [c for c in corpora if c.exists()]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("targets", nargs="*")
@@ -44,33 +60,37 @@ def main() -> int:
             continue
         folder = ROOT / "build" / "fuzz" / name
         (folder / "corpus").mkdir(parents=True, exist_ok=True)
-        match = re.search(r"// links: (.*)", source.read_text())
-        links = match[1].split() if match else ["base"]
+        links, flags, corpora = notes(source)
         binary = folder / "target"
         subprocess.run(
             [clang, *c_tests.BASE, "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all",
-             str(source), *c_tests.library(links), "-o", str(binary), "-pthread", "-ldl"],
+             *flags, str(source), *c_tests.library(links), "-o", str(binary), "-pthread", "-ldl"],
             check=True,
         )  # fmt: skip
         running.append((name, subprocess.Popen(
             [str(binary), f"-max_total_time={args.seconds}", "-max_len=65536", "-timeout=10", "-rss_limit_mb=2048",
              "-print_final_stats=1", f"-artifact_prefix={folder}/", str(folder / "corpus"),
-             str(source.parent / "corpus" / name)],
+             *map(str, corpora)],
             stderr=subprocess.PIPE, text=True,
         )))  # fmt: skip
     if not running:
         sys.exit("no fuzz target found")
+    rows: list[dict[str, object]] = []
     for name, process in running:
         _, log = process.communicate()
-        stats = re.search(r"stat::number_of_executed_units:\s*(\d+)", log)
-        print(
-            f"{'ok  ' if process.returncode == 0 else 'FAIL'} fuzz_{name}: {stats[1] if stats else '?'} inputs",
-            flush=True,
-        )
+        stats = dict(re.findall(r"stat::(\w+):\s*(\d+)", log))
+        edges = [int(n) for n in re.findall(r" cov: (\d+)", log)]
+        inputs = int(stats.get("number_of_executed_units", 0))
+        rows.append({
+            "name": f"fuzz {name}", "executions": inputs, "findings": int(process.returncode != 0),
+            "coverage": f"{edges[-1]} edges" if edges else "", "new": edges[-1] - edges[0] if edges else 0,
+        })  # fmt: skip
+        print(f"{'ok  ' if process.returncode == 0 else 'FAIL'} fuzz_{name}: {inputs} inputs", flush=True)
         if process.returncode:
             failed.append(name)
             print("\n".join(log.splitlines()[-60:]), file=sys.stderr)
     print(f"{len(running) - len(failed)} passed, {len(failed)} failed")
+    print(json.dumps({"rows": rows}))
     return 1 if failed else 0
 
 

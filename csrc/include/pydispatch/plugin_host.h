@@ -40,7 +40,8 @@ typedef struct pyd_plugin_s pyd_plugin_t;
 // file (format, machine), no query symbol, a version other than 0.1, a NULL in a table, a sanitizer that is not the
 // host's, an embedded plugin that does not declare itself standalone, a load that returned non-zero. A failed load leaves
 // nothing behind (a system library that the process keeps for other reasons aside) and never calls unload.
-// UNSUPPORTED, CORRUPT, INVALID_ARGUMENT, SYSTEM, OUT_OF_MEMORY.
+// UNSUPPORTED, CORRUPT, INVALID_ARGUMENT, SYSTEM, OUT_OF_MEMORY
+// (also when the plugin itself says that memory ran out).
 //
 // A path may begin "embedded:" or "system:", which overrides |kind|; one that ends in ".sos" is embedded. A system library is
 // looked at before it is opened: opening runs its constructors.

@@ -67,9 +67,12 @@ int main(void) {
   CHECK(out[0] == 7 && out[1] == 5 && out[2] == 0 && pd.call_result_dims(call, 0)[0] == 2);
   CHECK_OK(pd.call_set_scalars(call, (uint64_t[]){1}, 1));
   CHECK_REFUSED(pd.call_run(call), INVALID_ARGUMENT, "result 0 of 'tail' has 16 bytes, 12 were bound");
+  CHECK_OK(pd.call_bind_result(call, 0, NULL, 64));  // no memory, whatever size is stated
+  CHECK_OK(pd.call_set_scalars(call, (uint64_t[]){3}, 1));
+  CHECK_REFUSED(pd.call_run(call), INVALID_ARGUMENT, "result 0 of 'tail' has 8 bytes, 0 were bound");
   CHECK_OK(pd.call_set_scalars(call, (uint64_t[]){6}, 1));
   CHECK_REFUSED(pd.call_run(call), INVALID_ARGUMENT, "negative size -1");
-  CHECK(pd.call_result_dims(call, 0)[0] == 4);  // of the last run that ended well
+  CHECK(pd.call_result_dims(call, 0)[0] == 2);  // of the last run that ended well
   pd.call_release(call);
   pd.program_release(handle);
   pd.device_release(device);

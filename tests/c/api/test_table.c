@@ -156,7 +156,7 @@ static void test_detours(pyd_api_program_t* program) {
   _Alignas(64) float memory[4 * kN + 64];
   pyd_api_call_t* call = prepare_mul(program, kN);
   CHECK(pd.call_argument_alignment(call, 0) == 64 && pd.call_result_alignment(call, 0) == 64);
-  CHECK(pd.call_argument_alignment(call, 2) == 0);
+  CHECK(pd.call_argument_alignment(call, 2) == 1 && pd.call_result_alignment(call, 1) == 1);  // "does not matter"
   // aligned; misaligned; the result over an argument; the result across both
   const struct {
     int a, b, out;

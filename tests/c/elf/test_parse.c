@@ -112,6 +112,7 @@ static const tag_row_t kTagRows[] = {
     {"no strings", 10, 0, 0, 0, BAD, "DT_STRTAB, DT_STRSZ or DT_SYMTAB is missing"},
     {"no hash", 4, 0, 0, 0, BAD, "no symbol hash table: link with --hash-style=both"},
     {"hash outside", 4, 0x30000, 0, 0, BAD, "DT_HASH lies in no loaded"},
+    {"the hash that is used outside", 0x6ffffef5, UINT64_MAX, 0, 0, BAD, "hash table at 0xffffffffffffffff lies in no loaded"},
     {"GNU hash outside", 0x6ffffef5, 0x30000, 4, 0, BAD, "DT_GNU_HASH lies in no loaded"},
     {"symbols outside", 6, 0x30000, 0, 0, BAD, "3 symbols at 0x30000 lie in no loaded"},
     {"init outside", 12, 0x20200, 0, 0, BAD, "DT_INIT 0x20200 lies in no executable segment"},

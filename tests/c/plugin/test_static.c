@@ -41,7 +41,7 @@ static void test_plain(void) {
 // ---- a plugin of which every part can be broken
 
 static struct {
-  pyd_plugin_status_t load, resolve;
+  _Alignas(32) pyd_plugin_status_t load, resolve;  // so that a status can carry the address above its code
   int loads, unloads, resolves;
   size_t param_count;
   char params[64];

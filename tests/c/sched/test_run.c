@@ -122,6 +122,10 @@ static void test_bad_options(void) {
   status = pyd_sched_create(&options, &sched);
   CHECK(pyd_status_code(status) == PYD_CODE_INVALID_ARGUMENT, "spin -2");
   pyd_status_free(status);
+  options.spin_us = 1000001;
+  status = pyd_sched_create(&options, &sched);
+  CHECK(pyd_status_code(status) == PYD_CODE_INVALID_ARGUMENT && strstr(pyd_status_text(status), "1000001"), "spin 1 s");
+  pyd_status_free(status);
   pyd_sched_destroy(NULL);
 }
 
