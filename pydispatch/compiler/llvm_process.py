@@ -100,7 +100,7 @@ class Process:
         return self._popen.poll() is None
 
     def info(self) -> dict[str, Any]:
-        """What the process says first: `llvm`, the version as numbers. ImportError without llvmlite."""
+        """What the process says first: `llvm`, the version as numbers. ModuleNotFoundError without llvmlite."""
         if self._info is None:
             self._info = cast("dict[str, Any]", self._answer())
         return self._info
@@ -130,7 +130,7 @@ class Process:
         if kind == "refused":
             raise CompileError(rest[0], note=rest[1])
         if kind == "missing":
-            raise ImportError(f"compiling needs {rest[0]}: pip install 'pydispatch[compiler]'")
+            raise ModuleNotFoundError(f"No module named '{rest[0]}'", name=rest[0])
         raise InternalError(f"code generation failed: {rest[0]}")
 
     def _died(self) -> Died:
