@@ -42,11 +42,11 @@ def example_text(object_file: Path | None = None) -> str:
 
 def compile_object(folder: Path) -> Path:
     """The example's C functions as an object file for this machine."""
-    from pydispatch.compiler import toolchain
+    from pydispatch.compiler.toolchain import tools
 
     path = folder / "functions.o"
     path.write_bytes(
-        toolchain.find().compile_c(EXAMPLE / "functions.c", arch="x86_64", cpu="generic", features=(), emit="obj")
+        tools.find().compile_c(EXAMPLE / "functions.c", arch="x86_64", cpu="generic", features=(), emit="obj")
     )
     return path
 

@@ -227,10 +227,10 @@ def section_modes(work: Path) -> Rows:
     a, b = np.ones(n, np.float32), np.ones(n, np.float32)
     device = pd.device("local-sync")
     bitcode = work / "functions.bc"
-    from pydispatch.compiler import toolchain
+    from pydispatch.compiler.toolchain import tools
 
     bitcode.write_bytes(
-        toolchain.find().compile_c(peers.EXAMPLE / "functions.c", arch="x86_64", cpu="generic", features=(), emit="bc")
+        tools.find().compile_c(peers.EXAMPLE / "functions.c", arch="x86_64", cpu="generic", features=(), emit="bc")
     )
     body = peers.example_text()
     start, end = body.index("func.func @mixed_invocation"), body.rindex("}")

@@ -278,7 +278,7 @@ def measure_product(device: str, rounds: int, folder: Path) -> None:
 
 def measure_emission() -> None:
     """How long the emitter takes for each kernel of the check files, and for the product: the best of nine."""
-    from pydispatch.compiler.emit import spirv
+    from pydispatch.compiler.emit.spirv import emitter as spirv
 
     met: list[tuple[Any, ...]] = []
 

@@ -27,9 +27,9 @@ from pydispatch.errors import (
 from pydispatch.runtime.device import device, devices
 
 if TYPE_CHECKING:
-    from pydispatch.formats.artifact import Artifact
+    from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.runtime.buffer import Buffer
-    from pydispatch.runtime.program import Program
+    from pydispatch.runtime.program.program import Program
 
 __all__ = [
     "Artifact",
@@ -54,9 +54,9 @@ __all__ = [
 
 # What is imported when it is first asked for: a machine that only runs artifacts needs NumPy alone.
 _LAZY = {
-    "Artifact": "pydispatch.formats.artifact",
+    "Artifact": "pydispatch.formats.artifact.artifact",
     "Buffer": "pydispatch.runtime.buffer",
-    "Program": "pydispatch.runtime.program",
+    "Program": "pydispatch.runtime.program.program",
     **dict.fromkeys(
         (
             "CFunction", "WholeKernel", "argmax", "bf16", "exp", "f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64",
@@ -85,16 +85,16 @@ def __dir__() -> list[str]:
 def compile(source: Any, **options: Any) -> Artifact:
     """Compiles a program: MLIR text, a path, or a module. Needs the extra "compiler".
 
-    See `pydispatch.compiler.pipeline.compile` for the options. Raises CompileError, and InvalidArgumentError for an
+    See `pydispatch.compiler.driver.pipeline.compile` for the options. Raises CompileError, and InvalidArgumentError for an
     option of another type.
     """
     from pydispatch.packages import importing, running
 
     with importing("compiling", "compiler", CompileError):
-        from pydispatch.compiler import llvm_process
+        from pydispatch.compiler.toolchain import llvm_process
 
         llvm_process.start()
-        from pydispatch.compiler.pipeline import compile as compile_
+        from pydispatch.compiler.driver.pipeline import compile as compile_
     with running("compiling", "compiler", CompileError):
         return compile_(source, **options)
 

@@ -21,8 +21,8 @@ def runs(level: str) -> bool:
         return False
     from pydispatch._core.sched import cpu_features
 
-    from pydispatch.compiler.kernel import Target
-    from pydispatch.compiler.targets.cpu_levels import machine_of
+    from pydispatch.compiler.kernel_ir.kernel import Target
+    from pydispatch.compiler.target.cpu import machine_of
 
     return set(machine_of(Target("llvm-cpu", "embedded-elf-x86_64", level)).requires) <= set(cpu_features())
 

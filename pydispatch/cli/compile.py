@@ -123,10 +123,10 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 def run(args: argparse.Namespace) -> int:
     """Writes the artifact, or prints the text after a phase. Raises CompileError."""
     with importing("compiling", "compiler", CompileError):
-        from pydispatch.compiler import llvm_process
+        from pydispatch.compiler.toolchain import llvm_process
 
         llvm_process.start()
-        from pydispatch.compiler import pipeline
+        from pydispatch.compiler.driver import pipeline
 
     with running("compiling", "compiler", CompileError):
         return _run(args, pipeline)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydispatch.formats import cubin, ptx_interface, ptx_link, ptx_read
-from pydispatch.formats.ptx_module import Function
+from pydispatch.formats.elf import cubin
+from pydispatch.formats.ptx import interface, read
+from pydispatch.formats.ptx.module import Function
+from pydispatch.link.ptx import link
 
 
 def is_ptx(data: bytes) -> bool:
@@ -24,10 +26,10 @@ def describe(data: bytes, name: str) -> dict[str, Any]:
         functions: list[dict[str, Any]] = [{"name": each} for each in cubin.functions(data, name)]
         kind = "relocatable cubin" if facts.relocatable else "cubin"
         return {"kind": kind, "target": facts.target, "kernels": kernels, "functions": functions, "imports": []}
-    module = ptx_read.read(data, name)
+    module = read.read(data, name)
     kernels = [
         {
-            "name": each.name, "parameters": list(ptx_interface.parameter_sizes(each)),
+            "name": each.name, "parameters": list(interface.parameter_sizes(each)),
             "required": each.directives.get("reqntid"), "maximum": each.directives.get("maxntid"), "line": each.line,
         }
         for each in module.entries
@@ -39,7 +41,7 @@ def describe(data: bytes, name: str) -> dict[str, Any]:
     ]
     return {
         "kind": f"PTX {module.version[0]}.{module.version[1]}", "target": module.target, "kernels": kernels,
-        "functions": functions, "imports": list(ptx_link.imports_of(module)),
+        "functions": functions, "imports": list(link.imports_of(module)),
     }  # fmt: skip
 
 

@@ -50,8 +50,8 @@ def _tools() -> dict[str, str]:
             import llvmlite  # noqa: F401
             import xdsl  # noqa: F401
 
-            from pydispatch.compiler import toolchain
-            from pydispatch.compiler.targets import cuda_tools
+            from pydispatch.compiler.backends.cuda import tools as cuda_tools
+            from pydispatch.compiler.toolchain import tools as toolchain
     except Error as error:
         return {"compiler": str(error)}
     try:

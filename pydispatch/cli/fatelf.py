@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydispatch.errors import Error, InvalidArgumentError
 from pydispatch.files import read, write
-from pydispatch.formats import fatelf
+from pydispatch.formats.elf import fatelf
 
 EXAMPLES = """\
   pydispatch fatelf join plugin_x86_64.so plugin_aarch64.so -o plugin.sos

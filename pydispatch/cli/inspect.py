@@ -13,8 +13,9 @@ from typing import Any
 from pydispatch.cli import cuda_files
 from pydispatch.errors import ArtifactError
 from pydispatch.files import open_mapped, read
-from pydispatch.formats import cubin, dispatches, elf
-from pydispatch.formats.artifact import PROGRAM, Artifact, VariantEntry, warnings_of
+from pydispatch.formats.artifact import dispatches
+from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, VariantEntry, warnings_of
+from pydispatch.formats.elf import cubin, elf
 
 DESCRIPTION = """\
 Shows the functions, executables, constants and tools of a .pdx artifact, the segments and symbols of an ELF file, or
@@ -76,7 +77,7 @@ def _print(text: str) -> None:
 
 
 def _program_text(artifact: Artifact) -> str:
-    from pydispatch.formats.program import disassemble
+    from pydispatch.formats.program.program import disassemble
 
     artifact.file().verify(PROGRAM)
     return disassemble(artifact.read(PROGRAM))

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints matches, near misses and the diff; 1 when a match is required and there is a pattern without one."""
     with importing("matching", "compiler", CompileError):
-        from pydispatch.compiler import dry_run
+        from pydispatch.compiler.driver import dry_run
     with running("matching", "compiler", CompileError):
         return _run(args, dry_run)
 

@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Writes the plugin. Raises CompileError; tools that are missing or fail are reported as one, too."""
     import pydispatch
-    from pydispatch.compiler import plugin_build
-    from pydispatch.compiler.toolchain import ToolchainError
+    from pydispatch.compiler.driver import plugin
+    from pydispatch.compiler.toolchain.tools import ToolchainError
     from pydispatch.errors import CompileError, InvalidArgumentError
     from pydispatch.files import write
 
@@ -74,15 +74,15 @@ def run(args: argparse.Namespace) -> int:
         if args.system:
             if args.arch:
                 raise InvalidArgumentError("--arch: a --system plugin is built for this machine")
-            data = plugin_build.build_system(sources, extra_args=args.flags, **common)
+            data = plugin.build_system(sources, extra_args=args.flags, **common)
             made = platform.machine()
         else:
             default = "x86_64,aarch64,riscv64" if output.suffix == ".sos" else platform.machine()
             features = [feature for feature in args.cpu_features.split(",") if feature]
-            built = plugin_build.build_standalone(
+            built = plugin.build_standalone(
                 sources, arches=(args.arch or default).split(","), cpu=args.cpu, features=features, **common
             )
-            data = plugin_build.package(built, output)
+            data = plugin.package(built, output)
             made = ", ".join(built)
     except ToolchainError as error:
         raise CompileError(str(error)) from None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pydispatch._core.procedure import Procedure
     from pydispatch.cli.values import Value
     from pydispatch.runtime.device import Device
-    from pydispatch.runtime.program import Program
+    from pydispatch.runtime.program.program import Program
 
 
 TARGETS = {"vulkan": "vulkan", "cuda": "cuda", "ptx-interpreter": "cuda", "ptx_interpreter": "cuda"}

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from pydispatch._core.arrays import ElementType, type_of, unpack_elements
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import open_binary
-from pydispatch.formats.program import Numerical, dtype_word
-from pydispatch.formats.small_floats import decode, encode
+from pydispatch.formats.arrays.small_floats import decode, encode
+from pydispatch.formats.program.program import Numerical, dtype_word
 
 Array = NDArray[Any]
 Value = Array | int | float | bool

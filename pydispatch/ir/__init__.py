@@ -21,8 +21,8 @@ def parse(text: str, filename: str = "<text>") -> ModuleOp:
     text: MLIR; operations outside of a module are put into one. filename: what errors call it.
     Raises CompileError with file, line, column and, where there is one, a remedy.
     """
-    from pydispatch.ir.parser import ProgramParser
-    from pydispatch.ir.verifier import verify as check
+    from pydispatch.ir.core.parser import ProgramParser
+    from pydispatch.ir.core.verifier import verify as check
 
     module = ProgramParser(context(), text, filename).parse_program()
     check(module)
@@ -31,7 +31,7 @@ def parse(text: str, filename: str = "<text>") -> ModuleOp:
 
 def verify(module: Operation) -> None:
     """Checks every operation of a program. Raises CompileError at the first that is wrong."""
-    from pydispatch.ir.verifier import verify as check
+    from pydispatch.ir.core.verifier import verify as check
 
     check(module)
 

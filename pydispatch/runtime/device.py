@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     import os
 
     from pydispatch._core.plugin import Plugin
-    from pydispatch.formats.artifact import Artifact
-    from pydispatch.runtime.imports import Provider
-    from pydispatch.runtime.program import Program
+    from pydispatch.formats.artifact.artifact import Artifact
+    from pydispatch.runtime.program.imports import Provider
+    from pydispatch.runtime.program.program import Program
 
 
 class Device(Protocol):

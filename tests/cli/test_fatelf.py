@@ -11,7 +11,7 @@ import pytest
 from pydispatch._core import elf as core_elf
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
-from pydispatch.formats import fatelf
+from pydispatch.formats.elf import fatelf
 
 
 def elf(machine: int, size: int = 100, osabi: int = 0, file_class: int = 2, order: int = 1, kind: int = 3) -> bytes:

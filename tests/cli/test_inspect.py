@@ -14,8 +14,8 @@ import pytest
 
 from pydispatch.cli import inspect
 from pydispatch.errors import ArtifactError
-from pydispatch.formats import elf
-from pydispatch.formats.artifact import Artifact, Executable, Variant
+from pydispatch.formats.artifact.artifact import Artifact, Executable, Variant
+from pydispatch.formats.elf import elf
 
 
 def artifact(**changes: object) -> Artifact:

@@ -11,7 +11,7 @@ import pytest
 from pydispatch._core import elf as core_elf
 from pydispatch._core import plugin
 
-from pydispatch.formats import elf, fatelf
+from pydispatch.formats.elf import elf, fatelf
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = """int f(void* p, void* c, void* r) { *(int*)p += 2; return 0; }

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from pydispatch.cli import __main__ as cli
-from pydispatch.formats.artifact import Artifact
-from pydispatch.formats.program import NONE, Argument, Numerical, Op, Program, Result, dtype_word
+from pydispatch.formats.artifact.artifact import Artifact
+from pydispatch.formats.program.program import NONE, Argument, Numerical, Op, Program, Result, dtype_word
 
 F32 = dtype_word(Numerical.FLOAT, 32)
 I32 = dtype_word(Numerical.INTEGER, 32)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pydispatch as pd
-from pydispatch.compiler.pipeline import compile_to
+from pydispatch.compiler.driver.pipeline import compile_to
 
 LENGTHS = st.sampled_from([0, 1, 2, 3, 7, 16, 61, 64, 65, 257])
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

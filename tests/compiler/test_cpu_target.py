@@ -19,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "emit"))
 from kernels import FORMAT, HOST_FORMAT, Loaded, buffer, elementwise, load, variant
 from pydispatch._core.sched import known_cpu_features
 
-from pydispatch.compiler import toolchain
-from pydispatch.compiler.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
-from pydispatch.compiler.targets.cpu import compile_variant
-from pydispatch.compiler.targets.cpu_levels import LEVELS, machine_of
+from pydispatch.compiler.backends.cpu.backend import compile_variant
+from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
+from pydispatch.compiler.target.cpu import LEVELS, machine_of
+from pydispatch.compiler.toolchain import tools
 from pydispatch.errors import CompileError
 
 BODY = """
@@ -47,7 +47,7 @@ def facts(elf: bytes) -> ELFFile:
 @pytest.mark.parametrize("kind", [".o", ".bc", ".c"])
 @pytest.mark.parametrize("arch", FORMAT)
 def test_every_architecture_links_clean(arch: str, kind: str) -> None:
-    data = USER if kind == ".c" else toolchain.find().compile_c(USER, arch=arch, emit="bc" if kind == ".bc" else "obj")
+    data = USER if kind == ".c" else tools.find().compile_c(USER, arch=arch, emit="bc" if kind == ".bc" else "obj")
     binary = compile_variant(
         variant(
             SOURCE,
@@ -202,7 +202,7 @@ def test_runs_in_the_peer(tmp_path: Path) -> None:
 
 def test_a_small_executable_says_what_took_how_long() -> None:
     """Three tiny kernels and an object; bench/ has the figures."""
-    user = ObjectFile("user.o", toolchain.find().compile_c(b"void mul(const float* a, const float* b, float* c, long n) {"
+    user = ObjectFile("user.o", tools.find().compile_c(b"void mul(const float* a, const float* b, float* c, long n) {"
                                                            b"for (long i = 0; i < n; ++i) c[i] = a[i] * b[i]; }", arch="x86_64"))  # fmt: skip
     kernels = []
     for name, op in (("one", "addf"), ("two", "mulf")):
@@ -239,7 +239,7 @@ def test_threads_take_turns() -> None:
 def test_bitcode_for_another_cpu() -> None:
     """Bitcode that was compiled for more than the target has is refused: its code would not run there."""
     code = b"float user(float x) { return x + 1; }"
-    data = toolchain.find().compile_c(code, arch="x86_64", cpu="x86-64-v4", emit="bc")
+    data = tools.find().compile_c(code, arch="x86_64", cpu="x86-64-v4", emit="bc")
     objects = [ObjectFile("user.bc", data)]
     with pytest.raises(CompileError) as caught:
         compile_variant(

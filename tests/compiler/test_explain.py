@@ -9,8 +9,8 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.cli.__main__ import main
-from pydispatch.formats import dispatches
-from pydispatch.formats.dispatches import DispatchEntry
+from pydispatch.formats.artifact import dispatches
+from pydispatch.formats.artifact.dispatches import DispatchEntry
 
 TWO = """func.func @f(%x: tensor<8x16xf32>, %w: tensor<16x4xf32>, %v: tensor<4x3xf32>) -> tensor<8x3xf32> {
   %z = arith.constant 0.0 : f32

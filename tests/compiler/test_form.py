@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 import pydispatch as pd
 from pydispatch import ir
-from pydispatch.compiler.dispatch.form import form_dispatches, host_functions
-from pydispatch.compiler.dispatch.inline import inline_calls
-from pydispatch.compiler.dispatch.ties import tied_arguments
-from pydispatch.compiler.dispatch.views import is_contiguous
+from pydispatch.compiler.analysis.ties import tied_arguments
+from pydispatch.compiler.analysis.views import is_contiguous
+from pydispatch.compiler.flatten.inline import inline_calls
 from pydispatch.compiler.normalize import normalize
-from pydispatch.ir import flow
+from pydispatch.compiler.outline.form import form_dispatches, host_functions
+from pydispatch.ir.dialects.flow import dialect as flow
 
 
 def formed(text: str) -> tuple[ModuleOp, list[tuple[str, ...]]]:

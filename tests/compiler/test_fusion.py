@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import OpResult
 
 from pydispatch import ir
-from pydispatch.compiler.dispatch.form import form_dispatches, host_functions
-from pydispatch.compiler.dispatch.fusion import form_groups
-from pydispatch.compiler.dispatch.kinds import inputs_of
+from pydispatch.compiler.analysis.kinds import inputs_of
+from pydispatch.compiler.fusion.groups import form_groups
+from pydispatch.compiler.outline.form import form_dispatches, host_functions
 
 KERNEL = """
   stream.executable private @k {

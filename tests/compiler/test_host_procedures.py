@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pydispatch.compiler.pipeline import compile, compile_to
-from pydispatch.compiler.schedule.operations import host_operations
+from pydispatch.compiler.driver.pipeline import compile, compile_to
+from pydispatch.compiler.host.operations import host_operations
 
 
 def text(source: str) -> str:

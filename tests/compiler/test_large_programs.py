@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler.pipeline import Pipeline, _prepare
+from pydispatch.compiler.driver.pipeline import Pipeline, _prepare
 
 LAYER = """
   %m{i} = linalg.matmul ins(%h{i}, %w : {t}, tensor<16x16xf32>) outs(%z : {t}) -> {t}

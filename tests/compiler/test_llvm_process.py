@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler import llvm_process
-from pydispatch.compiler.targets import cpu_llvm
+from pydispatch.compiler.toolchain import llvm, llvm_process
 
 TINY = """
 func.func @f(%x: tensor<NxTYPE>) -> tensor<NxTYPE> {
@@ -135,18 +134,18 @@ def test_killed_while_idle() -> None:
 
 
 def test_errors_of_jobs_come_back() -> None:
-    with pytest.raises(pd.CompileError, match="cannot be linked"), cpu_llvm.opened("", machine()) as module:
+    with pytest.raises(pd.CompileError, match="cannot be linked"), llvm.opened("", machine()) as module:
         module.link("x.bc", b"BC\xc0\xdenothing")
     with pytest.raises(pd.InternalError, match="ZeroDivisionError"):
         llvm_process.call(divmod, 1, 0)
-    with pytest.raises(pd.CompileError, match="LLVM refuses"), cpu_llvm.opened("nonsense", machine()):
+    with pytest.raises(pd.CompileError, match="LLVM refuses"), llvm.opened("nonsense", machine()):
         pass
     compiles()
 
 
-def machine() -> cpu_llvm.Described:
-    from pydispatch.compiler.kernel import Target
-    from pydispatch.compiler.targets.cpu_levels import machine_of
+def machine() -> llvm.Described:
+    from pydispatch.compiler.kernel_ir.kernel import Target
+    from pydispatch.compiler.target.cpu import machine_of
 
     return machine_of(Target("llvm-cpu", "embedded-elf-x86_64"))
 
@@ -237,7 +236,7 @@ def test_prints_are_no_answers() -> None:
 def test_threads_that_wait_get_their_turn() -> None:
     """One has the process open while another asks."""
     order: list[str] = []
-    with cpu_llvm.opened("", machine()) as module:
+    with llvm.opened("", machine()) as module:
         other = threading.Thread(target=lambda: order.append(f"other {llvm_process.call(abs, -3)}"))
         other.start()
         order.append(f"nested {llvm_process.call(abs, -2)}")

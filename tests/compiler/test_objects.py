@@ -8,16 +8,16 @@ import struct
 
 import pytest
 
-from pydispatch.compiler import bitcode, objects, toolchain
-from pydispatch.compiler.kernel import ObjectFile
-from pydispatch.compiler.targets.cpu_llvm import version
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
+from pydispatch.compiler.toolchain import bitcode, objects, tools
+from pydispatch.compiler.toolchain.llvm import version
 from pydispatch.errors import CompileError
 
 GOOD = b"static const int table[3] = {1, 2, 3};\nint user(int i) { return table[i]; }\n"
 
 
 def compiled(text: bytes, arch: str = "x86_64", emit: str = "obj", *args: str) -> bytes:
-    return toolchain.find().compile_c(text, arch=arch, emit=emit, extra_args=args)
+    return tools.find().compile_c(text, arch=arch, emit=emit, extra_args=args)
 
 
 def refuse(data: bytes, arch: str = "x86_64", name: str = "user.o") -> CompileError:

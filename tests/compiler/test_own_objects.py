@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pydispatch.compiler import objects
+from pydispatch.compiler.toolchain import objects
 
 SOURCE = "extern float f(float), g(float); extern int t[]; float h(float x) { return f(x) + g(x) + (float)t[1]; }"
 

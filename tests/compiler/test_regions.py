@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler.kernel import Binary
-from pydispatch.compiler.pipeline import compile_to
+from pydispatch.compiler.driver.pipeline import compile_to
+from pydispatch.compiler.kernel_ir.kernel import Binary
 from pydispatch.errors import CompileError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "emit"))

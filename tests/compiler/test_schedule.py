@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pydispatch.compiler.pipeline import PHASE_NAMES, compile_to
+from pydispatch.compiler.driver.pipeline import PHASE_NAMES, compile_to
 from pydispatch.errors import CompileError
 
 HEAD = """

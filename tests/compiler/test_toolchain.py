@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from pydispatch.compiler import toolchain, toolchain_cache
-from pydispatch.compiler.toolchain import ToolchainError, UndefinedSymbolsError
+from pydispatch.compiler.toolchain import cache as toolchain_cache
+from pydispatch.compiler.toolchain import tools as toolchain
+from pydispatch.compiler.toolchain.tools import ToolchainError, UndefinedSymbolsError
 
 SOURCE = (
     b'__attribute__((visibility("default"))) float f(const float* a, int n)'

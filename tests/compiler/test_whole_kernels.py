@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler import toolchain
-from pydispatch.compiler.select import host_format
+from pydispatch.compiler.target.select import host_format
+from pydispatch.compiler.toolchain import tools as toolchain
 from pydispatch.errors import CompileError
-from pydispatch.formats.library import ExportFacts, read_tables
+from pydispatch.formats.elf.library import ExportFacts, read_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCH = {"x86_64": "x86_64", "arm_64": "aarch64", "riscv_64": "riscv64"}[host_format().removeprefix("embedded-elf-")]

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pydispatch._core.artifact import ArtifactFile, crc32
 
 from pydispatch.errors import ArtifactError, SystemError_
-from pydispatch.formats.pack import Entry, layout
+from pydispatch.formats.artifact.pack import Entry, layout
 
 MEMBERS = {"manifest.json": b"{}\n", "program.bin": b"PDXP" * 5, "executables/e/v.elf": b"\x7fELF" + bytes(range(70))}
 

@@ -16,9 +16,9 @@ import pytest
 from elf_build import ROOT, run
 from pydispatch._core import plugin
 
-from pydispatch.compiler import plugin_build
+from pydispatch.compiler.driver import plugin as plugin_build
 from pydispatch.errors import ArtifactError, InvalidArgumentError, MissingImportError
-from pydispatch.formats import fatelf
+from pydispatch.formats.elf import fatelf
 
 HOST = platform.machine()
 MACHINES = ["x86_64", "aarch64", "riscv64"]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.formats.artifact import Artifact
-from pydispatch.formats.program import Argument, Numerical, Op, Program, Result, dtype_word
+from pydispatch.formats.artifact.artifact import Artifact
+from pydispatch.formats.program.program import Argument, Numerical, Op, Program, Result, dtype_word
 
 FORMATS = {
     16: (dtype_word(Numerical.FLOAT, 16), np.dtype(np.float16)),

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.compiler.emit.llvm_cuda import entry_symbol
-from pydispatch.compiler.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
-from pydispatch.compiler.targets.cuda_llvm import Generated, generate
+from pydispatch.compiler.backends.cuda.llvm import Generated, generate
+from pydispatch.compiler.emit.llvm.nvptx.platform import entry_symbol
+from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.ir import parse
 
 EMIT = Path(__file__).parent.parent / "emit"
@@ -35,7 +35,7 @@ class Loaded:
     def __init__(
         self, made: Generated, exports: Sequence[str], words: int, races: bool = False, ptx: str | None = None
     ) -> None:
-        from pydispatch.runtime.devices.ptx_interpreter.machine import Machine
+        from pydispatch.runtime.simulators.ptx.machine import Machine
 
         self.made, self.exports, self.words = made, tuple(exports), words
         self.machine = Machine(capability=(9, 0), races=races)

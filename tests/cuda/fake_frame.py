@@ -13,7 +13,7 @@ from typing import Any
 from fake_streams import Event, Stream, Streams
 from fake_types import ENUMS, STRUCTURES, CUdevice_attribute, CUresult
 
-from pydispatch.runtime.devices.ptx_interpreter.machine import Machine
+from pydispatch.runtime.simulators.ptx.machine import Machine
 
 Result = tuple[Any, ...]
 

@@ -12,7 +12,7 @@ from fake_streams import Graph
 from fake_types import CUfunction_attribute, CUjit_option, CUmemorytype, CUresult
 
 from pydispatch.errors import ArtifactError, KernelError
-from pydispatch.formats import ptx_interface, ptx_read
+from pydispatch.formats.ptx import interface, read
 
 MAGIC = b"\x7fELF of the fake driver\n"
 
@@ -40,7 +40,7 @@ class Launch(Memory):
     def _compiled(self, text: bytes, log: dict[Any, Any], name: bytes = b"ptx") -> Any:
         """The module of a PTX text. What is wrong with it goes to the log."""
         try:
-            module = ptx_read.read(bytes(text), name.rstrip(b"\0").decode())
+            module = read.read(bytes(text), name.rstrip(b"\0").decode())
             made = self.machine.load(module, module.name)
         except ArtifactError as error:
             buffer = log.get(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
@@ -49,7 +49,7 @@ class Launch(Memory):
             raise Failure(CUresult.CUDA_ERROR_INVALID_PTX) from None
         if module.version[0] * 10 + module.version[1] > 90 * (self.version >= 13000) + 80 * (self.version < 13000):
             raise Failure(CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
-        if not ptx_interface.capabilities(*self.capability).issuperset(ptx_interface.requirements(module.target)):
+        if not interface.capabilities(*self.capability).issuperset(interface.requirements(module.target)):
             raise Failure(CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU)
         return module, made
 
@@ -83,7 +83,7 @@ class Launch(Memory):
         entry = next((e for e in loaded.module.entries if e.name == symbol), None)
         if entry is None:
             raise Failure(CUresult.CUDA_ERROR_NOT_FOUND)
-        sizes = tuple(ptx_interface.parameter_sizes(entry))
+        sizes = tuple(interface.parameter_sizes(entry))
         return (self._new(Function(loaded, loaded.made.entry(symbol), sizes, entry)),)
 
     def _cuModuleGetGlobal(self, hmod: Any, name: bytes) -> Result:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.runtime.devices.ptx_interpreter.machine import Machine
+from pydispatch.runtime.simulators.ptx.machine import Machine
 
 DATA = Path(__file__).parent / "data"
 _HEADER = ".version 8.6\n.target sm_90\n.address_size 64\n"

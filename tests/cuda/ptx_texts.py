@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydispatch.formats.ptx_module import Address, Arguments, Immediate, Not, Operand, Pair, Register, Symbol, Vector
+from pydispatch.formats.ptx.module import Address, Arguments, Immediate, Not, Operand, Pair, Register, Symbol, Vector
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 

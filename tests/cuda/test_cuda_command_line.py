@@ -13,7 +13,7 @@ from test_cuda_target_functions import ukernel
 from tools import DATA, compile_cu
 
 import pydispatch as pd
-from pydispatch.formats.manifest import Manifest
+from pydispatch.formats.artifact.manifest import Manifest
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,7 @@ import pytest
 
 import pydispatch.ir as ir
 from pydispatch.errors import CompileError
-from pydispatch.ir.pyd_mma import LANES, spread_of
+from pydispatch.ir.dialects.pyd.mma import LANES, spread_of
 
 TEXT = """
 func.func @f(%lane: index, %a: memref<32x16xf16, strided<[24, 1]>, 3>,

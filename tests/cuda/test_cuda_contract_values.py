@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pydispatch as pd
-from pydispatch.compiler.codegen import contract_gpu_plan as plans
+from pydispatch.compiler.kernels.matmul.gpu import plan as plans
 
 Array = np.ndarray[Any, Any]
 

@@ -16,11 +16,12 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "
 import cuda_kernels  # noqa: E402
 import tools  # noqa: E402
 
-from pydispatch.compiler.emit.llvm_cuda import entry_symbol  # noqa: E402
-from pydispatch.compiler.targets.cuda_llvm import PTX_VERSIONS, generate, machine_of  # noqa: E402
+from pydispatch.compiler.backends.cuda.llvm import PTX_VERSIONS, generate, machine_of  # noqa: E402
+from pydispatch.compiler.emit.llvm.nvptx.platform import entry_symbol  # noqa: E402
 from pydispatch.errors import CompileError  # noqa: E402
-from pydispatch.formats import ptx_interface, ptx_link, ptx_read  # noqa: E402
+from pydispatch.formats.ptx import interface, read
 from pydispatch.ir import parse  # noqa: E402
+from pydispatch.link.ptx import link  # noqa: E402
 
 COPY = """
 func.func @{name}() {{
@@ -103,9 +104,9 @@ def test_ptxas_refuses_the_same_with_a_wrong_register(tmp_path: Path) -> None:
 def test_every_architecture_has_code(arch: str) -> None:
     """LLVM knows all of them, and our reader what it writes."""
     made = cuda_kernels.emit(copy("math.exp %x"), bindings=2, arch=arch)
-    module = ptx_read.read(made.ptx, "made.ptx")
+    module = read.read(made.ptx, "made.ptx")
     assert module.target == arch and [entry.name for entry in module.entries] == ["kernel"]
-    assert ptx_interface.mismatch(module.entries[0], 0, 2) is None
+    assert interface.mismatch(module.entries[0], 0, 2) is None
     assert made.alignment == 4 and made.shared == {"kernel": 0}
 
 
@@ -187,8 +188,8 @@ def test_constants_grid_and_offsets() -> None:
         32,
     ]
     assert (out[..., :10] == want).all() and (room[:2] == 0).all() and (out[..., 10] == 0).all()
-    module = ptx_read.read(loaded.made.ptx, "made.ptx")
-    assert ptx_interface.parameter_sizes(module.entries[0]) == (8, *[4] * 8)
+    module = read.read(loaded.made.ptx, "made.ptx")
+    assert interface.parameter_sizes(module.entries[0]) == (8, *[4] * 8)
     assert {(v.name, v.space, v.size) for v in module.variables} == {("key", "const", 4), ("wide", "const", 8)}
 
 
@@ -346,7 +347,7 @@ def test_functions_of_others(attributes: str) -> None:
     made = cuda_kernels.emit(CALLER.replace("{ATTRIBUTES}", attributes), bindings=2)
     assert re.search(r"\.extern \.func\s+\(\.param \.b32 \w+\) twice\s*\(", made.ptx)
     assert made.blocks["kernel"] == (64, 1, 1) and "bar" in made.ptx
-    linked = ptx_link.link(made.ptx, [ptx_link.open_library(TWICE, "twice.ptx")])
+    linked = link.link(made.ptx, [link.open_library(TWICE, "twice.ptx")])
     assert not linked.unresolved
     a, b = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
     want = a * 2
@@ -390,8 +391,8 @@ def test_optional_functions() -> None:
 }
 """
     )
-    for libraries, want in (([ptx_link.open_library(library, "maybe.ptx")], 7.0), ([], -2.0)):
-        linked = ptx_link.link(made.ptx, libraries, ("maybe",))
+    for libraries, want in (([link.open_library(library, "maybe.ptx")], 7.0), ([], -2.0)):
+        linked = link.link(made.ptx, libraries, ("maybe",))
         a = np.array([2, 0, 0, 0], np.float32)
         cuda_kernels.Loaded(made, ["kernel"], 0, True, linked.data).run(a)
         assert a[0] == want

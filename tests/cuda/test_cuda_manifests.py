@@ -13,7 +13,7 @@ import pytest
 from pydispatch._core.artifact import crc32
 
 import pydispatch as pd
-from pydispatch.formats.pack import Entry, layout
+from pydispatch.formats.artifact.pack import Entry, layout
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "cuda"
 ODD: tuple[Any, ...] = (0, -1, 1, 3, 2**40, 2**70, "x", "", None, [], {}, 1.5, [1, 2], True, 64, 1024, [[0, 5, "ptx"]])

@@ -12,8 +12,8 @@ from cuda_programs import objects, target
 from tools import DATA, assemble, compile_cu
 
 import pydispatch as pd
-from pydispatch.compiler import toolchain
-from pydispatch.compiler.targets import cuda_tools
+from pydispatch.compiler.backends.cuda import tools as cuda_tools
+from pydispatch.compiler.toolchain import tools as toolchain
 
 MEMREFS = "memref<?xf32>, memref<?xf32>, memref<?xf32>, index, index"
 

@@ -13,7 +13,7 @@ from cuda_programs import IN_IN_OUT, MIXED, MUL, TWO, export, layout, objects, s
 from tools import DATA, assemble, compile_cu, nvcc
 
 import pydispatch as pd
-from pydispatch.formats import cubin
+from pydispatch.formats.elf import cubin
 
 SM_75, SM_80, SM_90 = (DATA / f"kernels_sm_{n}.ptx" for n in (75, 80, 90))
 FIXED = DATA / "fixed_sm_90.ptx"
@@ -305,7 +305,7 @@ def test_cubins(tmp_path: Path) -> None:
     assert variant.extra["ptx"]["parameters"] == [[4], [4]]
     # Machine code runs on later devices of its own major version, which PTX does not ask.
     assert {"cubin_sm_80", "cubin_sm_86", "sm_86"} <= set(variant.requires) and "cubin_sm_89" not in variant.requires
-    from pydispatch.formats.ptx_interface import capabilities
+    from pydispatch.formats.ptx.interface import capabilities
 
     assert set(variant.requires) <= capabilities(8, 9)
     assert not set(variant.requires) <= capabilities(8, 0)

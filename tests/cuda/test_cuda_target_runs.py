@@ -14,7 +14,7 @@ from test_cuda_target_kernels import CONSTANTS, FIXED, SM_75, SM_80
 from tools import DATA, compile_cu
 
 import pydispatch as pd
-from pydispatch.compiler.targets import cuda_tools
+from pydispatch.compiler.backends.cuda import tools
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_scalars_blocks_memory_and_constants(device: Any) -> None:
 @pytest.mark.parametrize("kind", [".ptx", ".c", ".bc", ".cu", "clang"])
 def test_static_functions(kind: str, device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind == "clang":
-        monkeypatch.setattr(cuda_tools, "has_cuda_compiler", lambda: False)
+        monkeypatch.setattr(tools, "has_cuda_compiler", lambda: False)
     files = {".ptx": DATA / "functions_sm_75.ptx", ".c": DATA / "functions.c", ".bc": bitcode(tmp_path)}
     file = files.get(kind, DATA / "functions.cu")
     for n in (1, 64, 1000):

@@ -148,7 +148,7 @@ def test_tf32() -> None:
 @pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
 def test_floats_of_eight_bits(kind: str) -> None:
     """Against the formats' tables: the nearest value, ties to even, clamped."""
-    from pydispatch.formats.small_floats import values as table
+    from pydispatch.formats.arrays.small_floats import values as table
 
     known = table({"e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}[kind])
     codes = np.arange(256)

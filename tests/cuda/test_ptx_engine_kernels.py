@@ -271,7 +271,7 @@ done:
 
 def test_many_blocks_at_a_time_or_few(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results do not depend on how many blocks run at once."""
-    from pydispatch.runtime.devices.ptx_interpreter import launch
+    from pydispatch.runtime.simulators.ptx import launch
 
     rng = np.random.default_rng(10)
     x = rng.random(5000, np.float32)

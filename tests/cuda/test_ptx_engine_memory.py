@@ -9,8 +9,8 @@ import pytest
 from ptx_engine import Kernels, wrap
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError, KernelError, OutOfMemoryError
-from pydispatch.runtime.devices.ptx_interpreter.machine import Machine
-from pydispatch.runtime.devices.ptx_interpreter.memory import Memory
+from pydispatch.runtime.simulators.ptx.machine import Machine
+from pydispatch.runtime.simulators.ptx.memory import Memory
 
 INDEX = ".reg .u32 %i, %r<8>; .reg .u64 %o, %p; .reg .pred %q<4>; mov.u32 %i, %tid.x;"
 OUT = "ld.param.u64 %o, [out]; mad.wide.u32 %p, %i, 4, %o;"

@@ -6,7 +6,7 @@ import pytest
 from tools import assemble
 
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.formats.ptx_interface import (
+from pydispatch.formats.ptx.interface import (
     ARCHITECTURES,
     MAX_SHARED,
     block_problem,
@@ -18,8 +18,8 @@ from pydispatch.formats.ptx_interface import (
     split,
     target_problem,
 )
-from pydispatch.formats.ptx_module import Function
-from pydispatch.formats.ptx_read import read
+from pydispatch.formats.ptx.module import Function
+from pydispatch.formats.ptx.read import read
 
 
 def entry(params: str, directives: str = "", body: str = "") -> Function:

@@ -15,10 +15,10 @@ from tools import DATA, assemble
 from work import count_calls
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
-from pydispatch.formats.ptx_library import BUILT_IN
-from pydispatch.formats.ptx_link import Linked, imports_of, link, open_library, prototypes_of
-from pydispatch.formats.ptx_module import PtxModule
-from pydispatch.formats.ptx_read import read
+from pydispatch.formats.ptx.module import PtxModule
+from pydispatch.formats.ptx.read import read
+from pydispatch.link.ptx.library import BUILT_IN
+from pydispatch.link.ptx.link import Linked, imports_of, link, open_library, prototypes_of
 
 CALLER = (DATA / "caller_sm_80.ptx").read_text()
 LIBRARY = (DATA / "library_sm_90.ptx").read_text()
@@ -97,7 +97,7 @@ def test_what_nvcc_compiled_is_linked() -> None:
 
 def run(text: str, name: str, values: np.ndarray[Any, Any], *params: bytes) -> np.ndarray[Any, Any]:
     """What a kernel (in, out, ...) makes of values, one thread for each."""
-    from pydispatch.runtime.devices.ptx_interpreter.machine import Machine
+    from pydispatch.runtime.simulators.ptx.machine import Machine
 
     machine = Machine()
     given, out = machine.memory.allocate(values.nbytes), machine.memory.allocate(values.nbytes)

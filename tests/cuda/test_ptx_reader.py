@@ -11,7 +11,7 @@ import pytest
 from ptx_texts import AROUND, HEAD, OPERANDS, kernel, registers
 from tools import DATA, assemble
 
-from pydispatch.formats.ptx_module import (
+from pydispatch.formats.ptx.module import (
     Address,
     Arguments,
     Immediate,
@@ -23,7 +23,7 @@ from pydispatch.formats.ptx_module import (
     Symbol,
     Vector,
 )
-from pydispatch.formats.ptx_read import read
+from pydispatch.formats.ptx.read import read
 
 SPECIAL = ("%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%warpid", "%clock64", "%lanemask_lt")
 OF_NVCC = sorted(DATA.glob("*_sm_*.ptx"))

@@ -13,12 +13,8 @@ from tools import DATA
 from work import count_calls
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.ptx_module import (
-    Function,
-    Instruction,
-    Register,
-)
-from pydispatch.formats.ptx_read import read
+from pydispatch.formats.ptx.module import Function, Instruction, Register
+from pydispatch.formats.ptx.read import read
 
 INVALID = [
     ("", "k.ptx:1:1: no PTX: it begins with the end of the text, expected .version"),

@@ -10,7 +10,8 @@ from pathlib import Path
 import mpmath as mp
 import numpy as np
 
-from pydispatch.compiler import devlib, toolchain
+from pydispatch.compiler import devlib
+from pydispatch.compiler.toolchain import tools as toolchain
 
 TYPES = {"f": ("float", np.float32), "": ("double", np.float64)}
 CPUS = ("generic", "x86-64-v3")  # without and with fused multiply-add

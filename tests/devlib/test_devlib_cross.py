@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from devlib_driver import FUNCTIONS, TYPES, samples
 
-from pydispatch.compiler import devlib, toolchain
+from pydispatch.compiler import devlib
+from pydispatch.compiler.toolchain import tools as toolchain
 
 NAMES = [f for f in FUNCTIONS if f.arguments == 1]
 COUNT = 60

@@ -6,8 +6,9 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
-from pydispatch.compiler import devlib, toolchain
+from pydispatch.compiler import devlib
 from pydispatch.compiler.devlib.symbols import SYMBOLS
+from pydispatch.compiler.toolchain import tools as toolchain
 
 TARGETS = [
     ("x86_64", "generic"),

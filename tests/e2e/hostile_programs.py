@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import pydispatch as pd
-from pydispatch.formats.artifact import PROGRAM, Artifact
+from pydispatch.formats.artifact.artifact import PROGRAM, Artifact
 
 INTERESTING = (0, 1, 2, 3, 4, 7, 16, 63, 64, 255, 4096, 1 << 16, 1 << 31, (1 << 31) - 1, (1 << 32) - 1, (1 << 32) - 4)
 _kept: list[mmap.mmap] = []

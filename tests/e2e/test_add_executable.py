@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler import toolchain
-from pydispatch.formats import fatelf
+from pydispatch.compiler.toolchain import tools as toolchain
+from pydispatch.formats.elf import fatelf
 
 ARCH = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
 

@@ -18,8 +18,8 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.cli.__main__ import main
-from pydispatch.formats.artifact import crc32
-from pydispatch.formats.pack import Entry, layout
+from pydispatch.formats.artifact.artifact import crc32
+from pydispatch.formats.artifact.pack import Entry, layout
 
 SUFFIX = {"x86_64": "x86_64", "AMD64": "x86_64", "aarch64": "arm_64", "arm64": "arm_64", "riscv64": "riscv_64"}
 FORMAT = f"embedded-elf-{SUFFIX[platform.machine()]}"

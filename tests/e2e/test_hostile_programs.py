@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.formats.artifact import CONTRACTS, PROGRAM, Artifact
-from pydispatch.formats.manifest import Manifest
+from pydispatch.formats.artifact.artifact import CONTRACTS, PROGRAM, Artifact
+from pydispatch.formats.artifact.manifest import Manifest
 
 MUTANTS = int(os.environ.get("PYDISPATCH_TEST_MUTANTS", "700"))
 """For each program."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pydispatch as pd
-from pydispatch.compiler import toolchain
+from pydispatch.compiler.toolchain import tools
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mixed"
 ARCH = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
@@ -31,7 +31,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = EXAMPLE / "functions.c"
     (folder / "functions.c").write_text(source.read_text())
     for suffix, emit in (("o", "obj"), ("bc", "bc")):
-        data = toolchain.find().compile_c(source, arch=ARCH, cpu="generic", features=(), emit=emit)
+        data = tools.find().compile_c(source, arch=ARCH, cpu="generic", features=(), emit=emit)
         (folder / f"functions.{suffix}").write_bytes(data)
     subprocess.run(["ar", "rcs", folder / "functions.a", folder / "functions.o"], check=True)
     return folder
@@ -82,7 +82,7 @@ def test_sizes_that_disagree_are_refused_and_named(program: pd.Program) -> None:
 def test_the_same_bytes_again(objects: Path) -> None:
     text = text_of("program.mlir", "c")
     artifact = pd.compile(text, object_search_path=[objects])
-    assert artifact.manifest.producers["toolchain"] == toolchain.find().fingerprint()  # they decide the bytes too
+    assert artifact.manifest.producers["toolchain"] == tools.find().fingerprint()  # they decide the bytes too
     first = artifact.to_bytes()
     assert pd.compile(text, object_search_path=[objects]).to_bytes() == first
 

@@ -13,7 +13,7 @@ import pytest
 from test_imports import FUNCTION, PROGRAM, A, B
 
 import pydispatch as pd
-from pydispatch.formats import fatelf
+from pydispatch.formats.elf import fatelf
 
 # Counts its loads and unloads in a file that its parameters name.
 LIVES = """

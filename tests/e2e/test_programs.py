@@ -16,7 +16,7 @@ from cases import CASES, Case
 import pydispatch as pd
 from pydispatch.cli.__main__ import main
 from pydispatch.cli.values import Reader
-from pydispatch.compiler import toolchain
+from pydispatch.compiler.toolchain import tools
 
 PROGRAMS = Path(__file__).parent / "programs"
 ARCH = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
@@ -64,7 +64,7 @@ def test_against_numpy(case: Case) -> None:
 @pytest.mark.parametrize("form", ["text", "numbers"])
 def test_an_object_in_the_program_itself(form: str) -> None:
     """An inline object needs no file at all."""
-    code = toolchain.find().compile_c(PROGRAMS / "kernels.c", arch=ARCH, cpu="generic", features=(), emit="obj")
+    code = tools.find().compile_c(PROGRAMS / "kernels.c", arch=ARCH, cpu="generic", features=(), emit="obj")
     numbers = f'"0x{code.hex().upper()}"' if form == "text" else str([b - 256 if b > 127 else b for b in code])
     data = f"data = dense<{numbers}> : vector<{len(code)}xi8>"
     text = text_of("keys").replace('path = "kernels.c"', data)
@@ -90,7 +90,7 @@ def peer_tool(name: str) -> Path:
 def peer_module(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Compiles a program with the peer, once."""
     folder = tmp_path_factory.mktemp("peer")
-    code = toolchain.find().compile_c(PROGRAMS / "kernels.c", arch=ARCH, cpu="generic", features=(), emit="obj")
+    code = tools.find().compile_c(PROGRAMS / "kernels.c", arch=ARCH, cpu="generic", features=(), emit="obj")
     (folder / "kernels.o").write_bytes(code)
 
     @cache

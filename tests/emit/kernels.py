@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pydispatch.compiler.kernel import Binary, Binding, Export, Layout, ObjectFile, Target, Variant
-from pydispatch.compiler.targets.cpu import compile_variant
+from pydispatch.compiler.backends.cpu.backend import compile_variant
+from pydispatch.compiler.kernel_ir.kernel import Binary, Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.ir import parse
 
 FORMAT = {"x86_64": "embedded-elf-x86_64", "aarch64": "embedded-elf-arm_64", "riscv64": "embedded-elf-riscv_64"}

@@ -15,10 +15,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from kernels import HOST_FORMAT, Loaded, buffer, elementwise, load, variant
 
-from pydispatch.compiler import toolchain
-from pydispatch.compiler.emit.llvm_imports import MISSING_IMPORT
-from pydispatch.compiler.kernel import ObjectFile
-from pydispatch.compiler.targets.cpu import compile_variant
+from pydispatch.compiler.backends.cpu.backend import compile_variant
+from pydispatch.compiler.emit.llvm.cpu.imports import MISSING_IMPORT
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
+from pydispatch.compiler.toolchain import tools
 from pydispatch.errors import CompileError
 
 ARCH = {"embedded-elf-x86_64": "x86_64", "embedded-elf-arm_64": "aarch64", "embedded-elf-riscv_64": "riscv64"}[
@@ -39,7 +39,7 @@ def compiled(text: str, suffix: str, name: str = "user") -> ObjectFile:
     if suffix == ".c":
         return ObjectFile(name + suffix, text.encode())
     emit = "bc" if suffix == ".bc" else "obj"
-    return ObjectFile(name + suffix, toolchain.find().compile_c(text.encode(), arch=ARCH, emit=emit))
+    return ObjectFile(name + suffix, tools.find().compile_c(text.encode(), arch=ARCH, emit=emit))
 
 
 @pytest.mark.parametrize("suffix", [".o", ".bc", ".c"])

@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from kernels import Loaded, buffer, load, parallel, variant
 
-from pydispatch.compiler.targets.cpu import compile_variant
+from pydispatch.compiler.backends.cpu.backend import compile_variant
 from pydispatch.errors import CompileError
 
 HEAD = """func.func @kernel() {

@@ -17,12 +17,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from kernels import HOST_FORMAT, Loaded, buffer, load, variant
 
-from pydispatch.compiler import toolchain
-from pydispatch.compiler.emit.llvm_imports import MISSING_IMPORT
-from pydispatch.compiler.emit.llvm_scf import FAILED_ASSERTION
-from pydispatch.compiler.targets.cpu import compile_variant
+from pydispatch.compiler.backends.cpu.backend import compile_variant
+from pydispatch.compiler.emit.llvm.cpu.imports import MISSING_IMPORT
+from pydispatch.compiler.emit.llvm.ops.scf import FAILED_ASSERTION
+from pydispatch.compiler.toolchain import tools as toolchain
 from pydispatch.errors import CompileError
-from pydispatch.formats.imports import FIELDS, SCALARS, ImportSignature, c_declaration, layout
+from pydispatch.formats.artifact.imports import FIELDS, SCALARS, ImportSignature, c_declaration, layout
 
 ARCH = {"embedded-elf-x86_64": "x86_64", "embedded-elf-arm_64": "aarch64", "embedded-elf-riscv_64": "riscv64"}[
     HOST_FORMAT

@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from kernels import HOST_FORMAT, buffer, load, variant
 
 import pydispatch as pd
-from pydispatch.compiler import toolchain
-from pydispatch.compiler.kernel import ObjectFile
-from pydispatch.compiler.targets.cpu import compile_variant
+from pydispatch.compiler.backends.cpu.backend import compile_variant
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
+from pydispatch.compiler.toolchain import tools
 from pydispatch.errors import CompileError
 
 ARCH = {"embedded-elf-x86_64": "x86_64", "embedded-elf-arm_64": "aarch64", "embedded-elf-riscv_64": "riscv64"}[
@@ -43,7 +43,7 @@ C = b"float twice(float x) { return x * 2 + 1000; }"
 def user_object(suffix: str) -> ObjectFile:
     if suffix == ".c":
         return ObjectFile("user.c", C)
-    data = toolchain.find().compile_c(C, arch=ARCH, emit="bc" if suffix == ".bc" else "obj")
+    data = tools.find().compile_c(C, arch=ARCH, emit="bc" if suffix == ".bc" else "obj")
     if suffix == ".a":
         data = b"!<arch>\nuser.o/         0           0     0     644     %-10d`\n" % len(data) + data + b"\n" * (len(data) & 1)
     return ObjectFile("user" + suffix, data)

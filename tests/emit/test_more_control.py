@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from kernels import buffer, load, variant
 from test_control import HEAD, N, run
 
-from pydispatch.compiler.targets.cpu import compile_variant
+from pydispatch.compiler.backends.cpu.backend import compile_variant
 from pydispatch.errors import CompileError
 
 

@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from kernels import buffer, load, variant
 
-from pydispatch.compiler.targets.cpu import compile_variant
+from pydispatch.compiler.backends.cpu.backend import compile_variant
 
 rng = np.random.default_rng(5)
 VECTOR = {

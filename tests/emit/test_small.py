@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from kernels import buffer, elementwise, load, parallel
 
-from pydispatch.formats.small_floats import FORMATS, encode, values, width
+from pydispatch.formats.arrays.small_floats import FORMATS, encode, values, width
 
 NAMES = [*FORMATS, "f8E8M0FNU"]
 rng = np.random.default_rng(3)

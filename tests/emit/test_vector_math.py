@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from kernels import elementwise, variant
 
-from pydispatch.compiler.targets.cpu import compile_variant
+from pydispatch.compiler.backends.cpu.backend import compile_variant
 
 BOTH = ["exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "tanh", "erf", "sinh", "cosh", "rsqrt"]
 FLOAT = ["sin", "cos", "tan", "erfc", "powf", "asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "cbrt"]

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from pydispatch._core.artifact import ArtifactFile, crc32
 
 from pydispatch.errors import ArtifactError, Error
-from pydispatch.formats.artifact import Artifact, Executable, Variant
-from pydispatch.formats.pack import Entry, layout
+from pydispatch.formats.artifact.artifact import Artifact, Executable, Variant
+from pydispatch.formats.artifact.pack import Entry, layout
 
 
 def pack(members: list[tuple[str, bytes]]) -> bytes:

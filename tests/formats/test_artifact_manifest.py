@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.artifact import Artifact
-from pydispatch.formats.manifest import Manifest
-from pydispatch.formats.pack import Entry, layout
+from pydispatch.formats.artifact.artifact import Artifact
+from pydispatch.formats.artifact.manifest import Manifest
+from pydispatch.formats.artifact.pack import Entry, layout
 
 GOOD: dict[str, Any] = {
     "pydispatch": {"format": 1, "version": "0.1.0", "producers": {"llvm": "20"}},

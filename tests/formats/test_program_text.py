@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.program import (
+from pydispatch.formats.program.program import (
     NONE,
     Argument,
     BindingRange,

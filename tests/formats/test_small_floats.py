@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pydispatch.formats.small_floats import FORMATS, decode, values
+from pydispatch.formats.arrays.small_floats import FORMATS, decode, values
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "f8E8M0FNU"])

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler import toolchain_cache
-from pydispatch.formats import cache, whole_file
+from pydispatch.compiler.toolchain import cache as toolchain_cache
+from pydispatch.formats.storage import cache, whole_file
 
 RELIABILITY = Path(__file__).parents[1] / "reliability"
 KEY = "ab" * 32

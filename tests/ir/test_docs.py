@@ -2,27 +2,18 @@
 
 from pathlib import Path
 
-from pydispatch.compiler import operations
-from pydispatch.ir import (
-    affine,
-    arith,
-    check,
-    codegen,
-    flow,
-    hal,
-    linalg,
-    linalg_named,
-    math,
-    ml_program,
-    scf,
-    stream,
-    tensor,
-    tensor_ext,
-    util,
-)
+from pydispatch.compiler.driver import operations
+from pydispatch.ir.dialects import arith, check, iree_codegen, iree_tensor_ext, math, ml_program, scf, stream
+from pydispatch.ir.dialects.affine import dialect as affine
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.dialects.linalg import dialect as linalg
+from pydispatch.ir.dialects.linalg import named
+from pydispatch.ir.dialects.tensor import dialect as tensor
+from pydispatch.ir.dialects.util import dialect as util
 
 DIALECTS = [
-    hal.Hal, stream.Stream, flow.Flow, util.Util, codegen.Codegen, tensor_ext.TensorExt, arith.Arith, math.Math,
+    hal.Hal, stream.Stream, flow.Flow, util.Util, iree_codegen.Codegen, iree_tensor_ext.TensorExt, arith.Arith, math.Math,
     affine.Affine, scf.Scf, tensor.Tensor, check.Check, ml_program.MLProgram, linalg.Linalg,
 ]  # fmt: skip
 
@@ -32,7 +23,7 @@ def test_table_is_complete() -> None:
     rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
     for dialect in DIALECTS:
         for op in dialect.operations:
-            if not op.__module__.startswith("pydispatch") or op in linalg_named.OPERATIONS:
+            if not op.__module__.startswith("pydispatch") or op in named.OPERATIONS:
                 continue
             assert f".{op.__name__}`" in rows[op.name]
             definition = op.get_irdl_definition()
@@ -42,12 +33,12 @@ def test_table_is_complete() -> None:
 
 def test_named_operations_are_listed() -> None:
     text = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
-    for op in linalg_named.OPERATIONS:
+    for op in named.OPERATIONS:
         assert f"`{op.name.partition('.')[2]}`" in text, op.name
 
 
 def test_the_list_of_operations_is_that_of_the_tables() -> None:
     text = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
     assert text[text.index(operations.HEADING) :] == operations.chapter(), (
-        "docs/language.md ends with what `python -m pydispatch.compiler.operations` prints"
+        "docs/language.md ends with what `python -m pydispatch.compiler.driver.operations` prints"
     )

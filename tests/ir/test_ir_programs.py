@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pydispatch import ir
-from pydispatch.ir.location import location_of, set_location
+from pydispatch.ir.core.locations import location_of, set_location
 
 DATA = Path(__file__).parent / "data"
 PROGRAMS = sorted(p.name for p in DATA.glob("*.mlir"))

@@ -40,7 +40,7 @@ def test_the_cause_is_kept(body: str, column: int, message: str) -> None:
 
 
 def test_own_faults_say_what_they_met() -> None:
-    from pydispatch.ir.messages import explain_refusal
+    from pydispatch.ir.core.messages import explain_refusal
 
     assert explain_refusal("a.b", AssertionError())[0] == (
         "'a.b': its operands, types or attributes are not what it takes"

@@ -3,7 +3,7 @@
 import pytest
 
 from pydispatch import ir
-from pydispatch.ir import hal
+from pydispatch.ir.dialects.hal import dialect as hal
 
 TARGET = '#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {a = 1 : index}>'
 OBJECT = '#hal.executable.object<{path = "f.o"}>'

@@ -13,8 +13,8 @@ from work import count_calls
 import pydispatch as pd
 from pydispatch import ir
 from pydispatch.cli.__main__ import main as cli
-from pydispatch.compiler.dry_run import dry_run
-from pydispatch.compiler.preprocess import MatchWarning
+from pydispatch.compiler.driver.dry_run import dry_run
+from pydispatch.compiler.match import MatchWarning
 from pydispatch.errors import CompileError
 
 MISSES = [
@@ -136,8 +136,8 @@ def test_a_thousand_patterns_over_ten_thousand_operations() -> None:
           transform.yield %root : !transform.any_op }}""")
     act = 'transform.named_sequence @act(%op: !transform.any_op) { transform.annotate %op "hit" : !transform.any_op transform.yield }'
     module = ir.parse(spec(*matchers, act, main(", ".join(f"@m{p} -> @act" for p in range(1000)))))
-    from pydispatch.compiler.preprocess.interpret import Interpreter
-    from pydispatch.compiler.preprocess.report import Report
+    from pydispatch.compiler.match.report import Report
+    from pydispatch.compiler.match.transform.interpret import Interpreter
 
     report = Report()
     count_calls(Interpreter(module, program, report).run, limit=20_000_000)  # of 3.4 million pairs; it makes 7 million
@@ -177,8 +177,8 @@ def test_a_thousand_matchers_that_look_at_the_operation_alone(name: str) -> None
     ]
     act = 'transform.named_sequence @act(%op: !transform.any_op) { transform.annotate %op "hit" : !transform.any_op transform.yield }'
     module = ir.parse(spec(*matchers, act, main(", ".join(f"@m{p} -> @act" for p in range(1000)))))
-    from pydispatch.compiler.preprocess.interpret import Interpreter
-    from pydispatch.compiler.preprocess.report import Report
+    from pydispatch.compiler.match.report import Report
+    from pydispatch.compiler.match.transform.interpret import Interpreter
 
     report = Report()
     count_calls(Interpreter(module, program, report).run, limit=40_000_000)  # each pair by itself: hundreds of millions

@@ -11,7 +11,7 @@ from pathlib import Path
 import preprocess_cases as cases
 import pytest
 
-from pydispatch.compiler import pipeline
+from pydispatch.compiler.driver import pipeline
 
 FUNCTION = """util.func private @call_square_diff(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
   util.return %a : tensor<?xf32>

@@ -12,9 +12,9 @@ from work import count_calls
 
 import pydispatch as pd
 from pydispatch import ir
-from pydispatch.compiler import pipeline
-from pydispatch.compiler.preprocess.pdl import apply_pdl
-from pydispatch.compiler.preprocess.report import Report
+from pydispatch.compiler.driver import pipeline
+from pydispatch.compiler.match.pdl.apply import apply_pdl
+from pydispatch.compiler.match.report import Report
 from pydispatch.errors import CompileError
 
 MLP = """

@@ -11,8 +11,8 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.cli.__main__ import main as cli
-from pydispatch.compiler.dry_run import dry_run
-from pydispatch.compiler.preprocess import MatchWarning
+from pydispatch.compiler.driver.dry_run import dry_run
+from pydispatch.compiler.match import MatchWarning
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.patterns import Pattern
 

@@ -10,7 +10,7 @@ import preprocess_cases as cases
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler import pipeline
+from pydispatch.compiler.driver import pipeline
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.patterns import Pattern
 

@@ -13,7 +13,7 @@ from preprocess_cases import ACT, ARGMAX, EXECUTABLE, FORMAT, MATCH, SPEC, gener
 
 import pydispatch as pd
 from pydispatch import ir
-from pydispatch.compiler import pipeline
+from pydispatch.compiler.driver import pipeline
 
 P = np.linspace(-3, 5, 40, dtype=np.float32)
 Q = np.linspace(2, -1, 40, dtype=np.float32)

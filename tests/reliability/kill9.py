@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
-from pydispatch.formats import cache, whole_file
-from pydispatch.formats.artifact import Artifact
-from pydispatch.formats.program import Program
+from pydispatch.formats.artifact.artifact import Artifact
+from pydispatch.formats.program.program import Program
+from pydispatch.formats.storage import cache, whole_file
 
 
 def write_for_ever(folder: Path, made: list[Artifact], how: str) -> None:
-    """What the process does that is killed. how: "unnamed" or "named", see `pydispatch.formats.whole_file`."""
+    """What the process does that is killed. how: "unnamed" or "named", see `pydispatch.formats.storage.whole_file`."""
     if how == "named":
         whole_file._write_unnamed = lambda target, parts: False
     number = 0

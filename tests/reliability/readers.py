@@ -60,32 +60,36 @@ def text_of(data: bytes) -> str:
 
 
 def read_ptx(data: bytes) -> None:
-    from pydispatch.formats import ptx_interface, ptx_library, ptx_read
+    from pydispatch.formats.ptx import interface, read
+    from pydispatch.link.ptx import library as ptx_library
 
-    module = ptx_read.read(data, "x")
-    ptx_interface.target_problem(module)
+    module = read.read(data, "x")
+    interface.target_problem(module)
     ptx_library.take_apart(module, "x")
 
 
 def link_ptx(data: bytes) -> None:
-    from pydispatch.formats import ptx_library, ptx_link
+    from pydispatch.link.ptx import library as ptx_library
+    from pydispatch.link.ptx import link
 
     kernel, _, library = data.partition(b"\n//----\n")
     libraries = [ptx_library.open_library(library, "lib")] if library else []
-    ptx_link.imports_of(kernel)
-    ptx_link.link(kernel, libraries, optional=("absent",))
+    link.imports_of(kernel)
+    link.link(kernel, libraries, optional=("absent",))
 
 
 def read_spirv(data: bytes) -> None:
-    from pydispatch.formats import spirv, spirv_reflect
+    from pydispatch.formats.spirv import module as spirv
+    from pydispatch.formats.spirv import reflect
 
     _, tables = spirv.read(data, "x")
     spirv.describe(tables)
-    spirv_reflect.reflect(data, "x")
+    reflect.reflect(data, "x")
 
 
 def link_spirv(data: bytes) -> None:
-    from pydispatch.formats import spirv_library, spirv_link
+    from pydispatch.link.spirv import library as spirv_library
+    from pydispatch.link.spirv import link as spirv_link
 
     size = int.from_bytes(data[:2], "little") * 4
     kernel, library = data[2 : 2 + size], data[2 + size :]
@@ -94,7 +98,7 @@ def link_spirv(data: bytes) -> None:
 
 
 def read_manifest(data: bytes) -> None:
-    from pydispatch.formats.manifest import Manifest
+    from pydispatch.formats.artifact.manifest import Manifest
 
     manifest = Manifest.from_bytes(data)
     again = Manifest.from_bytes(manifest.to_bytes())
@@ -103,7 +107,7 @@ def read_manifest(data: bytes) -> None:
 
 
 def read_artifact(data: bytes) -> None:
-    from pydispatch.formats.artifact import Artifact
+    from pydispatch.formats.artifact.artifact import Artifact
 
     artifact = Artifact.from_bytes(data)
     artifact.verify()
@@ -113,13 +117,13 @@ def read_artifact(data: bytes) -> None:
 
 
 def read_program(data: bytes) -> None:
-    from pydispatch.formats import program
+    from pydispatch.formats.program import program
 
     program.disassemble(data)
 
 
 def read_elf(data: bytes) -> None:
-    from pydispatch.formats import cubin, elf, fatelf, library
+    from pydispatch.formats.elf import cubin, elf, fatelf, library
 
     library.read_tables(data)
     for call in (cubin.functions, elf.read, fatelf.read, fatelf.dump):
@@ -128,7 +132,7 @@ def read_elf(data: bytes) -> None:
 
 
 def read_parameters(data: bytes) -> None:
-    from pydispatch.formats.parameters import ParameterFile
+    from pydispatch.formats.arrays.parameters import ParameterFile
 
     suffix = (".npy", ".npz", ".safetensors")[data[0] % 3] if data else ".npy"
     with tempfile.NamedTemporaryFile(suffix=suffix, dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as file:
@@ -215,7 +219,7 @@ def whole_artifacts() -> list[bytes]:
 
 
 def members(name: str) -> list[bytes]:
-    from pydispatch.formats.artifact import Artifact
+    from pydispatch.formats.artifact.artifact import Artifact
 
     return [bytes(Artifact.from_bytes(data).read(name)) for data in whole_artifacts()]
 

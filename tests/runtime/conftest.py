@@ -7,7 +7,7 @@ import programs
 import pytest
 
 import pydispatch as pd
-from pydispatch.runtime.program import Program
+from pydispatch.runtime.program.program import Program
 
 
 @pytest.fixture(scope="session")

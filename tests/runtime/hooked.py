@@ -10,9 +10,9 @@ from __future__ import annotations
 import programs
 from programs import F32, HEAD, I64, ROOT, TAIL
 
-from pydispatch.compiler import toolchain
-from pydispatch.formats.artifact import Artifact, Executable, Variant
-from pydispatch.formats.program import Argument, Op, Result
+from pydispatch.compiler.toolchain import tools as toolchain
+from pydispatch.formats.artifact.artifact import Artifact, Executable, Variant
+from pydispatch.formats.program.program import Argument, Op, Result
 
 SIGNAL_AT = 3
 CODE = r"""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydispatch.compiler import toolchain
-from pydispatch.formats.artifact import Artifact, Executable, Variant
-from pydispatch.formats.program import (
+from pydispatch.compiler.toolchain import tools as toolchain
+from pydispatch.formats.artifact.artifact import Artifact, Executable, Variant
+from pydispatch.formats.program.program import (
     NONE,
     Argument,
     BindingRange,
@@ -21,7 +21,7 @@ from pydispatch.formats.program import (
     Result,
     dtype_word,
 )
-from pydispatch.formats.program import Executable as ExecutableRecord
+from pydispatch.formats.program.program import Executable as ExecutableRecord
 
 ROOT = Path(__file__).resolve().parents[2]
 F32 = dtype_word(Numerical.FLOAT, 32)

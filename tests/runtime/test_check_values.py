@@ -10,8 +10,8 @@ from hypothesis.extra import numpy as hnp
 from pydispatch._core.arrays import type_of
 
 import pydispatch as pd
-from pydispatch.formats.opcodes import Numerical, dtype_word
-from pydispatch.runtime.checks import Check, compare, verify
+from pydispatch.formats.program.opcodes import Numerical, dtype_word
+from pydispatch.runtime.program.checks import Check, compare, verify
 
 F32 = type_of(dtype_word(Numerical.FLOAT, 32))
 I32 = type_of(dtype_word(Numerical.INTEGER, 32))

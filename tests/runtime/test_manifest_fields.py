@@ -14,8 +14,8 @@ from pydispatch._core.artifact import crc32
 
 import pydispatch as pd
 from pydispatch.cli import inspect
-from pydispatch.formats.manifest import Manifest
-from pydispatch.formats.pack import Entry, layout
+from pydispatch.formats.artifact.manifest import Manifest
+from pydispatch.formats.artifact.pack import Entry, layout
 
 ROOT = Path(__file__).resolve().parents[2]
 WEIGHTS = """

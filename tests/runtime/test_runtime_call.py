@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pydispatch as pd
-from pydispatch.formats.program import Numerical, dtype_word
-from pydispatch.runtime.program import Program
+from pydispatch.formats.program.program import Numerical, dtype_word
+from pydispatch.runtime.program.program import Program
 
 A = np.arange(8, dtype=np.float32)
 B = np.full(8, 3, np.float32)

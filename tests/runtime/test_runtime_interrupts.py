@@ -20,7 +20,7 @@ import pytest
 from test_runtime_reentry import HERE, load
 
 import pydispatch as pd
-from pydispatch.formats.artifact import Artifact
+from pydispatch.formats.artifact.artifact import Artifact
 
 N = 100_000  # a workgroup sleeps a millisecond: without an interrupt a run takes 50 seconds or more
 

@@ -16,7 +16,7 @@ SCRIPT = """
 import os, resource, sys
 import numpy as np
 import pydispatch as pd
-import pydispatch.formats.parameters
+import pydispatch.formats.arrays.parameters
 limit, value, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 path, a = folder + "/f.pdx", np.ones(1 << 18, np.float32)
 pd.device("cpu?workers=1").load(path).f(a, a)  # what is loaded late is loaded
@@ -43,7 +43,7 @@ for name in ("cpu?workers=8", "local-sync"):
     attempt("result", lambda: held["program"].f(a, a))
     attempt("call", lambda: held["program"].f.prepare(a, a))
     attempt("result", lambda: held["call"]())
-    attempt("file", lambda: pydispatch.formats.parameters.ParameterFile(folder + "/big.npy"))
+    attempt("file", lambda: pydispatch.formats.arrays.parameters.ParameterFile(folder + "/big.npy"))
     attempt("closed", lambda: held["program"].close())
     held.clear()
 print("end", counts, flush=True)

@@ -15,11 +15,11 @@ import pytest
 from pydispatch._core import sched
 
 import pydispatch as pd
-from pydispatch.formats.artifact import Artifact
-from pydispatch.formats.pack import Entry, layout
-from pydispatch.formats.program import Argument, Op, Result
+from pydispatch.formats.artifact.artifact import Artifact
+from pydispatch.formats.artifact.pack import Entry, layout
+from pydispatch.formats.program.program import Argument, Op, Result
 from pydispatch.runtime.devices import cpu
-from pydispatch.runtime.loader import Host
+from pydispatch.runtime.program.loader import Host
 
 A = np.arange(8, dtype=np.float32)
 
@@ -167,7 +167,7 @@ def test_constants() -> None:
     builder.run(f, "mul", n, [f.arguments[0].buffer, constant, programs.finish_vector(f, n)])
     plain = builder.artifact()
     values = np.arange(10, 18, dtype=np.float32)
-    from pydispatch.formats.artifact import Executable, Variant
+    from pydispatch.formats.artifact.artifact import Executable, Variant
 
     variant = Variant("v0", "embedded-elf-x86_64", programs.elf(builder.exports), alignment=4)
     artifact = Artifact.build(

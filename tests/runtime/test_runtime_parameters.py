@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pydispatch as pd
-from pydispatch.formats.artifact import Artifact
-from pydispatch.formats.parameters import ParameterFile
-from pydispatch.formats.program import NONE, Argument, Numerical, Program, Result, dtype_word
+from pydispatch.formats.arrays.parameters import ParameterFile
+from pydispatch.formats.artifact.artifact import Artifact
+from pydispatch.formats.program.program import NONE, Argument, Numerical, Program, Result, dtype_word
 
 W = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = np.array([10, 20, 30], dtype=np.int32)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.runtime.program import Program
+from pydispatch.runtime.program.program import Program
 
 A = np.arange(8, dtype=np.float32)
 B = np.full(8, 3, np.float32)

@@ -14,8 +14,8 @@ import pytest
 from programs import F32, I64
 
 import pydispatch as pd
-from pydispatch.formats.artifact import Artifact
-from pydispatch.formats.program import (
+from pydispatch.formats.artifact.artifact import Artifact
+from pydispatch.formats.program.program import (
     NONE,
     Argument,
     CheckKind,
@@ -27,7 +27,7 @@ from pydispatch.formats.program import (
     disassemble,
     dtype_word,
 )
-from pydispatch.runtime.program import Program as Loaded
+from pydispatch.runtime.program.program import Program as Loaded
 
 I1 = dtype_word(Numerical.BOOLEAN, 8)
 

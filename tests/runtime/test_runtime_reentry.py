@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.formats.artifact import Artifact
+from pydispatch.formats.artifact.artifact import Artifact
 
 HERE = Path(__file__).resolve().parent
 Hook = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_uint32), ctypes.c_void_p, ctypes.c_void_p)

@@ -13,8 +13,8 @@ import numpy as np
 import programs
 
 import pydispatch as pd
-from pydispatch.formats.program import Op
-from pydispatch.runtime.program import Program
+from pydispatch.formats.program.program import Op
+from pydispatch.runtime.program.program import Program
 
 
 def test_one_function_many_threads(program: Program) -> None:

@@ -8,7 +8,7 @@ from pydispatch._core.arrays import pack_elements, type_of, unpack_elements
 
 import pydispatch as pd
 from pydispatch.cli.values import Reader, format_array
-from pydispatch.formats.opcodes import Numerical, dtype_name, dtype_word
+from pydispatch.formats.program.opcodes import Numerical, dtype_name, dtype_word
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 rng = np.random.default_rng(0)

@@ -103,7 +103,7 @@ def test_features_that_nobody_knows(features: str, message: str) -> None:
 
 @pytest.mark.parametrize("features", ["+avx2,+fma", "-sse4a", "+prefer-256-bit", "+rdrnd"])
 def test_features_that_are_known(features: str) -> None:
-    from pydispatch.compiler.targets.cpu_features import check_features
+    from pydispatch.compiler.target.cpu_features import check_features
 
     check_features("x86_64", features.split(","))
 

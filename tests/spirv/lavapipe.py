@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import vulkan as vk
 
-from pydispatch.formats.spirv_check import check
+from pydispatch.formats.spirv.check import check
 
 WHOLE = 0xFFFFFFFFFFFFFFFF
 MAX_BUFFERS = 32

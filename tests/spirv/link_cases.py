@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from vulkan_kernels import emit
 
-from pydispatch.formats.spirv_link import Library, open_library
+from pydispatch.link.spirv.link import Library, open_library
 
 
 @functools.cache

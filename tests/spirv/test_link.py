@@ -11,7 +11,7 @@ from lavapipe import device, validate
 from link_cases import BUFFERS, GUARDED, HAND, ONE, OPTIONAL, SCALE, X, assembled, glsl, kernel, scalars, scale_call
 from vulkan_kernels import emit
 
-from pydispatch.formats.spirv_link import Library, imports_of, link, open_library
+from pydispatch.link.spirv.link import Library, imports_of, link, open_library
 
 
 def run(code: bytes, *buffers: np.ndarray, grid: int = 16) -> list[np.ndarray]:

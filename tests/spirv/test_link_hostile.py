@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from link_cases import BUFFERS, HAND, SCALE, assembled, compiled, kernel, scale_call
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
-from pydispatch.formats.spirv_link import link, open_library
+from pydispatch.link.spirv.link import link, open_library
 
 LIBRARIES = [
     compiled(BUFFERS + "\nvoid main() {}\n"),

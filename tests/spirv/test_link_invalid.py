@@ -7,7 +7,7 @@ import pytest
 from link_cases import BUFFERS, ONE, OPTIONAL, SCALE, assembled, compiled, glsl, kernel, scalars, scale_call
 
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
-from pydispatch.formats.spirv_link import Library, link, open_library
+from pydispatch.link.spirv.link import Library, link, open_library
 
 
 def refused(code: bytes, library: Library, match: str) -> None:

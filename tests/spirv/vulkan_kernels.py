@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from lavapipe import device, validate
 
-from pydispatch.compiler.emit.spirv import emit_module
-from pydispatch.compiler.kernel import Binding, Export, Layout
+from pydispatch.compiler.emit.spirv.emitter import emit_module
+from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout
 from pydispatch.ir import parse
 
 EMIT = Path(__file__).parent.parent / "emit"

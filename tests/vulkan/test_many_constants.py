@@ -66,9 +66,9 @@ def test_what_the_constants_take_is_given_back() -> None:
 
 
 def test_exports_of_one_module_have_constants_of_their_own() -> None:
-    from pydispatch.compiler.emit.spirv import emit_module
-    from pydispatch.compiler.kernel import Binding, Export, Layout
-    from pydispatch.formats.spirv_reflect import reflect
+    from pydispatch.compiler.emit.spirv.emitter import emit_module
+    from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout
+    from pydispatch.formats.spirv.reflect import reflect
     from pydispatch.ir import parse
 
     functions = "".join(

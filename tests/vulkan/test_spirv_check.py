@@ -14,7 +14,7 @@ import pytest
 from vulkan_programs import MUL, PUSH, buffers
 
 import pydispatch as pd
-from pydispatch.formats.spirv_check import check
+from pydispatch.formats.spirv.check import check
 
 HERE = Path(__file__).parent
 VALID = """

@@ -12,9 +12,9 @@ import pytest
 from vulkan_programs import MUL, PUSH, buffers
 
 import pydispatch as pd
-from pydispatch.formats import spirv
-from pydispatch.formats.spirv_interface import mismatch, requirements
-from pydispatch.formats.spirv_reflect import reflect
+from pydispatch.formats.spirv import module as spirv
+from pydispatch.formats.spirv.interface import mismatch, requirements
+from pydispatch.formats.spirv.reflect import reflect
 
 SHADERS = {
     "plain": ("", buffers("-a", "-b", "c") + PUSH + MUL, "local_size_x = 64"),

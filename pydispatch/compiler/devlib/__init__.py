@@ -16,9 +16,9 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pydispatch.compiler import llvm_process, toolchain, toolchain_cache
 from pydispatch.compiler.devlib.join import joined
 from pydispatch.compiler.devlib.symbols import SYMBOLS
+from pydispatch.compiler.toolchain import cache, llvm_process, tools
 
 SOURCE_DIR = Path(__file__).parent / "csrc"
 
@@ -75,17 +75,17 @@ def _objects(arch: str, cpu: str, features: tuple[str, ...]) -> tuple[bytes, ...
 def _bitcode(arch: str, cpu: str, features: tuple[str, ...], stems: tuple[str, ...]) -> bytes:
     with ThreadPoolExecutor() as pool:
         modules = list(pool.map(lambda stem: _compile(stem, arch, cpu, features, "bc"), stems))
-    key = toolchain_cache.digest("devlib bitcode 1", llvm_process.version(), modules)
-    cached = toolchain_cache.load(key)
+    key = cache.digest("devlib bitcode 1", llvm_process.version(), modules)
+    cached = cache.load(key)
     if cached is not None:
         return cached
     result = llvm_process.call(joined, list(zip(stems, modules, strict=True)))
-    toolchain_cache.store(key, result)
+    cache.store(key, result)
     return result
 
 
 def _compile(stem: str, arch: str, cpu: str, features: tuple[str, ...], emit: str) -> bytes:
-    return toolchain.find().compile_c(
+    return tools.find().compile_c(
         SOURCE_DIR / f"{stem}.c",
         arch=arch,
         cpu=cpu,

@@ -1,0 +1,1 @@
+"""Kernel IR → the code of one target."""

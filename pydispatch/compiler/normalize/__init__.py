@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.errors import CompileError
-from pydispatch.ir.location import location_of
+from pydispatch.ir.core.locations import location_of
 
 
 @cache

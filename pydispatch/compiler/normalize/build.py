@@ -9,8 +9,8 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from pydispatch.ir.location import set_location
-from pydispatch.ir.syntax import DYNAMIC
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.syntax import DYNAMIC
 
 OpT = TypeVar("OpT", bound=Operation)
 

@@ -16,9 +16,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.normalize.build import Build, Row
-from pydispatch.ir import flow_slice, flow_tensor, tensor_ext, util, util_scalar
-from pydispatch.ir.parameter import FlowParameterAttr, ParameterAttr, StreamParameterAttr
-from pydispatch.ir.syntax import DYNAMIC
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects import iree_tensor_ext
+from pydispatch.ir.dialects.flow import slices, tensors
+from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr, ParameterAttr, StreamParameterAttr
+from pydispatch.ir.dialects.util import dialect as util
+from pydispatch.ir.dialects.util import scalars
 
 
 def _forward(op: Operation, build: Build) -> None:
@@ -32,12 +35,12 @@ def _drop(op: Operation, build: Build) -> None:
 
 
 def _splat(op: Operation, build: Build) -> None:
-    assert isinstance(op, flow_tensor.TensorSplatOp) and isinstance(op.result.type, TensorType)
+    assert isinstance(op, tensors.TensorSplatOp) and isinstance(op.result.type, TensorType)
     build.replace(build.add(tensor.SplatOp(op.value, list(op.result_dims), op.result.type)).result)
 
 
 def _empty(op: Operation, build: Build) -> None:
-    assert isinstance(op, flow_tensor.TensorEmptyOp | flow_tensor.TensorAllocaOp)
+    assert isinstance(op, tensors.TensorEmptyOp | tensors.TensorAllocaOp)
     build.replace(build.add(tensor.EmptyOp(list(op.result_dims), op.result.type)).tensor)
 
 
@@ -48,7 +51,7 @@ def _sizes(type: Attribute, dims: list[SSAValue]) -> list[SSAValue | int]:
 
 
 def _slice(op: Operation, build: Build) -> None:
-    assert isinstance(op, flow_slice.TensorSliceOp)
+    assert isinstance(op, slices.TensorSliceOp)
     sizes = [
         static if isinstance(static, int) else length
         for static, length in zip(_sizes(op.result.type, list(op.result_dims)), op.lengths, strict=True)
@@ -58,7 +61,7 @@ def _slice(op: Operation, build: Build) -> None:
 
 
 def _update(op: Operation, build: Build) -> None:
-    assert isinstance(op, flow_slice.TensorUpdateOp)
+    assert isinstance(op, slices.TensorUpdateOp)
     sizes = _sizes(op.update.type, list(op.update_dims))
     statics = {
         "static_offsets": [DYNAMIC] * len(sizes),
@@ -74,14 +77,14 @@ def _update(op: Operation, build: Build) -> None:
 
 
 def _load(op: Operation, build: Build) -> None:
-    assert isinstance(op, flow_slice.TensorLoadOp) and isinstance(op.source.type, TensorType)
+    assert isinstance(op, slices.TensorLoadOp) and isinstance(op.source.type, TensorType)
     if op.result.type != op.source.type.element_type:
         raise VerifyException(f"one element is loaded, not {op.result.type}")
     build.replace(build.add(tensor.ExtractOp(op.source, list(op.indices), op.result.type)).result)
 
 
 def _store(op: Operation, build: Build) -> None:
-    assert isinstance(op, flow_slice.TensorStoreOp)
+    assert isinstance(op, slices.TensorStoreOp)
     build.replace(build.add(tensor.InsertOp(op.value, op.target, list(op.indices))).result)
 
 
@@ -92,15 +95,15 @@ def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
 
 
 def _constant(op: Operation, build: Build) -> None:
-    assert isinstance(op, flow_tensor.TensorConstantOp)
+    assert isinstance(op, tensors.TensorConstantOp)
     build.replace(_cast(build, _value(build, op.value), op.result.type))
 
 
 def _hidden_constant(op: Operation, build: Build) -> None:
     """A constant behind a barrier, so that nobody computes with what it holds."""
-    assert isinstance(op, flow_tensor.TensorDynamicConstantOp | util_scalar.UnfoldableConstantOp)
+    assert isinstance(op, tensors.TensorDynamicConstantOp | scalars.UnfoldableConstantOp)
     value = _value(build, op.value)
-    barrier = util_scalar.OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])
+    barrier = scalars.OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])
     build.replace(_cast(build, build.add(barrier).results[0], op.result.type))
 
 
@@ -144,8 +147,8 @@ def parameter_global(op: Operation, value: ParameterAttr) -> str:
 
 
 def _bitcast(op: Operation, build: Build) -> None:
-    assert isinstance(op, tensor_ext.BitCastOp)
-    made = flow_tensor.TensorBitCastOp(
+    assert isinstance(op, iree_tensor_ext.BitCastOp)
+    made = tensors.TensorBitCastOp(
         operands=[op.source, list(op.source_dims), list(op.result_dims)], result_types=[op.result.type]
     )
     build.replace(build.add(made).result)
@@ -164,7 +167,7 @@ def _global(op: Operation, build: Build) -> None:
     value = op.initial_value
     if isinstance(value, StreamParameterAttr):
         op.properties["initial_value"] = FlowParameterAttr(value.scope, value.key, value.config, value.type)
-    elif isinstance(value, util_scalar.UninitializedAttr):
+    elif isinstance(value, scalars.UninitializedAttr):
         if not isinstance(op.type, TensorType):
             raise VerifyException(f"a global of {op.type} has no initial value")
         op.properties["initial_value"] = DenseIntOrFPElementsAttr.from_list(op.type, [0])

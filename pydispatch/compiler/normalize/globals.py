@@ -6,7 +6,8 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from pydispatch.compiler.normalize.build import Build, Row
-from pydispatch.ir import ml_program, util
+from pydispatch.ir.dialects import ml_program
+from pydispatch.ir.dialects.util import dialect as util
 
 
 def _global(op: Operation, build: Build) -> None:

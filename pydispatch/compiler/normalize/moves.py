@@ -15,11 +15,11 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.compiler.normalize.bodies import Body, elementwise
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.named import generic
-from pydispatch.ir.linalg_regions import MapOp, ReduceOp
-from pydispatch.ir.linalg_shape import BroadcastOp, PackingOp, SoftmaxOp, TransposeOp, numbers
-from pydispatch.ir.linalg_structure import Structure, shape_of
-from pydispatch.ir.syntax import DYNAMIC
-from pydispatch.ir.widen import element_type
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.core.widen import element_type
+from pydispatch.ir.dialects.linalg.regions import MapOp, ReduceOp
+from pydispatch.ir.dialects.linalg.shape import BroadcastOp, PackingOp, SoftmaxOp, TransposeOp, numbers
+from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 
 
 def _map(op: Operation, build: Build) -> None:

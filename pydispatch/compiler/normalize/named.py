@@ -12,11 +12,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.normalize import bodies
 from pydispatch.compiler.normalize.build import Build, Row
-from pydispatch.ir import linalg_named
-from pydispatch.ir.linalg_base import StructuredOp, TypeFnAttr
-from pydispatch.ir.linalg_named import ContractOp, ElementwiseOp, FillOp, NamedOp
-from pydispatch.ir.linalg_structure import Structure
-from pydispatch.ir.widen import element_type
+from pydispatch.ir.core.widen import element_type
+from pydispatch.ir.dialects.linalg import named
+from pydispatch.ir.dialects.linalg.base import StructuredOp, TypeFnAttr
+from pydispatch.ir.dialects.linalg.named import ContractOp, ElementwiseOp, FillOp, NamedOp
+from pydispatch.ir.dialects.linalg.structure import Structure
 
 
 def generic(
@@ -68,4 +68,4 @@ def _fill(op: Operation, build: Build) -> None:
     build.replace(build.add(tensor.SplatOp(value, build.dynamic_dims(output), output.type)).result)
 
 
-ROWS: dict[str, Row] = {**{op.name: _named for op in linalg_named.OPERATIONS}, "linalg.fill": _fill}
+ROWS: dict[str, Row] = {**{op.name: _named for op in named.OPERATIONS}, "linalg.fill": _fill}

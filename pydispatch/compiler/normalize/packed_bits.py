@@ -20,9 +20,9 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.compiler.normalize.bodies import Body
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.named import generic
-from pydispatch.ir import flow_tensor
-from pydispatch.ir.linalg_structure import Structure
-from pydispatch.ir.syntax import DYNAMIC
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.flow import tensors
+from pydispatch.ir.dialects.linalg.structure import Structure
 
 _ENCODING = "iree_encoding.packed_storage"
 _PAIR = AffineMap.identity(2)
@@ -41,7 +41,7 @@ def _retyped(
     if value.type == type:
         return value
     same = isinstance(value.type, TensorType) and value.type.element_type == type.element_type
-    made = flow_tensor.TensorReshapeOp if same else flow_tensor.TensorBitCastOp
+    made = tensors.TensorReshapeOp if same else tensors.TensorBitCastOp
     return build.add(made(operands=[value, list(dims), list(to)], result_types=[type])).result
 
 
@@ -87,12 +87,12 @@ def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
 
 
 def _bitcast(op: Operation, build: Build) -> None:
-    assert isinstance(op, flow_tensor.TensorBitCastOp)
+    assert isinstance(op, tensors.TensorBitCastOp)
     source, target = (cast("TensorType[Any]", v.type) for v in (op.source, op.result))
     if not is_packed(source) and not is_packed(target):
         return
     if is_packed(source) and is_packed(target):
-        made = flow_tensor.TensorReshapeOp(
+        made = tensors.TensorReshapeOp(
             operands=[op.source, list(op.source_dims), list(op.result_dims)], result_types=[target]
         )
         build.replace(build.add(made).result)

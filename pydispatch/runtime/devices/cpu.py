@@ -16,14 +16,14 @@ from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
-from pydispatch.runtime.loader import Host, load
 from pydispatch.runtime.options import check_options, whole_number
-from pydispatch.runtime.program import Program
+from pydispatch.runtime.program.loader import Host, load
+from pydispatch.runtime.program.program import Program
 
 if TYPE_CHECKING:
     from pydispatch._core.plugin import Plugin
-    from pydispatch.formats.artifact import Artifact
-    from pydispatch.runtime.imports import Provider, Registry
+    from pydispatch.formats.artifact.artifact import Artifact
+    from pydispatch.runtime.program.imports import Provider, Registry
 
 ALIASES = ("local-sync", "local-task", "local")
 MAX_WORKERS = 1024
@@ -118,7 +118,7 @@ class CpuDevice:
         """
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
-        from pydispatch.runtime.imports import code_of
+        from pydispatch.runtime.program.imports import code_of
 
         registry = self._providers()
         registry.executables[name] = given = code_of(name, code)
@@ -129,7 +129,7 @@ class CpuDevice:
         self._providers().remove(provider)
 
     def _providers(self) -> Registry:
-        from pydispatch.runtime.imports import Registry
+        from pydispatch.runtime.program.imports import Registry
 
         with _opening:  # threads that register at once on a new device share one
             if self._registry is None:
@@ -172,7 +172,7 @@ class CpuDevice:
 
 
 def _is_artifact(source: object) -> TypeGuard[Artifact]:
-    module = sys.modules.get("pydispatch.formats.artifact")  # whoever has an Artifact has imported it
+    module = sys.modules.get("pydispatch.formats.artifact.artifact")  # whoever has an Artifact has imported it
     return module is not None and isinstance(source, module.Artifact)
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pydispatch.errors import DeviceUnavailableError, KernelError
+from pydispatch.runtime.accelerators import context as foreign
+from pydispatch.runtime.accelerators.context import Source, view_of
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.memory import Block, Pool
-from pydispatch.runtime.foreign import context as foreign
-from pydispatch.runtime.foreign.context import Source, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

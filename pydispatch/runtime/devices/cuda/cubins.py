@@ -7,7 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, Error
-from pydispatch.formats import cache
+from pydispatch.formats.storage import cache
 from pydispatch.runtime.devices.cuda import driver as cuda
 
 if TYPE_CHECKING:

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.ptx_interface import capabilities
+from pydispatch.formats.ptx.interface import capabilities
+from pydispatch.runtime.accelerators.device import ForeignDevice
+from pydispatch.runtime.accelerators.ptx import FORMAT, Ptx, host_of
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, facts_of, kind_of
 from pydispatch.runtime.buffer import Buffer
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.context import Context
 from pydispatch.runtime.devices.cuda.execute import CudaExecutor
 from pydispatch.runtime.devices.cuda.function import CudaProgram
 from pydispatch.runtime.devices.cuda.interop import CudaBuffer
-from pydispatch.runtime.foreign.device import ForeignDevice
-from pydispatch.runtime.foreign.ptx import FORMAT, Ptx, host_of
-from pydispatch.runtime.foreign.ptx_parts import CUBIN, facts_of, kind_of
-from pydispatch.runtime.loader import Host
+from pydispatch.runtime.program.loader import Host
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from pydispatch._core.arrays import ElementType
     from pydispatch._core.program import Module
-    from pydispatch.runtime.foreign.execute import Executor
-    from pydispatch.runtime.program import Program
+    from pydispatch.runtime.accelerators.execute import Executor
+    from pydispatch.runtime.program.program import Program
 
 _opening = threading.Lock()
 _contexts: dict[tuple[int, int, bool], Context] = {}

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError
+from pydispatch.runtime.accelerators.context import DeviceMemory
+from pydispatch.runtime.accelerators.execute import Executor, Exports
+from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing, label
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Parts
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.graph import Graph
 from pydispatch.runtime.devices.cuda.modules import Modules
 from pydispatch.runtime.devices.cuda.steps import Dispatch, Step, steps_of
 from pydispatch.runtime.devices.cuda.timing import Stopwatch
-from pydispatch.runtime.foreign.context import DeviceMemory
-from pydispatch.runtime.foreign.execute import Executor, Exports
-from pydispatch.runtime.foreign.plan import Blocks, Record, Timing, label
-from pydispatch.runtime.foreign.ptx_parts import CUBIN, Parts
 
 if TYPE_CHECKING:
+    from pydispatch.runtime.accelerators.libraries import Resolution
     from pydispatch.runtime.devices.cuda.context import Context
-    from pydispatch.runtime.foreign.libraries import Resolution
 
 KEPT = 4  # graphs of one plan
 

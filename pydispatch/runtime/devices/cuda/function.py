@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pydispatch.runtime.accelerators.device import ForeignDevice, ForeignProgram
+from pydispatch.runtime.accelerators.function import ForeignFunction
+from pydispatch.runtime.accelerators.given import unexpected
+from pydispatch.runtime.accelerators.prepared import Prepared
 from pydispatch.runtime.devices.cuda.interop import CudaBuffer, stream_number
-from pydispatch.runtime.foreign.device import ForeignDevice, ForeignProgram
-from pydispatch.runtime.foreign.function import ForeignFunction
-from pydispatch.runtime.foreign.given import unexpected
-from pydispatch.runtime.foreign.prepared import Prepared
 
 if TYPE_CHECKING:
     from pydispatch._core.program import Module
+    from pydispatch.runtime.accelerators.context import DeviceMemory
+    from pydispatch.runtime.accelerators.execute import Executor
+    from pydispatch.runtime.accelerators.plan import Record
     from pydispatch.runtime.buffer import Buffer
     from pydispatch.runtime.devices.cuda.context import Context
     from pydispatch.runtime.devices.cuda.execute import CudaExecutor
-    from pydispatch.runtime.foreign.context import DeviceMemory
-    from pydispatch.runtime.foreign.execute import Executor
-    from pydispatch.runtime.foreign.plan import Record
 
 
 class CudaFunction(ForeignFunction):

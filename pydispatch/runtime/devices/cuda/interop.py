@@ -11,8 +11,8 @@ import numpy as np
 
 from pydispatch._core.dlpack import make_capsule, open_capsule
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.buffer import Buffer, element_of
-from pydispatch.runtime.foreign.context import DeviceMemory
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.context import Context

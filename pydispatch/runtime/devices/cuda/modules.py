@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Entry, Packer, Parts
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.cubins import Log, compile_ptx, refused
-from pydispatch.runtime.foreign.ptx_parts import CUBIN, Entry, Packer, Parts
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.context import Context

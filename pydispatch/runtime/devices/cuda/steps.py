@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydispatch.runtime.foreign.plan import COPY, DISPATCH, FILL, Command
+from pydispatch.runtime.accelerators.plan import COPY, DISPATCH, FILL, Command
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.context import Context

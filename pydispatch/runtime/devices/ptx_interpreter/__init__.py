@@ -32,7 +32,7 @@ def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
     races = flag(base, options, "races")
     capability = CAPABILITY
     if "capability" in options:
-        from pydispatch.formats.ptx_interface import ARCHITECTURES
+        from pydispatch.formats.ptx.interface import ARCHITECTURES
 
         text = options["capability"]
         found = re.fullmatch(r"(\d{1,2})\.(\d)", text, re.ASCII)

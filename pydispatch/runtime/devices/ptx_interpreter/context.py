@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pydispatch.errors import DeviceUnavailableError
-from pydispatch.runtime.devices.ptx_interpreter.machine import Machine
-from pydispatch.runtime.foreign import context as foreign
-from pydispatch.runtime.foreign.context import view_of
+from pydispatch.runtime.accelerators import context as foreign
+from pydispatch.runtime.accelerators.context import view_of
+from pydispatch.runtime.simulators.ptx.machine import Machine
 
 if TYPE_CHECKING:
-    from pydispatch.runtime.devices.ptx_interpreter.image import Loaded
+    from pydispatch.runtime.simulators.ptx.image import Loaded
 
 
 class Block:

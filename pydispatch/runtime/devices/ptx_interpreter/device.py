@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError
-from pydispatch.formats import ptx_read
-from pydispatch.formats.ptx_interface import capabilities, shared_limit
+from pydispatch.formats.ptx import read
+from pydispatch.formats.ptx.interface import capabilities, shared_limit
+from pydispatch.runtime.accelerators.device import ForeignDevice
+from pydispatch.runtime.accelerators.ptx import FORMAT, Ptx, host_of
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, kind_of
 from pydispatch.runtime.devices.ptx_interpreter.context import Context
 from pydispatch.runtime.devices.ptx_interpreter.execute import NO_CUBINS, Executor
-from pydispatch.runtime.foreign.device import ForeignDevice
-from pydispatch.runtime.foreign.ptx import FORMAT, Ptx, host_of
-from pydispatch.runtime.foreign.ptx_parts import CUBIN, kind_of
-from pydispatch.runtime.loader import Host
+from pydispatch.runtime.program.loader import Host
 
 if TYPE_CHECKING:
-    from pydispatch.formats.artifact import Artifact
-    from pydispatch.runtime.program import Program
+    from pydispatch.formats.artifact.artifact import Artifact
+    from pydispatch.runtime.program.program import Program
 
 
 class PtxInterpreterDevice(ForeignDevice):
@@ -54,7 +54,7 @@ class PtxInterpreterDevice(ForeignDevice):
     def _check_code(self, data: bytes, where: str) -> None:
         if kind_of(data) == CUBIN:
             raise ArtifactError(f"{where}: {NO_CUBINS}")
-        ptx_read.read(data, where)
+        read.read(data, where)
 
     def describe(self) -> Mapping[str, Any]:
         """What it interprets."""

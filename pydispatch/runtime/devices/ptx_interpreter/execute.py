@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError, KernelError
-from pydispatch.formats import ptx_interface, ptx_read
-from pydispatch.runtime.foreign import execute
-from pydispatch.runtime.foreign.plan import DISPATCH, FILL, Blocks, Command, Record, Timing, label
-from pydispatch.runtime.foreign.ptx_parts import CUBIN, Entry, Packer, Parts
+from pydispatch.formats.ptx import interface, read
+from pydispatch.runtime.accelerators import execute
+from pydispatch.runtime.accelerators.plan import DISPATCH, FILL, Blocks, Command, Record, Timing, label
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Entry, Packer, Parts
 
 if TYPE_CHECKING:
     from pydispatch._core.device import PlanData
-    from pydispatch.formats.ptx_module import PtxModule
+    from pydispatch.formats.ptx.module import PtxModule
+    from pydispatch.runtime.accelerators.execute import Exports
+    from pydispatch.runtime.accelerators.libraries import Resolution
     from pydispatch.runtime.devices.ptx_interpreter.context import Context
-    from pydispatch.runtime.devices.ptx_interpreter.image import Loaded
-    from pydispatch.runtime.foreign.execute import Exports
-    from pydispatch.runtime.foreign.libraries import Resolution
+    from pydispatch.runtime.simulators.ptx.image import Loaded
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
@@ -90,7 +90,7 @@ class Executor(execute.Executor):
             pieces = resolution.link(name, pieces, variant)
         entries = parts.plan(pieces, exports)
         names = [f"{Path(source).name if source else name + '.ptx'}{f' {i}' if i else ''}" for i in range(len(pieces))]
-        modules = [ptx_read.read(piece, f"{where}: {label}") for piece, label in zip(pieces, names, strict=True)]
+        modules = [read.read(piece, f"{where}: {label}") for piece, label in zip(pieces, names, strict=True)]
         for module in modules:
             self._check_target(module, where)
         modules = [replace(module, name=label) for module, label in zip(modules, names, strict=True)]
@@ -111,8 +111,8 @@ class Executor(execute.Executor):
             return loaded
 
     def _check_target(self, module: PtxModule, where: str) -> None:
-        have = ptx_interface.capabilities(*self.context.capability)
-        if not have.issuperset(ptx_interface.requirements(module.target)):
+        have = interface.capabilities(*self.context.capability)
+        if not have.issuperset(interface.requirements(module.target)):
             major, minor = self.context.capability
             raise DeviceUnavailableError(
                 f"{where}: it is PTX for {module.target}, the interpreter has compute capability {major}.{minor}; "
@@ -124,7 +124,7 @@ class Executor(execute.Executor):
         variables = [*module.variables, *(function.variables if function is not None else ())]
         fixed = sum(v.size for v in variables if v.space == "shared")
         major, minor = self.context.capability
-        most = ptx_interface.shared_limit(10 * major + minor)
+        most = interface.shared_limit(10 * major + minor)
         if fixed + entry.shared > most:
             raise DeviceUnavailableError(
                 f"{where}, export '@{entry.name}': {fixed} bytes of shared memory and {entry.shared} dynamic ones, a "
@@ -215,7 +215,7 @@ class Executor(execute.Executor):
 
 
 class Fixed:
-    """pydispatch.runtime.foreign.execute.Fixed."""
+    """pydispatch.runtime.accelerators.execute.Fixed."""
 
     def __init__(self, executor: Executor, record: Record, words: Any) -> None:
         self.executor, self.record, self.words = executor, record, words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from pydispatch.formats import cache
+from pydispatch.formats.storage import cache
 from pydispatch.runtime.devices.vulkan import api
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import Any
 
 from pydispatch._core.device import memory_at
 from pydispatch.errors import DeviceUnavailableError
+from pydispatch.runtime.accelerators import context as foreign
 from pydispatch.runtime.devices.vulkan import api, cache
 from pydispatch.runtime.devices.vulkan.features import ATOMIC_FLOAT, Features
 from pydispatch.runtime.devices.vulkan.instance import KINDS, Instance
 from pydispatch.runtime.devices.vulkan.memory import Block, Pool, memory_types
 from pydispatch.runtime.devices.vulkan.record import Descriptors, Recorder
-from pydispatch.runtime.foreign import context as foreign
 
 CALLS = tuple(
     [

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError
-from pydispatch.formats.spirv import is_spirv
-from pydispatch.formats.spirv_check import check
-from pydispatch.formats.spirv_reflect import reflect
+from pydispatch.formats.spirv.check import check
+from pydispatch.formats.spirv.module import is_spirv
+from pydispatch.formats.spirv.reflect import reflect
+from pydispatch.runtime.accelerators.device import ForeignDevice
 from pydispatch.runtime.devices.vulkan.context import Context
 from pydispatch.runtime.devices.vulkan.execute import Executor
 from pydispatch.runtime.devices.vulkan.instance import instance
 from pydispatch.runtime.devices.vulkan.spirv import Spirv
-from pydispatch.runtime.foreign.device import ForeignDevice
-from pydispatch.runtime.loader import Host
+from pydispatch.runtime.program.loader import Host
 
 FORMAT = "vulkan-spirv-fb"
 _opening = threading.Lock()

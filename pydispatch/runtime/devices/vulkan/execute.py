@@ -6,16 +6,16 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pydispatch.runtime.accelerators import execute
+from pydispatch.runtime.accelerators.plan import DISPATCH, Blocks, Record, Timing, label
 from pydispatch.runtime.devices.vulkan.pipelines import Executables, Parts
 from pydispatch.runtime.devices.vulkan.record import Recorded, Recorder
 from pydispatch.runtime.devices.vulkan.spirv import check_writes
-from pydispatch.runtime.foreign import execute
-from pydispatch.runtime.foreign.plan import DISPATCH, Blocks, Record, Timing, label
 
 if TYPE_CHECKING:
+    from pydispatch.runtime.accelerators.execute import Exports
+    from pydispatch.runtime.accelerators.libraries import Resolution
     from pydispatch.runtime.devices.vulkan.context import Context
-    from pydispatch.runtime.foreign.execute import Exports
-    from pydispatch.runtime.foreign.libraries import Resolution
 
 KEPT = 8  # recordings of one plan
 
@@ -118,7 +118,7 @@ class Executor(execute.Executor):
 
 
 class Fixed:
-    """One recording over memory that stays: pydispatch.runtime.foreign.execute.Fixed."""
+    """One recording over memory that stays: pydispatch.runtime.accelerators.execute.Fixed."""
 
     def __init__(self, executor: Executor, plan: Record) -> None:
         self.executor, self.context, self.plan = executor, executor.context, plan

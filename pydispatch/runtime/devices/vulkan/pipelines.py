@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
-from pydispatch.formats import spirv_interface
-from pydispatch.formats.spirv_check import check
-from pydispatch.formats.spirv_reflect import EntryPoint, Reflection, reflect
-from pydispatch.formats.strict import count, flag, listed, table, text
+from pydispatch.formats.artifact.strict import count, flag, listed, table, text
+from pydispatch.formats.spirv import interface
+from pydispatch.formats.spirv.check import check
+from pydispatch.formats.spirv.reflect import EntryPoint, Reflection, reflect
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.context import OBJECT_PIPELINE, OBJECT_SHADER_MODULE
 
@@ -110,11 +110,11 @@ class Executables:
         if parts.is_spilled(ordinal):
             constants, bindings = 0, bindings + 1
         bindings += parts.is_watched(ordinal)
-        problem = spirv_interface.mismatch(entry, constants, bindings)
+        problem = interface.mismatch(entry, constants, bindings)
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{name}', entry point '{entry_name}': {problem}")
         lacking = [
-            n for n in spirv_interface.requirements(reflections[module], entry) if n not in self.context.features.names
+            n for n in interface.requirements(reflections[module], entry) if n not in self.context.features.names
         ]
         if constants * 4 > self.context.features.limits["maxPushConstantsSize"]:
             lacking.append(f"maxPushConstantsSize>={constants * 4}")

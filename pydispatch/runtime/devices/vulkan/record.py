@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import InvalidArgumentError, KernelError
+from pydispatch.runtime.accelerators.plan import DISPATCH, FILL, Command, Slot
 from pydispatch.runtime.devices.vulkan import api
-from pydispatch.runtime.foreign.plan import DISPATCH, FILL, Command, Slot
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.vulkan.context import Context, Submission

@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.formats import spirv_link
-from pydispatch.formats.spirv import is_spirv
-from pydispatch.formats.spirv_link import Library, Linked
-from pydispatch.formats.spirv_reflect import reflect
+from pydispatch.formats.spirv.module import is_spirv
+from pydispatch.formats.spirv.reflect import reflect
+from pydispatch.link.spirv import link as spirv_link
+from pydispatch.link.spirv.link import Library, Linked
 
 
 class Spirv:
-    """pydispatch.runtime.foreign.libraries.Dialect."""
+    """pydispatch.runtime.accelerators.libraries.Dialect."""
 
     kind = "spirv"
     language = "SPIR-V"

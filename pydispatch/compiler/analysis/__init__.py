@@ -1,0 +1,1 @@
+"""Tensor programs → facts: sizes, views, destinations, kinds of operations."""

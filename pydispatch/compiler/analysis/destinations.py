@@ -1,0 +1,103 @@
+"""Where tensors of a dispatch body lie: slices, destinations of microkernels, and where a value goes in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IntegerAttr, TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.dialects import iree_codegen
+
+LOADS = ("iree_tensor_ext.dispatch.tensor.load", "flow.dispatch.tensor.load")
+STORES = ("iree_tensor_ext.dispatch.tensor.store", "flow.dispatch.tensor.store")
+ALIASES = ("iree_tensor_ext.dispatch.workload.ordinal", "flow.dispatch.workload.ordinal", "flow.dispatch.tie_shape")
+LAZY = ("tensor.empty", "tensor.extract_slice", *LOADS)
+"""Views that are made where they are used."""
+
+Mixed = tuple[int | SSAValue, ...]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """offsets, sizes, strides: integers or values of the source program."""
+
+    offsets: Mixed
+    sizes: Mixed
+    strides: Mixed
+
+    @property
+    def rows(self) -> tuple[Mixed, Mixed, Mixed]:
+        """All three."""
+        return self.offsets, self.sizes, self.strides
+
+
+def slice_of(op: Operation) -> Slice:
+    """The slice that an extract_slice, insert_slice, tensor load or tensor store names."""
+    parts: list[Mixed] = []
+    for name in ("offsets", "sizes", "strides"):
+        dynamic: Iterator[SSAValue] = iter(getattr(op, name))
+        parts.append(tuple(next(dynamic) if n == DYNAMIC_INDEX else n for n in _integers(op, f"static_{name}")))
+    return Slice(*parts)
+
+
+def _integers(op: Operation, name: str) -> list[int]:
+    found = op.properties[name]
+    if isinstance(found, DenseArrayBase):
+        return [int(n) for n in found.get_values()]
+    assert isinstance(found, ArrayAttr)
+    return [int(n.value.data) for n in found.data if isinstance(n, IntegerAttr)]
+
+
+def destination_of(value: SSAValue) -> SSAValue:
+    """The destination that a tensor result of a microkernel overwrites."""
+    op = value.owner
+    assert isinstance(op, iree_codegen.UkernelGenericOp) and isinstance(value, OpResult)
+    check_destinations(op)
+    tensors = [r for r in op.results if isinstance(r.type, TensorType)]
+    return [o for o in op.outputs if isinstance(o.type, TensorType)][tensors.index(value)]
+
+
+def check_destinations(op: iree_codegen.UkernelGenericOp) -> None:
+    """Each tensor result is one of the tensors in outs. CompileError when their numbers differ."""
+    tensors = [r for r in op.results if isinstance(r.type, TensorType)]
+    outputs = [o for o in op.outputs if isinstance(o.type, TensorType)]
+    if len(tensors) != len(outputs):
+        raise CompileError(
+            f"a microkernel has {len(tensors)} tensor results and {len(outputs)} tensors in outs", location_of(op),
+            "each tensor result is one of the tensors in outs, overwritten",
+        )  # fmt: skip
+
+
+def base_of(value: SSAValue) -> SSAValue:
+    """The value that a chain of overwritten tensors began with."""
+    while isinstance(value.owner, Operation):
+        if value.owner.name == "tensor.insert_slice":
+            value = value.owner.operands[1]
+        elif isinstance(value.owner, iree_codegen.UkernelGenericOp):
+            value = destination_of(value)
+        else:
+            break
+    return value
+
+
+def landing_of(value: SSAValue) -> Operation | None:
+    """Where a tensor goes in the end: an insertion, a store or a return. None when it has no or several ends."""
+    ends = set[Operation | None]()
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, iree_codegen.UkernelGenericOp):
+            outputs = [o for o in user.outputs if isinstance(o.type, TensorType)]
+            tensors = [r for r in user.results if isinstance(r.type, TensorType)]
+            if value in outputs and len(outputs) == len(tensors):
+                ends.add(landing_of(tensors[outputs.index(value)]))
+        elif ((user.name in STORES or user.name == "tensor.insert_slice") and use.index == 0) or user.name.endswith(
+            ".return"
+        ):
+            ends.add(user)
+        elif user.name == "tensor.insert_slice" and use.index == 1:
+            ends.add(landing_of(user.results[0]))
+    return ends.pop() if len(ends) == 1 else None

@@ -1,0 +1,123 @@
+"""What host code knows of the sizes in one block: which are equal, and values that hold them."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, Operation, SSAValue
+
+from pydispatch.compiler.analysis.sizes import (
+    Dim,
+    Product,
+    Sum,
+    Term,
+    add,
+    equal_sizes,
+    multiply,
+    size_of,
+    sizes_of,
+    term_of,
+)
+from pydispatch.ir.core.locations import set_location
+
+
+class Sizes:
+    """What is known about the sizes in one block, and the values made of them.
+
+    Operations are put in front of the place where they are wanted first; the block is sorted afterwards.
+    """
+
+    def __init__(self, outer: Sizes | None = None) -> None:
+        self._made: dict[tuple[Block, Term], SSAValue] = {}
+        self._same: dict[Term, Term] = dict(outer._same) if outer is not None else {}
+        self._order: dict[SSAValue, int] = outer._order if outer is not None else {}
+
+    def meet(self, value: SSAValue) -> None:
+        """Notes that `value` is defined behind all values met so far."""
+        self._order.setdefault(value, len(self._order))
+
+    def learn(self, op: Operation) -> None:
+        """Takes in which sizes `op` states to be equal."""
+        for row in equal_sizes(op):
+            terms = {self.resolve(size_of(place.tensor, place.axis)) for place in row}
+            best = min(terms, key=self._rank, default=None)
+            for term in terms:
+                if term != best and best is not None and not isinstance(term, int):
+                    self._same[term] = best
+
+    def _rank(self, term: Term) -> tuple[int, int]:
+        """Integers first, then what was defined earliest."""
+        if isinstance(term, int):
+            return (-1, term)
+        if isinstance(term, Dim):
+            return (self._order.get(term.tensor, -1), term.axis)
+        if isinstance(term, (Sum, Product)):
+            return (max(self._rank(p)[0] for p in term.parts), 2**30)
+        return (self._order.get(term, -1), 2**29)
+
+    def resolve(self, term: Term) -> Term:
+        """The representative of all terms known to be equal to `term`."""
+        while term in self._same:
+            term = self._same[term]
+        if isinstance(term, (Sum, Product)):
+            parts = [self.resolve(p) for p in term.parts]
+            again = (add if isinstance(term, Sum) else multiply)(parts)
+            return again if again == term else self.resolve(again)
+        return term
+
+    def of(self, value: SSAValue) -> list[Term]:
+        """The sizes of a tensor."""
+        return [self.resolve(t) for t in sizes_of(value)]
+
+    def settle(self, op: Operation) -> None:
+        """Replaces `tensor.dim`, here and in regions of tensor operations, by what is known of the size."""
+        if op.name == "tensor.dim":
+            self._settle_dim(op, op)
+        elif op.regions and not op.name.startswith("scf."):
+            inside = {b for inner in op.walk() for region in inner.regions for b in region.blocks}
+            for inner in list(op.walk()):
+                if inner.name == "tensor.dim":
+                    owner = inner.operands[0].owner
+                    if (owner if isinstance(owner, Block) else owner.parent) not in inside:
+                        self._settle_dim(inner, op)
+
+    def _settle_dim(self, op: Operation, before: Operation) -> None:
+        term = self.resolve(term_of(op.results[0]))
+        if term is op.results[0]:
+            return
+        if op is before and isinstance(term, Dim) and term.tensor is op.operands[0] and op.parent is not None:
+            self._made.setdefault((op.parent, term), op.results[0])
+        value = self.value(term, before)
+        if value is not op.results[0]:
+            op.results[0].replace_all_uses_with(value)
+            op.detach()
+            op.erase()
+
+    def value(self, term: Term, before: Operation) -> SSAValue:
+        """An index value equal to `term`, in the block of `before` or around it."""
+        if isinstance(term, SSAValue):
+            return term
+        assert before.parent is not None
+        key = (before.parent, term)
+        found = self._made.get(key)
+        if found is None or (isinstance(found.owner, Operation) and found.owner.parent is None):  # dropped since
+            found = self._made[key] = self._make(term, before)
+        return found
+
+    def _make(self, term: int | Dim | Sum | Product, before: Operation) -> SSAValue:
+        if isinstance(term, int):
+            return _put(arith.ConstantOp.from_int_and_width(term, IndexType()), before)
+        if isinstance(term, Dim):
+            return _put(tensor.DimOp(term.tensor, self.value(term.axis, before)), before)
+        kind = arith.AddiOp if isinstance(term, Sum) else arith.MuliOp
+        total = self.value(term.parts[0], before)
+        for part in term.parts[1:]:
+            total = _put(kind(total, self.value(part, before)), before)
+        return total
+
+
+def _put(op: Operation, before: Operation) -> SSAValue:
+    assert before.parent is not None
+    set_location(op, before)
+    before.parent.insert_op_before(op, before)
+    return op.results[0]

@@ -1,0 +1,1 @@
+"""Variants for CPUs → embedded ELF files."""

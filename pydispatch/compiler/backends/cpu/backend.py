@@ -1,0 +1,298 @@
+"""The CPU target: a variant becomes an embedded ELF that implements library ABI 0.6.
+
+Bitcode and C sources are linked into the generated module before it is optimised, so that calls of them inline and
+vectorise; other objects are linked by ld.lld afterwards; the device library fills in what compilers call unasked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from pydispatch.compiler import devlib
+from pydispatch.compiler.emit.llvm.cpu.library import QUERY_SYMBOL, library
+from pydispatch.compiler.emit.llvm.cpu.platform import MAX_BINDINGS, MAX_CONSTANTS, CpuPlatform
+from pydispatch.compiler.emit.llvm.module import emit_module
+from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
+from pydispatch.compiler.kernel_ir.kernel import Binary, ObjectFile, Variant
+from pydispatch.compiler.target.cpu import Machine, machine_of
+from pydispatch.compiler.target.cpu_features import check_features
+from pydispatch.compiler.toolchain import llvm_process, objects, tools
+from pydispatch.compiler.toolchain.llvm import Module, bitcode_symbols, opened
+from pydispatch.errors import CompileError
+from pydispatch.formats.elf.library import read_tables
+
+FOREIGN_ALIGNMENT = 64
+"""Bytes to which bindings of kernels that others compiled are aligned: such code may assume it."""
+
+BITCODE = (".bc",)
+SOURCES = (".c",)
+LINKED = (".o", ".obj", ".a", ".lib")
+LIBRARIES = (".so",)
+
+Dump = Callable[[str, "bytes | str"], object]
+"""Keeps (suffix, content); may say where."""
+
+
+def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
+    """Compiles and links one variant.
+
+    dump: gets each intermediate as (suffix, content): `.ll`, `.optimized.ll`, `.s`, `.o`, `.so`. Raises CompileError.
+    `Binary.notes["seconds"]` has the time of each phase. May be called from several threads.
+    """
+    try:
+        return _compile(variant, dump)
+    except CompileError as error:
+        if error.location is None and variant.location is not None:
+            raise CompileError(error.message, variant.location, error.note) from error
+        raise
+
+
+def _compile(variant: Variant, dump: Dump | None) -> Binary:
+    machine = machine_of(variant.target)
+    check_features(machine.arch, (feature for feature in variant.target.features if feature[0] == "+"))
+    _check_exports(variant)
+    if variant.module is None and not variant.objects:
+        return _supplied_at_run_time(machine)
+    if variant.module is None and len(variant.objects) == 1 and variant.objects[0].suffix in LIBRARIES:
+        return _whole_library(variant, machine)
+    clock = Clock()
+    files = [file for file in variant.objects if file.suffix in LINKED]
+    with clock("check"):
+        checked = [objects.check_object(file, machine.arch) for file in files]
+    with clock("bitcode"):
+        modules = [(file.name, _bitcode(file, machine), file.suffix in BITCODE) for file in variant.objects
+                   if file.suffix in BITCODE + SOURCES]  # fmt: skip
+    with clock("emit"):
+        platform, text = _emit(variant, machine, lambda: _provided(checked, modules))
+    try:
+        code, shown = _machine_code(text, machine, modules, checked, variant, clock, dump is not None)
+    except llvm_process.Died as died:
+        raise died.over(variant, machine.cpu, dump and dump(".ll", text)) from None
+    with clock("link"):
+        elf = _link(code, variant, checked, machine)
+    if dump is not None:
+        everything: list[tuple[str, bytes | str]] = [(".ll", text), *shown, (".o", code), (".so", elf)]
+        for suffix, content in everything:
+            dump(suffix, content)
+    objects.check_library(elf, machine.arch, QUERY_SYMBOL)
+    foreign = variant.module is None
+    if foreign:
+        _check_tables(variant, elf)
+    notes: dict[str, object] = {"seconds": clock.seconds, "cpu": machine.cpu, "features": machine.llvm_features}
+    notes["imports"] = [signature.to_json() for signature in platform.import_calls.signatures]
+    return Binary(
+        data=elf,
+        suffix=".so",
+        requires=machine.requires,
+        alignment=FOREIGN_ALIGNMENT if foreign else platform.alignment,
+        imports=tuple(str(entry) for entry in platform.imports),
+        notes=notes,
+    )
+
+
+def _provided(checked: Sequence[objects.Checked], modules: Sequence[tuple[str, bytes, bool]]) -> frozenset[str]:
+    """What the objects of the variant define."""
+    own = (each.defined for each in checked)
+    return frozenset[str]().union(*own, *(bitcode_symbols(data) for _, data, _ in modules))
+
+
+def _emit(variant: Variant, machine: Machine, provided: Callable[[], frozenset[str]]) -> tuple[CpuPlatform, str]:
+    names = [export.name for export in variant.exports]
+    module = ModuleOp([]) if variant.module is None else resolve_fallbacks(variant.module, provided)
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    platform = CpuPlatform(machine.arch, machine.has, variant.executable, variant.exports, variant.constants, functions)
+    if variant.module is not None:
+        return platform, emit_module(module, platform, names)
+    return platform, _tables_only(variant, QUERY_SYMBOL in provided())
+
+
+def _tables_only(variant: Variant, whole: bool) -> str:
+    """Whole kernels in objects: the exports are C functions, and only the tables are ours, or not even these.
+
+    whole: the objects have a query function, and so tables of their own.
+    """
+    if whole:
+        return ""
+    lines = [f"declare hidden i32 @{export.name}(ptr, ptr, ptr)" for export in variant.exports]
+    symbols = [f"@{export.name}" for export in variant.exports]
+    tables = library(variant.executable, variant.exports, (), len(variant.constants), 0, symbols)
+    return "\n".join([*lines, *(text for _, text in tables)])
+
+
+def _bitcode(file: ObjectFile, machine: Machine) -> bytes:
+    if file.suffix in BITCODE:
+        objects.check_bitcode(file)
+        return file.data
+    import pydispatch
+
+    folder = Path(file.name).parent
+    try:
+        return tools.find().compile_c(
+            file.data, arch=machine.arch, cpu=machine.cpu, features=machine.features, emit="bc",
+            include_dirs=[*([folder] if folder.is_dir() else []), pydispatch.get_include()],
+        )  # fmt: skip
+    except tools.ToolchainError as error:
+        shown = error.stderr.replace("<stdin>", file.name).strip()
+        raise CompileError(
+            f"{file.name} does not compile for {machine.arch}" + (f":\n{shown}" if shown else f": {error.message}"),
+            file.location,
+        ) from error
+
+
+def _machine_code(
+    text: str,
+    machine: Machine,
+    modules: list[tuple[str, bytes, bool]],
+    checked: list[objects.Checked],
+    variant: Variant,
+    clock: Clock,
+    show: bool,
+) -> tuple[bytes, list[tuple[str, str]]]:
+    """The optimised object, and what there is to show: generated code and bitcode as one module."""
+    with ExitStack() as stack:
+        with clock("parse"):
+            module = stack.enter_context(opened(text, machine))
+        return _optimized(module, machine, modules, checked, variant, clock, show)
+
+
+def _optimized(
+    module: Module,
+    machine: Machine,
+    modules: list[tuple[str, bytes, bool]],
+    checked: list[objects.Checked],
+    variant: Variant,
+    clock: Clock,
+    show: bool,
+) -> tuple[bytes, list[tuple[str, str]]]:
+    with clock("bitcode"):
+        for name, data, given in modules:
+            module.link(name, data, check_features=given)
+        inlined = module.undefined() & devlib.inlinable_symbols()
+        inlined -= {symbol for each in checked for symbol in each.defined}
+        if inlined:
+            module.link("device library", devlib.bitcode(machine.arch, machine.cpu, machine.features, inlined))
+        own, provided = module.defined(), devlib.provided_symbols()
+        user = f"executable '{variant.executable}'"
+        objects.check_undefined(module.undefined(), user, checked, provided, variant.location, own)
+        objects.check_needs(checked, own, provided)
+        module.internalize({QUERY_SYMBOL, *(symbol for each in checked for symbol in each.undefined)})
+    with clock("optimize"):
+        module.optimize()
+    with clock("codegen"):
+        code = module.object()
+    return code, [(".optimized.ll", module.text()), (".s", module.assembly())] if show else []
+
+
+def _link(code: bytes, variant: Variant, checked: list[objects.Checked], machine: Machine) -> bytes:
+    inputs = [code, *(file.data for file in variant.objects if file.suffix in LINKED)]
+    missing = objects.undefined_symbols(code) | {symbol for each in checked for symbol in each.undefined}
+    missing -= {symbol for each in checked for symbol in each.defined}
+    archives = devlib.objects(machine.arch, machine.cpu, machine.features) if missing else []
+    try:
+        return tools.find().link_shared(inputs, arch=machine.arch, exports=[QUERY_SYMBOL], archives=archives)
+    except tools.UndefinedSymbolsError as error:
+        names = ", ".join(f"'{symbol}' (used by {where})" for symbol, where in error.undefined)
+        raise CompileError(
+            f"executable '{variant.executable}' leaves symbols undefined: {names}",
+            variant.location,
+            "add an object that defines them, or drop hal.import.static so that they are resolved at load",
+        ) from error
+    except tools.ToolchainError as error:
+        raise CompileError(f"executable '{variant.executable}' does not link: {error}", variant.location) from error
+
+
+def _whole_library(variant: Variant, machine: Machine) -> Binary:
+    """A library that someone else linked passes through as it is."""
+    (file,) = variant.objects
+    objects.check_library(file.data, machine.arch, QUERY_SYMBOL, file)
+    _check_tables(variant, file.data)
+    return Binary(file.data, ".so", machine.requires, FOREIGN_ALIGNMENT)
+
+
+def _supplied_at_run_time(machine: Machine) -> Binary:
+    """An executable that the program only declares: layouts and grids are known, its code is given to the device."""
+    return Binary(b"", ".so", machine.requires, FOREIGN_ALIGNMENT, notes={"dynamic": True})
+
+
+def _check_tables(variant: Variant, elf: bytes) -> None:
+    """The tables of a library that others wrote must agree with the declared exports; unreadable ones wait for load."""
+    facts = read_tables(elf)
+    if facts is None:
+        return
+    names = [export.name for export in facts.exports]
+    for export in variant.exports:
+        declared = f"export '{export.name}' (ordinal {export.ordinal})"
+        actual = names.index(export.name) if export.name in names else export.ordinal
+        if actual >= len(names):
+            raise CompileError(
+                f"{declared} is not in the library '{facts.name}', which has {len(names)}: {', '.join(names)}",
+                export.location,
+            )
+        if actual != export.ordinal:
+            there = names[export.ordinal] if export.ordinal < len(names) else "nothing"
+            raise CompileError(
+                f"{declared} has ordinal {actual} in the library '{facts.name}', where {export.ordinal} is '{there}'",
+                export.location,
+                f"declare it with ordinal({actual})",
+            )
+    for export, have in zip(variant.exports, facts.exports, strict=False):
+        layout = export.layout
+        counts = ("constants", layout.constants, have.constants), ("bindings", len(layout.bindings), have.bindings)
+        for what, declares, takes in counts:
+            if declares != takes:
+                raise CompileError(
+                    f"export '{export.name}' (ordinal {export.ordinal}) has {declares} {what} in its layout, "
+                    f"the library '{facts.name}' takes {takes}",
+                    export.location,
+                    "the layout counts 32-bit constants; a 64-bit one is two",
+                )
+
+
+def _check_exports(variant: Variant) -> None:
+    for file in variant.objects:
+        if file.suffix not in (*BITCODE, *SOURCES, *LINKED, *LIBRARIES):
+            raise CompileError(
+                f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot be linked into an embedded ELF",
+                file.location,
+                f"known kinds: {', '.join((*BITCODE, *SOURCES, *LINKED, *LIBRARIES))}",
+            )
+        if file.suffix in LIBRARIES and (variant.module is not None or len(variant.objects) > 1):
+            raise CompileError(
+                f"object '{file.name}' is a whole library and cannot be combined with other code",
+                file.location,
+                "give the objects it was linked from (.o, .a, .bc or .c), or make it the only object of its variant",
+            )
+    for number, export in enumerate(variant.exports):
+        layout = export.layout
+        if export.ordinal != number:
+            raise CompileError(
+                f"export '{export.name}' has ordinal {export.ordinal}, expected {number}", export.location
+            )
+        if layout.constants > MAX_CONSTANTS or len(layout.bindings) > MAX_BINDINGS:
+            raise CompileError(
+                f"export '{export.name}' takes {layout.constants} constants and {len(layout.bindings)} bindings, "
+                f"the limits are {MAX_CONSTANTS} and {MAX_BINDINGS}",
+                export.location,
+                "put constants into a buffer, and join buffers",
+            )
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start

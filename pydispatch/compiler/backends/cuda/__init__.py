@@ -1,0 +1,1 @@
+"""Variants for NVIDIA's GPUs → PTX or machine code."""

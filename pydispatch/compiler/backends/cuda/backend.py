@@ -1,0 +1,293 @@
+"""The CUDA target: a variant becomes PTX or machine code, the user's, ours, or both.
+
+A variant may have several modules: the member is one after the other, and the manifest says where each begins, which
+symbol of which module an export is, its block size, and how the constants are packed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from pydispatch.compiler.backends.cuda.objects import NEWEST, Kernel, Module, Threads, of_cubin, of_ptx, open_objects
+from pydispatch.compiler.kernel_ir.kernel import Binary, Export, Variant
+from pydispatch.compiler.target.cuda import DEFAULT, FORMAT
+from pydispatch.errors import ArtifactError, CompileError
+from pydispatch.formats.ptx import interface
+from pydispatch.link.ptx import link
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.backends.cuda.functions import Linked
+
+ALIGNMENT = 16
+"""Bytes to which bindings of kernels that others wrote are aligned: they may read vectors of four floats."""
+
+Dump = Callable[[str, "bytes | str"], object]
+
+
+def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
+    """Compiles and checks one variant.
+
+    dump: gets each module as (suffix, bytes), and the LLVM IR of generated ones. `Binary.notes`: "ptx" goes into the
+    manifest, so does "warnings"; "seconds" has the time of each phase. Raises CompileError.
+    """
+    try:
+        return _compile(variant, dump)
+    except CompileError as error:
+        if error.location is None and variant.location is not None:
+            raise CompileError(error.message, variant.location, error.note) from error
+        raise
+
+
+def architecture_of(variant: Variant) -> str:
+    """What a variant is generated for."""
+    return str(dict(variant.target.config).get("target", DEFAULT))
+
+
+def _compile(variant: Variant, dump: Dump | None) -> Binary:
+    if variant.target.format != FORMAT:
+        raise CompileError(f"there is no format '{variant.target.format}' for CUDA", note=f"known is: {FORMAT}")
+    if variant.module is None and not variant.objects:
+        return _given_at_run_time(variant)
+    start = time.perf_counter()
+    seconds: dict[str, float] = {}
+    arch = architecture_of(variant)
+    linked: Linked | None = None
+    if variant.module is not None:
+        from pydispatch.compiler.backends.cuda.functions import generate
+
+        linked = generate(variant, arch, dump)
+        modules = [_generated(linked, variant)]
+        seconds["emit"] = time.perf_counter() - start
+    else:
+        modules = open_objects(variant.objects, arch)
+        seconds["objects"] = time.perf_counter() - start
+    chosen = [_kernel(export, modules, variant) for export in variant.exports]
+    blocks = [
+        _check_export(export, kernel, None if linked is None else linked.blocks.get(export.name))
+        for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
+    ]
+    offsets: list[list[object]] = []
+    data = b""
+    for i, each in enumerate(modules):
+        offsets.append([len(data), len(each.data), each.kind])
+        data += each.data
+        if dump is not None:
+            dump(f".{each.kind}" if len(modules) == 1 else f".{i}.{each.kind}", each.data)
+    extra = {} if linked is None else linked.shared
+    ptx: dict[str, object] = {
+        "modules": offsets,
+        "entries": [[module, kernel.name] for module, kernel in chosen],
+        "blocks": [list(block) for block in blocks],
+        "shared": [extra.get(export.name, export.local_memory) for export in variant.exports],
+        "parameters": [
+            list(kernel.parameters[len(export.layout.bindings) :])
+            for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
+        ],
+        "constants": _constants(variant, modules),
+    }
+    notes: dict[str, object] = {"seconds": seconds, "ptx": ptx}
+    if warnings := _warnings(variant, modules, linked):
+        notes["warnings"] = warnings
+    imports, calls = (linked.imports, linked.calls) if linked is not None else _open_calls(variant, modules, chosen)
+    if imports:
+        notes["imports"] = calls
+    requires = dict.fromkeys(name for module in modules for name in module.requires)
+    suffix = ".cubin" if all(each.kind == "cubin" for each in modules) else ".ptx"
+    alignment = ALIGNMENT if linked is None else linked.alignment
+    return Binary(data, suffix, tuple(requires), alignment, imports, notes)
+
+
+def _open_calls(
+    variant: Variant, modules: Sequence[Module], chosen: Sequence[tuple[int, Kernel]]
+) -> tuple[tuple[str, ...], list[dict[str, object]]]:
+    """The functions that whole kernels call and no object has: they are resolved when the program is loaded."""
+    symbols = sorted({symbol for each in modules for symbol in each.unresolved})
+    calls: list[dict[str, object]] = []
+    for symbol in symbols:
+        users = [i for i, each in enumerate(modules) if symbol in each.unresolved]
+        declared = {link.prototypes_of(modules[i].data, modules[i].name).get(symbol, "") for i in users}
+        exports = [e.name for e, (i, _) in zip(variant.exports, chosen, strict=True) if i in users]
+        shown = [f"{symbol}{text}" for text in sorted(declared)]
+        calls.append({"symbol": symbol, "optional": False, "exports": exports, "cuda": shown})
+    return tuple(symbols), calls
+
+
+def _given_at_run_time(variant: Variant) -> Binary:
+    """An executable that the program only declares: its code is given to the device, what the exports say is kept."""
+    ptx: dict[str, object] = {
+        "blocks": [list(e.workgroup_size) if any(e.workgroup_size) else None for e in variant.exports],
+        "shared": [export.local_memory for export in variant.exports],
+        "constants": list(variant.constants),
+    }
+    return Binary(b"", ".ptx", (), ALIGNMENT, notes={"dynamic": True, "ptx": ptx})
+
+
+def _generated(linked: Linked, variant: Variant) -> Module:
+    """What was generated, as a module. A PTX text of ours that its own reader refuses is a defect of the compiler."""
+    name = f"executable '@{variant.executable}'"
+    try:
+        return of_cubin(linked.data, name) if linked.kind == "cubin" else of_ptx(linked.data, name)
+    except ArtifactError as error:
+        raise CompileError(f"generated PTX is refused: {error}", note="this is a defect of the compiler") from None
+
+
+def _kernel(export: Export, modules: Sequence[Module], variant: Variant) -> tuple[int, Kernel]:
+    """The module and kernel that an export means: the one of its name. CompileError when there is none, or several."""
+    name = export.name if variant.module is None else _generated_symbol(export.name)
+    found = [(i, kernel) for i, each in enumerate(modules) if (kernel := each.kernel(name)) is not None]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise CompileError(
+            f"export '@{export.name}' is an entry of several objects: {', '.join(k.where for _, k in found)}",
+            export.location,
+            "leave one of them out; objects for several architectures are listed under a target each",
+        )
+    have = [f"'{kernel.name}' ({kernel.where})" for each in modules for kernel in each.kernels]
+    mangled = next((k.name for each in modules for k in each.kernels if _is_mangled(k.name, export.name)), None)
+    hint = f"; '{mangled}' is its name in C++: declare it extern \"C\"" if mangled else ""
+    raise CompileError(
+        f"export '@{export.name}' is no entry of the objects of executable '@{variant.executable}'",
+        export.location,
+        f"entries: {', '.join(have) or 'none in ' + ', '.join(each.name for each in modules)}{hint}",
+    )
+
+
+def _generated_symbol(name: str) -> str:
+    from pydispatch.compiler.emit.llvm.nvptx.platform import entry_symbol
+
+    return entry_symbol(name)
+
+
+def _is_mangled(symbol: str, name: str) -> bool:
+    return symbol.startswith("_Z") and f"{len(name)}{name}" in symbol
+
+
+def _check_export(export: Export, kernel: Kernel, given: Threads | None) -> Threads:
+    """The block size of an export whose kernel fits its layout; CompileError where they differ.
+
+    given: the block size of a generated kernel.
+    """
+    problem = _mismatch(export, kernel)
+    if problem is not None:
+        layout = export.layout
+        raise CompileError(
+            f"export '@{export.name}' does not fit entry '{kernel.name}' ({kernel.where}): {problem}",
+            export.location,
+            f"the layout has {_count(len(layout.bindings), 'binding')}, which are pointers in front, and "
+            f"{_count(layout.constants, 'constant')} of 32 bits behind them; 64-bit scalars are two",
+        )
+    block = given or _block(export, kernel)
+    problem = _block_problem(kernel, block, export.local_memory)
+    if problem is not None:
+        raise CompileError(
+            f"export '@{export.name}' cannot run entry '{kernel.name}' ({kernel.where}): {problem}",
+            export.location,
+            "change the workgroup_size or workgroup_local_memory of the export, or what the kernel states: "
+            ".reqntid comes from __block_size__, .maxntid from __launch_bounds__",
+        )
+    return block
+
+
+def _block_problem(kernel: Kernel, block: Threads, shared: int) -> str | None:
+    """Why a kernel cannot run with so many threads and bytes of dynamic workgroup memory, or None."""
+    if kernel.ptx is not None:
+        return interface.block_problem(kernel.ptx, block, shared)
+    limits = interface.MAX_BLOCK
+    if (
+        any(not 0 < n <= limit for n, limit in zip(block, limits, strict=True))
+        or prod(block) > interface.MAX_THREADS
+    ):
+        most = f"{interface.MAX_THREADS}, {_size(limits)}"
+        return f"its block of {_size(block)} is {prod(block)} threads, CUDA has up to {most}"
+    if kernel.required is not None and block != kernel.required:
+        return f"it was compiled for blocks of {_size(kernel.required)}, the workgroup size is {_size(block)}"
+    if kernel.maximum is not None and prod(block) > prod(kernel.maximum):
+        return f"it was compiled for at most {prod(kernel.maximum)} threads, the workgroup size is {_size(block)}"
+    if shared > interface.MAX_SHARED:
+        return f"it takes {shared} bytes of workgroup memory, a block has up to {interface.MAX_SHARED}"
+    return None
+
+
+def _mismatch(export: Export, kernel: Kernel) -> str | None:
+    """Why a kernel does not fit a layout, in words; None when it does."""
+    constants, bindings = export.layout.constants, len(export.layout.bindings)
+    if kernel.ptx is not None:
+        return interface.mismatch(kernel.ptx, constants, bindings)
+    sizes = kernel.parameters
+    if len(sizes) < bindings:
+        return f"it has {_count(len(sizes), 'parameter')}, the layout {_count(bindings, 'binding')}"
+    for i, size in enumerate(sizes):
+        if size != 8 and (i < bindings or size > 8):
+            return f"its parameter {i} has {size} bytes, expected {'a pointer of 8' if i < bindings else 'at most 8'}"
+    words = sum(2 if size > 4 else 1 for size in sizes[bindings:])
+    if words != constants:
+        return f"its parameters behind the bindings take {words} words of 32 bits, the layout has {constants} constants"
+    return None
+
+
+def _block(export: Export, kernel: Kernel) -> Threads:
+    """The block size of a kernel that others wrote: what the export says, else what the kernel requires."""
+    stated = export.workgroup_size if any(export.workgroup_size) else None
+    if stated is None and kernel.required is None:
+        raise CompileError(
+            f"export '@{export.name}' has no workgroup_size, and '{kernel.name}' ({kernel.where}) no .reqntid: "
+            "the block size is not known",
+            export.location,
+            "write attributes {workgroup_size = [64 : index, 1 : index, 1 : index]} behind the layout of the export",
+        )
+    return stated or kernel.required or (1, 1, 1)
+
+
+def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
+    """The module variable that takes each executable constant. CompileError where there is none."""
+    for key in variant.constants:
+        if any(each.kind == "cubin" for each in modules):
+            continue  # its variables are found when it is loaded
+        found = [v for each in modules if each.ptx is not None for v in each.ptx.variables if v.name == key]
+        found = [v for v in found if v.space in ("const", "global")]
+        names = [v.name for each in modules if each.ptx is not None for v in each.ptx.variables]
+        if not found:
+            raise CompileError(
+                f"executable constant '{key}' is no variable of the objects of executable '@{variant.executable}'",
+                variant.location,
+                f'declare it: extern "C" __constant__ int {key}; variables: {", ".join(names) or "none"}',
+            )
+        for variable in found:
+            if variable.size not in (4, 8):
+                raise CompileError(
+                    f"executable constant '{key}' is a variable of {variable.size} bytes, expected 4 or 8",
+                    variant.location,
+                )
+    return list(variant.constants)
+
+
+def _warnings(variant: Variant, modules: Sequence[Module], linked: Linked | None) -> list[str]:
+    """What is odd and works."""
+    found = [] if linked is None else list(linked.warnings)
+    declared = dict(variant.target.config).get("target")
+    for each in modules:
+        if each.file is None:
+            continue
+        if declared is not None and each.target != declared:
+            found.append(
+                f"object '{each.name}' of executable '@{variant.executable}' is for {each.target}, its target declares "
+                f"{declared}: devices are chosen by {each.target}"
+            )
+        if each.ptx is not None and each.ptx.version > NEWEST:
+            version = ".".join(map(str, each.ptx.version))
+            found.append(
+                f"object '{each.name}' is PTX {version}, newer than what this pydispatch knows: it may not run"
+            )
+    return found
+
+
+def _size(block: Sequence[int]) -> str:
+    return "x".join(map(str, block))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

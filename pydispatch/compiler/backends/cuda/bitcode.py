@@ -1,0 +1,112 @@
+"""Functions for generated CUDA kernels as bitcode for nvptx64: given, or compiled here from C or CUDA C++.
+
+LLVM has no calls of a C library on a GPU: an intrinsic such as `llvm.exp.f32`, into which compilers turn `expf`, would
+end the process. Such intrinsics become calls again, and our own device library answers them.
+"""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from pathlib import Path
+
+from pydispatch.compiler import devlib
+from pydispatch.compiler.backends.cuda import prepare
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
+from pydispatch.compiler.toolchain import cache, llvm_process, objects, tools
+from pydispatch.errors import CompileError
+
+ARCH, TRIPLE = "nvptx64", "nvptx64-nvidia-cuda"
+SHIM = Path(__file__).parent / "cuda_shim.h"
+"""What a CUDA source needs of CUDA's headers, for a clang that has none."""
+
+# Loops of a thread are not for vectors, and a vector of intrinsics could not become calls.
+_FLAGS = ("-fno-vectorize", "-fno-slp-vectorize")
+_EMIT = """
+import sys
+from llvmlite import binding as b
+b.initialize_all_targets(); b.initialize_all_asmprinters()
+m = b.parse_bitcode(sys.stdin.buffer.read())
+b.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(cpu=sys.argv[1], opt=3).emit_assembly(m)
+"""
+
+
+def of_bitcode(file: ObjectFile, arch: str) -> bytes:
+    """A bitcode file, checked. CompileError for one that is broken or for another machine."""
+    objects.check_bitcode(file)
+    return prepared(file.data, arch, file)
+
+
+def of_c(file: ObjectFile, arch: str) -> bytes:
+    """Functions in C, the same source as for a CPU. CompileError with what the compiler says."""
+    import pydispatch
+
+    folder = Path(file.name).parent
+    include: list[Path | str] = [*([folder] if folder.is_dir() else []), pydispatch.get_include()]
+    return _compiled(file, arch, include, (), "c")
+
+
+def of_cu(file: ObjectFile, arch: str) -> bytes:
+    """Functions in CUDA C++ by a clang that has none of CUDA's headers: keywords, threadIdx and its like, barriers,
+    shuffles and the functions of C are known. CompileError with what the compiler says."""
+    folder = Path(file.name).parent
+    flags = ("-include", str(SHIM), "-fno-rtti")
+    return _compiled(file, arch, [folder] if folder.is_dir() else [], flags, "c++")
+
+
+def _compiled(file: ObjectFile, arch: str, include: list[Path | str], flags: tuple[str, ...], language: str) -> bytes:
+    try:
+        data = tools.find().compile_c(
+            file.data, arch=ARCH, cpu=arch, emit="bc", include_dirs=[str(p) for p in include],
+            extra_args=(*_FLAGS, *flags), language=language,
+        )  # fmt: skip
+    except tools.ToolchainError as error:
+        shown = error.stderr.replace("<stdin>", file.name).strip()
+        raise CompileError(
+            f"{file.name} does not compile for {arch}" + (f":\n{shown}" if shown else f": {error.message}"),
+            file.location,
+        ) from error
+    return prepared(data, arch, file)
+
+
+def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
+    """Bitcode that can be linked into a generated module: no attributes of a machine, its mathematics with it.
+
+    data: of a file that LLVM is known to read. CompileError for another machine, or functions that nobody has.
+    """
+    try:
+        wanted = llvm_process.call(prepare.undefined, data) & devlib.inlinable_symbols()
+        library = devlib.bitcode(ARCH, arch, symbols=wanted) if wanted else b""
+        result = llvm_process.call(prepare.prepared, data, library)
+    except CompileError as error:
+        raise CompileError(f"object '{file.name}' {error.message}", file.location, error.note) from None
+    problem = _emits(result, arch)
+    if problem:
+        raise CompileError(
+            f"object '{file.name}' cannot become PTX: {problem}",
+            file.location,
+            "it uses something that LLVM has not for CUDA: compile it with nvcc -ptx -rdc=true and give the .ptx",
+        )
+    return result
+
+
+@functools.lru_cache(maxsize=32)
+def serial_functions(data: bytes) -> frozenset[str]:
+    """The functions of a module that never ask which thread they are, nor call others that do."""
+    return llvm_process.call(prepare.serial_functions, data)
+
+
+@functools.lru_cache(maxsize=32)
+def _emits(data: bytes, arch: str) -> str:
+    """'' when LLVM makes PTX of the bitcode. Tried in another process, which LLVM ends over what it does not know."""
+    key = cache.digest("emits PTX", llvm_process.version(), arch, data)
+    if cache.load(key) is not None:
+        return ""
+    done = subprocess.run([sys.executable, "-c", _EMIT, arch], input=data, capture_output=True, check=False)
+    if done.returncode == 0:
+        cache.store(key, b"ok")
+        return ""
+    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    found = next((line for line in lines if "error" in line.lower() or "Cannot" in line), "")
+    return found or (lines[-1] if lines else f"LLVM ended with code {done.returncode}")

@@ -1,0 +1,276 @@
+"""Generated CUDA kernels with functions of the user: what can be linked now is, the rest is left for loading.
+
+Bitcode and C are inlined by LLVM; PTX, and CUDA C++ as PTX, is merged as text, so that the result is PTX; machine code
+and LTO-IR go through NVIDIA's linker, which makes machine code of all of it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.backends.cuda import bitcode as cuda_bitcode
+from pydispatch.compiler.backends.cuda import tools
+from pydispatch.compiler.backends.cuda.link import link_machine_code
+from pydispatch.compiler.backends.cuda.objects import with_kind
+from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, imports_of, reached_imports
+from pydispatch.compiler.emit.llvm.ops.calls import import_symbol, is_declaration, is_import, is_set, reachable
+from pydispatch.compiler.emit.llvm.types import bit_width, is_float
+from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
+from pydispatch.compiler.kernel_ir.kernel import Export, ObjectFile, Variant
+from pydispatch.compiler.toolchain.llvm import bitcode_symbols
+from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
+from pydispatch.formats.elf import cubin
+from pydispatch.ir.core.locations import location_of
+from pydispatch.link.ptx import link
+from pydispatch.link.ptx.link import Library
+
+Dump = Callable[[str, "bytes | str"], object]
+
+BITCODE, C, CU, PTX = ".bc", ".c", ".cu", ".ptx"
+MACHINE = {".cubin": "CUBIN", ".o": "OBJECT", ".obj": "OBJECT", ".a": "LIBRARY", ".fatbin": "FATBIN", ".ltoir": "LTOIR"}
+"""Kinds of objects for NVIDIA's linker -> its name for them."""
+KINDS = (BITCODE, C, CU, PTX, *MACHINE)
+
+
+@dataclass(frozen=True)
+class Linked:
+    """Generated kernels, linked with their objects.
+
+    data, kind: PTX, or machine code ("cubin"). imports: what it needs when it is loaded, '?' in front of optional ones;
+    calls: the same for people, as the manifest has it. blocks: block size by export; shared: dynamic bytes by export.
+    alignment: bytes that bindings need. warnings: what is odd and works.
+    """
+
+    data: bytes
+    kind: str
+    imports: tuple[str, ...] = ()
+    calls: list[dict[str, object]] = field(default_factory=list)
+    blocks: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    shared: dict[str, int] = field(default_factory=dict)
+    alignment: int = 16
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass
+class Inputs:
+    """The objects of a variant by how they are linked. machine: with their kinds, names of nvJitLink."""
+
+    bitcode: list[tuple[str, bytes]] = field(default_factory=list)
+    libraries: list[Library] = field(default_factory=list)
+    machine: list[tuple[ObjectFile, str]] = field(default_factory=list)
+    serial: set[str] = field(default_factory=set)  # functions of C that know nothing of other threads
+
+    def names(self) -> list[str]:
+        """The functions that are known to be there. What LTO-IR and fat binaries hold is not known."""
+        found = [name for _, data in self.bitcode for name in bitcode_symbols(data)]
+        found += [name for library in self.libraries for name in library.names()]
+        return found + [name for file, _ in self.machine for name in _functions_of(file)]
+
+    def files(self) -> list[str]:
+        return [
+            *(name for name, _ in self.bitcode), *(library.name for library in self.libraries),
+            *(file.name for file, _ in self.machine),
+        ]  # fmt: skip
+
+
+def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
+    """The kernels of a variant for an architecture, linked with its objects. CompileError."""
+    from pydispatch.compiler.backends.cuda import llvm
+
+    given = variant.module
+    assert given is not None
+    _check_names(given)
+    inputs = read_objects(variant.objects, arch)
+    provided = frozenset(inputs.names())
+    variant = replace(variant, exports=tuple(_with_threads(export, given, inputs) for export in variant.exports))
+    made = llvm.generate(variant, arch, inputs.bitcode, provided, dump)
+    if dump is not None and made.llvm:
+        dump(".ll", made.llvm)
+    where = f"executable '@{variant.executable}'"
+    module = resolve_fallbacks(given, lambda: provided)
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    text, target = made.ptx, arch
+    unresolved: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    if inputs.libraries or any(is_declaration(function) for function in functions.values()):
+        try:
+            linked = link.link(made.ptx, inputs.libraries, (), where, unique=True)
+        except (ArtifactError, InvalidArgumentError) as error:
+            raise CompileError(str(error), variant.location) from None
+        text, target, unresolved = linked.data, linked.target, linked.unresolved
+        warnings = tuple(
+            f"object '{name}' is for a newer architecture than {arch}: {where} now needs {linked.target}"
+            for name in linked.raised
+        )
+    if inputs.machine:
+        code = link_machine_code(text, inputs.machine, arch)
+        return Linked(code, "cubin", (), [], made.blocks, made.shared, made.alignment)
+    _check_static(unresolved, functions, inputs)
+    imports, calls = _imports(unresolved, functions, variant)
+    _check_rest(unresolved, imports, variant, inputs)
+    if inputs.libraries:
+        problem = tools.assemble_problem(text.encode(), where, target, is_open=bool(unresolved))
+        if problem:
+            raise CompileError(
+                f"{where} with {', '.join(inputs.files())} is not valid PTX:\n{problem}", variant.location
+            )
+    return Linked(text.encode(), "ptx", imports, calls, made.blocks, made.shared, made.alignment, warnings)
+
+
+def _check_names(module: ModuleOp) -> None:
+    """CompileError for a function of others whose name PTX cannot have."""
+    for function in module.body.block.ops:
+        if isinstance(function, FuncOp) and is_declaration(function):
+            name = bare_symbol(function)
+            if not re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", name):
+                raise CompileError(
+                    f"function '{name}' has a name that PTX cannot have",
+                    location_of(function),
+                    "use letters, digits, _ and $, and no digit in front; hal.import.name gives another symbol",
+                )
+
+
+def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
+    """The objects as bitcode, PTX libraries, and what is left to NVIDIA's linker. CompileError."""
+    inputs = Inputs()
+    for file in map(with_kind, objects):
+        kind = file.suffix
+        if kind == BITCODE:
+            inputs.bitcode.append((file.name, cuda_bitcode.of_bitcode(file, arch)))
+        elif kind == C:
+            data = cuda_bitcode.of_c(file, arch)
+            inputs.bitcode.append((file.name, data))
+            inputs.serial |= cuda_bitcode.serial_functions(data)
+        elif kind == CU and not tools.has_cuda_compiler():
+            inputs.bitcode.append((file.name, cuda_bitcode.of_cu(file, arch)))
+        elif kind in (CU, PTX):
+            data = tools.compile_cu(file, arch, relocatable=True) if kind == CU else file.data
+            inputs.libraries.append(_library(data, file))
+        elif kind in MACHINE:
+            inputs.machine.append((file, MACHINE[kind]))
+        else:
+            raise CompileError(
+                f"object '{file.name}' of kind '{kind or 'unknown'}' cannot be used for CUDA",
+                file.location,
+                f"known kinds of functions: {', '.join(KINDS)}",
+            )
+    return inputs
+
+
+def _with_threads(export: Export, module: ModuleOp, inputs: Inputs) -> Export:
+    """The export with a block of one thread where it states none and calls a function over buffers that knows nothing
+    of threads: C that was written for a CPU, where it is called once for each workgroup."""
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    own = functions.get(export.name)
+    if any(export.workgroup_size) or own is None or "pyd.invocations" in own.attributes:
+        return export
+    reached = [functions[name] for name in reachable(functions, export.name) if name in functions]
+    serial = [f for f in reached if is_declaration(f) and bare_symbol(f) in inputs.serial]
+    if any(isinstance(type_, MemRefType) for f in serial for type_ in f.function_type.inputs.data):
+        return replace(export, workgroup_size=(1, 1, 1))
+    return export
+
+
+def _library(data: bytes, file: ObjectFile) -> Library:
+    try:
+        return link.open_library(data, file.name)
+    except (ArtifactError, InvalidArgumentError) as error:
+        raise CompileError(str(error), file.location) from None
+
+
+def _functions_of(file: ObjectFile) -> list[str]:
+    """The device functions of a cubin."""
+    if not cubin.is_cubin(file.data):
+        return []
+    try:
+        return cubin.functions(file.data, file.name)
+    except ArtifactError as error:
+        raise CompileError(str(error), file.location) from None
+
+
+def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], inputs: Inputs) -> None:
+    """CompileError for a function that must be linked now and is in no object."""
+    for function in functions.values():
+        name = import_symbol(function)
+        if is_declaration(function) and not is_import(function) and name in unresolved:
+            near = difflib.get_close_matches(name, inputs.names(), 1)
+            raise CompileError(
+                f"function '{name}' is declared as hal.import.static, and no object for CUDA defines it",
+                location_of(function),
+                f"{f'did you mean {near[0]!r}? ' if near else ''}"
+                f"asked: {', '.join(inputs.files()) or 'there are no objects'}; add a .ptx, .bc, .cu or .c with "
+                f"{prototype(name, function)} to the objects, or drop hal.import.static to resolve it when loading",
+            )
+
+
+def _check_rest(unresolved: Sequence[str], imports: Sequence[str], variant: Variant, inputs: Inputs) -> None:
+    """CompileError for what an object needs, and neither another one nor the program asks for."""
+    missing = [name for name in unresolved if name not in imports and f"?{name}" not in imports]
+    if missing:
+        raise CompileError(
+            f"the objects of executable '@{variant.executable}' refer to {', '.join(map(repr, missing))}, "
+            "which nothing defines",
+            variant.location,
+            f"asked: {', '.join(inputs.files())}; add an object that defines it",
+        )
+
+
+def _imports(
+    unresolved: Sequence[str], functions: Mapping[str, FuncOp], variant: Variant
+) -> tuple[tuple[str, ...], list[dict[str, object]]]:
+    """What is resolved when the program is loaded: symbols, and the calls for the manifest."""
+    names = [export.name for export in variant.exports]
+    wanted = [entry for entry in imports_of(functions, names) if entry.symbol in unresolved]
+    calls: list[dict[str, object]] = [
+        {
+            "symbol": entry.symbol,
+            "optional": entry.optional,
+            "exports": [n for n in names if entry.symbol in map(bare_symbol, reached_imports(functions, n))],
+            "cuda": prototypes(entry.symbol, functions),
+        }
+        for entry in wanted
+    ]
+    return tuple(str(entry) for entry in wanted), calls
+
+
+def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
+    """How a symbol is called, in CUDA C++."""
+    found = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
+    return list(dict.fromkeys(prototype(symbol, f) for f in found))
+
+
+def prototype(symbol: str, function: FuncOp) -> str:
+    """`extern "C" __device__ float f(float* a0, float* a0_aligned, size_t a0_offset, size_t a0_size0, ..., int a1)`."""
+    bare = is_set(function, "llvm.bareptr")
+    parameters: list[str] = []
+    for number, type_ in enumerate(function.function_type.inputs.data):
+        if not isinstance(type_, MemRefType):
+            parameters.append(_cuda(type_))
+            continue
+        element = _cuda(type_.element_type)
+        if bare:
+            parameters.append(f"{element}* a{number}")
+            continue
+        rank = len(type_.get_shape())
+        parameters += [f"{element}* a{number}", f"{element}* a{number}_aligned", f"size_t a{number}_offset"]
+        parameters += [f"size_t a{number}_{what}{i}" for what in ("size", "stride") for i in range(rank)]
+    outputs = function.function_type.outputs.data
+    result = _cuda(outputs[0]) if outputs else "void"
+    return f'extern "C" __device__ {result} {symbol}({", ".join(parameters)})'
+
+
+def _cuda(type_: Attribute) -> str:
+    """A type in CUDA C++; small floats are their bits."""
+    if isinstance(type_, IndexType):
+        return "size_t"
+    width = bit_width(type_)
+    if is_float(type_):
+        return {32: "float", 64: "double", 16: "unsigned short"}.get(width, "unsigned char")
+    return {1: "bool", 8: "signed char", 16: "short", 32: "int"}.get(width, "long long")

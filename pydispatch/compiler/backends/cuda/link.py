@@ -1,0 +1,93 @@
+"""Machine code and LTO-IR linked into generated kernels, by NVIDIA's nvJitLink. No GPU is needed.
+
+The linker ends its process over some broken inputs: it runs in one of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
+from pydispatch.compiler.toolchain import cache
+from pydispatch.errors import CompileError
+
+SECONDS = 300
+_REFUSED, _MISSING = 3, 4  # exit codes
+
+_PROGRAM = f"""
+import json, sys
+head = json.loads(sys.stdin.buffer.readline())
+data = [(name, kind, sys.stdin.buffer.read(size)) for name, kind, size in head["inputs"]]
+try:
+    from cuda.bindings import nvjitlink as nj
+    handle = nj.create(len(head["options"]), head["options"])
+except Exception as error:
+    sys.stderr.write(f"{{error}}")
+    sys.exit({_MISSING})
+try:
+    for name, kind, content in data:
+        nj.add_data(handle, getattr(nj.InputType, kind), content, len(content), name)
+    nj.complete(handle)
+    code = bytearray(nj.get_linked_cubin_size(handle))
+    nj.get_linked_cubin(handle, code)
+except Exception as error:
+    log = bytearray(nj.get_error_log_size(handle))
+    if log:
+        nj.get_error_log(handle, log)
+    sys.stderr.buffer.write(bytes(log).rstrip(b"\\0 \\n") or str(error).encode())
+    sys.exit({_REFUSED})
+sys.stdout.buffer.write(code)
+"""
+
+
+def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: str) -> bytes:
+    """PTX linked with machine code or LTO-IR to a cubin.
+
+    inputs: objects, each with its kind, a name of nvJitLink's InputType. The result is kept in the object cache.
+    CompileError with what the linker says, for a symbol that is undefined too, or when there is no linker.
+    """
+    files = [("kernels.ptx", "PTX", ptx.encode() + b"\0"), *((file.name, kind, file.data) for file, kind in inputs)]
+    options = [f"-arch={arch}", *(["-lto"] if any(kind == "LTOIR" for _, kind in inputs) else [])]
+    key = cache.digest("nvJitLink", _version(), options, [(kind, data) for _, kind, data in files])
+    if (kept := cache.load(key)) is not None:
+        return kept
+    head = {"options": options, "inputs": [(name, kind, len(data)) for name, kind, data in files]}
+    given = json.dumps(head).encode() + b"\n" + b"".join(data for _, _, data in files)
+    command = [sys.executable, "-c", _PROGRAM]
+    done = subprocess.run(command, input=given, capture_output=True, timeout=SECONDS, check=False)
+    if done.returncode == 0:
+        cache.store(key, done.stdout)
+        return done.stdout
+    names, place = ", ".join(file.name for file, _ in inputs), inputs[0][0].location
+    lines = done.stderr.decode("utf-8", "replace").strip("\0 \n").splitlines()
+    # "ERROR 4: ..." repeats what the lines before it say, where there are some.
+    said = "\n".join([line for line in lines if not line.startswith("ERROR ")] or lines)
+    said = said or f"it ended with code {done.returncode}"
+    if done.returncode == _MISSING:
+        raise CompileError(
+            f"linking {names} needs nvJitLink, which cannot be loaded: {said}", place,
+            "pip install cuda-bindings nvidia-nvjitlink, or give the functions as .ptx, .bc or .cu",
+        )  # fmt: skip
+    note = None
+    if "Undefined reference" in said:
+        note = (
+            "machine code cannot be completed when it is loaded: add an object that defines the symbol, or "
+            "give all functions as .ptx, .bc or .cu"
+        )
+    elif "INPUT_LTOIR" in said:
+        note = f"nvcc -dc -dlto -ltoir -arch={arch} makes LTO-IR"
+    elif done.returncode != _REFUSED:
+        note = "the linker ended over them: build them anew"
+    raise CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{said}", place, note)
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return ", ".join(metadata.version(name) for name in ("nvidia-nvjitlink", "cuda-bindings"))
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,183 @@
+"""PTX through LLVM: kernel IR and the user's bitcode in, one text out.
+
+llvmlite's LLVM has assertions on, and what it does not expect ends the process: only intrinsics of a list reach it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.func import FuncOp
+
+from pydispatch.compiler import devlib
+from pydispatch.compiler.emit.llvm.module import emit_module
+from pydispatch.compiler.emit.llvm.nvptx.platform import (
+    STATIC_SHARED,
+    SUBJECTS,
+    CudaPlatform,
+    binding_alignment,
+    entry_symbol,
+)
+from pydispatch.compiler.emit.llvm.ops.calls import is_declaration, reachable
+from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
+from pydispatch.compiler.kernel_ir.kernel import Export, Variant
+from pydispatch.compiler.kernel_ir.readers import attribute, op_name
+from pydispatch.compiler.kernel_ir.simt.lower import POINTS, Size, spread_kernels
+from pydispatch.compiler.toolchain import llvm_process
+from pydispatch.compiler.toolchain.llvm import opened
+from pydispatch.errors import CompileError
+from pydispatch.formats.ptx.interface import shared_limit, split
+from pydispatch.ir.core.locations import location_of
+
+INVOCATIONS = 64
+"""Invocations of a workgroup that spreads points, when neither the export nor the function says."""
+
+LIBRARY_MACHINE = ("sm_70", ("+ptx60",))
+"""What the device library is compiled for; it becomes part of kernels for any architecture."""
+
+PTX_VERSIONS = {
+    50: 60, 52: 60, 53: 60, 60: 60, 61: 60, 62: 60, 70: 60, 72: 61, 75: 65, 80: 70, 86: 71, 87: 74, 88: 90, 89: 78,
+    90: 78, 100: 86, 101: 86, 103: 88, 110: 90, 120: 87, 121: 88,
+}  # fmt: skip
+"""The lowest version of PTX that has an architecture, the shuffles that synchronise, and its tensor cores."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What LLVM compiles for, as `cpu_levels.Machine`."""
+
+    cpu: str
+    features: tuple[str, ...]
+    arch: str = "nvptx64"
+    has: frozenset[str] = frozenset()
+    tune: str = ""
+    vector_width: int = 0
+    triple: str = "nvptx64-nvidia-cuda"
+
+    @property
+    def llvm_features(self) -> str:
+        return ",".join(self.features)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """ptx: the text; functions of others are `.extern .func` in it. blocks: invocations of a workgroup by export;
+    shared: bytes of workgroup memory to be given at launch, by export. alignment: bytes that bindings need. llvm: what
+    LLVM got, for dumps."""
+
+    ptx: str
+    blocks: dict[str, Size]
+    shared: dict[str, int]
+    alignment: int = 1
+    llvm: str = ""
+
+
+def machine_of(arch: str) -> Machine:
+    """The machine that an architecture names, `sm_80` or `sm_90a`. Raises CompileError for one that LLVM lacks."""
+    found = re.fullmatch(r"sm_(\d+)([af]?)", arch)
+    if found is None or int(found[1]) not in PTX_VERSIONS:
+        known = ", ".join(f"sm_{number}" for number in PTX_VERSIONS)
+        raise CompileError(f"no code can be generated for '{arch}'", note=f"known are: {known}")
+    version = PTX_VERSIONS[int(found[1])]
+    if found[2]:
+        version = max(version, 80 if found[2] == "a" else 88)
+    return Machine(arch, (f"+ptx{version}",), has=frozenset((arch,)))
+
+
+def generate(
+    variant: Variant, arch: str, bitcode: Sequence[tuple[str, bytes]] = (), provided: Collection[str] = (),
+    keep: Callable[[str, str], object] | None = None,
+) -> Generated:  # fmt: skip
+    """The kernels of a variant as PTX for an architecture.
+
+    bitcode: (name, LLVM bitcode) whose functions are inlined; provided: symbols that objects define, so that
+    fallbacks of static functions are not needed. keep: gets (suffix, LLVM IR) when LLVM ends over it, and says where it
+    is. May be called from several threads. The same arguments give the same text. Raises CompileError, at the
+    operation, for what cannot be compiled.
+    """
+    assert variant.module is not None
+    machine = machine_of(arch)
+    names = [export.name for export in variant.exports]
+    module = resolve_fallbacks(variant.module, lambda: frozenset(provided))
+    functions = _functions(module.body.block.ops)
+    sizes = {export.name: size_of(export, functions) for export in variant.exports}
+    spread = spread_kernels(module, sizes)
+    functions = _functions(spread.body.block.ops)
+    dynamic: frozenset[str] = frozenset()
+    while True:
+        platform = CudaPlatform(machine.has, variant.exports, sizes, variant.constants, functions, dynamic)
+        text = emit_module(spread, platform, names, SUBJECTS)
+        large = frozenset(name for name, size in platform.shared.items() if size > STATIC_SHARED)
+        if large == dynamic:
+            break
+        dynamic = large
+    _check_shared(platform.shared, machine, variant)
+    try:
+        ptx = _assembly(text, machine, bitcode, {*map(entry_symbol, names), *variant.constants})
+    except llvm_process.Died as died:
+        raise died.over(variant, arch, keep and keep(".ll", text)) from None
+    shared = {name: platform.shared[name] if name in dynamic else 0 for name in names}
+    alignment = max((binding_alignment(functions[name]) for name in names), default=1)
+    return Generated(ptx, sizes, shared, alignment, text)
+
+
+def _functions(ops: object) -> dict[str, FuncOp]:
+    return {op.sym_name.data: op for op in ops if isinstance(op, FuncOp)}  # type: ignore[attr-defined]
+
+
+def size_of(export: Export, functions: Mapping[str, FuncOp]) -> Size:
+    """The invocations of a workgroup: what the function or the export says, else one for code that a single one does.
+
+    Points are spread, and functions of others are called by all invocations together.
+    """
+    function = functions.get(export.name)
+    stated = None if function is None else attribute(function, "pyd.invocations")
+    if isinstance(stated, IntegerAttr):
+        return (int(stated.value.data), 1, 1)
+    if export.workgroup_size[0] > 0:
+        x, y, z = (max(1, n) for n in export.workgroup_size)
+        if x * y * z > 1024:
+            raise CompileError(
+                f"export '{export.name}' has workgroups of {x}x{y}x{z} invocations, the limit is 1024", export.location
+            )
+        return (x, y, z)
+    if function is None:
+        return (1, 1, 1)
+    reached = [functions[name] for name in reachable(functions, export.name)]
+    spreads = any(is_declaration(each) or any(op_name(op) in POINTS for op in each.walk()) for each in reached)
+    return (INVOCATIONS if spreads else 1, 1, 1)
+
+
+def _check_shared(shared: Mapping[str, int], machine: Machine, variant: Variant) -> None:
+    limit = shared_limit(split(machine.cpu)[0])
+    for export in variant.exports:
+        if shared[export.name] > limit:
+            assert variant.module is not None
+            place = _functions(variant.module.body.block.ops).get(export.name)
+            raise CompileError(
+                f"export '{export.name}' has {shared[export.name]} bytes of workgroup memory, "
+                f"the limit on {machine.cpu} is {limit}",
+                location_of(place) if place is not None else export.location,
+                "use smaller tiles, or a binding for what is large",
+            )
+
+
+def _assembly(text: str, machine: Machine, bitcode: Sequence[tuple[str, bytes]], keep: Collection[str]) -> str:
+    with opened(text, machine) as module:
+        for name, data in bitcode:
+            module.link(name, data)
+        if wanted := module.undefined() & devlib.inlinable_symbols():
+            module.link("device library", devlib.bitcode(machine.arch, *LIBRARY_MACHINE, wanted))
+        module.internalize(keep)
+        module.optimize()
+        return _tidied(module.assembly())
+
+
+def _tidied(ptx: str) -> str:
+    """The text without comments and what else says nothing."""
+    lines = [line.rstrip() for line in ptx.splitlines()]
+    kept = [line for line in lines if line and not line.lstrip().startswith("//")]
+    return "\n".join(kept) + "\n"

@@ -1,0 +1,189 @@
+"""Objects with whole CUDA kernels: PTX as it is, cubins, and CUDA C++ that is compiled here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pydispatch.compiler.backends.cuda import tools
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
+from pydispatch.compiler.target.cuda import NAMES, number_of
+from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
+from pydispatch.formats.elf import cubin
+from pydispatch.formats.ptx import interface, read
+from pydispatch.link.ptx import link
+
+if TYPE_CHECKING:
+    from pydispatch.formats.elf.cubin import Cubin
+    from pydispatch.formats.ptx.module import Function, PtxModule
+    from pydispatch.link.ptx.link import Library
+
+PTX, CUBIN, SOURCES = ".ptx", ".cubin", (".cu",)
+KINDS = (PTX, CUBIN, *SOURCES)
+NEWEST = (9, 5)
+"""The last `.version` that was known when this was written."""
+
+UNNAMED = "inline.o"
+"""The name of an object that was given in place and without one."""
+
+Threads = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An entry of an object. where: file and line, for messages. parameters: sizes in bytes. required, maximum: the
+    block size that it states (`.reqntid`, `.maxntid`). shared: bytes of workgroup memory that it has of its own."""
+
+    name: str
+    where: str
+    parameters: tuple[int, ...]
+    required: Threads | None
+    maximum: Threads | None
+    ptx: Function | None = None
+
+
+@dataclass(frozen=True)
+class Module:
+    """One module of a variant: its bytes as they are stored, and what is known about them."""
+
+    data: bytes
+    kind: str  # "ptx" or "cubin"
+    name: str
+    target: str
+    kernels: tuple[Kernel, ...]
+    requires: tuple[str, ...]
+    file: ObjectFile | None = None
+    ptx: PtxModule | None = None
+    unresolved: tuple[str, ...] = ()  # functions that others have to give when it is loaded
+
+    def kernel(self, name: str) -> Kernel | None:
+        return next((kernel for kernel in self.kernels if kernel.name == name), None)
+
+
+def open_object(file: ObjectFile, arch: str) -> Module:
+    """The module of an object. arch: what sources are compiled for. CompileError for one that cannot be used."""
+    data, name = file.data, file.name
+    if file.suffix in SOURCES:
+        data, name = tools.compile_cu(file, arch), f"{file.name} (as PTX)"
+    elif file.suffix not in (PTX, CUBIN):
+        raise CompileError(
+            f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot hold whole CUDA kernels",
+            file.location,
+            f"known kinds: {', '.join(KINDS)}; functions for kernels in the program may be "
+            ".bc, .ptx, .cu, .c, .o, .cubin, .ltoir or .fatbin",
+        )
+    try:
+        if cubin.is_cubin(data):
+            return of_cubin(data, name, file)
+        module = of_ptx(data, name, file)
+    except ArtifactError as error:
+        raise CompileError(str(error), file.location, _remedy(file)) from None
+    return module
+
+
+def open_objects(files: Sequence[ObjectFile], arch: str) -> list[Module]:
+    """The modules of the objects of a variant that have kernels. What one of them calls of another's functions is
+    linked into it; objects with functions alone are used up by that. CompileError as open_object."""
+    opened = [open_object(with_kind(file), arch) for file in files]
+    libraries = {each.name: library for each in opened if (library := _library(each)) is not None}
+    found = []
+    for module in opened:
+        if module.kernels:
+            found.append(_completed(module, [lib for name, lib in libraries.items() if name != module.name]))
+        elif module.name not in libraries:
+            place = None if module.file is None else module.file.location
+            raise CompileError(f"object '{module.name}' has no kernel", place, 'write extern "C" __global__')
+    return found
+
+
+def with_kind(file: ObjectFile) -> ObjectFile:
+    """The object with a suffix that says what it is, where it was given in place and without a name."""
+    if file.name != UNNAMED:
+        return file
+    kind = CUBIN if cubin.is_cubin(file.data) else ".bc" if file.data[:2] == b"BC" else ".cu"
+    if b".version" in file.data[:65536] and b".target" in file.data[:65536]:
+        kind = PTX
+    return ObjectFile(f"inline{kind}", file.data, file.location)
+
+
+def _library(module: Module) -> Library | None:
+    """The functions that a module offers to others, None when there are none."""
+    if module.ptx is None or not any(f.body is not None and not f.is_entry for f in module.ptx.functions):
+        return None
+    try:
+        return link.open_library(module.data, module.name)
+    except InvalidArgumentError:
+        return None
+
+
+def _completed(module: Module, libraries: Sequence[Library]) -> Module:
+    """The module with what it calls of others, and accepted by ptxas where there is one."""
+    file = module.file
+    if module.ptx is None or file is None:
+        return module
+    if link.imports_of(module.ptx, module.name):
+        try:
+            linked = link.link(module.ptx, libraries, (), module.name, unique=True)
+        except (ArtifactError, InvalidArgumentError) as error:
+            raise CompileError(str(error), file.location) from None
+        needs = tuple(interface.requirements(linked.target))
+        module = replace(
+            module, data=linked.data.encode(), target=linked.target, requires=needs, unresolved=linked.unresolved
+        )
+    problem = tools.assemble_problem(module.data, module.name, module.target, is_open=bool(module.unresolved))
+    if problem:
+        raise CompileError(f"object '{module.name}' is not valid PTX:\n{problem}", file.location, _remedy(file))
+    return module
+
+
+def _remedy(file: ObjectFile) -> str:
+    if file.suffix == CUBIN:
+        return "compile it again: nvcc -cubin -arch=sm_80 kernels.cu"
+    return "compile it again: nvcc -ptx -arch=sm_80 kernels.cu -o kernels.ptx"
+
+
+def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
+    """A PTX text as a module. ArtifactError for a broken one or one that is newer than this version knows."""
+    ptx = read.read(data, name)
+    if problem := interface.target_problem(ptx):
+        raise ArtifactError(f"{name}: {problem}")
+    kernels = tuple(
+        Kernel(
+            entry.name, f"{name}:{entry.line}", tuple(interface.parameter_sizes(entry)),
+            _threads(entry, "reqntid"), _threads(entry, "maxntid"), entry,
+        )
+        for entry in ptx.entries
+    )  # fmt: skip
+    return Module(data, "ptx", name, ptx.target, kernels, tuple(interface.requirements(ptx.target)), file, ptx)
+
+
+def _threads(entry: Function, name: str) -> Threads | None:
+    found = entry.directives.get(name) or entry.directives.get(f".{name}")
+    if not found:
+        return None
+    x, y, z = (*found, 1, 1)[:3]
+    return (x, y, z)
+
+
+def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
+    """Machine code as a module. ArtifactError for a broken file or one that is not linked."""
+    facts: Cubin = cubin.read(data, name)
+    if facts.relocatable:
+        raise ArtifactError(f"{name} is a relocatable cubin, which has to be linked: leave out -rdc=true and -dc")
+    if facts.target not in NAMES:
+        raise ArtifactError(f"{name} is for {facts.target}, which this pydispatch does not know")
+    kernels = tuple(Kernel(e.name, name, e.parameters, e.required, e.maximum) for e in facts.entries)
+    return Module(data, "cubin", name, facts.target, kernels, cubin_requirements(facts.architecture), file)
+
+
+def cubin_requirements(number: int) -> tuple[str, ...]:
+    """What a device must have for machine code of an architecture: the same major version, and its minor or later."""
+    names = tuple(interface.requirements(f"sm_{number}"))
+    own = [name for name in NAMES if name_major(name) == number // 10 and number_of(name) <= number]
+    return (*names, *(f"cubin_{name}" for name in own))
+
+
+def name_major(name: str) -> int:
+    """8 of sm_86, 12 of sm_120."""
+    return number_of(name) // 10

@@ -1,0 +1,213 @@
+"""NVIDIA's tools, used when they are there: nvcc or NVRTC for sources, ptxas as a second opinion.
+
+`PYDISPATCH_NVCC` and `PYDISPATCH_PTXAS` name one outright; `off` is as if there were none. None of them needs a GPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
+from pydispatch.compiler.toolchain import cache
+from pydispatch.errors import CompileError
+
+SECONDS = 300
+
+_INTEGERS = "".join(
+    f"typedef {sign}{kind} {name}{bits}_t;\n"
+    for bits, kind in ((8, "char"), (16, "short"), (32, "int"), (64, "long long"))
+    for sign, name in (("signed ", "int"), ("unsigned ", "uint"))
+)
+_HEADERS = {
+    "stddef.h": "typedef decltype(nullptr) nullptr_t;\n", "cstddef": "", "math.h": "", "cmath": "",
+    "stdint.h": _INTEGERS, "cstdint": _INTEGERS, "cuda_runtime.h": "",
+}  # fmt: skip
+"""What NVRTC has built in, or needs little for, under the names that sources include."""
+_OLDEST_OF_PTXAS = 75  # ptxas 13 assembles PTX for older architectures as for this one
+
+
+def tool(name: str) -> str | None:
+    """The path of nvcc or ptxas, None when there is none. CompileError when the environment names one that is not."""
+    variable = f"PYDISPATCH_{name.upper()}"
+    given = os.environ.get(variable, "")
+    if given.lower() in ("0", "off", "none"):
+        return None
+    found = shutil.which(given or name)
+    if given and found is None:
+        raise CompileError(
+            f"{variable}={given} is no program that can be run", None, f"give the path of {name}, or off"
+        )
+    return found
+
+
+def describe() -> dict[str, str]:
+    """What compiles CUDA C++ and what looks at PTX: keys `cuda` and `ptxas`."""
+    found = {}
+    for key, name in (("cuda", "nvcc"), ("ptxas", "ptxas")):
+        try:
+            path = tool(name)
+        except CompileError as error:
+            found[key] = error.message
+            continue
+        found[key] = f"{version(path).rpartition('release ')[2]} from {path}" if path else "none"
+    if found["cuda"] == "none":
+        found["cuda"] = _nvrtc_version() or "none (nvcc, or pip install cuda-bindings nvidia-cuda-nvrtc)"
+    return found
+
+
+def _nvrtc_version() -> str:
+    """'NVRTC 13.0', '' when it is not there."""
+    try:
+        from cuda.bindings import nvrtc
+
+        _, major, minor = nvrtc.nvrtcVersion()
+    except Exception:  # without the library, its loader has errors of its own
+        return ""
+    return f"NVRTC {major}.{minor}"
+
+
+@functools.lru_cache(maxsize=8)
+def version(path: str) -> str:
+    """What a tool says about itself, on its line with the release."""
+    done = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if "release" in line]
+    return lines[0] if lines else done.stdout.strip()
+
+
+def has_cuda_compiler() -> bool:
+    """Whether `compile_cu` finds a compiler."""
+    return bool(tool("nvcc") or _nvrtc_version())
+
+
+def compile_cu(file: ObjectFile, arch: str, *, relocatable: bool = False) -> bytes:
+    """CUDA C++ as PTX, by nvcc, else by NVRTC. relocatable: a library of functions, all of them kept.
+
+    The result is kept in the object cache. CompileError with what the compiler says, or when there is none.
+    """
+    if nvcc := tool("nvcc"):
+        return _nvcc(nvcc, file, arch, relocatable)
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        nvrtc = None
+    if nvrtc is None:
+        raise CompileError(
+            f"compiling '{file.name}' needs nvcc or NVRTC, and neither is there",
+            file.location,
+            "install the CUDA toolkit, or: pip install cuda-bindings nvidia-cuda-nvrtc; "
+            "or compile it elsewhere with nvcc -ptx and give the .ptx",
+        )
+    return _nvrtc(nvrtc, file, arch, relocatable)
+
+
+def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
+    given = Path(file.name)
+    flags = ["-ptx", f"-arch={arch}", *(["-rdc=true"] if relocatable else [])]
+    if given.parent.is_dir() and given.is_file():
+        flags.append(f"-I{given.parent.resolve()}")
+    key = cache.digest("nvcc", version(nvcc), flags, file.name, file.data)
+    if (kept := cache.load(key)) is not None:
+        return kept
+    with tempfile.TemporaryDirectory(prefix="pydispatch-nvcc-") as folder:
+        # Named relative to the folder: nvcc makes names of static variables from the path.
+        source = Path(folder, re.sub(r"[^\w.-]", "_", given.name))
+        source.write_bytes(file.data)
+        command = [nvcc, *flags, "-MD", "-MF", "deps", "-o", "out.ptx", "-x", "cu", source.name]
+        done = _run(command, folder)
+        made = Path(folder, "out.ptx")
+        if done.returncode or not made.is_file():
+            said = (done.stdout + done.stderr).replace(source.name, file.name).strip()
+            raise _refused(file, arch, said)
+        data = made.read_bytes()
+        deps = Path(folder, "deps")
+        text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ") if deps.is_file() else ""
+        included = _included(text, Path(nvcc).resolve().parents[1])
+    cache.store(key, data, included)
+    return data
+
+
+def _included(text: str, toolkit: Path) -> list[str]:
+    """The files of a list of dependencies, less those of the toolkit and the system, which versions stand for."""
+    files = [Path(name).resolve() for name in text.split() if Path(name).is_absolute()]
+    own = (toolkit, Path("/usr/include"), Path("/usr/lib"))
+    return sorted({str(file) for file in files if not any(file.is_relative_to(folder) for folder in own)})
+
+
+def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
+    given = Path(file.name)
+    options = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}", "--std=c++17"]
+    options += ["--relocatable-device-code=true"] if relocatable else []
+    options += [f"--include-path={given.parent.resolve()}"] if given.parent.is_dir() and given.is_file() else []
+    try:
+        texts = [f"#pragma once\n{text}".encode() for text in _HEADERS.values()]
+        names = [name.encode() for name in _HEADERS]
+        code, program = nvrtc.nvrtcCreateProgram(file.data, file.name.encode(), len(names), texts, names)
+    except Exception as error:  # the library behind the bindings is loaded here; its loader has errors of its own
+        raise CompileError(
+            f"compiling '{file.name}' needs nvcc or NVRTC; NVRTC cannot be loaded: {error}",
+            file.location,
+            "pip install nvidia-cuda-nvrtc, or compile it elsewhere with nvcc -ptx and give the .ptx",
+        ) from None
+    try:
+        (code,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        if int(code):
+            _, size = nvrtc.nvrtcGetProgramLogSize(program)
+            log = b" " * size
+            nvrtc.nvrtcGetProgramLog(program, log)
+            raise _refused(file, arch, log.rstrip(b"\0 \n").decode("utf-8", "replace"))
+        _, size = nvrtc.nvrtcGetPTXSize(program)
+        data = b" " * size
+        nvrtc.nvrtcGetPTX(program, data)
+        return data.rstrip(b"\0")
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _refused(file: ObjectFile, arch: str, said: str) -> CompileError:
+    note = None
+    if "Unsupported gpu architecture" in said or "invalid value for --gpu-architecture" in said:
+        note = f"this compiler knows no {arch} any more, or not yet: name another target, or give a .ptx for {arch}"
+    return CompileError(f"{file.name} does not compile for {arch}:\n{said}", file.location, note)
+
+
+def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = False) -> str:
+    """What ptxas has against a PTX text; '' when it has nothing, is not there, or is too old for it.
+
+    target: the text's own. is_open: it is linked later, and may use what it does not define. What has been accepted
+    once is remembered.
+    """
+    ptxas = tool("ptxas")
+    if ptxas is None:
+        return ""
+    number = int("".join(c for c in target if c.isdigit()) or 0)
+    arch = f"sm_{_OLDEST_OF_PTXAS}" if number < _OLDEST_OF_PTXAS else target
+    key = cache.digest("ptxas", version(ptxas), arch, is_open, text)
+    if cache.load(key) is not None:
+        return ""
+    with tempfile.TemporaryDirectory(prefix="pydispatch-ptxas-") as folder:
+        Path(folder, "module.ptx").write_bytes(text.rstrip(b"\0"))
+        mode = ["-c"] if is_open else []
+        done = _run([ptxas, f"-arch={arch}", *mode, "module.ptx", "-o", "out.cubin"], folder)
+    if done.returncode == 0:
+        cache.store(key, b"ok")
+        return ""
+    said = (done.stdout + done.stderr).replace("module.ptx", name).strip()
+    if re.search(r"Unsupported \.version|is not defined for option 'gpu-name'|Unsupported \.target|SM version", said):
+        return ""  # an older or newer ptxas than this text is for: the driver decides
+    lines = [line for line in said.splitlines() if "aborted" not in line and line.strip()]
+    return re.sub(r"(?m)^ptxas ", "", "\n".join(lines[:8])) or f"ptxas ended with code {done.returncode}"
+
+
+def _run(command: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=SECONDS,
+        cwd=folder, check=False,
+    )  # fmt: skip

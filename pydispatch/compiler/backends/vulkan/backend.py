@@ -1,0 +1,215 @@
+"""The Vulkan target: a variant becomes SPIR-V, the user's, ours, or both.
+
+A variant may have several modules: the member is one after the other, and the manifest says where each begins, which
+entry point of which module an export is, and which specialization constants take the executable constants.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from pydispatch.compiler.backends.vulkan import tools
+from pydispatch.compiler.kernel_ir.kernel import Binary, Export, ObjectFile, Variant
+from pydispatch.errors import ArtifactError, CompileError
+from pydispatch.formats.spirv import interface
+from pydispatch.formats.spirv.check import check
+from pydispatch.formats.spirv.interface import are_spilled
+from pydispatch.formats.spirv.reflect import EntryPoint, Reflection, reflect
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.backends.vulkan.functions import Generated
+
+FORMAT = "vulkan-spirv-fb"
+SPIRV = (".spv",)
+SOURCES = (".glsl", ".comp")
+ALIGNMENT = 4
+"""Bytes to which host code aligns bindings. Devices want more, and move what is less aligned than they need."""
+
+Dump = Callable[[str, "bytes | str"], None]
+
+
+@dataclass
+class Module:
+    """One SPIR-V module of a variant. stem: of the file that it came from, "" for a generated one."""
+
+    data: bytes
+    reflection: Reflection
+    name: str
+    stem: str
+    file: ObjectFile | None = None
+
+
+def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
+    """Compiles and checks one variant.
+
+    dump: gets each module as (suffix, bytes). `Binary.notes`: "modules", "entries" and "specialization" go into the
+    manifest; "seconds" has the time of each phase. Raises CompileError.
+    """
+    try:
+        return _compile(variant, dump)
+    except CompileError as error:
+        if error.location is None and variant.location is not None:
+            raise CompileError(error.message, variant.location, error.note) from error
+        raise
+
+
+def _compile(variant: Variant, dump: Dump | None) -> Binary:
+    if variant.target.format != FORMAT:
+        raise CompileError(f"there is no format '{variant.target.format}' for Vulkan", note=f"known is: {FORMAT}")
+    if variant.module is None and not variant.objects:
+        return Binary(b"", ".spv", (), ALIGNMENT, notes={"dynamic": True})
+    start = time.perf_counter()
+    seconds: dict[str, float] = {}
+    modules: list[Module] = []
+    generated: Generated | None = None
+    if variant.module is not None:
+        from pydispatch.compiler.backends.vulkan.functions import generate
+
+        generated = generate(variant)
+        label = f"@{variant.executable}"
+        modules.append(Module(generated.data, reflect(generated.data, f"executable '{label}'"), label, ""))
+        seconds["emit"] = time.perf_counter() - start
+    else:
+        modules += [_given(file) for file in variant.objects]
+        seconds["objects"] = time.perf_counter() - start
+    entries = [_entry(export, modules, variant) for export in variant.exports]
+    used = [modules[module].reflection for module, _ in entries]
+    for export, (module, entry) in zip(variant.exports, entries, strict=True):
+        _check_export(export, modules[module], entry, generated)
+    specialization = _specialization(variant, modules)
+    offsets, data = [], b""
+    for i, each in enumerate(modules):
+        offsets.append([len(data), len(each.data)])
+        data += each.data
+        if dump is not None:
+            dump(".spv" if len(modules) == 1 else f".{i}.spv", each.data)
+    requires = dict.fromkeys(
+        need
+        for reflection, (_, entry) in zip(used, entries, strict=True)
+        for need in interface.requirements(reflection, entry)
+        if need != "Linkage"  # gone when the imports are linked
+    )
+    notes: dict[str, object] = {"seconds": seconds}
+    spirv: dict[str, object] = {
+        "modules": offsets,
+        "entries": [[module, entry.name] for module, entry in entries],
+        "specialization": specialization,
+        "spilled": [generated is not None and are_spilled(export.layout.constants) for export in variant.exports],
+        "watched": [
+            generated is not None and _is_watched(entry, export)
+            for export, (_, entry) in zip(variant.exports, entries, strict=True)
+        ],
+        "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for _, entry in entries],
+    }
+    notes["spirv"] = spirv
+    imports: tuple[str, ...] = ()
+    if generated is not None and generated.imports:
+        imports, notes["imports"] = generated.imports, generated.calls
+        spirv["read_only"] = [[binding.read_only for binding in export.layout.bindings] for export in variant.exports]
+    return Binary(data, ".spv", tuple(requires), ALIGNMENT, imports, notes)
+
+
+def _given(file: ObjectFile) -> Module:
+    """The module of an object that has kernels: SPIR-V as it is, GLSL compiled."""
+    if file.suffix in SOURCES:
+        data = tools.compile_glsl(file)
+    elif file.suffix in SPIRV:
+        data = file.data
+    else:
+        raise CompileError(
+            f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot be used for Vulkan",
+            file.location,
+            f"known kinds: {', '.join((*SPIRV, *SOURCES))}",
+        )
+    try:
+        reflection = reflect(data, file.name)
+        check(data, file.name)
+    except ArtifactError as error:
+        hint = "compile it again: glslangValidator -V, glslc or dxc -spirv"
+        raise CompileError(str(error), file.location, hint) from None
+    if not reflection.entry_points:
+        others = ", ".join(f"'{name}' ({model})" for name, model in reflection.others)
+        raise CompileError(
+            f"object '{file.name}' has no entry point for compute{f'; it has {others}' if others else ''}",
+            file.location,
+        )
+    problem = tools.validate(data)
+    if problem:
+        raise CompileError(f"object '{file.name}' is not valid SPIR-V:\n{problem}", file.location)
+    return Module(data, reflection, file.name, PurePath(file.name).name.split(".")[0], file)
+
+
+def _entry(export: Export, modules: Sequence[Module], variant: Variant) -> tuple[int, EntryPoint]:
+    """The module and entry point that an export means.
+
+    By name; else the only entry point of the object whose file is named like the export; else the only entry point of
+    the only object, for the only export. CompileError when there is none, or more than one.
+    """
+    named = [
+        (i, entry) for i, m in enumerate(modules) for entry in m.reflection.entry_points if entry.name == export.name
+    ]
+    if not named:
+        alike = [i for i, m in enumerate(modules) if m.stem == export.name and len(m.reflection.entry_points) == 1]
+        named = [(i, modules[i].reflection.entry_points[0]) for i in alike]
+    if not named and len(variant.exports) == 1 and len(modules) == 1 and len(modules[0].reflection.entry_points) == 1:
+        named = [(0, modules[0].reflection.entry_points[0])]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        where = ", ".join(modules[i].name for i, _ in named)
+        raise CompileError(
+            f"export '@{export.name}' is an entry point of several objects: {where}", export.location,
+            "leave one of them out, or name the exports after the files of the shaders",
+        )  # fmt: skip
+    have = "; ".join(f"{m.name}: {', '.join(e.name for e in m.reflection.entry_points)}" for m in modules)
+    raise CompileError(
+        f"export '@{export.name}' is no entry point of the objects of executable '@{variant.executable}'",
+        export.location,
+        f"entry points: {have}. GLSL's are all called 'main': name the file like the export ({export.name}.spv)",
+    )
+
+
+def _is_watched(entry: EntryPoint, export: Export) -> bool:
+    return interface.is_watched(entry, export.layout.constants, len(export.layout.bindings))
+
+
+def _check_export(export: Export, module: Module, entry: EntryPoint, generated: Generated | None) -> None:
+    """The shader against the layout; CompileError where they differ."""
+    layout = export.layout
+    spilled = generated is not None and are_spilled(layout.constants)
+    watched = generated is not None and _is_watched(entry, export)
+    read_only = [*(binding.read_only for binding in layout.bindings), *[True] * spilled, *[False] * watched]
+    is_open = generated is not None and bool(generated.imports)  # functions that may write are missing
+    problem = interface.mismatch(entry, layout.constants, len(read_only), None if is_open else read_only)
+    if problem is None and any(export.workgroup_size) and entry.workgroup_size is not None:
+        fixed = entry.size_spec == (None, None, None)
+        if fixed and export.workgroup_size != entry.workgroup_size:
+            problem = (
+                f"the export declares workgroup_size = {list(export.workgroup_size)}, "
+                f"the shader has {list(entry.workgroup_size)}"
+            )
+    if problem is not None:
+        raise CompileError(
+            f"export '@{export.name}' does not fit entry point '{entry.name}' of {module.name}: {problem}",
+            export.location,
+            "change the layout of the export or the shader",
+        )
+
+
+def _specialization(variant: Variant, modules: Sequence[Module]) -> list[list[int]]:
+    """Per word of the executable constants the SpecIds that take it: those of its name, else the SpecId that is its
+    number. Of a constant of two words each has the one that is its number, else low and high are the first and second
+    of the name."""
+    known = {(c.id, c.name) for m in modules for c in m.reflection.spec_constants}
+    found = []
+    for number, key in enumerate(variant.constants):
+        ids = sorted({id for id, name in known if name == key}) or sorted({id for id, _ in known if id == number})
+        if variant.constants.count(key) > 1:
+            place = number - variant.constants.index(key)
+            ids = [number] if number in ids else ids[place : place + 1]
+        found.append(ids)
+    return found

@@ -1,0 +1,159 @@
+"""Generated shaders with functions of the user: SPIR-V or GLSL objects are linked in, the rest is left for loading.
+
+An executable that has kernels in kernel IR takes its objects as libraries of functions. docs/vulkan-functions.md says
+how to write one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.backends.vulkan import tools
+from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, imports_of, reached_imports
+from pydispatch.compiler.emit.llvm.ops.calls import import_symbol, is_declaration, is_import
+from pydispatch.compiler.emit.llvm.types import bit_width, is_float
+from pydispatch.compiler.emit.spirv.emitter import emit_module
+from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile, Variant
+from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
+from pydispatch.ir.core.locations import location_of
+from pydispatch.link.spirv import link
+from pydispatch.link.spirv.link import Library
+
+KINDS = (".spv", ".glsl", ".comp")
+_SIZES = "layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;"
+
+
+@dataclass(frozen=True)
+class Generated:
+    """data: the module. imports: what it needs when it is loaded, '?' in front of optional ones; calls: the same for
+    people, as the manifest has it."""
+
+    data: bytes
+    imports: tuple[str, ...]
+    calls: list[dict[str, object]]
+
+
+def generate(variant: Variant) -> Generated:
+    """The module of the kernels of a variant, linked with its objects. CompileError."""
+    assert variant.module is not None
+    libraries = [_library(file) for file in variant.objects]
+    provided = {name for library in libraries for name in library.functions}
+    module = resolve_fallbacks(variant.module, lambda: provided)
+    data = emit_module(module, variant.exports, variant.constants, variant.target, watch=True)
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    if not any(is_declaration(function) for function in functions.values()):
+        return Generated(data, (), [])
+    try:
+        linked = link.link(data, libraries, (), f"executable '@{variant.executable}'")
+    except (ArtifactError, InvalidArgumentError) as error:
+        raise CompileError(str(error), variant.location) from None
+    _check_static(linked.unresolved, functions, libraries)
+    names = [export.name for export in variant.exports]
+    wanted = [entry for entry in imports_of(functions, names) if entry.symbol in linked.unresolved]
+    calls: list[dict[str, object]] = [
+        {
+            "symbol": entry.symbol,
+            "optional": entry.optional,
+            "exports": [n for n in names if entry.symbol in map(bare_symbol, reached_imports(functions, n))],
+            "glsl": prototypes(entry.symbol, functions),
+        }
+        for entry in wanted
+    ]
+    return Generated(linked.data, tuple(str(entry) for entry in wanted), calls)
+
+
+def _library(file: ObjectFile) -> Library:
+    """An object as a library of functions."""
+    if file.suffix not in KINDS:
+        raise CompileError(
+            f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot be used for Vulkan",
+            file.location,
+            f"known kinds: {', '.join(KINDS)}",
+        )
+    data = file.data if file.suffix == ".spv" else _compiled(file)
+    try:
+        return link.open_library(data, file.name)
+    except (ArtifactError, InvalidArgumentError) as error:
+        raise CompileError(str(error), file.location) from None
+
+
+def _compiled(file: ObjectFile) -> bytes:
+    """Functions in GLSL as SPIR-V, all of them kept. A text without `main` gets one."""
+    text = file.data.decode("utf-8", "replace")
+    plain = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    if "gl_WorkGroupSize" in plain and "local_size_x_id" not in plain:
+        if "local_size_" in plain:
+            raise CompileError(
+                f"{file.name}: gl_WorkGroupSize of a library is that of the kernel it is linked into, "
+                "and its own layout(local_size...) would be compiled in",
+                file.location,
+                f"leave the layout out, or write {_SIZES}",
+            )
+        text = _with_sizes(text)
+    if not re.search(r"\bvoid\s+main\s*\(", plain):
+        text += "\nvoid main() {}\n"
+    return tools.compile_functions(ObjectFile(file.name, text.encode(), file.location))
+
+
+def _with_sizes(text: str) -> str:
+    """The text with workgroup sizes that linking decides, behind its #version and #extension lines."""
+    lines = text.split("\n")
+    last = max((i for i, line in enumerate(lines) if re.match(r"\s*#\s*(version|extension)\b", line)), default=-1)
+    return "\n".join([*lines[: last + 1], _SIZES, f"#line {last + 2}", *lines[last + 1 :]])
+
+
+def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], libraries: Sequence[Library]) -> None:
+    """CompileError for a function that must be linked now and is in no object."""
+    import difflib
+
+    for function in functions.values():
+        name = import_symbol(function)
+        if is_declaration(function) and not is_import(function) and name in unresolved:
+            known = [each for library in libraries for each in library.names()]
+            near = difflib.get_close_matches(name, known, 1)
+            asked = ", ".join(library.name for library in libraries) or "there are no objects"
+            raise CompileError(
+                f"function '{name}' is declared as hal.import.static, and no object for Vulkan defines it",
+                location_of(function),
+                f"{f'did you mean {near[0]!r}? ' if near else ''}asked: {asked}; "
+                "add a .spv or .glsl with it to the objects, or drop hal.import.static to resolve it when loading",
+            )
+
+
+def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
+    """How a symbol is called, as GLSL has it."""
+    found = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
+    return list(dict.fromkeys(prototype(symbol, f) for f in found))
+
+
+def prototype(symbol: str, function: FuncOp) -> str:
+    """One of these: `void scale(uint offset0, int)  // binding 0: float[]`."""
+    parameters: list[str] = []
+    buffers: list[str] = []
+    for type_ in function.function_type.inputs.data:
+        if isinstance(type_, MemRefType):
+            parameters.append(f"uint offset{len(buffers)}")
+            buffers.append(f"binding {len(buffers)}: {_glsl(type_.element_type)}[]")
+        else:
+            parameters.append(_glsl(type_))
+    outputs = function.function_type.outputs.data
+    result = _glsl(outputs[0]) if outputs else "void"
+    return f"{result} {symbol}({', '.join(parameters)})" + (f"  // {', '.join(buffers)}" if buffers else "")
+
+
+def _glsl(type_: Attribute) -> str:
+    if isinstance(type_, Float32Type):
+        return "float"
+    if isinstance(type_, Float64Type):
+        return "double"
+    if isinstance(type_, IndexType) or is_float(type_):
+        return "uint"  # small floats are their bits
+    width = bit_width(type_)
+    return "bool" if width == 1 else "int" if width <= 32 else "int64_t"

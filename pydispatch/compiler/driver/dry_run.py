@@ -1,0 +1,45 @@
+"""Match and replace without compiling: what matched, what nearly did, and the difference."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch import ir
+from pydispatch.compiler.driver.pipeline import load_source
+from pydispatch.compiler.match import MatchWarning, rewrites_of
+from pydispatch.compiler.match.report import Report
+from pydispatch.compiler.normalize import normalize
+
+
+def dry_run(
+    source: str | os.PathLike[str] | ModuleOp,
+    *,
+    transform_spec: Any = None,
+    pdl_spec: Any = None,
+    patterns: Sequence[Any] = (),
+) -> tuple[Report, str]:
+    """The report and the unified diff of the program's text. The options are those of `pydispatch.compile`.
+
+    Raises CompileError for a bad spec; the program of the caller stays as it is.
+    """
+    module, _ = load_source(source)
+    rewrites, _ = rewrites_of(transform_spec, pdl_spec, patterns, False, load_source)
+    diff: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MatchWarning)
+        for phase in ("input", "preprocessing", "global-optimization"):
+            if phase == "global-optimization":
+                if not any(r.phase == phase for r in rewrites.rewrites):
+                    break
+                normalize(module)
+            before = ir.print_module(module).splitlines(keepends=True)
+            rewrites.apply(phase, module)
+            after = ir.print_module(module).splitlines(keepends=True)
+            diff += difflib.unified_diff(before, after, f"before {phase}", f"after {phase}")
+    return rewrites.report, "".join(diff)

@@ -1,0 +1,42 @@
+"""Every operation that the compiler knows, read from its tables: the last chapter of docs/language.md.
+
+    python -m pydispatch.compiler.driver.operations    prints the chapter
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+HEADING = "## Every operation"
+
+
+def chapter() -> str:
+    """The chapter as Markdown."""
+    from pydispatch.compiler.emit.llvm.module import lowerings
+    from pydispatch.compiler.host.operations import host_operations
+    from pydispatch.compiler.kernels.ops.producers import PULLS
+
+    kernel = lowerings()
+    scalars = {name for name in kernel if name.startswith(("arith.", "math."))}
+    groups = {
+        "On tensors, in dispatches (behind the rewrites above; `arith` and `math` on tensors besides)": PULLS,
+        "On elements, in bodies of tensor operations and in kernels": scalars,
+        "In kernels besides": kernel.keys() - scalars,
+        "In host code": host_operations(),
+    }
+    parts = [HEADING, "", "Read from the tables of the compiler; anything else is an error at its place."]
+    for title, names in groups.items():
+        parts += ["", f"{title}:", *_by_dialect(names)]
+    return "\n".join(parts) + "\n"
+
+
+def _by_dialect(names: Iterable[str]) -> list[str]:
+    dialects: dict[str, list[str]] = {}
+    for name in sorted(names):
+        dialect, _, rest = name.partition(".")
+        dialects.setdefault(dialect, []).append(rest)
+    return [f"- `{dialect}`: {' '.join(f'`{name}`' for name in each)}" for dialect, each in dialects.items()]
+
+
+if __name__ == "__main__":
+    print(chapter(), end="")

@@ -1,0 +1,329 @@
+"""From a program to an artifact: parse, preprocess, form dispatches, expand executables, emit, schedule, package."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch import ir
+from pydispatch.compiler.driver import arguments
+from pydispatch.compiler.flatten.inline import inline_calls
+from pydispatch.compiler.host.contract_program import Numbers, contract_program
+from pydispatch.compiler.host.program import schedule
+from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
+from pydispatch.compiler.match import Rewrites, caller_level, rewrites_of
+from pydispatch.compiler.normalize import normalize
+from pydispatch.compiler.outline.executables import Selection, expand_executables
+from pydispatch.compiler.outline.explain import Report, listing
+from pydispatch.compiler.outline.extern import outline_externs
+from pydispatch.compiler.outline.form import form_dispatches
+from pydispatch.compiler.target.select import BACKENDS, in_written_order, select_targets
+from pydispatch.compiler.target.variants import build_variant, variants_of
+from pydispatch.compiler.toolchain import llvm_process
+from pydispatch.compiler.toolchain import tools as toolchain
+from pydispatch.errors import CompileError, CompileWarning
+from pydispatch.files import writing
+from pydispatch.formats.artifact import dispatches
+from pydispatch.formats.program.program import disassemble
+from pydispatch.ir.dialects.hal import dialect as hal
+
+if TYPE_CHECKING:
+    from pydispatch.formats.artifact.artifact import Artifact, Executable
+    from pydispatch.formats.artifact.artifact import Variant as PackedVariant
+
+PHASES = ("input", "preprocessing", "global-optimization", "dispatches", "executables", "program")
+
+PHASE_NAMES = {
+    **{phase: phase for phase in PHASES},
+    "start": "input",
+    "abi": "input",
+    "dispatch-creation": "dispatches",
+    "flow": "dispatches",
+    **dict.fromkeys(
+        ("stream", "executable-sources", "executable-configurations", "executable-targets", "hal"), "executables"
+    ),
+    "vm": "program",
+    "end": "program",
+}
+"""Every name that `compile_to` accepts, those of the peer included -> the phase of ours that it means."""
+
+Dump = Callable[[str, "bytes | str"], object]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the caller chose.
+
+    targets: names of targets, None for the module's own. cpu: CPU names, each gives a variant. cpu_features: LLVM
+    features for every CPU target. object_search_path: folders for object files. dump: receives (file name, content)
+    of every intermediate. rewrites: specs and patterns to apply. reassociate: see `compile`.
+    """
+
+    targets: tuple[str, ...] | None = None
+    cpu: tuple[str, ...] = ()
+    cpu_features: str = ""
+    object_search_path: tuple[str, ...] = ()
+    dump: Dump | None = None
+    rewrites: Rewrites = field(default_factory=Rewrites)
+    reassociate: bool = True
+
+
+def compile(
+    source: str | os.PathLike[str] | ModuleOp,
+    *,
+    targets: str | Sequence[str] | None = None,
+    cpu: str | Sequence[str] | None = None,
+    cpu_features: str = "",
+    object_search_path: Sequence[str | os.PathLike[str]] = (),
+    dump: str | os.PathLike[str] | None = None,
+    transform_spec: Any = None,
+    pdl_spec: Any = None,
+    patterns: Sequence[Any] = (),
+    require_match: bool = False,
+    explain: bool = False,
+    reassociate: bool = True,
+) -> Artifact:
+    """Compiles a program into an artifact.
+
+    source: MLIR text, the path of a `.mlir` file, or a parsed module. targets: "cpu" for this machine, or "x86_64",
+    "aarch64", "riscv64", "vulkan", "cuda", or "sm_80" and the like; without it the module's `hal.device.targets` hold,
+    else this machine's CPU. cpu: "generic", "native", "x86-64-v3", ... or several, each a variant of its own.
+    cpu_features: LLVM features, "+avx2,+fma".
+    object_search_path: where object files are looked for, after the working directory and before the folder of the
+    source file. dump: a folder for every intermediate. transform_spec, pdl_spec: specs that match and replace, each
+    like `source`, a list of these, or a mapping from the phase that they attach to (see docs/match-and-replace.md).
+    patterns: Python patterns. require_match: one that matches nothing is an error, not a warning. explain: print to
+    stderr which operations went into which dispatch and why neighbours did not.
+    reassociate: sums and products of floats may be computed in another order than the written one, the same in every
+    run, and a softmax divides once for a row; without it they are computed one by one and unfused, matrix products too,
+    which is slow.
+
+    Raises CompileError, with the place in the source, when the program cannot be compiled.
+    """
+    options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
+    explain = arguments.flag("explain", explain)
+    options = replace(options, reassociate=arguments.flag("reassociate", reassociate))
+    options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match)
+    pipeline = Pipeline(module, options)
+    artifact = pipeline.artifact()
+    if explain:
+        sys.stderr.write(dispatches.render(listing(pipeline.reports, pipeline.module)) + "\n")
+    return artifact
+
+
+def compile_to(
+    phase: str,
+    source: str | os.PathLike[str] | ModuleOp,
+    *,
+    targets: str | Sequence[str] | None = None,
+    cpu: str | Sequence[str] | None = None,
+    cpu_features: str = "",
+    object_search_path: Sequence[str | os.PathLike[str]] = (),
+    dump: str | os.PathLike[str] | None = None,
+    transform_spec: Any = None,
+    pdl_spec: Any = None,
+    patterns: Sequence[Any] = (),
+    require_match: bool = False,
+) -> str:
+    """The text of the program after a phase (see PHASE_NAMES). CompileError for an unknown phase."""
+    if not isinstance(phase, str) or phase not in PHASE_NAMES:
+        raise CompileError(f"there is no phase '{phase}'", note=f"phases: {', '.join(PHASE_NAMES)}")
+    options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
+    options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match)
+    return Pipeline(module, options).text_after(PHASE_NAMES[phase])
+
+
+def load_source(source: str | os.PathLike[str] | ModuleOp, what: str = "source") -> tuple[ModuleOp, Path | None]:
+    """The module of a source, and its file when it came from one. The caller may change the module.
+
+    what: the parameter, for messages. InvalidArgumentError for what is no source, CompileError for one that is wrong.
+    """
+    if isinstance(source, ModuleOp):
+        return source.clone(), None
+    if isinstance(source, str) and ("\n" in source or "{" in source or not source.strip()):
+        return ir.parse(source), None
+    path = arguments.source_path(what, source)
+    return ir.parse(arguments.source_text(path), str(path)), path
+
+
+def _prepare(
+    source: str | os.PathLike[str] | ModuleOp,
+    targets: str | Sequence[str] | None,
+    cpu: str | Sequence[str] | None,
+    cpu_features: str,
+    object_search_path: Sequence[str | os.PathLike[str]],
+    dump: str | os.PathLike[str] | None,
+) -> tuple[Options, ModuleOp]:
+    options = Options(
+        targets=arguments.names("targets", targets, "'cpu'"),
+        cpu=arguments.names("cpu", cpu, "'native'") or (),
+        cpu_features=arguments.text("cpu_features", cpu_features, "'+avx2,+fma'"),
+        object_search_path=tuple(arguments.folders("object_search_path", object_search_path)),
+        dump=None if dump is None else dump_into(arguments.dump_folder("dump", dump)),
+    )
+    module, path = load_source(source)
+    if path is not None:
+        options = replace(options, object_search_path=(*options.object_search_path, str(path.parent)))
+    return options, module
+
+
+def _with_rewrites(
+    options: Options, transform_spec: Any, pdl_spec: Any, patterns: Sequence[Any], require_match: bool
+) -> Options:
+    require_match = arguments.flag("require_match", require_match)
+    if transform_spec is None and pdl_spec is None and isinstance(patterns, (list, tuple)) and not patterns:
+        return options
+    rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
+    rewrites.targets = lambda module: tuple(
+        t.format.data for t in select_targets(module, options.targets, options.cpu, options.cpu_features)
+    )
+    return replace(options, rewrites=rewrites, object_search_path=(*options.object_search_path, *folders))
+
+
+def dump_into(folder: Path) -> Dump:
+    """Writes intermediates as files of `folder`."""
+
+    def write(name: str, content: bytes | str) -> Path:
+        data = content.encode() if isinstance(content, str) else content
+        with writing("an intermediate", folder / name):
+            (folder / name).write_bytes(data)
+        return folder / name
+
+    return write
+
+
+class Pipeline:
+    """One compilation. Each phase rewrites `module` in place."""
+
+    def __init__(self, module: ModuleOp, options: Options) -> None:
+        self.module, self.options = module, options
+        self.done = ""
+        self.reports: list[Report] = []
+
+    def run_to(self, phase: str) -> None:
+        """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
+        for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
+            if name in ("input", "preprocessing"):
+                self.options.rewrites.apply(name, self.module)
+            elif name == "global-optimization":
+                normalize(self.module)
+                self.options.rewrites.apply(name, self.module)
+                normalize(self.module)  # What a replacement brought.
+            elif name == "dispatches":
+                outline_externs(self.module)
+                inline_calls(self.module)
+                self.reports = form_dispatches(self.module, reassociate=self.options.reassociate)
+            elif name == "executables":
+                self._expand()
+            self.done = name
+            if self.options.dump and name != "program":
+                self.options.dump(f"module.{name}.mlir", ir.print_module(self.module))
+
+    def _expand(self) -> None:
+        options = self.options
+        targets = select_targets(self.module, options.targets, options.cpu, options.cpu_features)
+        if not options.reassociate:
+            targets = [in_written_order(target) for target in targets]
+        expand_executables(
+            self.module, Selection(targets, options.targets is not None, options.cpu, options.cpu_features)
+        )
+
+    def text_after(self, phase: str) -> str:
+        """The module, or the host program, as text."""
+        self.run_to(phase)
+        if phase != "program":
+            return ir.print_module(self.module)
+        program, _ = schedule(self.module)
+        return disassemble(program.encode())
+
+    def artifact(self) -> Artifact:
+        """Runs every phase and packs the result."""
+        from pydispatch.formats.artifact import artifact as formats
+
+        self.run_to("executables")
+        program, constants = schedule(self.module)
+        contracts, numbers = contract_program(self.module)
+        executables = self._executables(numbers)
+        data = program.encode()
+        self.done = "program"
+        if self.options.dump:
+            self.options.dump("program.txt", disassemble(data))
+        functions = [(f.name, f.signature) for f in program.functions if f.public]
+        functions += [(p.name, p.signature) for p in program.procedures if p.public]
+        return formats.Artifact.build(
+            functions=functions,
+            program=data,
+            executables=executables,
+            constants=list(constants.arrays.values()),
+            producers=producers(),
+            dispatches=dispatches.encode(listing(self.reports, self.module)),
+            contracts=contracts,
+        )
+
+    def _executables(self, contracts: Numbers) -> list[Executable]:
+        """All executables, their variants emitted side by side: linkers run while the next one is generated."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        from pydispatch.formats.artifact import artifact as formats
+
+        ops = [op for op in self.module.body.block.ops if isinstance(op, hal.ExecutableOp)]
+        built = [[build_variant(op, v, self.options.object_search_path) for v in variants_of(op)] for op in ops]
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
+            pending = [[workers.submit(self._emit, variant) for variant in variants] for variants in built]
+        executables = []
+        for op, variants, binaries in zip(ops, built, pending, strict=True):
+            packed = [_pack(v, b.result(), contracts) for v, b in zip(variants, binaries, strict=True)]
+            for text in (text for p in packed for text in p.extra.get("warnings", ())):
+                warnings.warn(text, CompileWarning, stacklevel=caller_level())
+            exports = [e.name for e in variants[0].exports]
+            executables.append(formats.Executable(op.sym_name.data, exports, packed))
+        return executables
+
+    def _emit(self, variant: Variant) -> Binary:
+        """One variant through its target."""
+        module = importlib.import_module(f"pydispatch.compiler.backends.{BACKENDS[variant.target.backend]}")
+        dump = self.options.dump
+        prefix = f"{variant.executable}_{variant.name}"
+        binary: Binary = module.compile_variant(
+            variant, dump=None if dump is None else lambda name, content: dump(f"{prefix}.{name.lstrip('.')}", content)
+        )
+        return binary
+
+
+MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic", "spirv": "spirv", "ptx": "ptx", "warnings": "warnings"}
+"""Optional keys of a variant in the manifest -> the note of a target that fills them."""
+
+
+def _pack(variant: Variant, binary: Binary, contracts: Numbers) -> PackedVariant:
+    from pydispatch.formats.artifact import artifact as formats
+
+    extra = {key: binary.notes[note] for key, note in MANIFEST_NOTES.items() if binary.notes.get(note)}
+    if stated := contracts.get((variant.executable, variant.name)):
+        extra["contracts"] = stated
+    return formats.Variant(
+        name=variant.name,
+        format=variant.target.format,
+        data=binary.data,
+        suffix=binary.suffix.lstrip("."),
+        requires=binary.requires,
+        alignment=binary.alignment,
+        imports=binary.imports,
+        extra=extra,
+    )
+
+
+def producers() -> dict[str, str]:
+    """The tools whose versions decide the bytes of an artifact."""
+    from importlib.metadata import version
+
+    llvm = ".".join(str(n) for n in llvm_process.version())
+    tools = toolchain.find().fingerprint()
+    return {"llvm": llvm, "llvmlite": version("llvmlite"), "xdsl": version("xdsl"), "toolchain": tools}

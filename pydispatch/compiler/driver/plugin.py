@@ -1,0 +1,248 @@
+"""From C source to a plugin: an embedded ELF per architecture, joined into a FatELF file, or a system library.
+
+A standalone plugin runs without an operating system under it: no C library, no thread-local storage, no writable
+globals. What breaks that is found in the objects before they are linked and named with a remedy; the device library
+(mem*, libm, what compilers call unasked) is linked in where it is used.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydispatch._core import elf as core_elf
+from pydispatch.compiler import devlib
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
+from pydispatch.compiler.toolchain import objects
+from pydispatch.compiler.toolchain.tools import ARCHES, ToolchainError, find
+from pydispatch.errors import CompileError, Error, InvalidArgumentError
+from pydispatch.files import read
+from pydispatch.formats.elf import elf, fatelf
+
+QUERY = "iree_hal_executable_plugin_query"
+
+_STDIO = frozenset(
+    [
+        *("printf", "fprintf", "sprintf", "snprintf", "vprintf", "puts", "putchar"),
+        *("fputs", "fwrite", "fopen", "fread", "fclose", "stdout", "stderr"),
+    ]
+)
+_HEAP = frozenset(["malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign"])
+_LINKED = f"link with ld.lld -shared, and keep {QUERY} global"
+
+
+def query_source(name: str, description: str, exports: Sequence[str]) -> bytes:
+    """C text that makes a plugin of import functions `int NAME(void* params, void* context, void* reserved)`."""
+    for export in exports:
+        if not re.fullmatch(r"[A-Za-z_]\w*", export):
+            raise InvalidArgumentError(f"export {export!r}: expected the name of a C function")
+    if len(set(exports)) != len(exports):
+        raise InvalidArgumentError(f"exports: a name is there twice: {', '.join(exports)}")
+    lines = ['#include "pydispatch/plugin.h"']
+    lines += [f"extern int {export}(void*, void*, void*);" for export in exports]
+    rows = ", ".join(f'PYD_PLUGIN_FN("{export}", {export})' for export in exports)
+    lines.append(f"PYD_PLUGIN({_c_text(name)}, {_c_text(description)}, {rows})")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _c_text(text: str) -> str:
+    return (
+        '"' + "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode()) + '"'
+    )
+
+
+def build_standalone(
+    sources: Sequence[Path],
+    *,
+    arches: Sequence[str],
+    exports: Sequence[str] = (),
+    name: str = "plugin",
+    description: str = "",
+    include_dirs: Sequence[Path | str] = (),
+    defines: Sequence[str] = (),
+    cpu: str = "generic",
+    features: Sequence[str] = (),
+    opt: str = "-O3",
+) -> dict[str, bytes]:
+    """Architecture -> embedded ELF. cpu and features concern every architecture in `arches`.
+
+    exports: functions that a query function is made for; without them the sources hold one. Raises CompileError that
+    names file, symbol and remedy, and ToolchainError with the compiler's diagnostics.
+    """
+    if not arches:
+        raise InvalidArgumentError("arch: expected at least one")
+    return {
+        arch: _build_one(sources, arch, exports, name, description, include_dirs, defines, cpu, features, opt)
+        for arch in dict.fromkeys(arches)
+    }
+
+
+def _build_one(
+    sources: Sequence[Path],
+    arch: str,
+    exports: Sequence[str],
+    name: str,
+    description: str,
+    include_dirs: Sequence[Path | str],
+    defines: Sequence[str],
+    cpu: str,
+    features: Sequence[str],
+    opt: str,
+) -> bytes:
+    if arch not in ARCHES:
+        raise InvalidArgumentError(f"arch {arch!r}: expected one of {', '.join(ARCHES)}")
+    query = query_source(name, description, exports) if exports else b""
+    toolchain = find()
+
+    def compile_one(source: Path | bytes) -> bytes:
+        return toolchain.compile_c(
+            source, arch=arch, cpu=cpu, features=features, include_dirs=include_dirs, defines=defines, opt=opt
+        )
+
+    checked: list[objects.Checked] = []
+    files: list[bytes] = []
+    for source in sources:
+        data = read(source) if source.suffix in (".o", ".a") else compile_one(source)
+        checked.append(_check_object(source.name, data, arch))
+        files.append(data)
+    defined = frozenset[str]().union(*(each.defined for each in checked))
+    if exports:
+        _check_exports(exports, defined)
+        files.append(compile_one(query))
+    elif QUERY not in defined:
+        raise CompileError(
+            f"no source defines the query function {QUERY}",
+            note='end a source with PYD_PLUGIN("name", "description", PYD_PLUGIN_FN("symbol", function), ...) of '
+            '"pydispatch/plugin.h", or name the functions with --export',
+        )
+    _check_undefined(checked, defined)
+    linked = toolchain.link_shared(files, arch=arch, exports=[QUERY], archives=devlib.objects(arch, cpu, features))
+    check_standalone(linked, arch)
+    return linked
+
+
+def _check_exports(exports: Sequence[str], defined: frozenset[str]) -> None:
+    if QUERY in defined:
+        raise CompileError(
+            f"a source defines {QUERY} itself", note="leave --export out, or take PYD_PLUGIN(...) out of the source"
+        )
+    missing = [name for name in exports if name not in defined]
+    if missing:
+        raise CompileError(
+            f"no source defines {', '.join(repr(name) for name in missing)}",
+            note="define it as: int NAME(void* params, void* context, void* reserved), without 'static'",
+        )
+
+
+def _check_object(name: str, data: bytes, arch: str) -> objects.Checked:
+    try:
+        return objects.check_object(ObjectFile(name, data), arch)
+    except CompileError as error:
+        note = error.note
+        if "writable" in error.message:
+            note = "make it const, or keep it in the instance that load makes: workgroups run at once on many threads"
+        elif "thread-local" in error.message:
+            note = "a standalone plugin has no thread of its own: keep the value on the stack, or build with --system"
+        raise CompileError(error.message, error.location, note) from None
+
+
+def _check_undefined(checked: Sequence[objects.Checked], defined: frozenset[str]) -> None:
+    provided = devlib.provided_symbols() | defined
+    for each in checked:
+        missing = sorted(each.undefined - provided)
+        if not missing or each.lazy:
+            continue
+        raise CompileError(
+            f"{each.name} refers to {', '.join(repr(symbol) for symbol in missing)}, which nothing defines",
+            note=_remedy(missing),
+        )
+
+
+def _remedy(missing: Sequence[str]) -> str:
+    names = set(missing)
+    if names & _HEAP:
+        return (
+            "a standalone plugin has no C library: take memory in load with pyd_plugin_alloc(&environment->allocator, "
+            "size), or build with --system"
+        )
+    if names & _STDIO:
+        return "a standalone plugin has no C library and cannot print: remove it, or build with --system"
+    if "__tls_get_addr" in names:
+        return "a standalone plugin has no thread-local storage: keep the value on the stack, or build with --system"
+    return "add the source that defines it; of the C library a standalone plugin has mem* and libm alone (or: --system)"
+
+
+def check_standalone(data: bytes, arch: str, name: str = "the plugin") -> None:
+    """Checks a linked file by what the loader will say of it, and that it is a plugin. Raises CompileError."""
+    try:
+        machine = core_elf.validate(data)
+        facts = elf.read(data)
+    except Error as error:
+        raise CompileError(f"{name}: {error}", note=_LINKED) from None
+    if machine != arch:
+        raise CompileError(f"{name} is for {machine}, expected {arch}")
+    if QUERY not in facts.exports:
+        raise CompileError(f"{name} does not export {QUERY}", note=_LINKED)
+
+
+def build_system(
+    sources: Sequence[Path],
+    *,
+    exports: Sequence[str] = (),
+    name: str = "plugin",
+    description: str = "",
+    include_dirs: Sequence[Path | str] = (),
+    defines: Sequence[str] = (),
+    opt: str = "-O3",
+    extra_args: Sequence[str] = (),
+) -> bytes:
+    """A shared library for this machine, by `$CC`, `cc`, `gcc` or `clang`, or the one inside the ziglang wheel.
+
+    extra_args go to the compiler behind the sources (`-lm`). Raises ToolchainError with its diagnostics.
+    """
+    with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
+        inputs = [os.fspath(source) for source in sources]
+        if exports:
+            made = Path(scratch, "query.c")
+            made.write_bytes(query_source(name, description, exports))
+            inputs.append(os.fspath(made))
+        output = Path(scratch, "plugin.so")
+        command = [*_host_compiler(), "-shared", "-fPIC", opt, "-fvisibility=hidden", "-DPYD_PLUGIN_SYSTEM"]
+        command += [f"-D{define}" for define in defines] + [f"-I{folder}" for folder in include_dirs]
+        command += [*inputs, "-o", os.fspath(output), *extra_args]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ToolchainError("building the system plugin failed", command, done.stderr)
+        data = output.read_bytes()
+    if elf.is_elf(data) and QUERY not in elf.read(data).exports:
+        raise CompileError(
+            f"the plugin does not export {QUERY}",
+            note='end a source with PYD_PLUGIN(...) of "pydispatch/plugin.h", or name the functions with --export',
+        )
+    return data
+
+
+def _host_compiler() -> list[str]:
+    named = os.environ.get("CC")
+    if named:
+        return named.split()
+    for candidate in ("cc", "gcc", "clang"):
+        path = shutil.which(candidate)
+        if path:
+            return [path]
+    return [sys.executable, "-m", "ziglang", "cc"]
+
+
+def package(built: dict[str, bytes], output: Path) -> bytes:
+    """The bytes of the file `output`: a FatELF file, or the ELF file itself for one architecture and another suffix."""
+    if len(built) == 1 and output.suffix != ".sos":
+        return next(iter(built.values()))
+    if output.suffix != ".sos":
+        raise InvalidArgumentError(f"{output}: several architectures make a FatELF file; name it {output.stem}.sos")
+    return fatelf.join([(f"{output.stem} for {arch}", data) for arch, data in built.items()])

@@ -1,0 +1,137 @@
+"""The text of one LLVM function while it grows: instructions, labels, and index arithmetic that folds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydispatch.compiler.emit.llvm.values import Index
+
+
+def as_index(operand: Index) -> Index:
+    """A Python int when the operand is a literal."""
+    if isinstance(operand, str) and operand.lstrip("-").isdigit():
+        return int(operand)
+    return operand
+
+
+@dataclass
+class Phi:
+    """A phi whose incoming edges are still being collected."""
+
+    slot: int
+    name: str
+    type: str
+    incoming: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Body:
+    """Instructions of one function. `label` is the block being written; `open` is False behind a terminator."""
+
+    def __init__(self) -> None:
+        self.entry: list[str] = []
+        self.lines: list[str] = []
+        self.label = "entry"
+        self.open = True
+        self._count = 0
+        self._phis: list[Phi] = []
+
+    def name(self, hint: str = "v") -> str:
+        self._count += 1
+        return f"%{hint}{self._count}"
+
+    def new_label(self, hint: str) -> str:
+        self._count += 1
+        return f"{hint}{self._count}"
+
+    def emit(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def let(self, text: str, hint: str = "v") -> str:
+        """One instruction with a result."""
+        name = self.name(hint)
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def let_entry(self, text: str, hint: str = "e") -> str:
+        """An instruction of the entry block, which dominates everything; its operands must lie there too."""
+        name = self.name(hint)
+        self.entry.append(f"  {name} = {text}")
+        return name
+
+    def start(self, label: str) -> None:
+        """Begins a block."""
+        self.lines.append(f"{label}:")
+        self.label = label
+        self.open = True
+
+    def terminate(self, text: str) -> None:
+        self.emit(text)
+        self.open = False
+
+    def br(self, label: str, suffix: str = "") -> None:
+        self.terminate(f"br label %{label}{suffix}")
+
+    def cond_br(self, condition: str, then: str, other: str, suffix: str = "") -> None:
+        self.terminate(f"br i1 {condition}, label %{then}, label %{other}{suffix}")
+
+    def phi(self, type_: str) -> Phi:
+        """A phi at this place; add edges to `incoming` until the function is finished."""
+        phi = self.detached_phi(type_)
+        self.place_phi(phi)
+        return phi
+
+    def detached_phi(self, type_: str) -> Phi:
+        """A phi that has a name, and gets its place when its block begins."""
+        return Phi(-1, self.name("p"), type_)
+
+    def place_phi(self, phi: Phi) -> None:
+        phi.slot = len(self.lines)
+        self.lines.append("")
+        self._phis.append(phi)
+
+    def text(self) -> str:
+        for phi in self._phis:
+            edges = ", ".join(f"[ {value}, %{label} ]" for value, label in phi.incoming)
+            self.lines[phi.slot] = f"  {phi.name} = phi {phi.type} {edges}"
+        return "\n".join(["entry:", *self.entry, *self.lines])
+
+    # Index arithmetic. Offsets inside an object never overflow a signed 64-bit number, hence nsw.
+
+    def add(self, a: Index, b: Index) -> Index:
+        a, b = as_index(a), as_index(b)
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if a == 0:
+            return b
+        if b == 0:
+            return a
+        return self.let(f"add nsw i64 {a}, {b}")
+
+    def sub(self, a: Index, b: Index) -> Index:
+        a, b = as_index(a), as_index(b)
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        return a if b == 0 else self.let(f"sub nsw i64 {a}, {b}")
+
+    def mul(self, a: Index, b: Index) -> Index:
+        a, b = as_index(a), as_index(b)
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if a == 0 or b == 0:
+            return 0
+        if a == 1:
+            return b
+        if b == 1:
+            return a
+        return self.let(f"mul nsw i64 {a}, {b}")
+
+    def shift_right(self, a: Index, count: int) -> Index:
+        """An offset over 2^count, rounded down."""
+        a = as_index(a)
+        if count == 0:
+            return a
+        return a >> count if isinstance(a, int) else self.let(f"lshr i64 {a}, {count}")
+
+    def low_bits(self, a: Index, mask: int) -> Index:
+        a = as_index(a)
+        return a & mask if isinstance(a, int) else self.let(f"and i64 {a}, {mask}")

@@ -1,0 +1,174 @@
+"""Imports on the CPU: which there are, and the calls through the thunk of the environment.
+
+The environment does not change while a workgroup runs, so thunk, function and context are loaded in the entry block of
+a function and its loops keep them in registers. A plugin may replace its own entries between workgroups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter
+from pydispatch.compiler.emit.llvm.ops.calls import (
+    c_arguments,
+    import_fields,
+    import_symbol,
+    is_import,
+    is_set,
+    reachable,
+    stop_on_failure,
+)
+from pydispatch.compiler.emit.llvm.types import memory, scalar
+from pydispatch.compiler.emit.llvm.values import Value
+from pydispatch.formats.artifact.imports import ImportSignature, Layout, layout
+
+MISSING_IMPORT = 0x50594405
+"""What a workgroup returns that calls an optional import which is not there (PYD_LIBRARY_CODE_MISSING_IMPORT)."""
+
+_THUNK, _FUNCTIONS, _CONTEXTS = 8, 16, 24
+
+LoadField = Callable[[FunctionEmitter, str, int, str, int], str]
+"""(function, base, offset, LLVM type, alignment) -> a value of the entry block."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """A symbol of the import table."""
+
+    symbol: str
+    optional: bool
+
+    def __str__(self) -> str:
+        return f"?{self.symbol}" if self.optional else self.symbol
+
+
+def bare_symbol(function: FuncOp) -> str:
+    """The symbol of an import without the mark of an optional one."""
+    return import_symbol(function).removeprefix("?")
+
+
+def is_optional(function: FuncOp) -> bool:
+    """Whether this declaration can do without its symbol."""
+    return is_set(function, "hal.import.optional") or import_symbol(function).startswith("?")
+
+
+def reached_imports(functions: Mapping[str, FuncOp], export: str) -> list[FuncOp]:
+    """The declarations of imports that an export reaches, in the order of the module."""
+    reached = reachable(functions, export) if export in functions else set()
+    return [function for name, function in functions.items() if name in reached and is_import(function)]
+
+
+def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[Import, ...]:
+    """The imports that the exports reach, sorted by symbol. One that any declaration requires is required."""
+    found: dict[str, bool] = {}
+    for export in exports:
+        for function in reached_imports(functions, export):
+            symbol = bare_symbol(function)
+            found[symbol] = found.get(symbol, True) and is_optional(function)
+    return tuple(Import(symbol, found[symbol]) for symbol in sorted(found))
+
+
+def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
+    """How a declaration calls its symbol."""
+    bare = is_set(function, "llvm.bareptr")
+    arguments: list[str] = []
+    for type_ in function.function_type.inputs.data:
+        if not isinstance(type_, MemRefType):
+            arguments.append(str(type_))
+        elif bare:
+            arguments.append("ptr")
+        else:
+            arguments += ["ptr", "ptr", "index", *["index"] * (2 * len(type_.get_shape()))]
+    results = tuple(str(type_) for type_ in function.function_type.outputs.data)
+    fields = tuple(import_fields(function))
+    return ImportSignature(bare_symbol(function), optional, results, tuple(arguments), fields)
+
+
+def signatures_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[ImportSignature, ...]:
+    """Every way in which the exports call their imports, sorted by symbol."""
+    optional = {entry.symbol: entry.optional for entry in imports_of(functions, exports)}
+    users: dict[ImportSignature, list[str]] = {}
+    for export in exports:
+        for function in reached_imports(functions, export):
+            key = signature_of(function, optional[bare_symbol(function)])
+            if export not in users.setdefault(key, []):
+                users[key].append(export)
+    ordered = sorted(users, key=lambda s: (s.symbol, s.results, s.arguments, s.fields))
+    return tuple(replace(signature, exports=tuple(users[signature])) for signature in ordered)
+
+
+class ImportCalls:
+    """The import table of one module, and the calls through it. load: reads a structure that does not change."""
+
+    def __init__(self, functions: Mapping[str, FuncOp], exports: Sequence[str], load: LoadField) -> None:
+        self.table = imports_of(functions, exports)
+        self.signatures = signatures_of(functions, exports)
+        self._load = load
+
+    def call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
+        """A structure of results, arguments and fields through the thunk; a status other than 0 ends the workgroup.
+
+        The structure is on the stack once per function and size, not per call.
+        """
+        ordinal = self._ordinal(callee)
+        results = list(callee.function_type.outputs.data)
+        arguments = c_arguments(f, callee, operands)
+        made = self._layout(f, callee)
+        params = "null"
+        if made.size:
+            align = max(made.align, 16)
+            params = f.once(
+                ("params", made.size, align), lambda: f.alloca(f"[{made.size} x i8]", made.size, align)
+            )  # fmt: skip
+        for (type_, operand, _), member in zip(arguments, made.members[made.results :], strict=True):
+            if type_ == "i1":
+                type_, operand = "i8", f.body.let(f"zext i1 {operand} to i8")
+            place = _at(f, params, member.offset)
+            f.body.emit(f"store {type_} {operand}, ptr {place}, align {member.size}")
+        function = self._entry(f, _FUNCTIONS, ordinal)
+        if self.table[ordinal].optional:
+            missing = f.body.let(f"icmp eq ptr {function}, null")
+            stop_on_failure(f, f.body.let(f"select i1 {missing}, i32 {MISSING_IMPORT}, i32 0"))
+        thunk, context = self._load(f, "%env", _THUNK, "ptr", 8), self._entry(f, _CONTEXTS, ordinal)
+        stop_on_failure(f, f.body.let(f"call i32 {thunk}(ptr {function}, ptr {params}, ptr {context}, ptr null)"))
+        return [_result(f, params, m.offset, t) for m, t in zip(made.members, results, strict=False)]
+
+    def available(self, f: FunctionEmitter, callee: FuncOp) -> str:
+        """Whether the import is there, as an i1."""
+        ordinal = self._ordinal(callee)
+        if not self.table[ordinal].optional:
+            return "true"
+        return f.body.let(f"icmp ne ptr {self._entry(f, _FUNCTIONS, ordinal)}, null")
+
+    def _ordinal(self, callee: FuncOp) -> int:
+        symbol = bare_symbol(callee)
+        return next(i for i, entry in enumerate(self.table) if entry.symbol == symbol)
+
+    def _entry(self, f: FunctionEmitter, table: int, ordinal: int) -> str:
+        return self._load(f, self._load(f, "%env", table, "ptr", 8), 8 * ordinal, "ptr", 8)
+
+    def _layout(self, f: FunctionEmitter, callee: FuncOp) -> Layout:
+        signature = signature_of(callee)
+        try:
+            return layout(signature.results, signature.arguments, signature.fields)
+        except ValueError as error:
+            raise f.error(f"import '{signature.symbol}': {error}", "pass memrefs for everything else") from None
+
+
+def _at(f: FunctionEmitter, params: str, offset: int) -> str:
+    return f.body.let(f"getelementptr inbounds i8, ptr {params}, i64 {offset}") if offset else params
+
+
+def _result(f: FunctionEmitter, params: str, offset: int, type_: Attribute) -> str:
+    stored = memory(type_)
+    value = f.body.let(f"load {stored}, ptr {_at(f, params, offset)}, align {_alignment(stored)}")
+    return f.body.let(f"icmp ne i8 {value}, 0") if stored != scalar(type_) else value
+
+
+def _alignment(type_: str) -> int:
+    return {"half": 2, "bfloat": 2, "float": 4, "double": 8}.get(type_) or int(type_[1:]) // 8

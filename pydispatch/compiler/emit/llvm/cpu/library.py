@@ -1,0 +1,80 @@
+"""The constant tables of library ABI 0.6 and its query function, as LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pydispatch.compiler.emit.llvm.function import export_symbol
+from pydispatch.compiler.kernel_ir.kernel import Export
+from pydispatch.compiler.kernel_ir.readers import c_string
+
+QUERY_SYMBOL = "iree_hal_executable_library_query"
+VERSION = 6
+ATTRS = "{ i64, i16, i8, i8, i32, i32, i16, i16, [5 x i64] }"
+
+
+def library(
+    executable: str,
+    exports: Sequence[Export],
+    imports: Sequence[object],
+    constants: int,
+    pages: int,
+    functions: Sequence[str] | None = None,
+) -> Iterator[tuple[str, str]]:
+    """(name, text) of every global, the query function last.
+
+    imports: printed as they stand in the table. constants: words of executable constants. pages: local memory that
+    every export asks for, in units of 4096 bytes. functions: the exports' LLVM symbols, where they are not our own.
+    """
+    header = "@pyd.header"
+    yield _string("@pyd.name", executable)
+    fields = f"{{ i32 {VERSION}, ptr @pyd.name, i32 0, i32 0 }}"
+    yield header, f"{header} = private constant {{ i32, ptr, i32, i32 }} {fields}"
+    symbols = [f"@pyd.import.{number}" for number in range(len(imports))]
+    for name, entry in zip(symbols, imports, strict=True):
+        yield _string(name, str(entry))
+    yield _table("@pyd.imports", symbols)
+    names = [f"@pyd.export.{number}" for number in range(len(exports))]
+    for name, export in zip(names, exports, strict=True):
+        yield _string(name, export.name)
+    yield _table("@pyd.names", names)
+    yield _table("@pyd.functions", functions or [f"@{export_symbol(e.name)}" for e in exports])
+    rows = ", ".join(f"{ATTRS} {_attrs(export, pages)}" for export in exports)
+    yield "@pyd.attrs", f"@pyd.attrs = private constant [{len(exports)} x {ATTRS}] [{rows}]"
+    type_ = "{ ptr, { i32, ptr }, { i32, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }, { i32 }, { i32, ptr } }"
+    null = ", ".join(["ptr null"] * 4)
+    value = (
+        f"{{ ptr {header}, {{ i32, ptr }} {{ i32 {len(imports)}, ptr {'@pyd.imports' if imports else 'null'} }}, "
+        f"{{ i32, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }} {{ i32 {len(exports)}, ptr @pyd.functions, "
+        f"ptr @pyd.attrs, ptr null, ptr null, ptr @pyd.names, {null} }}, "
+        f"{{ i32 }} {{ i32 {constants} }}, {{ i32, ptr }} zeroinitializer }}"
+    )
+    yield "@pyd.library", f"@pyd.library = private constant {type_} {value}"
+    yield (
+        QUERY_SYMBOL,
+        (
+            f"define ptr @{QUERY_SYMBOL}(i32 %max_version, ptr %environment) #0 {{\n"
+            f"  %known = icmp uge i32 %max_version, {VERSION}\n"
+            f"  %library = select i1 %known, ptr @pyd.library, ptr null\n  ret ptr %library\n}}\n"
+        ),
+    )
+
+
+def _attrs(export: Export, pages: int) -> str:
+    x, y, z = export.workgroup_size
+    own = max(pages, -(-export.local_memory // 4096))
+    layout = export.layout
+    return (
+        f"{{ i64 0, i16 {own}, i8 {layout.constants}, i8 {len(layout.bindings)}, i32 {x}, i32 {y}, i16 {z}, i16 0, "
+        f"[5 x i64] zeroinitializer }}"
+    )
+
+
+def _string(name: str, text: str) -> tuple[str, str]:
+    length, spelled = c_string(text)
+    return name, f'{name} = private unnamed_addr constant [{length} x i8] c"{spelled}"'
+
+
+def _table(name: str, entries: Sequence[str]) -> tuple[str, str]:
+    items = ", ".join(f"ptr {entry}" for entry in entries)
+    return name, f"{name} = private constant [{len(entries)} x ptr] [{items}]"

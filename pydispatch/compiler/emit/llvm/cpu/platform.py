@@ -1,0 +1,160 @@
+"""The CPU's side of the LLVM emitter: library ABI 0.6, where one thread runs a workgroup from start to end.
+
+Offsets are those of csrc/include/pydispatch/library.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.emit.llvm.cpu.imports import ImportCalls
+from pydispatch.compiler.emit.llvm.cpu.library import library
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, export_symbol
+from pydispatch.compiler.emit.llvm.loops import nest
+from pydispatch.compiler.emit.llvm.module import Emitter
+from pydispatch.compiler.emit.llvm.platform import Platform
+from pydispatch.compiler.emit.llvm.types import bit_width, is_float, scalar
+from pydispatch.compiler.emit.llvm.values import Index, Value
+from pydispatch.compiler.kernel_ir.kernel import Export
+
+PAGE = 4096
+MAX_CONSTANTS = MAX_BINDINGS = 64
+MAX_PAGES = 0xFFFF
+
+_CONSTANTS, _PROCESSOR = 0, 32
+_GRID = {
+    "size": ("%dispatch", ((0, "i32"), (4, "i32"), (8, "i16"))),
+    "count": ("%dispatch", ((12, "i32"), (16, "i32"), (20, "i16"))),
+    "id": ("%workgroup", ((0, "i32"), (4, "i32"), (8, "i16"))),
+}
+_STATE_CONSTANTS, _BINDINGS = 24, 32
+_PROCESSOR_ID, _LOCAL_MEMORY = 12, 16
+
+
+class CpuPlatform(Platform):
+    """One executable for a CPU. `alignment`, `imports` and `local_memory` tell about the module that was written."""
+
+    parameters = ("ptr %env", "ptr %dispatch", "ptr %workgroup")
+
+    def __init__(
+        self,
+        arch: str,
+        features: frozenset[str],
+        executable: str,
+        exports: Sequence[Export],
+        constants: Sequence[str] = (),
+        functions: Mapping[str, FuncOp] | None = None,
+    ) -> None:
+        self.arch = arch
+        self.features = features
+        self.alignment = 1
+        self.local_memory = 0
+        self.constant_words = max((export.layout.constants for export in exports), default=0)
+        names = [export.name for export in exports]
+        self.import_calls = ImportCalls(functions or {}, names, self._field_of)
+        self.imports = self.import_calls.table
+        self._executable = executable
+        self._exports = exports
+        self._constants = tuple(constants)
+
+    def export_header(self, name: str) -> str:
+        pointer = "ptr noalias noundef nonnull readonly align 16"
+        names = ", ".join(f"{pointer} {name}" for name in ("%env", "%dispatch", "%workgroup"))
+        return f"define internal i32 @{export_symbol(name)}({names}) #0"
+
+    def export_return(self, f: FunctionEmitter, status: str | None) -> None:
+        f.body.terminate(f"ret i32 {status or 0}")
+
+    def _field_of(self, f: FunctionEmitter, base: str, offset: int, type_: str, align: int, note: str = "") -> str:
+        """A load from one of the state structures, which do not change while a workgroup runs."""
+
+        def make() -> str:
+            empty = f.once("empty", lambda: str(f.module.metadata("!{}")))
+            place = base if offset == 0 else f.body.let_entry(f"getelementptr i8, ptr {base}, i64 {offset}")
+            return f.body.let_entry(f"load {type_}, ptr {place}, align {align}, !invariant.load !{empty}{note}")
+
+        return f.once((base, offset, type_), make)
+
+    def binding(self, f: FunctionEmitter, ordinal: int, align: int) -> str:
+        self.alignment = max(self.alignment, align)
+        table = self._field_of(f, "%dispatch", _BINDINGS, "ptr", 8)
+        declared = f.once(("align", align), lambda: str(f.module.metadata(f"!{{i64 {align}}}")))
+        return self._field_of(f, table, 8 * ordinal, "ptr", 8, f", !align !{declared}")
+
+    def constant(self, f: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
+        table = self._field_of(f, "%dispatch", _STATE_CONSTANTS, "ptr", 8)
+        return self._word(f, table, ordinal, type_, words)
+
+    def _word(self, f: FunctionEmitter, words: str, ordinal: int, type_: Attribute, count: int) -> str:
+        """A scalar from word `ordinal` on; narrow ones are the low bits of a word, index is one without sign or two."""
+        width = 32 * count if isinstance(type_, IndexType) else bit_width(type_)
+        if width == 64 or (width == 32 and not isinstance(type_, IndexType)):
+            return self._field_of(f, words, 4 * ordinal, scalar(type_), 4)
+        if width > 32:
+            note = "split it into i32 or i64 constants"
+            raise f.error(f"a constant of type {type_} is not made of 32-bit words", note)
+        word = self._field_of(f, words, 4 * ordinal, "i32", 4)
+
+        def make() -> str:
+            if isinstance(type_, IndexType):
+                return f.body.let_entry(f"zext i32 {word} to i64")
+            narrow = f.body.let_entry(f"trunc i32 {word} to i{width}")
+            return f.body.let_entry(f"bitcast i{width} {narrow} to {scalar(type_)}") if is_float(type_) else narrow
+
+        return f.once((words, ordinal, str(type_)), make)
+
+    def executable_constant(self, f: FunctionEmitter, key: str, type_: Attribute) -> str:
+        if key not in self._constants:
+            known = ", ".join(self._constants) or "none"
+            raise f.error(f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known}")
+        ordinal = self._constants.index(key)
+        wide = not isinstance(type_, IndexType) and bit_width(type_) > 32
+        if wide and self._constants[ordinal : ordinal + 2] != (key, key):
+            raise f.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
+        return self._word(f, self._field_of(f, "%env", _CONSTANTS, "ptr", 8), ordinal, type_, 2 if wide else 1)
+
+    def grid(self, f: FunctionEmitter, what: str, dimension: int) -> str:
+        base, fields = _GRID[what]
+        offset, type_ = fields[dimension]
+        value = self._field_of(f, base, offset, type_, 4 if type_ == "i32" else 2)
+        return f.once((what, dimension), lambda: f.body.let_entry(f"zext {type_} {value} to i64"))
+
+    def workgroup_memory(self, f: FunctionEmitter, byte_size: int, align: int) -> str:
+        """Slices of the module's local memory; none overlap, whichever functions they are in."""
+        self.local_memory = -(-self.local_memory // max(align, 64)) * max(align, 64)
+        start, self.local_memory = self.local_memory, self.local_memory + byte_size
+        if self.local_memory > MAX_PAGES * PAGE:
+            raise f.error(f"workgroup memory of {self.local_memory} bytes, the limit is {MAX_PAGES * PAGE}")
+        base = self._field_of(f, "%workgroup", _LOCAL_MEMORY, "ptr", 8)
+        return f.body.let_entry(f"getelementptr inbounds i8, ptr {base}, i64 {start}")
+
+    def barrier(self, f: FunctionEmitter) -> None:
+        """One thread runs the whole workgroup."""
+
+    def field(self, f: FunctionEmitter, name: str) -> tuple[str, str]:
+        if name == "processor_id":
+            return "i32", self._field_of(f, "%workgroup", _PROCESSOR_ID, "i32", 4)
+        if name == "processor_data":
+            return "ptr", f.once("processor", lambda: f.body.let_entry(f"getelementptr i8, ptr %env, i64 {_PROCESSOR}"))
+        raise f.error(f"unknown entry '{name}' in hal.import.fields", "known are: processor_id, processor_data")
+
+    def import_call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
+        return self.import_calls.call(f, callee, operands)
+
+    def import_available(self, f: FunctionEmitter, callee: FuncOp) -> str:
+        return self.import_calls.available(f, callee)
+
+    def parallel(
+        self, f: FunctionEmitter, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]
+    ) -> None:
+        nest(f, bounds, body, parallel=True)
+
+    def finish(self, module: Emitter) -> None:
+        """The library's tables and the query function."""
+        pages = -(-self.local_memory // PAGE)
+        for name, text in library(self._executable, self._exports, self.imports, len(self._constants), pages):
+            module.globals[name] = text

@@ -1,0 +1,296 @@
+"""One function of the LLVM module: its values, its blocks, its alias scopes, and the loops around the current op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from pydispatch.compiler.emit.llvm.body import Body, Phi, as_index
+from pydispatch.compiler.emit.llvm.values import Index, MemRef, Value, components, flatten, unflatten
+from pydispatch.compiler.kernel_ir.bindings import bindings_of
+from pydispatch.compiler.kernel_ir.readers import attribute, op_name, quoted, reverse_post_order, unsupported
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.emit.llvm.module import Emitter
+
+MAX_STACK = 64 * 1024
+"""Bytes of allocas in one function. Workers may run on small stacks, and nothing probes them."""
+
+LEAVES = frozenset(f"{dialect}.return" for dialect in ("func", "util", "flow", "stream", "hal")) | {
+    "scf.yield",
+    "affine.yield",
+    "scf.condition",
+    "scf.reduce",
+    "scf.reduce.return",
+    "scf.forall.in_parallel",
+    "memref.alloca_scope.return",
+}
+"""Terminators whose meaning is given by the op around them."""
+
+Lowering = Callable[["FunctionEmitter", Operation], None]
+Leave = Callable[[Operation], None]
+
+
+class FunctionEmitter:
+    """Writes one function. `exported`: an entry point, called once per workgroup; else a helper."""
+
+    def __init__(self, module: Emitter, function: FuncOp, exported: bool) -> None:
+        self.module = module
+        self.platform = module.platform
+        self.function = function
+        self.exported = exported
+        self.name = function.sym_name.data
+        self.body = Body()
+        self.values: dict[SSAValue, Value] = {}
+        self.groups: list[int] = []
+        self.op: Operation = function
+        self._stack_bytes = 0
+        self._cache: dict[object, str] = {}
+        self._labels: dict[Block, str] = {}
+        self._edges: dict[Block, list[tuple[str, list[str]]]] = {}
+        self._scopes: dict[str, tuple[int, int, int]] = {}
+        self._domain = -1
+        self.bindings = bindings_of(function)
+        width = attribute(function, "pyd.index_width")
+        self.narrow_indices = (
+            self.platform.divides_in_words and isinstance(width, IntegerAttr) and width.value.data <= 32
+        )
+
+    # Values
+
+    def get(self, value: SSAValue) -> str:
+        """The operand of a scalar."""
+        known = self.values[value]
+        if isinstance(known, MemRef):
+            raise unsupported(self.op)
+        return known
+
+    def index(self, value: SSAValue) -> Index:
+        """The operand of an index, as an int when it is known."""
+        return as_index(self.get(value))
+
+    def memref(self, value: SSAValue) -> MemRef:
+        """The descriptor of a memref."""
+        known = self.values[value]
+        if not isinstance(known, MemRef):
+            raise unsupported(self.op)
+        return known
+
+    def define(self, value: SSAValue, operand: Value) -> None:
+        self.values[value] = operand
+
+    def once(self, key: object, make: Callable[[], str]) -> str:
+        """What `make` returns, made once for this function (for values of the entry block and metadata)."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]
+
+    def intrinsic(self, name: str, result: str, *arguments: tuple[str, str], flags: str = "") -> str:
+        """Calls an LLVM intrinsic or a C function of the device library: (type, operand) pairs."""
+        hidden = "" if name.startswith("llvm.") else "hidden "
+        if not hidden and not self.platform.knows(name):
+            raise self.error(
+                f"operation '{op_name(self.op)}' cannot be compiled into a kernel for this target ({name})",
+                "LLVM has no code for it: use another width, or another operation",
+            )
+        types = ", ".join(type_ for type_, _ in arguments)
+        self.module.declare(name, f"declare {hidden}{result} @{quoted(name)}({types})")
+        given = ", ".join(f"{type_} {operand}" for type_, operand in arguments)
+        return self.body.let(f"call {flags}{result} @{quoted(name)}({given})")
+
+    def error(self, message: str, note: str | None = None) -> CompileError:
+        """An error at the current op."""
+        return CompileError(message, location_of(self.op), note)
+
+    # Storage
+
+    def alloca(self, type_: str, byte_size: int, align: int) -> str:
+        """Stack memory for the whole call, taken once in the entry block. CompileError when there is too much."""
+        self._stack_bytes += byte_size
+        if self._stack_bytes > MAX_STACK:
+            raise self.error(
+                f"function '{self.name}' needs {self._stack_bytes} bytes of stack, the limit is {MAX_STACK}",
+                "use workgroup memory (memref.alloc with #gpu.address_space<workgroup>) or another binding",
+            )
+        return self.body.let_entry(f"alloca {type_}, align {align}", "a")
+
+    def access(self, memref: MemRef, shared: bool = False) -> str:
+        """Metadata of a load or store. shared: other points may touch the same byte.
+
+        Distinct bindings do not overlap. The points of a parallel loop are independent, except in memory that each
+        point has for itself; a memref of unknown origin may be such memory.
+        """
+        if memref.root is None or memref.root == "stack":
+            return ""
+        if memref.root not in self._scopes:
+            self._open_scope(memref.root)
+        _, own, others = self._scopes[memref.root]
+        text = f", !alias.scope !{own}, !noalias !{others}"
+        if memref.read_only:
+            text += f", !invariant.load !{self.once('empty', lambda: str(self.module.metadata('!{}')))}"
+        if shared:
+            return text
+        if len(self.groups) == 1:
+            text += f", !llvm.access.group !{self.groups[0]}"
+        elif self.groups:
+            node = "!{" + ", ".join(f"!{group}" for group in self.groups) + "}"
+            text += f", !llvm.access.group !{self.once(node, lambda: str(self.module.metadata(node)))}"
+        return text
+
+    def _open_scope(self, root: str) -> None:
+        if self._domain < 0:
+            self._domain = self.module.metadata()
+            self.module.set_metadata(self._domain, f"distinct !{{!{self._domain}}}")
+        scope = self.module.metadata()
+        self.module.set_metadata(scope, f"distinct !{{!{scope}, !{self._domain}}}")
+        self._scopes[root] = (scope, self.module.metadata(f"!{{!{scope}}}"), self.module.metadata())
+
+    def _close_scopes(self) -> None:
+        for root, (_, _, others) in self._scopes.items():
+            apart = (f"!{scope}" for other, (scope, _, _) in self._scopes.items() if other != root)
+            self.module.set_metadata(others, "!{" + ", ".join(apart) + "}")
+
+    # The function
+
+    def run(self) -> str:
+        """The whole function as text."""
+        parameters = list(self.platform.parameters)
+        entry = self.function.body.blocks[0]
+        for number, argument in enumerate(entry.args):
+            types = components(argument.type)
+            names = [f"%arg{number}.{part}" for part in range(len(types))]
+            parameters += [f"{type_} {name}" for type_, name in zip(types, names, strict=True)]
+            self.define(argument, unflatten(names, argument.type))
+        self.body.start("start")
+        self.region(self.function.body, self._leave_function)
+        self.body.entry.append("  br label %start")
+        self._close_scopes()
+        if self.exported:
+            header = self.platform.export_header(self.name)
+        else:
+            result, given = self.result_type(self.name), ", ".join(parameters)
+            header = f"define internal {result} @{helper_symbol(self.name)}({given}) #0"
+        return f"{header} {{\n{self.body.text()}\n}}\n"
+
+    def result_parts(self, name: str) -> list[str]:
+        """The LLVM types that a helper returns: a status when it may fail, then its results."""
+        parts = ["i32"] if self.module.fallible(name) else []
+        for type_ in self.module.functions[name].function_type.outputs.data:
+            parts += components(type_)
+        return parts
+
+    def result_type(self, name: str) -> str:
+        """`result_parts` as one type: nothing, a scalar or a structure."""
+        parts = self.result_parts(name)
+        if len(parts) > 1:
+            return "{ " + ", ".join(parts) + " }"
+        return parts[0] if parts else "void"
+
+    def _leave_function(self, op: Operation) -> None:
+        if self.exported:
+            self.platform.export_return(self, None)
+            return
+        operands = ["0"] if self.module.fallible(self.name) else []
+        self._return(operands + self.flat(op.operands))
+
+    def fail(self, status: str) -> None:
+        """Leaves the function with a non-zero status (an i32 operand)."""
+        if self.exported:
+            self.platform.export_return(self, status)
+        else:
+            self._return([status, *("poison" for _ in self.result_parts(self.name)[1:])])
+
+    def _return(self, operands: list[str]) -> None:
+        parts, type_ = self.result_parts(self.name), self.result_type(self.name)
+        if not parts:
+            self.body.terminate("ret void")
+        elif len(parts) == 1:
+            self.body.terminate(f"ret {type_} {operands[0]}")
+        else:
+            value = "poison"
+            for number, (part, operand) in enumerate(zip(parts, operands, strict=True)):
+                value = self.body.let(f"insertvalue {type_} {value}, {part} {operand}, {number}")
+            self.body.terminate(f"ret {type_} {value}")
+
+    # Blocks
+
+    def region(self, region: Region, leave: Leave) -> None:
+        """Emits a region whose entry block is begun and whose entry arguments are set.
+
+        `leave` writes what the region's terminators (yield, return) do; branches inside are edges to phis.
+        """
+        blocks = list(reverse_post_order(region.blocks[0]))
+        for block in blocks[1:]:
+            self._labels[block] = self.body.new_label("bb")
+        phis: dict[Block, list[Phi]] = {}
+        if region.blocks[0] in self._successors(blocks):
+            raise unsupported(region.blocks[0].ops.first or self.op)
+        for block in blocks:
+            if block is not blocks[0]:
+                self.body.start(self._labels[block])
+                phis[block] = self.join(block.args)
+            self._block(block, leave)
+        for block, mine in phis.items():
+            for label, operands in self._edges.pop(block, []):
+                for phi, operand in zip(mine, operands, strict=True):
+                    phi.incoming.append((operand, label))
+
+    @staticmethod
+    def _successors(blocks: Sequence[Block]) -> frozenset[Block]:
+        return frozenset(successor for block in blocks if block.last_op for successor in block.last_op.successors)
+
+    def join(self, values: Sequence[SSAValue]) -> list[Phi]:
+        """Phis, at this place, that define `values`; see `edge`."""
+        phis: list[Phi] = []
+        for value in values:
+            mine = [self.body.phi(type_) for type_ in components(value.type)]
+            phis += mine
+            self.define(value, unflatten([phi.name for phi in mine], value.type))
+        return phis
+
+    def flat(self, values: Sequence[SSAValue]) -> list[str]:
+        """The operands of all values, memrefs taken apart."""
+        return [part for value in values for part in flatten(self.values[value], value.type)]
+
+    def edge(self, phis: Sequence[Phi], operands: Sequence[SSAValue]) -> None:
+        """The values that the phis take when they are reached from the current block."""
+        for phi, operand in zip(phis, self.flat(operands), strict=True):
+            phi.incoming.append((operand, self.body.label))
+
+    def target(self, block: Block, operands: Sequence[SSAValue]) -> str:
+        """The label of a branch to `block` with these arguments."""
+        self._edges.setdefault(block, []).append((self.body.label, self.flat(operands)))
+        return self._labels[block]
+
+    def _block(self, block: Block, leave: Leave) -> None:
+        for op in block.ops:
+            self.op = op
+            name = op_name(op)
+            try:
+                if name in LEAVES:
+                    leave(op)
+                    return
+                lowering = self.module.table.get(name)
+                if lowering is None:
+                    raise unsupported(op)
+                lowering(self, op)
+            except CompileError as error:
+                if error.location is None and location_of(op) is not None:
+                    raise CompileError(error.message, location_of(op), error.note) from None
+                raise
+
+
+def export_symbol(name: str) -> str:
+    """The LLVM symbol of an export: local to the module, and apart from every symbol of C."""
+    return quoted(f"{name}.export")
+
+
+def helper_symbol(name: str) -> str:
+    """The LLVM symbol of a helper."""
+    return quoted(f"{name}.helper")

@@ -1,0 +1,111 @@
+"""Counted loops in LLVM IR, for every op that has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pydispatch.compiler.emit.llvm.body import Phi, as_index
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter
+from pydispatch.compiler.emit.llvm.values import Index
+
+VECTORISED = 16
+"""Steps of a loop of known length from which on it is better vectorised than unrolled."""
+
+Range = tuple[Index, Index, Index]
+"""(lower, upper, step); the step is positive."""
+
+
+class Loop:
+    """A counted loop being written: `begin`, then the body, then `end`. `counter` is the current value.
+
+    Phis made between `begin` and `enter` belong to the header; edges into them from before the loop are added by
+    `entering`, from the body's end before `end`.
+    """
+
+    def __init__(self, f: FunctionEmitter, bounds: Range, type_: str = "i64", predicate: str = "slt") -> None:
+        self._f = f
+        self._bounds = bounds
+        self._type = type_
+        self._predicate = predicate
+        self._labels = tuple(f.body.new_label(hint) for hint in ("head", "body", "after"))
+        self._phi: Phi
+
+    def begin(self) -> None:
+        """Opens the header. Edges from the block before must be noted with the label that was current before."""
+        body = self._f.body
+        self.before = body.label
+        body.br(self._labels[0])
+        body.start(self._labels[0])
+        self._phi = body.phi(self._type)
+        self._phi.incoming.append((str(self._bounds[0]), self.before))
+        self.counter = self._phi.name
+
+    def enter(self) -> None:
+        """Closes the header and opens the body."""
+        body = self._f.body
+        go = body.let(f"icmp {self._predicate} {self._type} {self.counter}, {self._bounds[1]}")
+        body.cond_br(go, self._labels[1], self._labels[2])
+        body.start(self._labels[1])
+
+    def end(self, metadata: int | None = None) -> None:
+        """Closes the body and opens what follows."""
+        body = self._f.body
+        wrap = "nsw" if self._predicate == "slt" else "nuw"
+        following = body.let(f"add {wrap} {self._type} {self.counter}, {self._bounds[2]}")
+        self._phi.incoming.append((following, body.label))
+        body.br(self._labels[0], f", !llvm.loop !{metadata}" if metadata is not None else "")
+        body.start(self._labels[2])
+
+
+def nest(
+    f: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], parallel: bool = False
+) -> None:
+    """A loop nest around `body`, the last range innermost. parallel: its iterations are independent.
+
+    Only the innermost loop is marked: it is the one that is vectorised. A range of one step is no loop.
+    """
+    loops: list[Loop] = []
+    point: list[str] = []
+    group = metadata = None
+    marked = next((i for i in reversed(range(len(bounds))) if not _single(bounds[i])), None)
+    for number, range_ in enumerate(bounds):
+        if _single(range_):
+            point.append(str(range_[0]))
+            continue
+        loop = Loop(f, range_)
+        loop.begin()
+        loop.enter()
+        loops.append(loop)
+        point.append(loop.counter)
+        if parallel and number == marked:
+            group = f.module.metadata("distinct !{}")
+            accesses = f.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
+            metadata = f.module.metadata()
+            whole = f", !{rolled(f)}" if _count(range_) >= VECTORISED else ""
+            f.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}{whole}}}")
+    if group is not None:
+        f.groups.append(group)
+    body(point)
+    if group is not None:
+        f.groups.pop()
+    for loop in reversed(loops):
+        loop.end(metadata if loop is loops[-1] else None)
+
+
+def rolled(f: FunctionEmitter) -> str:
+    """Metadata: LLVM's first passes leave the loop whole; unrolled, it would not be vectorised."""
+    return f.once("no unrolling", lambda: str(f.module.metadata('!{!"llvm.loop.unroll.disable"}')))
+
+
+def _count(range_: Range) -> int:
+    """The number of steps, 0 when it is not known."""
+    lower, upper, step = (as_index(part) for part in range_)
+    if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
+        return -(-(upper - lower) // step)
+    return 0
+
+
+def _single(range_: Range) -> bool:
+    lower, upper, step = (as_index(part) for part in range_)
+    known = isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int)
+    return known and 0 < upper - lower <= step  # type: ignore[operator]

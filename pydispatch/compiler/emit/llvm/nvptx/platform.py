@@ -1,0 +1,265 @@
+"""CUDA's side of the LLVM emitter: kernels in NVPTX, whose parameters are the bindings and then the constants.
+
+Pointers are generic; LLVM infers address spaces from where they come from. Every constant of the layout is a parameter
+of 32 bits, executable constants are variables that the device writes when the program is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, is_optional
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter
+from pydispatch.compiler.emit.llvm.loops import nest
+from pydispatch.compiler.emit.llvm.module import SUBJECTS as COMMON
+from pydispatch.compiler.emit.llvm.module import Emitter
+from pydispatch.compiler.emit.llvm.nvptx import mma, simt
+from pydispatch.compiler.emit.llvm.ops import contract, transpose
+from pydispatch.compiler.emit.llvm.ops.calls import is_declaration, linked_call
+from pydispatch.compiler.emit.llvm.platform import Platform
+from pydispatch.compiler.emit.llvm.types import alignment, bit_width, checked_memref, is_float, scalar
+from pydispatch.compiler.emit.llvm.values import Index, Value
+from pydispatch.compiler.kernel_ir.bindings import SUBSPAN, bindings_of
+from pydispatch.compiler.kernel_ir.guards import is_guarded
+from pydispatch.compiler.kernel_ir.kernel import Export
+from pydispatch.compiler.kernel_ir.readers import attribute, integer
+from pydispatch.errors import CompileError, Location
+from pydispatch.ir.core.locations import location_of
+
+CPU_ALONE = (contract, transpose)
+SUBJECTS = (*(each for each in COMMON if each not in CPU_ALONE), simt, mma)
+
+STATIC_SHARED = 48 * 1024
+"""Bytes of workgroup memory of fixed size that a kernel may have; beyond that it is given when it is launched."""
+
+AVAILABLE = "pyd_has_"
+"""In front of an optional import's symbol: a function without arguments that says, as an i32, whether it is there."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_KNOWN = re.compile(
+    r"llvm\.(nvvm\..*|(abs|ctlz|cttz|ctpop|smin|smax|umin|umax|uadd\.with\.overflow)\.i\d+"
+    r"|(sqrt|fabs|floor|ceil|trunc|rint|nearbyint|round|roundeven|maximum|minimum|maxnum|minnum|copysign|fma|fmuladd)"
+    r"\.f(16|32|64)|fpto[su]i\.sat\.i([1-9]|[1-5]\d|6[0-4])\.f(16|32|64))"
+)
+"""Intrinsics that LLVM has code for, whatever the architecture: those that kernel IR becomes, tried one by one."""
+
+_GRID = {"id": "ctaid", "count": "nctaid", "thread": "tid"}
+_LIMITS = {"id": (2**31 - 1, 65535, 65535), "count": (2**31, 65536, 65536)}
+
+
+class CudaPlatform(Platform):
+    """One executable for CUDA.
+
+    sizes: invocations of a workgroup by export. dynamic: exports whose workgroup memory is given when they are
+    launched; `shared` has the bytes that each export was found to use.
+    """
+
+    arch = "nvptx64"
+    fallible = False
+    halves_as_bits = True
+    divides_in_words = True
+    shifts_by_words = True
+    least_atomic = 32
+    points_at_once = True
+    atomic_scope = 'syncscope("device") '
+
+    def __init__(
+        self,
+        features: frozenset[str],
+        exports: Sequence[Export],
+        sizes: Mapping[str, tuple[int, int, int]],
+        constants: Sequence[str] = (),
+        functions: Mapping[str, FuncOp] | None = None,
+        dynamic: frozenset[str] = frozenset(),
+    ) -> None:
+        self.features = features
+        self.constant_words = max((export.layout.constants for export in exports), default=0)
+        self.shared = {export.name: 0 for export in exports}
+        self._exports = {export.name: export for export in exports}
+        self._sizes, self._constants, self._dynamic = sizes, tuple(constants), dynamic
+        self._functions = functions or {}
+        for key in self._constants:
+            check_identifier(key, "an executable constant")
+        for function in self._functions.values():
+            if is_declaration(function):
+                check_identifier(bare_symbol(function), "a function", location_of(function))
+
+    def knows(self, intrinsic: str) -> bool:
+        return _KNOWN.fullmatch(intrinsic) is not None
+
+    def export_header(self, name: str) -> str:
+        export, function = self._exports[name], self._functions[name]
+        facts, elements = bindings_of(function), _elements(function)
+        parameters: list[str] = []
+        for number in range(len(export.layout.bindings)):
+            binding = facts.get(number)
+            # Not noalias where it is written: a barrier lets other invocations write it.
+            apart = "noalias readonly " if binding is None or binding.read_only else ""
+            parameters.append(f"ptr {apart}noundef align {elements.get(number, 1)} %b{number}")
+        parameters += [f"i32 noundef %c{number}" for number in range(export.layout.constants)]
+        size = ",".join(map(str, self._sizes[name]))
+        attributes = f'#0 "nvvm.reqntid"="{size}"'
+        groups = attribute(function, "pyd.groups_per_core")
+        if isinstance(groups, IntegerAttr):
+            attributes += f' "nvvm.minctasm"="{groups.value.data}"'
+        return f'define ptx_kernel void @"{entry_symbol(name)}"({", ".join(parameters)}) {attributes}'
+
+    def export_return(self, f: FunctionEmitter, status: str | None) -> None:
+        assert status is None
+        f.body.terminate("ret void")
+
+    def binding(self, f: FunctionEmitter, ordinal: int, align: int) -> str:
+        have = len(self._exports[f.name].layout.bindings)
+        if ordinal >= have:
+            raise f.error(f"binding {ordinal} is not in the layout of export '{f.name}', which has {have}")
+        return f"%b{ordinal}"
+
+    def constant(self, f: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
+        have = self._exports[f.name].layout.constants
+        if ordinal + words > have:
+            raise f.error(f"constant {ordinal} is not in the layout of export '{f.name}', which has {have} words")
+        let = f.body.let_entry
+
+        def make() -> str:
+            whole = f"%c{ordinal}"
+            if words == 2:
+                low, high = let(f"zext i32 %c{ordinal} to i64"), let(f"zext i32 %c{ordinal + 1} to i64")
+                whole = let(f"or i64 {low}, {let(f'shl i64 {high}, 32')}")
+            return self._scalar(f, whole, type_, words)
+
+        return f.once(("constant", ordinal, words, str(type_)), make)
+
+    def _scalar(self, f: FunctionEmitter, whole: str, type_: Attribute, words: int) -> str:
+        """A scalar in the low bits of one word or two."""
+        let, wide = f.body.let_entry, 32 * words
+        if isinstance(type_, IndexType):
+            return whole if words == 2 else let(f"zext i32 {whole} to i64")
+        width = bit_width(type_)
+        if width > 32 and width != 64:
+            note = "split it into i32 or i64 constants"
+            raise f.error(f"a constant of type {type_} is not made of 32-bit words", note)
+        narrow = whole if width == wide else let(f"trunc i{wide} {whole} to i{width}")
+        spelled = scalar(type_)
+        return let(f"bitcast i{width} {narrow} to {spelled}") if is_float(type_) and spelled[0] != "i" else narrow
+
+    def executable_constant(self, f: FunctionEmitter, key: str, type_: Attribute) -> str:
+        if key not in self._constants:
+            known = ", ".join(self._constants) or "none"
+            raise f.error(f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known}")
+        words = self._constants.count(key)
+        if words == 1 and not isinstance(type_, IndexType) and bit_width(type_) > 32:
+            raise f.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
+
+        def make() -> str:
+            load = f.body.let_entry(f'load i{32 * words}, ptr addrspace(4) @"{key}", align {4 * words}')
+            return self._scalar(f, load, type_, words)
+
+        return f.once(("executable constant", key, str(type_)), make)
+
+    def grid(self, f: FunctionEmitter, what: str, dimension: int) -> str:
+        if what == "size":
+            return str(max(1, self._exports[f.name].workgroup_size[dimension]))
+        limit = self._sizes[f.name][dimension] if what == "thread" else _LIMITS[what][dimension]
+        name = f"llvm.nvvm.read.ptx.sreg.{_GRID[what]}.{'xyz'[dimension]}"
+        f.module.declare(name, f"declare i32 @{name}()")
+
+        def make() -> str:
+            lowest = 1 if what == "count" else 0
+            highest = limit - 2**32 if limit == 2**31 else limit
+            number = f.body.let_entry(f"call range(i32 {lowest}, {highest}) i32 @{name}()")
+            return f.body.let_entry(f"zext nneg i32 {number} to i64")
+
+        return f.once((what, dimension), make)
+
+    def workgroup_memory(self, f: FunctionEmitter, byte_size: int, align: int) -> str:
+        align = max(align, 16)
+        start = -(-self.shared[f.name] // align) * align
+        byte_size = -(-byte_size // 4) * 4  # atomic operations are on words
+        self.shared[f.name] = start + byte_size
+        if f.name in self._dynamic:
+            base = "@pyd_shared"
+            f.module.globals[base] = f"{base} = external addrspace(3) global [0 x i8], align 128"
+            place = f.body.let_entry(f"getelementptr i8, ptr addrspace(3) {base}, i64 {start}")
+        else:
+            place = f'@"{entry_symbol(f.name)}.shared{start}"'
+            size = f"[{max(1, byte_size)} x i8]"
+            f.module.globals[place] = f"{place} = internal addrspace(3) global {size} poison, align {align}"
+        return f.body.let_entry(f"addrspacecast ptr addrspace(3) {place} to ptr")
+
+    def barrier(self, f: FunctionEmitter) -> None:
+        if self._sizes[f.name] == (1, 1, 1):
+            return
+        name = "llvm.nvvm.barrier.cta.sync.aligned.all"
+        f.module.declare(name, f"declare void @{name}(i32)")
+        f.body.emit(f"call void @{name}(i32 0)")
+
+    def field(self, f: FunctionEmitter, name: str) -> tuple[str, str]:
+        raise f.error(f"'{name}' (hal.import.fields) is something that only CPUs have", "declare it without")
+
+    def import_call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
+        name = bare_symbol(callee)
+        if is_optional(callee) and not is_guarded(f.op, callee):
+            raise f.error(
+                f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
+                f"put it into scf.if behind pyd.import.available @{callee.sym_name.data}, or give it a "
+                "hal.import.fallback",
+            )
+        return linked_call(f, callee, operands, name)
+
+    def import_available(self, f: FunctionEmitter, callee: FuncOp) -> str:
+        if not is_optional(callee):
+            return "true"
+        name = AVAILABLE + bare_symbol(callee)
+        return f.once(name, lambda: f.body.let(f"icmp ne i32 {f.intrinsic(name, 'i32')}, 0"))
+
+    def parallel(
+        self, f: FunctionEmitter, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]
+    ) -> None:
+        nest(f, bounds, body)
+
+    def finish(self, module: Emitter) -> None:
+        """The variables of executable constants."""
+        for key in dict.fromkeys(self._constants):
+            width = 32 * self._constants.count(key)
+            text = f"addrspace(4) externally_initialized global i{width} 0, align {width // 8}"
+            module.globals[f'@"{key}"'] = f'@"{key}" = {text}'
+
+
+def _elements(function: FuncOp) -> dict[int, int]:
+    """The natural alignment of each binding.
+
+    Bindings have more, but where LLVM knew it, it would read whole vectors beyond the end of small ones.
+    """
+    found: dict[int, int] = {}
+    for op in function.walk():
+        if op.name == SUBSPAN:
+            number = integer(op, "binding")
+            found[number] = max(found.get(number, 1), alignment(checked_memref(op.results[0].type).element_type))
+    return found
+
+
+def binding_alignment(function: FuncOp) -> int:
+    """Bytes that the bindings of a kernel must be aligned to: what its elements need, and what accesses state."""
+    stated = [integer(op, "alignment", 1) for op in function.walk() if op.name in ("memref.load", "memref.store")]
+    return max([1, *_elements(function).values(), *stated])
+
+
+def entry_symbol(name: str) -> str:
+    """The name of an export's entry: PTX has letters, digits, _ and $."""
+    kept = "".join(c if _IDENTIFIER.fullmatch("_" + c) else f"${ord(c):x}" for c in name)
+    return kept if _IDENTIFIER.fullmatch(kept) else f"${kept}"
+
+
+def check_identifier(name: str, what: str, location: Location | None = None) -> None:
+    """CompileError for a name that PTX cannot have."""
+    if _IDENTIFIER.fullmatch(name) is None:
+        raise CompileError(
+            f"'{name}' cannot be the name of {what} for CUDA",
+            location,
+            "use letters, digits, _ and $, and no digit in front",
+        )

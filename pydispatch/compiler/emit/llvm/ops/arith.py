@@ -1,0 +1,366 @@
+"""arith: one row per operation.
+
+Integers are two's complement, and nothing is undefined (docs/kernel-ir.md, Numbers); guards that constants make
+superfluous are left out. Floats follow IEEE 754 without contraction, unless the op has fast-math flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import Float8E8M0FNUType, Float32Type, Float64Type, FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.llvm import half
+from pydispatch.compiler.emit.llvm.body import as_index
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.types import (
+    bit_width,
+    float_constant,
+    int_constant,
+    is_float,
+    is_integer,
+    scalar,
+    small_float,
+)
+from pydispatch.compiler.emit.llvm.values import MemRef, components, flatten, unflatten
+from pydispatch.compiler.kernel_ir.readers import attribute, integer, op_name
+
+INT_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+FLOAT_PREDICATES = (
+    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
+)  # fmt: skip
+
+
+def flags(op: Operation, name: str) -> str:
+    """The flags of `fastmath` or `overflowFlags` as LLVM writes them, with a space behind each."""
+    data = getattr(attribute(op, name), "data", None)
+    if not data:
+        return ""
+    return "".join(f"{flag} " for flag in sorted(str(getattr(item, "value", item)) for item in data))
+
+
+def fast(op: Operation) -> str:
+    """The op's fast-math flags."""
+    found = flags(op, "fastmath")
+    return "fast " if len(found.split()) == 7 else found
+
+
+def int_type(f: FunctionEmitter, type_: Attribute) -> str:
+    if not is_integer(type_):
+        raise unsupported_type(f, type_)
+    return scalar(type_)
+
+
+def float_type(f: FunctionEmitter, type_: Attribute) -> str:
+    if not is_float(type_):
+        raise unsupported_type(f, type_)
+    return scalar(type_)
+
+
+def unsupported_type(f: FunctionEmitter, type_: Attribute) -> Exception:
+    return f.error(
+        f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
+        "kernel IR computes on scalars; vectors come from the loops over points",
+    )
+
+
+def _constant(f: FunctionEmitter, op: Operation) -> None:
+    value, type_ = attribute(op, "value"), op.results[0].type
+    if isinstance(value, IntegerAttr):
+        int_type(f, type_)
+        f.define(op.results[0], int_constant(int(value.value.data), type_))
+    elif isinstance(value, FloatAttr):
+        float_type(f, type_)
+        f.define(op.results[0], float_constant(float(value.value.data), type_))
+    else:
+        raise unsupported_type(f, type_)
+
+
+def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        type_ = int_type(f, op.results[0].type)
+        a, b = f.get(op.operands[0]), f.get(op.operands[1])
+        known_a, known_b = as_index(a), as_index(b)
+        if foldable and isinstance(known_a, int) and isinstance(known_b, int):
+            f.define(op.results[0], int_constant(foldable(known_a, known_b), op.results[0].type))
+            return
+        overflow = flags(op, "overflowFlags")
+        exact = "exact " if attribute(op, "isExact") is not None else ""
+        f.define(op.results[0], f.body.let(f"{instruction} {overflow}{exact}{type_} {a}, {b}"))
+
+    return lower
+
+
+def _shift(instruction: str) -> Lowering:
+    """By the width or more: 0, or the sign."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        result = op.results[0]
+        type_, width = int_type(f, result.type), bit_width(result.type)
+        a, b = f.get(op.operands[0]), f.get(op.operands[1])
+        known, let = as_index(b), f.body.let
+        if type_ == "i1":
+            kept = f.body.let(f"xor i1 {b}, true")
+            f.define(result, a if instruction == "ashr" else let(f"and i1 {a}, {kept}"))
+        elif isinstance(known, int) and 0 <= known < width:
+            f.define(result, let(f"{instruction} {flags(op, 'overflowFlags')}{type_} {a}, {b}"))
+        elif instruction == "ashr":
+            count = f.intrinsic(f"llvm.umin.{type_}", type_, (type_, b), (type_, int_constant(width - 1, result.type)))
+            f.define(result, let(f"ashr {type_} {a}, {count}"))
+        else:
+            fits = let(f"icmp ult {type_} {b}, {int_constant(width, result.type)}")
+            count = b
+            if f.platform.shifts_by_words and width > 32:
+                most = int_constant(width - 1, result.type)
+                count = f.intrinsic(f"llvm.umin.{type_}", type_, (type_, b), (type_, most))
+            f.define(result, let(f"select i1 {fits}, {type_} {let(f'{instruction} {type_} {a}, {count}')}, {type_} 0"))
+
+    return lower
+
+
+def _float(instruction: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        float_type(f, op.results[0].type)
+
+        def compute(type_: str, operands: list[str]) -> str:
+            return f.body.let(f"{instruction} {fast(op)}{type_} {', '.join(operands)}")
+
+        f.define(op.results[0], half.computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
+
+    return lower
+
+
+def _remf(f: FunctionEmitter, op: Operation) -> None:
+    """C's fmod, which is exact; LLVM's frem, its call on CPUs, is a quotient times the divisor on GPUs."""
+    if f.platform.arch != "nvptx64":
+        _float("frem")(f, op)
+        return
+    float_type(f, op.results[0].type)
+
+    def compute(type_: str, operands: list[str]) -> str:
+        symbol = f.platform.math_call("fmod" if type_ == "double" else "fmodf")
+        return f.intrinsic(symbol, type_, *((type_, operand) for operand in operands))
+
+    f.define(op.results[0], half.computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
+
+
+def _negf(f: FunctionEmitter, op: Operation) -> None:
+    type_ = op.results[0].type
+    float_type(f, type_)
+    # Only the sign changes, so half types need no wider one; on integers, since not every target has a 16-bit fneg.
+    if small_float(type_):
+        operands = [f.get(op.operands[0])]
+        f.define(op.results[0], half.computed(f, type_, operands, lambda t, x: f.body.let(f"fneg {t} {x[0]}")))
+    elif bit_width(type_) == 16:
+        bits = f.body.let(f"bitcast {scalar(type_)} {f.get(op.operands[0])} to i16")
+        flipped = f.body.let(f"xor i16 {bits}, -32768")
+        f.define(op.results[0], f.body.let(f"bitcast i16 {flipped} to {scalar(type_)}"))
+    else:
+        f.define(op.results[0], f.body.let(f"fneg {fast(op)}{scalar(type_)} {f.get(op.operands[0])}"))
+
+
+def _intrinsic_int(name: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        type_ = int_type(f, op.results[0].type)
+        arguments = [(type_, f.get(operand)) for operand in op.operands]
+        f.define(op.results[0], f.intrinsic(f"llvm.{name}.{type_}", type_, *arguments))
+
+    return lower
+
+
+def _intrinsic_float(name: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        float_type(f, op.results[0].type)
+
+        def compute(type_: str, operands: list[str]) -> str:
+            suffix = {"half": "f16", "float": "f32", "double": "f64"}[type_]
+            return f.intrinsic(f"llvm.{name}.{suffix}", type_, *((type_, o) for o in operands), flags=fast(op))
+
+        f.define(op.results[0], half.computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
+
+    return lower
+
+
+def _wide_product(extension: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        width = bit_width(op.results[0].type)
+        type_, wide = int_type(f, op.results[0].type), f"i{2 * width}"
+        factors = [f.body.let(f"{extension} {type_} {f.get(o)} to {wide}") for o in op.operands]
+        product = f.body.let(f"mul {wide} {factors[0]}, {factors[1]}")
+        f.define(op.results[0], f.body.let(f"trunc {wide} {product} to {type_}"))
+        upper = f.body.let(f"lshr {wide} {product}, {width}")
+        f.define(op.results[1], f.body.let(f"trunc {wide} {upper} to {type_}"))
+
+    return lower
+
+
+def _addui_extended(f: FunctionEmitter, op: Operation) -> None:
+    type_ = int_type(f, op.results[0].type)
+    pair = f"{{ {type_}, i1 }}"
+    both = f.intrinsic(f"llvm.uadd.with.overflow.{type_}", pair, *((type_, f.get(o)) for o in op.operands))
+    f.define(op.results[0], f.body.let(f"extractvalue {pair} {both}, 0"))
+    f.define(op.results[1], f.body.let(f"extractvalue {pair} {both}, 1"))
+
+
+def _cmpi(f: FunctionEmitter, op: Operation) -> None:
+    predicate = INT_PREDICATES[integer(op, "predicate")]
+    type_ = int_type(f, op.operands[0].type)
+    f.define(op.results[0], f.body.let(f"icmp {predicate} {type_} {f.get(op.operands[0])}, {f.get(op.operands[1])}"))
+
+
+def _cmpf(f: FunctionEmitter, op: Operation) -> None:
+    predicate = FLOAT_PREDICATES[integer(op, "predicate")]
+    float_type(f, op.operands[0].type)
+    type_, (a, b) = half.widened(f, op.operands[0].type, [f.get(o) for o in op.operands])
+    f.define(op.results[0], f.body.let(f"fcmp {fast(op)}{predicate} {type_} {a}, {b}"))
+
+
+def _select(f: FunctionEmitter, op: Operation) -> None:
+    condition, (then, other) = f.get(op.operands[0]), op.operands[1:]
+    if scalar(op.operands[0].type) != "i1":
+        raise unsupported_type(f, op.operands[0].type)
+    result = op.results[0]
+    a, b = f.values[then], f.values[other]
+    parts = [
+        left if left == right else f.body.let(f"select i1 {condition}, {type_} {left}, {type_} {right}")
+        for type_, left, right in zip(
+            components(result.type), flatten(a, result.type), flatten(b, result.type), strict=True
+        )
+    ]
+    f.define(result, unflatten(parts, result.type))
+    if isinstance(a, MemRef) and isinstance(b, MemRef) and a.root == b.root:
+        chosen = f.memref(result)
+        f.define(result, chosen.rooted(a.root, a.read_only and b.read_only))
+
+
+def _cast(instruction: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
+        f.define(op.results[0], f.body.let(f"{instruction} {source} {f.get(op.operands[0])} to {target}"))
+
+    return lower
+
+
+def _index_cast(extension: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        source, target = int_type(f, op.operands[0].type), int_type(f, op.results[0].type)
+        from_width, to_width = bit_width(op.operands[0].type), bit_width(op.results[0].type)
+        operand = f.get(op.operands[0])
+        known = as_index(operand)
+        if isinstance(known, int):
+            known = known & ((1 << from_width) - 1) if extension == "zext" else known
+            f.define(op.results[0], int_constant(known, op.results[0].type))
+        elif from_width == to_width:
+            f.define(op.results[0], operand)
+        else:
+            instruction = "trunc" if to_width < from_width else extension
+            f.define(op.results[0], f.body.let(f"{instruction} {source} {operand} to {target}"))
+
+    return lower
+
+
+def _float_to_int(instruction: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        float_type(f, op.operands[0].type)
+        type_, (operand,) = half.widened(f, op.operands[0].type, [f.get(op.operands[0])])
+        target, source = int_type(f, op.results[0].type), {"half": "f16", "float": "f32", "double": "f64"}[type_]
+        wide = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
+        value = f.intrinsic(f"llvm.{instruction}.sat.{wide}.{source}", wide, (type_, operand))
+        if target == "i1":
+            value = f.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
+        f.define(op.results[0], value)
+
+    return lower
+
+
+def _int_to_float(instruction: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        source, target = int_type(f, op.operands[0].type), op.results[0].type
+        f.define(op.results[0], half.from_int(f, instruction, source, f.get(op.operands[0]), target))
+
+    return lower
+
+
+def _convert_float(f: FunctionEmitter, op: Operation) -> None:
+    float_type(f, op.operands[0].type)
+    float_type(f, op.results[0].type)
+    f.define(op.results[0], half.convert(f, f.get(op.operands[0]), op.operands[0].type, op.results[0].type))
+
+
+def _scaling(inverse: bool) -> Lowering:
+    """scaling_extf: input * scale. scaling_truncf: input / scale. Rounded once; NaN where either is.
+
+    A scale of another type than f8E8M0FNU counts with its exponent, as truncf takes it.
+    """
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        source, target, power = op.operands[0].type, op.results[0].type, Float8E8M0FNUType()
+        for type_ in (source, target, op.operands[1].type):
+            float_type(f, type_)
+        # f32 holds the product of a small float and a power exactly; to bf16 it would round what f32 cut off.
+        wide = max(bit_width(source), bit_width(target)) > 32 or (bit_width(source) == 32 and bit_width(target) == 16)
+        compute = Float64Type() if wide else Float32Type()
+        scale = half.convert(f, f.get(op.operands[1]), op.operands[1].type, power)
+        if inverse:  # 2^(c - 127) becomes 2^(127 - c); the NaN, 255, stays itself
+            scale = f.body.let(f"sub i8 -2, {scale}")
+        factors = [half.convert(f, f.get(op.operands[0]), source, compute),
+                   half.convert(f, scale, power, compute)]  # fmt: skip
+        product = f.body.let(f"fmul {scalar(compute)} {factors[0]}, {factors[1]}")
+        f.define(op.results[0], half.convert(f, product, compute, target))
+
+    return lower
+
+
+def _bitcast(f: FunctionEmitter, op: Operation) -> None:
+    source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
+    operand = f.get(op.operands[0])
+    f.define(op.results[0], operand if source == target else f.body.let(f"bitcast {source} {operand} to {target}"))
+
+
+ROWS: dict[str, Lowering] = {
+    "arith.constant": _constant,
+    "arith.addi": _int("add", lambda a, b: a + b),
+    "arith.subi": _int("sub", lambda a, b: a - b),
+    "arith.muli": _int("mul", lambda a, b: a * b),
+    "arith.andi": _int("and"),
+    "arith.ori": _int("or"),
+    "arith.xori": _int("xor"),
+    "arith.shli": _shift("shl"),
+    "arith.shrsi": _shift("ashr"),
+    "arith.shrui": _shift("lshr"),
+    "arith.minsi": _intrinsic_int("smin"),
+    "arith.maxsi": _intrinsic_int("smax"),
+    "arith.minui": _intrinsic_int("umin"),
+    "arith.maxui": _intrinsic_int("umax"),
+    "arith.mulsi_extended": _wide_product("sext"),
+    "arith.mului_extended": _wide_product("zext"),
+    "arith.addui_extended": _addui_extended,
+    "arith.addf": _float("fadd"),
+    "arith.subf": _float("fsub"),
+    "arith.mulf": _float("fmul"),
+    "arith.divf": _float("fdiv"),
+    "arith.remf": _remf,
+    "arith.negf": _negf,
+    "arith.maximumf": _intrinsic_float("maximum"),
+    "arith.minimumf": _intrinsic_float("minimum"),
+    "arith.maxnumf": _intrinsic_float("maxnum"),
+    "arith.minnumf": _intrinsic_float("minnum"),
+    "arith.cmpi": _cmpi,
+    "arith.cmpf": _cmpf,
+    "arith.select": _select,
+    "arith.extsi": _cast("sext"),
+    "arith.extui": _cast("zext"),
+    "arith.trunci": _cast("trunc"),
+    "arith.index_cast": _index_cast("sext"),
+    "arith.index_castui": _index_cast("zext"),
+    "arith.fptosi": _float_to_int("fptosi"),
+    "arith.fptoui": _float_to_int("fptoui"),
+    "arith.sitofp": _int_to_float("sitofp"),
+    "arith.uitofp": _int_to_float("uitofp"),
+    "arith.extf": _convert_float,
+    "arith.truncf": _convert_float,
+    "arith.scaling_extf": _scaling(inverse=False),
+    "arith.scaling_truncf": _scaling(inverse=True),
+    "arith.bitcast": _bitcast,
+}

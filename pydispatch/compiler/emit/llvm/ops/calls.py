@@ -1,0 +1,225 @@
+"""Calls: helpers of the program, C functions that the linker resolves, and imports.
+
+C conventions. A memref is passed as `ptr allocated, ptr aligned, i64 offset, i64 size..., i64 stride...`; with
+`llvm.bareptr` as one pointer to its first element. MLIR's integers have no sign, C's have: narrow ones are passed
+zero-extended for i1 (`bool`) and sign-extended for i8 and i16 (`int8_t`, `int16_t`); the argument or result attribute
+`llvm.zeroext` is for a C function that takes or returns `uint8_t` or `uint16_t`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, MemRefType, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering, helper_symbol
+from pydispatch.compiler.emit.llvm.ops.memref import address
+from pydispatch.compiler.emit.llvm.types import bit_width, checked_memref, is_float, is_integer, scalar
+from pydispatch.compiler.emit.llvm.values import MemRef, Value, components, unflatten
+from pydispatch.compiler.kernel_ir.readers import attribute, op_name, quoted, symbol
+
+CALLS = ("func.call", "util.call")
+AVAILABLE = "pyd.import.available"
+STATIC = "hal.import.static"
+BITCODE = "hal.import.bitcode"
+
+
+def is_declaration(function: FuncOp) -> bool:
+    return not function.body.blocks
+
+
+def is_import(function: FuncOp) -> bool:
+    """Resolved when the program is loaded, not by a linker."""
+    return is_declaration(function) and not any(attribute(function, name) is not None for name in (STATIC, BITCODE))
+
+
+def is_set(op: Operation, name: str) -> bool:
+    """A unit attribute in any of its spellings: present, true, [true]."""
+    found = attribute(op, name)
+    if isinstance(found, ArrayAttr):
+        found = found.data[0] if len(found.data) == 1 else None
+    if isinstance(found, IntegerAttr):
+        return bool(found.value.data)
+    return found is not None
+
+
+def callees(function: FuncOp) -> Iterator[str]:
+    """The names that a function calls or asks for."""
+    for op in function.walk():
+        if op_name(op) in (*CALLS, AVAILABLE):
+            yield symbol(op, "callee")
+
+
+def reachable(functions: Mapping[str, FuncOp], name: str) -> set[str]:
+    """All known functions that calling `name` may reach, itself included."""
+    seen, pending = {name}, [name]
+    while pending:
+        for callee in callees(functions[pending.pop()]):
+            if callee in functions and callee not in seen:
+                seen.add(callee)
+                pending.append(callee)
+    return seen
+
+
+def import_symbol(function: FuncOp) -> str:
+    """The symbol of an external function."""
+    found = attribute(function, "hal.import.name")
+    return str(found.data) if isinstance(found, StringAttr) else str(function.sym_name.data)
+
+
+def import_fields(function: FuncOp) -> list[str]:
+    """The entries of hal.import.fields."""
+    found = attribute(function, "hal.import.fields")
+    items = found.data if isinstance(found, ArrayAttr) else ()
+    return [str(item.data) for item in items if isinstance(item, StringAttr)]
+
+
+def c_arguments(f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[tuple[str, str, Attribute | None]]:
+    """(LLVM type, operand, scalar type or None) of every C argument, fields included."""
+    bare = is_set(callee, "llvm.bareptr")
+    arguments: list[tuple[str, str, Attribute | None]] = []
+    for value, type_ in zip(operands, callee.function_type.inputs.data, strict=True):
+        if not isinstance(value, MemRef):
+            arguments.append((scalar(type_), value, type_))
+        elif bare:
+            arguments.append(("ptr", first_element(f, value), None))
+        else:
+            checked_memref(type_)
+            whole = (value.offset, *value.sizes, *value.strides)
+            arguments += [("ptr", value.base, None), ("ptr", value.aligned, None)]
+            arguments += [("i64", str(part), None) for part in whole]
+    for name in import_fields(callee):
+        arguments.append((*f.platform.field(f, name), None))
+    return arguments
+
+
+def first_element(f: FunctionEmitter, memref: MemRef) -> str:
+    """A pointer to the element at index 0."""
+    return address(f, memref, [0] * len(memref.sizes))
+
+
+def extension(f: FunctionEmitter, type_: Attribute | None, attributes: Attribute | None) -> str:
+    """How a narrow integer travels: see the top of this file."""
+    if type_ is None or not is_integer(type_) or bit_width(type_) > 32:
+        return ""
+    stated = attributes.data if isinstance(attributes, DictionaryAttr) else {}
+    for word in ("zeroext", "signext"):
+        if f"llvm.{word}" in stated:
+            return f"{word} "
+    if bit_width(type_) == 32:
+        return "signext " if f.platform.arch == "riscv64" else ""
+    return "zeroext " if bit_width(type_) == 1 else "signext "
+
+
+def _nth(attributes: Attribute | None, number: int) -> Attribute | None:
+    return attributes.data[number] if isinstance(attributes, ArrayAttr) and number < len(attributes.data) else None
+
+
+def linked_call(f: FunctionEmitter, callee: FuncOp, operands: list[Value], name: str) -> list[str]:
+    """A plain C call of the symbol `name`."""
+    outputs = callee.function_type.outputs.data
+    if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
+        raise f.error(
+            f"function '{name}' returns {', '.join(map(str, outputs))}: C returns at most one scalar",
+            "pass a memref<...> for it to write its results into",
+        )
+    arg_attrs, res_attrs = attribute(callee, "arg_attrs"), attribute(callee, "res_attrs")
+    spelled: list[tuple[str, str, str]] = []
+    rest = iter([number for number, value in enumerate(operands) if not isinstance(value, MemRef)])
+    for type_, operand, source in c_arguments(f, callee, operands):
+        attrs = _nth(arg_attrs, next(rest)) if source is not None else None
+        if _as_bits(f, source):
+            bits = operand if type_[0] == "i" else f.body.let(f"bitcast {type_} {operand} to i16")
+            spelled.append((f"i{bit_width(source)}", "zeroext ", bits))  # type: ignore[arg-type]
+        else:
+            spelled.append((type_, extension(f, source, attrs), operand))
+    result = "void"
+    if outputs and _as_bits(f, outputs[0]):
+        result = f"zeroext i{bit_width(outputs[0])}"
+    elif outputs:
+        result = extension(f, outputs[0], _nth(res_attrs, 0)) + scalar(outputs[0])
+    parameters = ", ".join(f"{type_} {extend}".rstrip() for type_, extend, _ in spelled)
+    f.module.declare(name, f"declare hidden {result} @{quoted(name)}({parameters})")
+    given = ", ".join(f"{type_} {extend}{operand}" for type_, extend, operand in spelled)
+    call = f"call {result} @{quoted(name)}({given})"
+    if not outputs:
+        f.body.emit(call)
+        return []
+    value = f.body.let(call)
+    if _as_bits(f, outputs[0]) and scalar(outputs[0])[0] != "i":
+        value = f.body.let(f"bitcast i16 {value} to {scalar(outputs[0])}")
+    return [value]
+
+
+def _as_bits(f: FunctionEmitter, type_: Attribute | None) -> bool:
+    """Whether a float of 16 bits and less is passed as an integer."""
+    return f.platform.halves_as_bits and type_ is not None and is_float(type_) and bit_width(type_) <= 16
+
+
+def _helper_call(f: FunctionEmitter, callee: FuncOp, op: Operation) -> list[str]:
+    """A function of the program: it gets the platform's parameters first, and may return a status first."""
+    name = callee.sym_name.data
+    f.module.need(name)
+    arguments = list(f.platform.parameters)
+    for operand in op.operands:
+        types = components(operand.type)
+        arguments += [f"{type_} {part}" for type_, part in zip(types, f.flat([operand]), strict=True)]
+    parts, type_ = f.result_parts(name), f.result_type(name)
+    call = f"call {type_} @{helper_symbol(name)}({', '.join(arguments)})"
+    if not parts:
+        f.body.emit(call)
+        return []
+    value = f.body.let(call)
+    values = [value] if len(parts) == 1 else [
+        f.body.let(f"extractvalue {type_} {value}, {number}") for number in range(len(parts))
+    ]  # fmt: skip
+    if f.module.fallible(name):
+        stop_on_failure(f, values.pop(0))
+    return values
+
+
+def stop_on_failure(f: FunctionEmitter, status: str) -> None:
+    """Leaves the function with `status` unless it is zero."""
+    failed, fine = f.body.new_label("failed"), f.body.new_label("fine")
+    bad = f.body.let(f"icmp ne i32 {status}, 0")
+    weights = f.once("unlikely", lambda: str(f.module.metadata('!{!"branch_weights", i32 1, i32 1048575}')))
+    f.body.cond_br(bad, failed, fine, f", !prof !{weights}")
+    f.body.start(failed)
+    f.fail(status)
+    f.body.start(fine)
+
+
+def _callee(f: FunctionEmitter, op: Operation) -> FuncOp:
+    name = symbol(op, "callee")
+    callee = f.module.functions.get(name)
+    if callee is None:
+        raise f.error(f"call of '{name}', which the executable does not declare", "declare it: func.func private @...")
+    return callee
+
+
+def _available(f: FunctionEmitter, op: Operation) -> None:
+    """Functions of the program and those that a linker finds are always there."""
+    callee = _callee(f, op)
+    f.define(op.results[0], f.platform.import_available(f, callee) if is_import(callee) else "true")
+
+
+def _call(f: FunctionEmitter, op: Operation) -> None:
+    callee, name = _callee(f, op), symbol(op, "callee")
+    given = [operand.type for operand in op.operands]
+    if given != list(callee.function_type.inputs.data):
+        raise f.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
+    operands = [f.values[operand] for operand in op.operands]
+    if not is_declaration(callee):
+        values = _helper_call(f, callee, op)
+    elif is_import(callee):
+        values = f.platform.import_call(f, callee, operands)
+    else:
+        values = linked_call(f, callee, operands, import_symbol(callee))
+    rest = iter(values)
+    for result in op.results:
+        f.define(result, unflatten([next(rest) for _ in components(result.type)], result.type))
+
+
+ROWS: dict[str, Lowering] = {**dict.fromkeys(CALLS, _call), AVAILABLE: _available}

@@ -1,0 +1,313 @@
+"""pyd.contract: a register block of a matrix product as vector code.
+
+The accumulators are phis of one loop over K, so nothing touches memory but the operands. Each step is
+`llvm.fmuladd` on floats: fused where the target fuses, a product and a sum where it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.loops import Loop, rolled
+from pydispatch.compiler.emit.llvm.ops.memref import READ_ONLY_NOTE
+from pydispatch.compiler.emit.llvm.types import alignment, bit_width, is_float, memory, scalar
+from pydispatch.compiler.emit.llvm.values import Index, MemRef
+from pydispatch.compiler.kernel_ir.readers import attribute
+
+PMADD = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
+"""By lanes of the result. Where there is VNNI, LLVM joins them with the sum that follows."""
+
+BUSY = 16
+"""Independent multiplications that keep every CPU's units busy: fewer in a step, and the loop is unrolled to them."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Lanes of a row of the block, as one vector value."""
+
+    first: int
+    lanes: int
+    element: Attribute
+
+    @property
+    def type(self) -> str:
+        return f"<{self.lanes} x {scalar(self.element)}>"
+
+
+def vector_bits(f: FunctionEmitter) -> int:
+    """The width of the target's vectors."""
+    has = f.platform.features
+    return 512 if "avx512f" in has else 256 if "avx" in has else 128
+
+
+def pieces_of(f: FunctionEmitter, size: int, element: Attribute) -> list[Piece]:
+    """A row cut into vectors; the last may be narrower."""
+    lanes = max(1, vector_bits(f) // bit_width(element))
+    return [Piece(first, min(lanes, size - first), element) for first in range(0, size, lanes)]
+
+
+def _contract(f: FunctionEmitter, op: Operation) -> None:
+    a, b, c = (f.memref(operand) for operand in op.operands)
+    if c.read_only:
+        raise f.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
+    fresh = attribute(op, "accumulate") is None
+    if len(a.strides) == 3:
+        _paired(f, a, b, c, fresh)
+    elif b.strides[1] == 1 or (b.sizes[1] == 1 and b.strides[0] != 1):
+        _along_columns(f, a, b, c, fresh)
+    elif a.strides[1] == 1 and b.strides[0] == 1:
+        _along_k(f, a, b, c, fresh)
+    else:
+        raise f.error("pyd.contract needs rows of B, or K in both A and B, to be contiguous")
+
+
+# Addresses and values
+
+
+def address(f: FunctionEmitter, m: MemRef, *indices: Index) -> str:
+    """A pointer to an element: what is known goes last, so that it ends in the instruction's displacement."""
+    known, open_ = m.offset if isinstance(m.offset, int) else 0, m.offset if isinstance(m.offset, str) else 0
+    for index, stride in zip(indices, m.strides, strict=True):
+        if isinstance(index, int) and isinstance(stride, int):
+            known += index * stride
+        else:
+            open_ = f.body.add(open_, f.body.mul(index, stride))
+    pointer = m.aligned
+    for part in (open_, known):
+        if part != 0:
+            pointer = f.body.let(f"getelementptr inbounds {memory(m.element)}, ptr {pointer}, i64 {part}")
+    return pointer
+
+
+def _load(f: FunctionEmitter, m: MemRef, type_: str, *indices: Index) -> str:
+    return f.body.let(f"load {type_}, ptr {address(f, m, *indices)}, align {alignment(m.element)}{f.access(m)}")
+
+
+def _splat(f: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
+    vector = f"<{lanes} x {type_}>"
+    one = f.body.let(f"insertelement {vector} poison, {type_} {value}, i64 0")
+    return f.body.let(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
+
+
+def _multiply_add(f: FunctionEmitter, piece: Piece, a: str, b: str, acc: str) -> str:
+    if is_float(piece.element):
+        suffix = f"v{piece.lanes}f{bit_width(piece.element)}"
+        return f.intrinsic(f"llvm.fmuladd.{suffix}", piece.type, *((piece.type, value) for value in (a, b, acc)))
+    product = f.body.let(f"mul {piece.type} {a}, {b}")
+    return f.body.let(f"add {piece.type} {acc}, {product}")
+
+
+def _initial(f: FunctionEmitter, c: MemRef, rows: int, pieces: Sequence[Piece], fresh: bool) -> list[str]:
+    if fresh:
+        return ["zeroinitializer"] * (rows * len(pieces))
+    return [_load(f, c, piece.type, row, piece.first) for row in range(rows) for piece in pieces]
+
+
+def _write(f: FunctionEmitter, c: MemRef, rows: int, pieces: Sequence[Piece], values: Sequence[str]) -> None:
+    rest = iter(values)
+    for row in range(rows):
+        for piece in pieces:
+            place = address(f, c, row, piece.first)
+            f.body.emit(f"store {piece.type} {next(rest)}, ptr {place}, align {alignment(c.element)}{f.access(c)}")
+
+
+# The loop
+
+
+Step = Callable[[Index, list[str]], list[str]]
+
+
+def run_steps(
+    f: FunctionEmitter, size: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
+) -> list[str]:
+    """`step` for 0 <= k < size, in order, `unroll` of them per turn; carries one value of each type."""
+    if isinstance(size, int) and size <= unroll:
+        for k in range(size):
+            start = step(k, start)
+        return start
+    whole: Index = size - size % unroll if isinstance(size, int) else size
+    if unroll > 1 and not isinstance(size, int):
+        whole = f.body.let(f"and i64 {size}, {-unroll}")
+    values = _loop(f, 0, whole, types, start, unroll, step)
+    if whole == size:
+        return values
+    return _loop(f, whole, size, types, values, 1, step)
+
+
+def _loop(
+    f: FunctionEmitter, low: Index, high: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
+) -> list[str]:
+    loop = Loop(f, (low, high, unroll))
+    loop.begin()
+    phis = [f.body.phi(type_) for type_ in types]
+    for phi, value in zip(phis, start, strict=True):
+        phi.incoming.append((value, loop.before))
+    loop.enter()
+    values = [phi.name for phi in phis]
+    for k in range(unroll):
+        values = step(f.body.add(loop.counter, k), values)
+    for phi, value in zip(phis, values, strict=True):
+        phi.incoming.append((value, f.body.label))
+    loop.end(_as_it_is(f))
+    return [phi.name for phi in phis]
+
+
+def _as_it_is(f: FunctionEmitter) -> int:
+    """Metadata: LLVM does not unroll the loop further, which would spill the block."""
+    plain = rolled(f)
+    node = f.module.metadata()
+    f.module.set_metadata(node, f"distinct !{{!{node}, !{plain}}}")
+    return node
+
+
+# The forms
+
+
+def _along_columns(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -> None:
+    """Vectors of B's rows times broadcast elements of A."""
+    rows, columns = _block(f, c)
+    pieces = pieces_of(f, columns, c.element)
+    element = scalar(a.element)
+
+    def step(k: Index, values: list[str]) -> list[str]:
+        vectors = [_load(f, b, piece.type, k, piece.first) for piece in pieces]
+        out: list[str] = []
+        for row in range(rows):
+            factor = _load(f, a, element, row, k)
+            wide = {lanes: _splat(f, factor, element, lanes) for lanes in {piece.lanes for piece in pieces}}
+            for number, piece in enumerate(pieces):
+                acc = values[row * len(pieces) + number]
+                out.append(_multiply_add(f, piece, wide[piece.lanes], vectors[number], acc))
+        return out
+
+    size = a.sizes[1] if isinstance(a.sizes[1], int) else b.sizes[0]
+    start = _initial(f, c, rows, pieces, fresh)
+    types = [piece.type for _ in range(rows) for piece in pieces]
+    _write(f, c, rows, pieces, run_steps(f, size, types, start, _unrolling(len(types)), step))
+
+
+def _unrolling(independent: int) -> int:
+    """A power of two."""
+    return 1 << max(1, min(8, BUSY // max(1, independent))).bit_length() - 1
+
+
+def _block(f: FunctionEmitter, c: MemRef) -> tuple[int, int]:
+    rows, columns = c.sizes
+    if not isinstance(rows, int) or not isinstance(columns, int) or (c.strides[1] != 1 and columns > 1):
+        raise f.error("the block of pyd.contract must be static with contiguous rows")
+    return rows, columns
+
+
+def _paired(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -> None:
+    """i16 into i32, two steps of K in one instruction where the machine has it."""
+    rows, columns = _block(f, c)
+    pieces = pieces_of(f, columns, c.element)
+
+    def step(k: Index, values: list[str]) -> list[str]:
+        vectors = [_load(f, b, f"<{2 * piece.lanes} x i16>", k, piece.first, 0) for piece in pieces]
+        out: list[str] = []
+        for row in range(rows):
+            pair = _load(f, a, "i32", row, k, 0)
+            for number, piece in enumerate(pieces):
+                acc = values[row * len(pieces) + number]
+                wide = _splat(f, pair, "i32", piece.lanes)
+                halves = f.body.let(f"bitcast {piece.type} {wide} to <{2 * piece.lanes} x i16>")
+                out.append(f.body.let(f"add {piece.type} {acc}, {_pair_products(f, piece, halves, vectors[number])}"))
+        return out
+
+    size = a.sizes[1] if isinstance(a.sizes[1], int) else b.sizes[0]
+    start = _initial(f, c, rows, pieces, fresh)
+    types = [piece.type for _ in range(rows) for piece in pieces]
+    _write(f, c, rows, pieces, run_steps(f, size, types, start, _unrolling(len(types)), step))
+
+
+def _pair_products(f: FunctionEmitter, piece: Piece, a: str, b: str) -> str:
+    """a[2i] b[2i] + a[2i+1] b[2i+1] for each lane i."""
+    lanes, narrow = piece.lanes, f"<{2 * piece.lanes} x i16>"
+    if f.platform.arch == "x86_64" and lanes in PMADD and (lanes < 16 or "avx512bw" in f.platform.features):
+        return f.intrinsic(PMADD[lanes], piece.type, (narrow, a), (narrow, b))
+    parts: list[str] = []
+    for first in (0, 1):
+        mask = ", ".join(f"i32 {2 * lane + first}" for lane in range(lanes))
+        factors = []
+        for value in (a, b):
+            half = f.body.let(f"shufflevector {narrow} {value}, {narrow} poison, <{lanes} x i32> <{mask}>")
+            factors.append(f.body.let(f"sext <{lanes} x i16> {half} to {piece.type}"))
+        parts.append(f.body.let(f"mul {piece.type} {factors[0]}, {factors[1]}"))
+    return f.body.let(f"add {piece.type} {parts[0]}, {parts[1]}")
+
+
+def _along_k(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -> None:
+    """Rows of A times columns of B, both contiguous: lanes are partial sums over K, added up at the end."""
+    rows, columns = c.sizes
+    assert isinstance(rows, int) and isinstance(columns, int)
+    element = scalar(c.element)
+    lanes = max(1, vector_bits(f) // bit_width(c.element))
+    piece = Piece(0, lanes, c.element)
+    size = a.sizes[1] if isinstance(a.sizes[1], int) else b.sizes[0]
+    parts = _unrolling(rows * columns)
+    step_size = lanes * parts
+    zero = "zeroinitializer"
+
+    def products(k: Index, unit: Piece, values: list[str]) -> list[str]:
+        left = [_load(f, a, unit.type, row, k) for row in range(rows)]
+        right = [_load(f, b, unit.type, k, column) for column in range(columns)]
+        pairs = ((i, j) for i in range(rows) for j in range(columns))
+        return [_multiply_add(f, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)]
+
+    def step(block: Index, values: list[str]) -> list[str]:
+        out: list[str] = []
+        for part in range(parts):
+            k = f.body.add(f.body.mul(block, step_size), part * lanes)
+            out += products(k, piece, values[part * rows * columns : (part + 1) * rows * columns])
+        return out
+
+    blocks: Index = size // step_size if isinstance(size, int) else f.body.let(f"udiv i64 {size}, {step_size}")
+    count = rows * columns
+    sums = run_steps(f, blocks, [piece.type] * (count * parts), [zero] * (count * parts), 1, step)
+    while len(sums) > count:  # halves onto halves
+        half = len(sums) // 2
+        sums = [_sum(f, piece.type, x, y, c.element) for x, y in zip(sums[:half], sums[half:], strict=True)]
+
+    def vectors_left(block: Index, values: list[str]) -> list[str]:
+        return products(f.body.mul(block, lanes), piece, values)
+
+    done = f.body.mul(blocks, parts)
+    all_vectors: Index = size // lanes if isinstance(size, int) else f.body.let(f"udiv i64 {size}, {lanes}")
+    if parts > 1 and done != all_vectors:
+        sums = _loop(f, done, all_vectors, [piece.type] * count, sums, 1, vectors_left)
+    totals = [_reduced(f, piece, value) for value in sums]
+    tail = f.body.mul(all_vectors, lanes)
+    if tail != size:
+        one = Piece(0, 1, c.element)
+        singles = [f.body.let(f"insertelement {one.type} poison, {element} {v}, i64 0") for v in totals]
+        singles = _loop(f, tail, size, [one.type] * count, singles, 1, lambda k, values: products(k, one, values))
+        totals = [f.body.let(f"extractelement {one.type} {v}, i64 0") for v in singles]
+    for number, total in enumerate(totals):
+        place = address(f, c, number // columns, number % columns)
+        if not fresh:
+            before = f.body.let(f"load {element}, ptr {place}, align {alignment(c.element)}{f.access(c)}")
+            total = _sum(f, element, before, total, c.element)
+        f.body.emit(f"store {element} {total}, ptr {place}, align {alignment(c.element)}{f.access(c)}")
+
+
+def _sum(f: FunctionEmitter, type_: str, a: str, b: str, element: Attribute) -> str:
+    return f.body.let(f"{'fadd' if is_float(element) else 'add'} {type_} {a}, {b}")
+
+
+def _reduced(f: FunctionEmitter, piece: Piece, value: str) -> str:
+    """The sum of the lanes."""
+    bits = bit_width(piece.element)
+    if not is_float(piece.element):
+        return f.intrinsic(f"llvm.vector.reduce.add.v{piece.lanes}i{bits}", scalar(piece.element), (piece.type, value))
+    return f.intrinsic(
+        f"llvm.vector.reduce.fadd.v{piece.lanes}f{bits}", scalar(piece.element),
+        (scalar(piece.element), "-0.0"), (piece.type, value), flags="reassoc ",
+    )  # fmt: skip
+
+
+ROWS: dict[str, Lowering] = {"pyd.contract": _contract}

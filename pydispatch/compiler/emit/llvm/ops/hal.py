@@ -1,0 +1,112 @@
+"""hal.interface and hal.executable: how a kernel reaches its surroundings."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.types import bit_width, byte_size, checked_memref, memory
+from pydispatch.compiler.emit.llvm.values import Index, MemRef, layout_of
+from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
+from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, symbol
+
+
+def _split(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
+    sizes = integers(op, "operandSegmentSizes")
+    has_offset = bool(sizes and sizes[0])
+    return (op.operands[0] if has_offset else None), list(op.operands[1 if has_offset else 0 :])
+
+
+def _subspan(f: FunctionEmitter, op: Operation) -> None:
+    """The memref's storage begins `offset` bytes into the binding.
+
+    When the type leaves its offset open, the memref's offset says so in elements and the base is the binding's own;
+    otherwise the base moves, and the type's offset counts from there.
+    """
+    memref = checked_memref(op.results[0].type)
+    ordinal = integer(op, "binding")
+    facts = f.bindings[ordinal]
+    offset_value, dims = _split(op)
+    pointer = f.platform.binding(f, ordinal, facts.alignment)
+    byte_offset: Index = 0 if offset_value is None else f.index(offset_value)
+    offset, sizes, strides = layout_of(memref)
+    if offset is None:
+        offset_in_elements = _elements(f, byte_offset, byte_size(memref.element_type))
+    else:
+        offset_in_elements = offset
+        if byte_offset != 0:
+            pointer = f.body.let(f"getelementptr inbounds i8, ptr {pointer}, i64 {byte_offset}")
+    rest = iter(dims)
+    extents: list[Index] = [f.index(next(rest)) if size is None else size for size in sizes]
+    memory(memref.element_type)
+    f.define(
+        op.results[0],
+        MemRef(
+            pointer, pointer, offset_in_elements, tuple(extents), _strides(f, extents, strides), memref.element_type,
+            f"binding {ordinal}", facts.read_only,
+        ),
+    )  # fmt: skip
+
+
+def _elements(f: FunctionEmitter, offset: Index, size: int) -> Index:
+    if isinstance(offset, int):
+        return offset // size
+    return offset if size == 1 else f.body.let(f"lshr exact i64 {offset}, {size.bit_length() - 1}")
+
+
+def _strides(f: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
+    """Open strides are those of a contiguous buffer."""
+    found: list[Index] = []
+    running: Index = 1
+    for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
+        found.insert(0, running if stride is None else stride)
+        running = f.body.mul(found[0], extent)
+    return tuple(found)
+
+
+def _constant(f: FunctionEmitter, op: Operation) -> None:
+    ordinal, type_ = integer(op, "ordinal"), op.results[0].type
+    f.define(op.results[0], f.platform.constant(f, ordinal, type_, _words(f, op, ordinal)))
+
+
+def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
+    """How many words a constant takes.
+
+    An index in a hand-written kernel (the load names its layout) is one word; in a kernel that was lowered from
+    arguments it is two, low first. Without a layout, a next word that something else loads is not part of it.
+    """
+    type_ = op.results[0].type
+    if not isinstance(type_, IndexType):
+        return 2 if bit_width(type_) > 32 else 1
+    if attribute(op, "layout") is not None:
+        return 1
+    others = (o for o in f.function.walk() if o is not op and o.name == op.name)
+    taken = any(integer(other, "ordinal") == ordinal + 1 for other in others)
+    return 2 if ordinal + 1 < f.platform.constant_words and not taken else 1
+
+
+def _executable_constant(f: FunctionEmitter, op: Operation) -> None:
+    f.define(op.results[0], f.platform.executable_constant(f, symbol(op, "key"), op.results[0].type))
+
+
+def _grid(what: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        f.define(op.results[0], f.platform.grid(f, what, integer(op, "dimension")))
+
+    return lower
+
+
+def _barrier(f: FunctionEmitter, op: Operation) -> None:
+    f.platform.barrier(f)
+
+
+ROWS: dict[str, Lowering] = {
+    SUBSPAN: _subspan,
+    "hal.interface.constant.load": _constant,
+    "hal.executable.constant.load": _executable_constant,
+    "hal.interface.workgroup.id": _grid("id"),
+    "hal.interface.workgroup.count": _grid("count"),
+    "hal.interface.workgroup.size": _grid("size"),
+    "gpu.barrier": _barrier,
+}

@@ -1,0 +1,323 @@
+"""memref: loads, stores, storage. Views are in llvm_views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.loops import nest
+from pydispatch.compiler.emit.llvm.types import (
+    alignment,
+    bit_width,
+    checked_memref,
+    float_bits,
+    float_constant,
+    int_constant,
+    is_float,
+    memory,
+    packed,
+    scalar,
+    storage_bits,
+    storage_bytes,
+)
+from pydispatch.compiler.emit.llvm.values import Index, MemRef, layout_of
+from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
+from pydispatch.compiler.kernel_ir.readers import attribute, integer, symbol, unsupported
+
+ATOMIC_KINDS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori",
+                "andi", "maxnumf", "minnumf", "xori")  # fmt: skip
+ATOMIC_INSTRUCTIONS = {"addi": "add", "assign": "xchg", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin",
+                       "ori": "or", "andi": "and", "xori": "xor"}  # fmt: skip
+
+STORAGE = "pyd.storage"
+"""Whose an allocation is, where that is decided: "workgroup" or "private"."""
+
+READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a result of the dispatch to the operand"
+
+ATOMIC_EXTREMES = {"maximumf": "maximum", "minimumf": "minimum", "maxnumf": "maxnum", "minnumf": "minnum"}
+
+
+def _offset(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
+    """The place of an element, in elements."""
+    if len(indices) != len(memref.strides):
+        raise f.error(f"a memref of rank {len(memref.strides)} is indexed with {len(indices)} values")
+    offset: Index = memref.offset
+    for index, stride in zip(indices, memref.strides, strict=True):
+        offset = f.body.add(offset, f.body.mul(index, stride))
+    return offset
+
+
+def address(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
+    """A pointer to an element that has bytes of its own."""
+    return _pointer(f, memref, _offset(f, memref, indices))
+
+
+def _pointer(f: FunctionEmitter, memref: MemRef, offset: Index) -> str:
+    if offset == 0:
+        return memref.aligned
+    return f.body.let(f"getelementptr inbounds {memory(memref.element)}, ptr {memref.aligned}, i64 {offset}")
+
+
+def _packed_place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> tuple[str, Index]:
+    """(pointer to the byte, i8 shift) of an element that shares a byte; the first element has the low bits."""
+    width, offset = bit_width(memref.element), _offset(f, memref, indices)
+    byte = f.body.shift_right(offset, 3 - width.bit_length() + 1)
+    within = f.body.low_bits(offset, 8 // width - 1)
+    if isinstance(within, int):
+        return _pointer(f, memref, byte), within * width
+    return _pointer(f, memref, byte), f.body.let(f"mul i8 {f.body.let(f'trunc i64 {within} to i8')}, {width}")
+
+
+def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: int = 1) -> str:
+    """The element at `indices`. least: bytes that its address is said to be a multiple of."""
+    element = memref.element
+    if packed(element):
+        pointer, shift = _packed_place(f, memref, indices)
+        if f.platform.points_at_once and not memref.read_only and memref.root != "stack":
+            # Others may write their elements of the byte.
+            byte = f.body.let(f"load atomic i8, ptr {pointer} {f.platform.atomic_scope}monotonic, align 1")
+        else:
+            byte = f.body.let(f"load i8, ptr {pointer}, align 1{f.access(memref)}")
+        return f.body.let(f"trunc i8 {f.body.let(f'lshr i8 {byte}, {shift}')} to {scalar(element)}")
+    stored, align = memory(element), max(least, alignment(element))
+    value = f.body.let(f"load {stored}, ptr {address(f, memref, indices)}, align {align}{f.access(memref)}")
+    if bit_width(element) == 1:
+        return f.body.let(f"icmp ne i8 {value}, 0")
+    return f.body.let(f"trunc i8 {value} to {scalar(element)}") if bit_width(element) < 8 else value
+
+
+def store(
+    f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], least: int = 1, own_byte: bool = False
+) -> None:
+    """Writes the element at `indices` and no other, also where elements share a byte. own_byte: nobody else writes
+    elements of that byte."""
+    element = memref.element
+    if packed(element):
+        alone = own_byte or memref.root == "stack" or not f.platform.points_at_once
+        _store_packed(f, value, memref, indices, alone)
+        return
+    if bit_width(element) < 8:
+        value = f.body.let(f"zext {scalar(element)} {value} to i8")
+    stored, align = memory(element), max(least, alignment(element))
+    pointer = address(f, memref, indices)
+    f.body.emit(f"store {stored} {value}, ptr {pointer}, align {align}{f.access(memref)}")
+
+
+def _store_packed(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], alone: bool) -> None:
+    """Not said to be independent of other points: neighbours meet in one byte unless a point writes all of it. Where
+    they may do so at once, bits are cleared and set by atomic operations; that nobody sees them cleared is the contract
+    of every store."""
+    pointer, shift = _packed_place(f, memref, indices)
+    access, let = f.access(memref, shared=True), f.body.let
+    mask = (1 << bit_width(memref.element)) - 1
+    wide = let(f"zext {scalar(memref.element)} {value} to i8")
+    moved = let(f"shl i8 {wide}, {shift}")
+    others = ~(mask << shift) if isinstance(shift, int) else let(f"xor i8 {let(f'shl i8 {mask}, {shift}')}, -1")
+    if not alone:
+        scope = f.platform.atomic_scope
+        let(f"atomicrmw and ptr {pointer}, i8 {others} {scope}monotonic")
+        let(f"atomicrmw or ptr {pointer}, i8 {moved} {scope}monotonic")
+        return
+    kept = let(f"and i8 {let(f'load i8, ptr {pointer}, align 1{access}')}, {others}")
+    f.body.emit(f"store i8 {let(f'or i8 {kept}, {moved}')}, ptr {pointer}, align 1{access}")
+
+
+def _load(f: FunctionEmitter, op: Operation) -> None:
+    indices = [f.index(o) for o in op.operands[1:]]
+    f.define(op.results[0], load(f, f.memref(op.operands[0]), indices, integer(op, "alignment", 1)))
+
+
+def _store(f: FunctionEmitter, op: Operation) -> None:
+    target = f.memref(op.operands[1])
+    if target.read_only:
+        raise f.error("a store into a binding that is only read", READ_ONLY_NOTE)
+    indices = [f.index(o) for o in op.operands[2:]]
+    own = attribute(op, OWN_BYTE) is not None
+    store(f, f.get(op.operands[0]), target, indices, integer(op, "alignment", 1), own)
+
+
+def _atomic(f: FunctionEmitter, op: Operation) -> None:
+    kind = ATOMIC_KINDS[integer(op, "kind")]
+    target = f.memref(op.operands[1])
+    known: Mapping[str, str] = ATOMIC_EXTREMES if is_float(target.element) else ATOMIC_INSTRUCTIONS
+    least = 32 if is_float(target.element) else f.platform.least_atomic
+    if kind not in known or bit_width(target.element) < least:
+        own = "give each workgroup its own element"
+        note = f"sums and products of floats would depend on the order of workgroups; {own}"
+        if kind in known:
+            note = f"atomic operations have {least} bits at least; {own}"
+        raise f.error(f"atomic '{kind}' on {target.element} cannot be compiled into a kernel", note)
+    if target.read_only:
+        raise f.error("an atomic operation on a binding that is declared ReadOnly", "take the flag off its subspan")
+    pointer = address(f, target, [f.index(o) for o in op.operands[2:]])
+    if is_float(target.element):
+        f.define(
+            op.results[0], _atomic_extreme(f, ATOMIC_EXTREMES[kind], pointer, target.element, f.get(op.operands[0]))
+        )
+        return
+    spelled = f"{ATOMIC_INSTRUCTIONS[kind]} ptr {pointer}, {scalar(target.element)} {f.get(op.operands[0])}"
+    f.define(op.results[0], f.body.let(f"atomicrmw {spelled} {f.platform.atomic_scope}monotonic"))
+
+
+def _atomic_extreme(f: FunctionEmitter, intrinsic: str, pointer: str, element: Attribute, value: str) -> str:
+    """Exchanges until nobody came between; the order of workgroups does not show. Returns the old value."""
+    type_, bits, align = scalar(element), f"i{bit_width(element)}", alignment(element)
+    again, done = f.body.new_label("again"), f.body.new_label("exchanged")
+    scope = f.platform.atomic_scope
+    first, before = f.body.let(f"load atomic {bits}, ptr {pointer} {scope}monotonic, align {align}"), f.body.label
+    f.body.br(again)
+    f.body.start(again)
+    seen = f.body.phi(bits)
+    old = f.body.let(f"bitcast {bits} {seen.name} to {type_}")
+    new = f.intrinsic(f"llvm.{intrinsic}.f{bit_width(element)}", type_, (type_, old), (type_, value))
+    new_bits = f.body.let(f"bitcast {type_} {new} to {bits}")
+    pair = f.body.let(
+        f"cmpxchg ptr {pointer}, {bits} {seen.name}, {bits} {new_bits} {scope}monotonic monotonic, align {align}"
+    )
+    found = f.body.let(f"extractvalue {{ {bits}, i1 }} {pair}, 0")
+    seen.incoming += [(first, before), (found, f.body.label)]
+    f.body.cond_br(f.body.let(f"extractvalue {{ {bits}, i1 }} {pair}, 1"), done, again)
+    f.body.start(done)
+    return old
+
+
+def _static(f: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
+    """(type, bytes) of storage to be made."""
+    memref = checked_memref(type_)
+    _, sizes, strides = layout_of(memref)
+    if any(part is None for part in (*sizes, *strides)):
+        raise f.error(
+            f"storage of type {memref} has no size known while compiling",
+            "kernels have no allocator: take the largest size, or pass scratch memory as a binding",
+        )
+    contiguous = [prod(size for size in sizes[i + 1 :] if size is not None) for i in range(len(sizes))]
+    if list(strides) != contiguous or layout_of(memref)[0] != 0:
+        raise f.error(f"storage of type {memref} must have the identity layout")
+    return memref, storage_bytes(memref.element_type, prod(size for size in sizes if size is not None))
+
+
+def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
+    _, sizes, strides = layout_of(memref)
+    known = tuple(size or 0 for size in sizes), tuple(stride or 0 for stride in strides)
+    return MemRef(pointer, pointer, 0, *known, memref.element_type, root)
+
+
+def is_workgroup(type_: MemRefType) -> bool:
+    """Whether a memref lies in workgroup memory: #gpu.address_space<workgroup>, or 3."""
+    space = type_.memory_space
+    if isinstance(space, IntegerAttr):
+        return bool(space.value.data == 3)
+    return "workgroup" in str(space)
+
+
+def is_private(type_: MemRefType) -> bool:
+    """Whether every invocation has a memref for itself: #gpu.address_space<private>, or 5."""
+    space = type_.memory_space
+    if isinstance(space, IntegerAttr):
+        return bool(space.value.data == 5)
+    return "private" in str(space)
+
+
+def _is_common(op: Operation, memref: MemRefType) -> bool:
+    stated = attribute(op, STORAGE)
+    return stated.data == "workgroup" if isinstance(stated, StringAttr) else is_workgroup(memref)
+
+
+def _alloc(f: FunctionEmitter, op: Operation) -> None:
+    if not isinstance(op.results[0].type, MemRefType):
+        raise unsupported(op)
+    memref, size = _static(f, op.results[0].type)
+    align = max(integer(op, "alignment", 1), alignment(memref.element_type))
+    if _is_common(op, memref):
+        pointer = f.platform.workgroup_memory(f, size, align)
+        f.define(op.results[0], _fresh(pointer, memref, "stack" if f.groups else "workgroup"))
+        return
+    pointer = f.alloca(f"[{max(size, 1)} x i8]", size, max(align, 16))
+    f.define(op.results[0], _fresh(pointer, memref, "stack"))
+
+
+def _nothing(f: FunctionEmitter, op: Operation) -> None:
+    """dealloc: storage lives as long as the workgroup."""
+
+
+def _global(f: FunctionEmitter, op: Operation) -> None:
+    name = attribute(op, "name")
+    found = f.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
+    if found is None:
+        raise f.error(f"memref.get_global of an unknown global {name}")
+    memref, size = _static(f, op.results[0].type)
+    llvm_name = "@" + f'"{symbol(op, "name")}.constant"'
+    f.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(f, found, memref, size)}")
+    f.define(op.results[0], _fresh(llvm_name, memref, f"global {symbol(op, 'name')}"))
+
+
+def _initializer(f: FunctionEmitter, op: Operation, memref: MemRefType, size: int) -> str:
+    values = attribute(op, "initial_value")
+    if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):
+        raise f.error(
+            f"global '{symbol(op, 'sym_name')}' is not a constant with a value",
+            "workgroups share no state: use a binding for data that kernels write",
+        )
+    element, stored = memref.element_type, memory(memref.element_type)
+    count = prod(memref.get_shape())
+    data = list(values.get_values())
+    data = data * count if len(data) == 1 else data
+    if bit_width(element) < 8:
+        codes = [float_bits(float(v), element) if is_float(element) else int(v) for v in data]
+        written = _bytes(codes, element)
+    else:
+        written = [(float_constant if is_float(element) else int_constant)(value, element) for value in data]
+    count, given = len(written), ", ".join(f"{stored} {value}" for value in written)
+    align = max(integer(op, "alignment", 1), 16)
+    return f"private constant [{count} x {stored}] [{given}], align {align}"
+
+
+def _bytes(codes: list[int], type_: Attribute) -> list[str]:
+    """The bytes of elements of less than 8 bits, as LLVM text."""
+    width, step = bit_width(type_), 8 // storage_bits(type_)
+    groups = (codes[start : start + step] for start in range(0, len(codes), step))
+    data = (sum((code & ((1 << width) - 1)) << (width * i) for i, code in enumerate(group)) for group in groups)
+    return [str(byte - 256 if byte > 127 else byte) for byte in data]
+
+
+def _copy(f: FunctionEmitter, op: Operation) -> None:
+    """Elementwise; LLVM turns the innermost loop into vectors."""
+    source, target = f.memref(op.operands[0]), f.memref(op.operands[1])
+    if target.read_only:
+        raise f.error("a copy into a binding that is only read", READ_ONLY_NOTE)
+    sizes = [s if isinstance(s, int) else t for s, t in zip(source.sizes, target.sizes, strict=True)]
+
+    def body(point: list[str]) -> None:
+        indices: list[Index] = list(point)
+        store(f, load(f, source, indices), target, indices)
+
+    nest(f, [(0, size, 1) for size in sizes], body)
+
+
+def _assume_alignment(f: FunctionEmitter, op: Operation) -> None:
+    """A hint that our own rules cannot check: the declared alignment of bindings is what counts."""
+    for result in op.results:
+        f.define(result, f.values[op.operands[0]])
+
+
+ROWS: dict[str, Lowering] = {
+    "memref.load": _load,
+    "memref.store": _store,
+    "memref.atomic_rmw": _atomic,
+    "memref.alloc": _alloc,
+    "memref.alloca": _alloc,
+    "memref.dealloc": _nothing,
+    "memref.get_global": _global,
+    "memref.copy": _copy,
+    "memref.assume_alignment": _assume_alignment,
+}

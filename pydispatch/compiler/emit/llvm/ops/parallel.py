@@ -1,0 +1,97 @@
+"""scf.parallel and scf.forall: the points of a tile, and reductions over them."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.loops import Loop, Range
+from pydispatch.compiler.emit.llvm.types import scalar
+from pydispatch.compiler.emit.llvm.values import Index
+from pydispatch.ir.dialects.scf import ForallOp
+
+
+def points(f: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
+    """Independent points: the platform spreads them."""
+    block = op.regions[0].blocks[0]
+
+    def body(point: list[str]) -> None:
+        for argument, value in zip(block.args, point, strict=True):
+            f.define(argument, value)
+        f.region(op.regions[0], lambda terminator: None)
+
+    f.platform.parallel(f, bounds, body)
+
+
+def _parallel(f: FunctionEmitter, op: Operation) -> None:
+    loop = cast(scf.ParallelOp, op)
+    bounds: list[Range] = [
+        (f.index(lower), f.index(upper), f.index(step))
+        for lower, upper, step in zip(loop.lowerBound, loop.upperBound, loop.step, strict=True)
+    ]
+    if loop.initVals:
+        _reduce(f, loop, bounds)
+    else:
+        points(f, op, bounds)
+
+
+def _reduce(f: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> None:
+    """Plain loops that carry the results, in order: the same bits whatever runs them."""
+    types = [scalar(value.type) for value in loop.initVals]
+    block = loop.body.blocks[0]
+
+    def level(depth: int, carried: list[str]) -> list[str]:
+        if depth == len(bounds):
+            return _point(f, loop, carried)
+        nested = Loop(f, bounds[depth])
+        nested.begin()
+        phis = [f.body.phi(type_) for type_ in types]
+        for phi, value in zip(phis, carried, strict=True):
+            phi.incoming.append((value, nested.before))
+        nested.enter()
+        f.define(block.args[depth], nested.counter)
+        for phi, value in zip(phis, level(depth + 1, [phi.name for phi in phis]), strict=True):
+            phi.incoming.append((value, f.body.label))
+        nested.end()
+        return [phi.name for phi in phis]
+
+    for result, value in zip(loop.results, level(0, [f.get(v) for v in loop.initVals]), strict=True):
+        f.define(result, value)
+
+
+def _point(f: FunctionEmitter, loop: scf.ParallelOp, carried: list[str]) -> list[str]:
+    """The body once; what it gives is combined with `carried`."""
+    combined: list[str] = []
+
+    def leave(terminator: Operation) -> None:
+        if len(terminator.regions) != len(carried):
+            raise f.error(f"scf.reduce combines {len(terminator.regions)} values, the loop carries {len(carried)}")
+        for region, value, operand in zip(terminator.regions, carried, terminator.operands, strict=True):
+            left, right = region.blocks[0].args
+            f.define(left, value)
+            f.define(right, f.get(operand))
+            f.region(region, lambda end: combined.append(f.get(end.operands[0])))
+
+    f.region(loop.body, leave)
+    return combined
+
+
+def _forall(f: FunctionEmitter, op: Operation) -> None:
+    loop = cast(ForallOp, op)
+    if loop.outputs:
+        raise f.error(
+            "scf.forall with shared_outs cannot be compiled into a kernel",
+            "its results are tensors: write into memrefs instead",
+        )
+
+    def known(bound: int | SSAValue) -> Index:
+        return bound if isinstance(bound, int) else f.index(bound)
+
+    sides = [[known(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
+    points(f, op, list(zip(*sides, strict=True)))
+
+
+ROWS: dict[str, Lowering] = {"scf.parallel": _parallel, "scf.forall": _forall}

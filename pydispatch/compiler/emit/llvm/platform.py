@@ -1,0 +1,119 @@
+"""What differs between the machines that share the LLVM emitter."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pydispatch.compiler.emit.llvm.values import Index, Value
+
+if TYPE_CHECKING:
+    from xdsl.dialects.func import FuncOp
+    from xdsl.ir import Attribute
+
+    from pydispatch.compiler.emit.llvm.function import FunctionEmitter
+    from pydispatch.compiler.emit.llvm.module import Emitter
+
+
+class Platform(ABC):
+    """The surroundings of a kernel: how it is called and how it reaches bindings, constants, the grid and the outside.
+
+    One object serves one module. Methods that take a FunctionEmitter write instructions at its current place; those
+    that return operands of fixed facts (bindings, the grid) write into its entry block, once.
+    """
+
+    arch: str
+    """x86_64, aarch64, riscv64, nvptx64."""
+
+    features: frozenset[str]
+    """LLVM features that code may use, without signs, those implied by the CPU name included."""
+
+    parameters: tuple[str, ...] = ()
+    """Parameters that every function of the module takes first, `type %name`."""
+
+    constant_words: int = 0
+    """The most constant words that any export takes."""
+
+    fallible: bool = True
+    """Whether an import returns a status that stops the workgroup."""
+
+    halves_as_bits: bool = False
+    """Whether C functions take and return floats of 16 bits and less as unsigned integers of that width."""
+
+    divides_in_words: bool = False
+    """Whether indices that fit into 31 bits (`pyd.index_width`) had better be divided in 32."""
+
+    shifts_by_words: bool = False
+    """Whether the counts of shifts are cut to 32 bits, so that larger ones must be bounded in front."""
+
+    least_atomic: int = 8
+    """Bits of the narrowest integer that has atomic operations of its own."""
+
+    points_at_once: bool = False
+    """Whether the points of a loop run at the same time."""
+
+    atomic_scope: str = ""
+    """Who sees atomic operations, `syncscope("...") `; nothing: everybody."""
+
+    @abstractmethod
+    def export_header(self, name: str) -> str:
+        """`define ...` of the export of this name, without the brace."""
+
+    @abstractmethod
+    def export_return(self, f: FunctionEmitter, status: str | None) -> None:
+        """Ends an export. status: an i32 operand after a failed call, None when all went well."""
+
+    @abstractmethod
+    def binding(self, f: FunctionEmitter, ordinal: int, align: int) -> str:
+        """The pointer of a binding, known to be aligned to `align` bytes."""
+
+    @abstractmethod
+    def constant(self, f: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
+        """A constant of the layout: `words` 32-bit words from `ordinal` on, low first. One word: unsigned."""
+
+    @abstractmethod
+    def executable_constant(self, f: FunctionEmitter, key: str, type_: Attribute) -> str:
+        """A constant of the executable."""
+
+    @abstractmethod
+    def grid(self, f: FunctionEmitter, what: str, dimension: int) -> str:
+        """An i64. what: "id", "count" or "size"."""
+
+    @abstractmethod
+    def workgroup_memory(self, f: FunctionEmitter, byte_size: int, align: int) -> str:
+        """A pointer to bytes that the invocations of a workgroup share, a place of their own for each call of this."""
+
+    @abstractmethod
+    def barrier(self, f: FunctionEmitter) -> None:
+        """All invocations of the workgroup meet."""
+
+    @abstractmethod
+    def field(self, f: FunctionEmitter, name: str) -> tuple[str, str]:
+        """(LLVM type, operand) of an entry of hal.import.fields. Raises CompileError for an unknown name."""
+
+    @abstractmethod
+    def import_call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
+        """Calls a function that is resolved when the program is loaded; returns the operands of its results."""
+
+    def import_available(self, f: FunctionEmitter, callee: FuncOp) -> str:
+        """Whether an import was found when the program was loaded, an i1."""
+        return "true"
+
+    @abstractmethod
+    def parallel(
+        self, f: FunctionEmitter, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]
+    ) -> None:
+        """Runs `body` for every point of the (lower, upper, step) ranges, in any order."""
+
+    def knows(self, intrinsic: str) -> bool:
+        """Whether LLVM makes code of an intrinsic, `llvm.exp2.f32`, here; it would end the process otherwise."""
+        return True
+
+    def math_call(self, name: str) -> str:
+        """The symbol of the C function `name` (`expf`, `exp`, ...)."""
+        return name
+
+    @abstractmethod
+    def finish(self, module: Emitter) -> None:
+        """Adds what the module needs besides its functions."""

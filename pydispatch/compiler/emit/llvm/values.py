@@ -1,0 +1,85 @@
+"""What an SSA value becomes: LLVM operands, and for memrefs a descriptor that lives in the compiler only.
+
+Integers known while compiling stay Python ints, so that a static shape costs nothing at run time. Only what a memref
+type leaves open travels through block arguments, helper calls and loop results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.emit.llvm.types import checked_memref, scalar
+
+Index = int | str
+"""An i64: a Python int when known, else an LLVM operand."""
+
+DYNAMIC = DYNAMIC_INDEX
+"""An open dimension in a shape."""
+
+
+@dataclass(frozen=True)
+class MemRef:
+    """Where a memref's elements are. `root` names the storage for alias scopes: a binding's key, 'stack', or None."""
+
+    base: str
+    aligned: str
+    offset: Index
+    sizes: tuple[Index, ...]
+    strides: tuple[Index, ...]
+    element: Attribute
+    root: str | None = None
+    read_only: bool = False
+
+    def over(self, offset: Index, sizes: tuple[Index, ...], strides: tuple[Index, ...]) -> MemRef:
+        """The same storage seen through another shape."""
+        return replace(self, offset=offset, sizes=sizes, strides=strides)
+
+    def rooted(self, root: str | None, read_only: bool = False) -> MemRef:
+        """The same place, said to lie in another storage."""
+        return replace(self, root=root, read_only=read_only)
+
+
+Value = str | MemRef
+
+
+def layout_of(type_: MemRefType) -> tuple[int | None, tuple[int | None, ...], tuple[int | None, ...]]:
+    """(offset, sizes, strides) of a type; None where it is open."""
+    type_ = checked_memref(type_)
+    strides = type_.get_strides()
+    assert strides is not None
+    sizes = tuple(None if size == DYNAMIC else size for size in type_.get_shape())
+    return type_.get_offset(), sizes, tuple(strides)
+
+
+def components(type_: Attribute) -> list[str]:
+    """The LLVM types a value of `type_` is passed as inside the program."""
+    if not isinstance(type_, MemRefType):
+        return [scalar(type_)]
+    offset, sizes, strides = layout_of(type_)
+    return ["ptr", "ptr", *("i64" for known in (offset, *sizes, *strides) if known is None)]
+
+
+def flatten(value: Value, type_: Attribute) -> list[str]:
+    """The operands of `value`, in the order of `components`."""
+    if isinstance(value, str):
+        return [value]
+    assert isinstance(type_, MemRefType)
+    offset, sizes, strides = layout_of(type_)
+    parts = zip((value.offset, *value.sizes, *value.strides), (offset, *sizes, *strides), strict=True)
+    return [value.base, value.aligned, *(str(part) for part, known in parts if known is None)]
+
+
+def unflatten(operands: list[str], type_: Attribute) -> Value:
+    """The value that `flatten` took apart."""
+    if not isinstance(type_, MemRefType):
+        return operands[0]
+    rest = iter(operands[2:])
+    offset, sizes, strides = layout_of(type_)
+    known = [part if part is not None else next(rest) for part in (offset, *sizes, *strides)]
+    rank = len(sizes)
+    return MemRef(
+        operands[0], operands[1], known[0], tuple(known[1 : 1 + rank]), tuple(known[1 + rank :]), type_.element_type
+    )

@@ -1,0 +1,1 @@
+"""Kernel IR → a SPIR-V module."""

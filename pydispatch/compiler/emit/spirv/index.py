@@ -1,0 +1,87 @@
+"""Index arithmetic of a function: it folds, and gives what the block has already."""
+
+from __future__ import annotations
+
+from pydispatch.compiler.emit.spirv.module import Code, Id
+from pydispatch.compiler.emit.spirv.types import Index, signed
+from pydispatch.compiler.emit.spirv.words import OP
+
+
+class IndexArithmetic:
+    """Sums, products and comparisons of indices, written into `code`."""
+
+    index_width: int
+
+    def __init__(self, code: Code) -> None:
+        self.code, self.m = code, code.module
+        self._sums: dict[tuple[str, int, int], Id] = {}  # in the block `_block`, by ids
+        self._block: Id | None = None
+
+    def index_type(self) -> Id:
+        return self.m.int(self.index_width)
+
+    def idx(self, value: Index) -> Id:
+        """An index as an id."""
+        return value if type(value) is Id else self.m.integer(value, self.index_width)
+
+    # What is known is a plain int: types are compared, since an Id is an int, too.
+
+    def add(self, a: Index, b: Index) -> Index:
+        if type(a) is int:
+            if type(b) is int:
+                return signed(a + b, self.index_width)
+            if a == 0:
+                return b
+        elif type(b) is int and b == 0:
+            return a
+        return self._again("IAdd", a, b)
+
+    def sub(self, a: Index, b: Index) -> Index:
+        if type(b) is int:
+            if type(a) is int:
+                return signed(a - b, self.index_width)
+            if b == 0:
+                return a
+        return self.code.let("ISub", self.index_type(), self.idx(a), self.idx(b))
+
+    def mul(self, a: Index, b: Index) -> Index:
+        if type(a) is int:
+            if type(b) is int:
+                return signed(a * b, self.index_width)
+            if a == 0 or a == 1:
+                return b if a else 0
+        elif type(b) is int and (b == 0 or b == 1):
+            return a if b else 0
+        return self._again("IMul", a, b)
+
+    def _again(self, op: str, a: Index, b: Index) -> Id:
+        """A sum or product of indices, the one that this block has already or a new one."""
+        code = self.code
+        if self._block != code.label:
+            self._block = code.label
+            self._sums.clear()
+        left = a if type(a) is Id else self.m.integer(a, self.index_width)
+        right = b if type(b) is Id else self.m.integer(b, self.index_width)
+        key = (op, left, right)
+        found = self._sums.get(key)
+        if found is None:
+            type_ = self.m.int(self.index_width)
+            found = self._sums[key] = Id(self.m.bound)
+            self.m.bound += 1
+            code.lines += (5 << 16 | OP[op], type_, found, left, right)
+        return found
+
+    def divide(self, a: Index, b: int, remainder: bool = False) -> Index:
+        """Quotient or remainder of a number that is not negative."""
+        if type(a) is int:
+            return a % b if remainder else a // b
+        if b == 1:
+            return 0 if remainder else a
+        if b & (b - 1) == 0:
+            op, operand = ("BitwiseAnd", b - 1) if remainder else ("ShiftRightLogical", b.bit_length() - 1)
+        else:
+            op, operand = ("UMod" if remainder else "UDiv"), b
+        return self.code.let(op, self.index_type(), a, self.idx(operand))
+
+    def less(self, a: Index, b: Index) -> Id:
+        return self.code.let("SLessThan", self.m.bool(), self.idx(a), self.idx(b))

@@ -1,0 +1,1 @@
+"""Functions of `math` in plain arithmetic, for f32, f64 and small floats."""

@@ -1,0 +1,268 @@
+"""A SPIR-V module in the making: sections in their order, types and constants made once, ids.
+
+Ids are `Id`, an int of its own type, so that a plain int may stand for a number known while compiling.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Callable
+from typing import TypeAlias
+
+from pydispatch.compiler.emit.spirv.words import CAPABILITY, DECORATION, EXTENSION_OF, GLSL, OP, STORAGE
+
+MAGIC, VERSION = 0x07230203, 0x00010300
+
+
+Int: TypeAlias = int
+Bool: TypeAlias = bool
+"""`Module` has methods that are named like these types."""
+
+
+class Id(int):
+    """The number of a result in a module."""
+
+    __slots__ = ()
+
+
+def text_words(text: str) -> list[int]:
+    """A string as words: UTF-8 with a NUL behind, filled up with zeros."""
+    data = text.encode() + b"\0"
+    data += b"\0" * (-len(data) % 4)
+    return list(struct.unpack(f"<{len(data) // 4}I", data))
+
+
+class Module:
+    """One module. Not shared between threads."""
+
+    def __init__(self) -> None:
+        self.bound = 1
+        self.capabilities: dict[str, None] = {"Shader": None}
+        self.entries: list[Int] = []
+        self.modes: list[Int] = []
+        self.names: list[Int] = []
+        self.decorations: list[Int] = []
+        self.globals: list[Int] = []
+        self.functions: list[Int] = []
+        self._made: dict[object, Id] = {}
+        self._numbers: dict[object, Id] = {}  # types by width, floats below 0, and integers
+        self._glsl: Id | None = None
+
+    def id(self) -> Id:
+        made = Id(self.bound)
+        self.bound += 1
+        return made
+
+    def once(self, key: object, make: Callable[[], Id]) -> Id:
+        """What `make` returns, made once for the module."""
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = make()
+        return found
+
+    def capability(self, name: str) -> None:
+        self.capabilities[name] = None
+
+    def name(self, target: Int, text: str) -> None:
+        words = text_words(text)
+        self.names += [(len(words) + 2) << 16 | 5, target, *words]
+
+    def decorate(self, target: Int, decoration: str, *operands: Int) -> None:
+        self.decorations += [(len(operands) + 3) << 16 | 71, target, DECORATION[decoration], *operands]
+
+    def decorate_member(self, target: Int, member: Int, decoration: str, *operands: Int) -> None:
+        self.decorations += [(len(operands) + 4) << 16 | 72, target, member, DECORATION[decoration], *operands]
+
+    # Types and constants
+
+    def type(self, op: str, *operands: Int) -> Id:
+        """A type, made once."""
+        key = (op, operands)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self.id()
+            self.globals += [(len(operands) + 2) << 16 | OP[op], found, *operands]
+        return found
+
+    def void(self) -> Id:
+        return self.type("TypeVoid")
+
+    def bool(self) -> Id:
+        return self.type("TypeBool")
+
+    def int(self, width: Int) -> Id:
+        """An integer type, without sign: instructions know what they mean."""
+        found = self._numbers.get(width)
+        if found is None:
+            if width == 64:
+                self.capability("Int64")
+            found = self._numbers[width] = self.type("TypeInt", width, 0)
+        return found
+
+    def float(self, width: Int) -> Id:
+        found = self._numbers.get(-width)
+        if found is None:
+            if width == 64:
+                self.capability("Float64")
+            found = self._numbers[-width] = self.type("TypeFloat", width)
+        return found
+
+    def pointer(self, storage: str, pointee: Int) -> Id:
+        return self.type("TypePointer", STORAGE[storage], pointee)
+
+    def constant(self, type_: Int, *words: Int) -> Id:
+        """A constant of a numeric type by its words, low first."""
+        key = ("constant", type_, words)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self.id()
+            self.globals += [(len(words) + 3) << 16 | 43, type_, found, *words]
+        return found
+
+    def integer(self, value: Int, width: Int = 32) -> Id:
+        """An integer constant of 32 or 64 bits."""
+        found = self._numbers.get((value, width))
+        if found is None:
+            words = (value & 0xFFFFFFFF,) if width == 32 else (value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
+            found = self._numbers[value, width] = self.constant(self.int(width), *words)
+        return found
+
+    def truth(self, value: Bool) -> Id:
+        def make() -> Id:
+            made = self.id()
+            self.globals += [3 << 16 | (41 if value else 42), type_, made]
+            return made
+
+        type_ = self.bool()
+        return self.once(("truth", value), make)
+
+    def number(self, bits: Int, width: Int) -> Id:
+        """A float constant by its bits."""
+        if width == 32:
+            return self.constant(self.float(32), bits)
+        return self.constant(self.float(64), bits & 0xFFFFFFFF, bits >> 32)
+
+    def array(self, element: Int, count: Int, stride: Int = 0) -> Id:
+        """A fixed array. stride: bytes, for memory with a layout."""
+        length = self.integer(count)
+        if not stride:
+            return self.type("TypeArray", element, length)
+        return self.once(
+            ("array", element, count, stride), lambda: self._laid_out("TypeArray", stride, element, length)
+        )
+
+    def runtime_array(self, element: Int, stride: Int) -> Id:
+        return self.once(("runtime", element), lambda: self._laid_out("TypeRuntimeArray", stride, element))
+
+    def _laid_out(self, op: str, stride: Int, *operands: Int) -> Id:
+        made = self.id()
+        self.globals += [(len(operands) + 2) << 16 | OP[op], made, *operands]
+        self.decorate(made, "ArrayStride", stride)
+        return made
+
+    def block(self, key: object, member: Int) -> Id:
+        """A structure with one member at offset 0, decorated as an interface block."""
+
+        def make() -> Id:
+            made = self.id()
+            self.globals += [3 << 16 | OP["TypeStruct"], made, member]
+            self.decorate(made, "Block")
+            self.decorate_member(made, 0, "Offset", 0)
+            return made
+
+        return self.once(("block", key, member), make)
+
+    def variable(self, storage: str, pointee: Int, *initializer: Int) -> Id:
+        """A variable of the module."""
+        type_ = self.pointer(storage, pointee)
+        made = self.id()
+        self.globals += [(4 + len(initializer)) << 16 | OP["Variable"], type_, made, STORAGE[storage], *initializer]
+        return made
+
+    def glsl(self) -> Id:
+        """The import of GLSL.std.450."""
+        if self._glsl is None:
+            self._glsl = self.id()
+        return self._glsl
+
+    def entry(self, name: str, function: Int, interface: list[Int], local_size: tuple[Int, Int, Int]) -> None:
+        words = text_words(name)
+        self.entries += [(3 + len(words) + len(interface)) << 16 | OP["EntryPoint"], 5, function, *words, *interface]
+        self.modes += [6 << 16 | OP["ExecutionMode"], function, 17, *local_size]
+
+    # Bytes
+
+    def words(self) -> list[Int]:
+        """The whole module."""
+        head: list[Int] = [MAGIC, VERSION, 0, self.bound, 0]
+        for name in sorted(self.capabilities, key=CAPABILITY.__getitem__):
+            head += [2 << 16 | OP["Capability"], CAPABILITY[name]]
+        for name in sorted({EXTENSION_OF[n] for n in self.capabilities if n in EXTENSION_OF}):
+            words = text_words(name)
+            head += [(1 + len(words)) << 16 | OP["Extension"], *words]
+        if self._glsl is not None:
+            words = text_words("GLSL.std.450")
+            head += [(2 + len(words)) << 16 | OP["ExtInstImport"], self._glsl, *words]
+        head += [3 << 16 | OP["MemoryModel"], 0, 1]
+        return [*head, *self.entries, *self.modes, *self.names, *self.decorations, *self.globals, *self.functions]
+
+    def bytes(self) -> bytes:
+        return array("I", self.words()).tobytes()
+
+
+class Code:
+    """The instructions of one function: its variables, its blocks. `label`: the block being written."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.variables: list[int] = []
+        self.lines: list[int] = []
+        self.first = module.id()
+        self.label = self.first
+        self.open = True
+
+    def let(self, op: str, type_: int, *operands: int) -> Id:
+        """An instruction with a result."""
+        module = self.module
+        made = Id(module.bound)
+        module.bound += 1
+        self.lines += [(len(operands) + 3) << 16 | OP[op], type_, made, *operands]
+        return made
+
+    def do(self, op: str, *operands: int) -> None:
+        """An instruction without one."""
+        self.lines += [(len(operands) + 1) << 16 | OP[op], *operands]
+
+    def glsl(self, name: str, type_: int, *operands: int) -> Id:
+        return self.let("ExtInst", type_, self.module.glsl(), GLSL[name], *operands)
+
+    def start(self, label: int) -> None:
+        """Begins a block."""
+        self.lines += [2 << 16 | 248, label]
+        self.label = Id(label)
+        self.open = True
+
+    def branch(self, label: int) -> None:
+        self.lines += [2 << 16 | 249, label]
+        self.open = False
+
+    def branch_if(self, condition: int, then: int, other: int) -> None:
+        self.lines += [4 << 16 | 250, condition, then, other]
+        self.open = False
+
+    def phi(self, type_: int, made: int, edges: list[tuple[int, int]]) -> None:
+        """A phi whose id is known already: (value, label of the block it comes from)."""
+        flat = [word for edge in edges for word in edge]
+        self.lines += [(3 + len(flat)) << 16 | 245, type_, made, *flat]
+
+    def local(self, pointee: int) -> Id:
+        """A variable of the invocation."""
+        type_ = self.module.pointer("Function", pointee)
+        made = self.module.id()
+        self.variables += [4 << 16 | OP["Variable"], type_, made, STORAGE["Function"]]
+        return made
+
+    def finish(self, head: list[int]) -> None:
+        """Adds the function to the module. head: OpFunction and its parameters."""
+        self.module.functions += [*head, 2 << 16 | 248, self.first, *self.variables, *self.lines, 1 << 16 | 56]

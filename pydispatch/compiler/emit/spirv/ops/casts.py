@@ -1,0 +1,234 @@
+"""arith conversions: one row per operation. Float to integer saturates, NaN gives 0."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import Float8E8M0FNUType, Float32Type, Float64Type, IndexType, IntegerType
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.llvm.types import bit_width, is_float, is_integer
+from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.spirv.math.small_floats import convert, widened
+from pydispatch.compiler.emit.spirv.module import Id
+from pydispatch.compiler.emit.spirv.ops.arith import bits_of, wrap, zero_extended
+from pydispatch.compiler.emit.spirv.ops.floats import float_op
+from pydispatch.compiler.emit.spirv.types import double_bits, is_native_float, known, signed, single_bits
+from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
+
+
+def resized(f: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
+    """A register in another width, keeping the sign."""
+    if from_width == to_width:
+        return value
+    if from_width == 1:
+        type_ = f.m.int(to_width)
+        return f.code.let("Select", type_, value, f.m.integer(-1, to_width), f.m.integer(0, to_width))
+    if to_width == 1:
+        type_ = f.m.int(from_width)
+        bit = f.code.let("BitwiseAnd", type_, value, f.m.integer(1, from_width))
+        return f.code.let("INotEqual", f.m.bool(), bit, f.m.integer(0, from_width))
+    return f.code.let("SConvert", f.m.int(to_width), value)
+
+
+def unsigned_resized(f: FunctionEmitter, value: Id, bits: int, from_width: int, to_width: int) -> Id:
+    """A register as a number without sign in another, wider or equal, width."""
+    if from_width == 1:
+        type_ = f.m.int(to_width)
+        return f.code.let("Select", type_, value, f.m.integer(1, to_width), f.m.integer(0, to_width))
+    plain = zero_extended(f, value, bits, from_width)
+    return plain if from_width == to_width else f.code.let("UConvert", f.m.int(to_width), plain)
+
+
+def _extsi(f: FunctionEmitter, op: Operation) -> None:
+    source, target = op.operands[0].type, op.results[0].type
+    bits_of(f, source)
+    f.define(op.results[0], resized(f, f.get(op.operands[0]), f.width(source), f.width(target)))
+
+
+def _extui(f: FunctionEmitter, op: Operation) -> None:
+    source, target = op.operands[0].type, op.results[0].type
+    bits = bits_of(f, source)
+    f.define(op.results[0], unsigned_resized(f, f.get(op.operands[0]), bits, f.width(source), f.width(target)))
+
+
+def _bits(type_: Attribute) -> int:
+    return type_.width.data if type(type_) is IntegerType else 0
+
+
+def _trunci(f: FunctionEmitter, op: Operation) -> None:
+    (operand,), (result,) = operands_of(op), op.results
+    source, target = operand.type, result.type
+    if _bits(target) == 32 and _bits(source) == 64:  # the rule where elements are read in pairs
+        f.values[result] = f.code.let("SConvert", f.m.int(32), f.get(operand))
+        return
+    width = f.width(target)
+    value = resized(f, f.get(operand), f.width(source), width)
+    f.define(result, wrap(f, value, bits_of(f, target), width))
+
+
+def _index_cast(is_signed: bool) -> Lowering:
+    """To an index of 32 bits a wider number saturates: what lies outside every buffer still does."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        source, target = op.operands[0].type, op.results[0].type
+        bits, to_bits = bits_of(f, source), bits_of(f, target)
+        from_width, to_width = f.width(source), f.width(target)
+        value = f.index(op.operands[0])
+        if known(value):
+            number = value if is_signed else value & ((1 << bits) - 1)
+            f.define(op.results[0], signed(number, to_bits))
+            return
+        value = f.get(op.operands[0])
+        if isinstance(target, IndexType) and from_width > to_width:
+            value = _clamped(f, value)
+        if not is_signed and to_bits > bits:
+            value = unsigned_resized(f, value, bits, from_width, to_width)
+        else:
+            value = wrap(f, resized(f, value, from_width, to_width), to_bits, to_width)
+        f.define(op.results[0], value)
+
+    return lower
+
+
+def _clamped(f: FunctionEmitter, value: Id) -> Id:
+    m, let = f.m, f.code.let
+    low, high = m.integer(-(1 << 31), 64), m.integer((1 << 31) - 1, 64)
+    value = let("Select", m.int(64), let("SLessThan", m.bool(), value, low), low, value)
+    return let("Select", m.int(64), let("SGreaterThan", m.bool(), value, high), high, value)
+
+
+def _float_to_int(is_signed: bool) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        source, target = op.operands[0].type, op.results[0].type
+        float_type, (value,) = widened(f, source, [f.get(op.operands[0])])
+        double = isinstance(source, Float64Type)
+        bits, width = bits_of(f, target), f.width(target)
+        f.define(op.results[0], _saturated(f, float_type, value, double, bits, width, is_signed))
+
+    return lower
+
+
+def _saturated(
+    f: FunctionEmitter, float_type: Id, value: Id, double: bool, bits: int, width: int, is_signed: bool
+) -> Id:
+    m, let = f.m, f.code.let
+    least = -(1 << (bits - 1)) if is_signed else 0
+    most = (1 << (bits - 1)) - 1 if is_signed else (1 << bits) - 1
+
+    def number(n: float) -> Id:
+        return m.number(double_bits(n), 64) if double else m.number(single_bits(n), 32)
+
+    register = max(width, 32)
+    type_ = m.int(register)
+    # What is converted lies in range; the ends are chosen instead of converted.
+    too_low = let("FOrdLessThanEqual", m.bool(), value, number(float(least)))
+    too_high = let("FOrdGreaterThanEqual", m.bool(), value, number(float(most + 1)))
+    is_nan = let("IsNan", m.bool(), value)
+    unsafe = let("LogicalOr", m.bool(), let("LogicalOr", m.bool(), too_low, too_high), is_nan)
+    safe = let("Select", float_type, unsafe, number(0.0), value)
+    result = let("ConvertFToS" if is_signed or bits < register else "ConvertFToU", type_, safe)
+    result = let("Select", type_, too_low, m.integer(least, register), result)
+    result = let("Select", type_, too_high, m.integer(most, register), result)
+    result = let("Select", type_, is_nan, m.integer(0, register), result)
+    return wrap(f, result, bits, register) if width > 1 else resized(f, result, 32, 1)
+
+
+def _int_to_float(is_signed: bool) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        source, target = op.operands[0].type, op.results[0].type
+        f.width(target)
+        bits, width = bits_of(f, source), f.width(source)
+        value = f.get(op.operands[0])
+        if width == 1:
+            value = resized(f, value, 1, 32) if is_signed else unsigned_resized(f, value, 1, 1, 32)
+        elif not is_signed:
+            value = zero_extended(f, value, bits, width)
+        kind = "ConvertSToF" if is_signed else "ConvertUToF"
+        if is_native_float(target):
+            f.define(op.results[0], f.code.let(kind, f.type(target), value))
+            return
+        # To 16 bits and less through f32, which need not be exact: see _as_single.
+        if bits <= 24:
+            single = f.code.let(kind, f.m.float(32), value)
+        else:
+            single = _as_single(f, value, max(width, 32), is_signed)
+        f.define(op.results[0], convert(f, single, Float32Type(), target))
+
+    return lower
+
+
+def _as_single(f: FunctionEmitter, value: Id, width: int, is_signed: bool) -> Id:
+    """An f32 that rounds to 16 bits and less as the integer does: bits that it has no place for set the last one that
+    it has, and at least 13 bits stay."""
+    m, let, kind = f.m, f.code.let, f.m.int(width)
+    zero, size, negative = m.integer(0, width), value, None
+    if is_signed:
+        negative = let("SLessThan", m.bool(), value, zero)
+        size = let("Select", kind, negative, let("SNegate", kind, value), value)
+    scale = m.number(single_bits(1.0), 32)
+    for above, cut in ((48, 24), (36, 12), (24, 12)) if width == 64 else ((24, 8),):
+        large = let("UGreaterThanEqual", m.bool(), size, m.integer(1 << above, width))
+        lost = let("BitwiseAnd", kind, size, m.integer((1 << cut) - 1, width))
+        last = let("Select", kind, let("INotEqual", m.bool(), lost, zero), m.integer(1, width), zero)
+        kept = let("BitwiseOr", kind, let("ShiftRightLogical", kind, size, m.integer(cut, width)), last)
+        size = let("Select", kind, large, kept, size)
+        more = let("FMul", m.float(32), scale, m.number(single_bits(2.0**cut), 32))
+        scale = let("Select", m.float(32), large, more, scale)
+    found = let("FMul", m.float(32), let("ConvertUToF", m.float(32), size), scale)
+    if negative is None:
+        return found
+    return let("Select", m.float(32), negative, let("FNegate", m.float(32), found), found)
+
+
+def _convert_float(f: FunctionEmitter, op: Operation) -> None:
+    source, target = op.operands[0].type, op.results[0].type
+    if not is_float(source) or not is_float(target):
+        raise f.error(f"{op_name(op)} from {source} to {target} cannot be compiled into a kernel")
+    f.define(op.results[0], convert(f, f.get(op.operands[0]), source, target))
+
+
+def _scaling(inverse: bool) -> Lowering:
+    """scaling_extf: input * scale. scaling_truncf: input / scale. Rounded once; NaN where either is."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        source, target, power = op.operands[0].type, op.results[0].type, Float8E8M0FNUType()
+        wide = max(bit_width(source), bit_width(target)) > 32 or (bit_width(source) == 32 and bit_width(target) == 16)
+        compute: Attribute = Float64Type() if wide else Float32Type()
+        scale = convert(f, f.get(op.operands[1]), op.operands[1].type, power)
+        if inverse:  # 2^(c - 127) becomes 2^(127 - c); the NaN, 255, stays itself
+            scale = wrap(f, f.code.let("ISub", f.m.int(32), f.m.integer(-2), scale), 8, 32)
+        factors = [convert(f, f.get(op.operands[0]), source, compute), convert(f, scale, power, compute)]
+        product = float_op(f, "FMul", f.type(compute), *factors)
+        f.define(op.results[0], convert(f, product, compute, target))
+
+    return lower
+
+
+def _bitcast(f: FunctionEmitter, op: Operation) -> None:
+    (operand,), (result,) = operands_of(op), op.results
+    source, target = operand.type, result.type
+    if type(target) is Float32Type and _bits(source) == 32:
+        f.values[result] = f.code.let("Bitcast", f.m.float(32), f.get(operand))
+        return
+    a, b = f.type(source), f.type(target)
+    value = f.get(operand)
+    if a != b and not (is_integer(source) and is_integer(target)):
+        value = f.code.let("Bitcast", b, value)
+    f.define(result, value)
+
+
+ROWS: dict[str, Lowering] = {
+    "arith.extsi": _extsi,
+    "arith.extui": _extui,
+    "arith.trunci": _trunci,
+    "arith.index_cast": _index_cast(is_signed=True),
+    "arith.index_castui": _index_cast(is_signed=False),
+    "arith.fptosi": _float_to_int(is_signed=True),
+    "arith.fptoui": _float_to_int(is_signed=False),
+    "arith.sitofp": _int_to_float(is_signed=True),
+    "arith.uitofp": _int_to_float(is_signed=False),
+    "arith.extf": _convert_float,
+    "arith.truncf": _convert_float,
+    "arith.scaling_extf": _scaling(inverse=False),
+    "arith.scaling_truncf": _scaling(inverse=True),
+    "arith.bitcast": _bitcast,
+}

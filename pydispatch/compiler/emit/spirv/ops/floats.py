@@ -1,0 +1,136 @@
+"""arith on floats: one row per operation.
+
+Decorated NoContraction unless fast-math flags let them be fused. Floats of 16 bits and less compute in f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.emit.llvm.ops.arith import FLOAT_PREDICATES, flags
+from pydispatch.compiler.emit.llvm.types import bit_width, float_bits, is_float
+from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.spirv.math.small_floats import computed, widened
+from pydispatch.compiler.emit.spirv.module import Id
+from pydispatch.compiler.emit.spirv.types import is_native_float, signed
+from pydispatch.compiler.kernel_ir.readers import integer
+
+FLOAT_COMPARISONS = {
+    "oeq": "FOrdEqual", "ogt": "FOrdGreaterThan", "oge": "FOrdGreaterThanEqual", "olt": "FOrdLessThan",
+    "ole": "FOrdLessThanEqual", "one": "FOrdNotEqual", "ueq": "FUnordEqual", "ugt": "FUnordGreaterThan",
+    "uge": "FUnordGreaterThanEqual", "ult": "FUnordLessThan", "ule": "FUnordLessThanEqual", "une": "FUnordNotEqual",
+}  # fmt: skip
+
+
+def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Id:
+    """A float in its register."""
+    bits = float_bits(value, type_)
+    if is_native_float(type_):
+        return f.m.number(bits, bit_width(type_))
+    return f.m.integer(signed(bits, bit_width(type_)))
+
+
+def float_op(f: FunctionEmitter, instruction: str, type_: int, *operands: int, op: Operation | None = None) -> Id:
+    """Float arithmetic as IEEE 754 has it: not fused, unless the flags of `op` say so."""
+    made = f.code.let(instruction, type_, *operands)
+    given = flags(op, "fastmath").split() if op is not None else []
+    if "contract" not in given and "fast" not in given:
+        f.m.decorate(made, "NoContraction")
+    return made
+
+
+def _float(instruction: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        def compute(type_: Id, operands: Sequence[Id]) -> Id:
+            if instruction == "FRem":
+                return remainder(f, type_, *operands)
+            return float_op(f, instruction, type_, *operands, op=op)
+
+        f.define(op.results[0], computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
+
+    return lower
+
+
+def remainder(f: FunctionEmitter, type_: Id, a: Id, b: Id) -> Id:
+    """The float remainder with the sign of the dividend, exact."""
+    from pydispatch.compiler.emit.spirv.math import remainder as spirv_remainder
+    from pydispatch.compiler.emit.spirv.math.f64_parts import Double
+    from pydispatch.compiler.emit.spirv.math.number import Single
+
+    return spirv_remainder.remainder(f, Single if type_ == f.m.float(32) else Double, a, b)
+
+
+def _negf(f: FunctionEmitter, op: Operation) -> None:
+    type_ = op.results[0].type
+    if not is_float(type_):
+        raise f.error(f"arith.negf on {type_} cannot be compiled into a kernel")
+    if is_native_float(type_):
+        f.define(op.results[0], f.code.let("FNegate", f.type(type_), f.get(op.operands[0])))
+    elif bit_width(type_) == 16:
+        flipped = f.code.let("BitwiseXor", f.m.int(32), f.get(op.operands[0]), f.m.integer(-32768))
+        f.define(op.results[0], flipped)
+    else:
+        operands = [f.get(op.operands[0])]
+        f.define(op.results[0], computed(f, type_, operands, lambda t, x: f.code.let("FNegate", t, x[0])))
+
+
+def float_extreme(f: FunctionEmitter, name: str, type_: Id, a: Id, b: Id) -> Id:
+    """maximum, minimum: NaN when one is NaN, -0 below +0. maxnum, minnum: the other one when one is NaN."""
+    m, let = f.m, f.code.let
+    larger = name.startswith("max")
+    chosen = let("Select", type_, let("FOrdGreaterThan" if larger else "FOrdLessThan", m.bool(), a, b), a, b)
+    width = 32 if type_ == m.float(32) else 64
+    # Equal numbers are zeros of either sign, or the same bits: and-ed for the larger, or-ed for the smaller.
+    bits = [let("Bitcast", m.int(width), x) for x in (a, b)]
+    both = let("Bitcast", type_, let("BitwiseAnd" if larger else "BitwiseOr", m.int(width), *bits))
+    chosen = let("Select", type_, let("FOrdEqual", m.bool(), a, b), both, chosen)
+    b_is_nan = let("IsNan", m.bool(), b)
+    a_is_nan = let("IsNan", m.bool(), a)
+    if name.endswith("num"):
+        chosen = let("Select", type_, b_is_nan, a, chosen)
+        return let("Select", type_, a_is_nan, b, chosen)
+    chosen = let("Select", type_, b_is_nan, b, chosen)
+    return let("Select", type_, a_is_nan, a, chosen)
+
+
+def _float_extreme(name: str) -> Lowering:
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        given = flags(op, "fastmath").split()
+
+        def compute(type_: Id, operands: Sequence[Id]) -> Id:
+            if ("nnan" in given and "nsz" in given) or "fast" in given:
+                return f.code.glsl("FMax" if name.startswith("max") else "FMin", type_, *operands)
+            return float_extreme(f, name, type_, *operands)
+
+        f.define(op.results[0], computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
+
+    return lower
+
+
+def _cmpf(f: FunctionEmitter, op: Operation) -> None:
+    predicate, m, let = FLOAT_PREDICATES[integer(op, "predicate")], f.m, f.code.let
+    _, (a, b) = widened(f, op.operands[0].type, [f.get(o) for o in op.operands])
+    if predicate in ("false", "true"):
+        f.define(op.results[0], m.truth(predicate == "true"))
+    elif predicate in ("uno", "ord"):
+        unordered = let("LogicalOr", m.bool(), let("IsNan", m.bool(), a), let("IsNan", m.bool(), b))
+        f.define(op.results[0], unordered if predicate == "uno" else let("LogicalNot", m.bool(), unordered))
+    else:
+        f.define(op.results[0], let(FLOAT_COMPARISONS[predicate], m.bool(), a, b))
+
+
+ROWS: dict[str, Lowering] = {
+    "arith.addf": _float("FAdd"),
+    "arith.subf": _float("FSub"),
+    "arith.mulf": _float("FMul"),
+    "arith.divf": _float("FDiv"),
+    "arith.remf": _float("FRem"),
+    "arith.negf": _negf,
+    "arith.maximumf": _float_extreme("maximum"),
+    "arith.minimumf": _float_extreme("minimum"),
+    "arith.maxnumf": _float_extreme("maxnum"),
+    "arith.minnumf": _float_extreme("minnum"),
+    "arith.cmpf": _cmpf,
+}

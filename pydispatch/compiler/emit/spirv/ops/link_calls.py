@@ -1,0 +1,141 @@
+"""Calls of external functions in SPIR-V: declarations with a Linkage decoration, which linking resolves.
+
+What is passed: a scalar as its register (an index and narrow integers as 32 bits, floats of 16 bits and less as their
+bits), a buffer as its variable and the offset of its first element in elements, 32 bits. Every invocation of the
+workgroup makes the call, with the same values outside loops over points.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.emit.llvm.cpu.imports import is_optional
+from pydispatch.compiler.emit.llvm.ops.calls import import_fields, is_import
+from pydispatch.compiler.emit.llvm.types import bit_width, packed
+from pydispatch.compiler.emit.spirv.function import FunctionEmitter
+from pydispatch.compiler.emit.spirv.module import Id, text_words
+from pydispatch.compiler.emit.spirv.ops.arith import wrap
+from pydispatch.compiler.emit.spirv.ops.memref import buffer_variable, place
+from pydispatch.compiler.emit.spirv.types import MemRef, is_native_float, unit_of
+from pydispatch.compiler.emit.spirv.words import OP
+from pydispatch.compiler.kernel_ir.guards import is_guarded
+from pydispatch.compiler.kernel_ir.hazards import MANY, Accesses
+
+LINKAGE, IMPORT = 41, 1
+
+
+def linked_call(f: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is_imported: bool) -> None:
+    """A call of the external function `name`. CompileError when this target cannot make it."""
+    name = name.removeprefix("?")
+    outputs = callee.function_type.outputs.data
+    given = [operand.type for operand in op.operands]
+    if given != list(callee.function_type.inputs.data):
+        raise f.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
+    if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
+        raise f.error(
+            f"function '{name}' returns {', '.join(map(str, outputs))}: in SPIR-V it returns at most one scalar",
+            "pass a memref<...> for it to write its results into",
+        )
+    if import_fields(callee):
+        raise f.error(
+            f"'{name}' asks for {', '.join(import_fields(callee))} (hal.import.fields), which only CPUs have",
+            "declare it without for this target",
+        )
+    if is_imported and is_optional(callee) and not is_guarded(op, callee):
+        raise f.error(
+            f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
+            f"put it into scf.if behind pyd.import.available @{callee.sym_name.data}, or give it a hal.import.fallback",
+        )
+    types: list[Id] = []
+    arguments: list[Id] = []
+    for operand in op.operands:
+        value = f.values[operand]
+        if isinstance(value, MemRef):
+            passed = _buffer(f, name, value)
+        else:
+            passed = [(_type(f, operand.type), _scalar(f, operand))]
+        types += [type_ for type_, _ in passed]
+        arguments += [argument for _, argument in passed]
+    result = _type(f, outputs[0]) if outputs else f.m.void()
+    declared = _declare(f, name, result, tuple(types))
+    if f.together:
+        keys = {v.root.key for v in map(f.values.__getitem__, op.operands) if isinstance(v, MemRef)}
+        f.before(Accesses(set(keys), set(keys)), MANY)
+    f.iterations.unknown()
+    made = f.code.let("FunctionCall", result, declared, *arguments)
+    if outputs:
+        f.define(op.results[0], _returned(f, made, outputs[0]))
+
+
+def available(f: FunctionEmitter, callee: FuncOp, name: str) -> Id:
+    """Whether an external function is there: linking answers."""
+    name = name.removeprefix("?")
+    if not is_import(callee) or not is_optional(callee):
+        return f.m.truth(True)
+
+    def ask() -> Id:
+        return f.code.let("FunctionCall", f.m.bool(), _declare(f, f"?{name}", f.m.bool(), ()))
+
+    return f.at_entry(("available", name), ask)
+
+
+def _type(f: FunctionEmitter, type_: Attribute) -> Id:
+    """What a scalar is passed as."""
+    return f.m.int(32) if isinstance(type_, IndexType) else f.type(type_)
+
+
+def _scalar(f: FunctionEmitter, operand: SSAValue) -> Id:
+    value = f.get(operand)
+    if isinstance(operand.type, IndexType) and f.index_width == 64:
+        return f.code.let("UConvert", f.m.int(32), value)
+    return value
+
+
+def _buffer(f: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]]:
+    """(type, value) of a buffer's variable and of its offset."""
+    if memref.root.kind != "binding":
+        raise f.error(
+            f"the memref that '{name}' is called with lies in {memref.root.kind} memory; functions of this target take "
+            "buffers",
+            "let the function declare workgroup memory of its own, or pass scalars",
+        )
+    if packed(memref.element):
+        raise f.error(f"'{name}' is called with a buffer of {memref.element}, whose elements share bytes")
+    unit = unit_of(memref.element)
+    variable = buffer_variable(f, memref.root, unit)
+    block = f.m.block(("buffer", unit), f.m.runtime_array(unit.type(f.m), unit.bits // 8))
+    offset = f.idx(place(f, memref, [0] * len(memref.strides)))
+    if f.index_width == 64:
+        offset = f.code.let("UConvert", f.m.int(32), offset)
+    return [(f.m.pointer("StorageBuffer", block), variable), (f.m.int(32), offset)]
+
+
+def _declare(f: FunctionEmitter, name: str, result: Id, types: tuple[Id, ...]) -> Id:
+    """The declaration of a symbol with these types, made once for the module."""
+    m = f.m
+
+    def make() -> Id:
+        made = m.id()
+        type_ = m.type("TypeFunction", result, *types)
+        words = [5 << 16 | OP["Function"], result, made, 0, type_]
+        for each in types:
+            words += [3 << 16 | OP["FunctionParameter"], each, m.id()]
+        m.functions[:0] = [*words, 1 << 16 | OP["FunctionEnd"]]  # declarations stand in front of definitions
+        text = text_words(name)
+        m.decorations += [(4 + len(text)) << 16 | OP["Decorate"], made, LINKAGE, *text, IMPORT]
+        m.capability("Linkage")
+        return made
+
+    return m.once(("import", name, result, types), make)
+
+
+def _returned(f: FunctionEmitter, made: Id, type_: Attribute) -> Id:
+    """A result as a register: an index may be wider, narrow integers get their sign."""
+    if isinstance(type_, IndexType):
+        return f.code.let("UConvert", f.m.int(64), made) if f.index_width == 64 else made
+    width = f.width(type_)
+    if width != 32 or is_native_float(type_):
+        return made
+    return wrap(f, made, bit_width(type_), 32) if bit_width(type_) < 32 else made

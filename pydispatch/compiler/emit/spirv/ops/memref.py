@@ -1,0 +1,412 @@
+"""memref: loads, stores, storage. Views are in spirv_views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, SymbolRefAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.emit.llvm.ops.memref import ATOMIC_KINDS, READ_ONLY_NOTE, is_workgroup
+from pydispatch.compiler.emit.llvm.types import bit_width, checked_memref, is_float, packed
+from pydispatch.compiler.emit.llvm.values import layout_of
+from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.spirv.module import Id
+from pydispatch.compiler.emit.spirv.ops.arith import wrap
+from pydispatch.compiler.emit.spirv.ops.casts import resized
+from pydispatch.compiler.emit.spirv.ops.floats import float_constant
+from pydispatch.compiler.emit.spirv.types import Index, MemRef, Root, Unit, known, signed, unit_of
+from pydispatch.compiler.emit.spirv.words import OP, SCOPE_DEVICE
+from pydispatch.compiler.kernel_ir.hazards import ONE, Accesses, accesses_of, base_of
+from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
+from pydispatch.compiler.kernel_ir.readers import attribute, integer, operands_of, symbol, unsupported
+
+ATOMICS = {"addi": "AtomicIAdd", "assign": "AtomicExchange", "maxs": "AtomicSMax", "maxu": "AtomicUMax",
+           "mins": "AtomicSMin", "minu": "AtomicUMin", "ori": "AtomicOr", "andi": "AtomicAnd",
+           "xori": "AtomicXor"}  # fmt: skip
+
+_ACCESS, _LOAD, _STORE = 6 << 16 | OP["AccessChain"], 4 << 16 | OP["Load"], 3 << 16 | OP["Store"]
+
+MAX_PRIVATE = 16 * 1024
+"""Bytes of one allocation that every invocation has for itself."""
+
+
+def place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
+    """The place of an element, in elements."""
+    strides = memref.strides
+    if len(indices) != len(strides):
+        raise f.error(f"a memref of rank {len(strides)} is indexed with {len(indices)} values")
+    base, offset = memref.base, memref.offset
+    if type(base) is Id or base != 0:
+        offset = f.add(base, offset)
+    for index, stride in zip(indices, strides):  # noqa: B905
+        if type(stride) is Id or stride != 1:
+            index = f.mul(index, stride)
+        offset = index if type(offset) is int and offset == 0 else f.add(offset, index)
+    return offset
+
+
+def buffer_variable(f: FunctionEmitter, root: Root, unit: Unit) -> Id:
+    """The variable through which this function sees a binding as an array of `unit`."""
+    m = f.m
+
+    def make() -> Id:
+        block = m.block(("buffer", unit), m.runtime_array(unit.type(m), unit.bits // 8))
+        made = m.variable("StorageBuffer", block)
+        m.decorate(made, "DescriptorSet", 0)
+        m.decorate(made, "Binding", root.binding)
+        if root.read_only:
+            m.decorate(made, "NonWritable")
+        f.units.setdefault(root.binding, []).append(made)
+        return made
+
+    return f.once(("buffer", root.binding, unit), make)
+
+
+def buffer_pointer(f: FunctionEmitter, root: Root, unit: Unit, index: Index) -> Id:
+    """A pointer to a unit of a binding."""
+    m, variable = f.m, buffer_variable(f, root, unit)
+    pointer = m.pointer("StorageBuffer", unit.type(m))
+    return f.code.let("AccessChain", pointer, variable, m.integer(0), f.idx(index))
+
+
+def _plain(f: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | None:
+    """(type, type of pointers, variable, 0) of a binding whose elements are as they are in registers; else None."""
+    element, root = memref.element, memref.root
+    key = (root.binding, id(element))
+    found = f.plain.get(key)
+    if found is None:
+        unit, m = unit_of(element), f.m
+        access = None
+        if unit.bits >= 32 and unit.bits == f.width(element) and not packed(element):
+            type_ = unit.type(m)
+            access = type_, m.pointer("StorageBuffer", type_), buffer_variable(f, root, unit), m.integer(0)
+        found = f.plain[key] = access, element  # the element stays alive, and its id its own
+    made: tuple[Id, Id, Id, Id] | None = found[0]
+    return made
+
+
+def variable_pointer(f: FunctionEmitter, memref: MemRef, index: Index) -> Id:
+    """A pointer to an element of memory that is one variable."""
+    storage = {"workgroup": "Workgroup", "function": "Function", "constant": "Private"}[memref.root.kind]
+    pointer = f.m.pointer(storage, _held(f, memref.element))
+    return f.code.let("AccessChain", pointer, memref.root.variable, f.idx(index))
+
+
+def _held(f: FunctionEmitter, element: Attribute) -> Id:
+    """The type of elements outside buffers: that of registers, with integers for i1."""
+    return f.m.int(32) if f.width(element) == 1 else f.type(element)
+
+
+def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Id:
+    """The element at `indices`."""
+    element, index = memref.element, place(f, memref, indices)
+    if memref.root.kind == "binding" and (plain := _plain(f, memref)) is not None:
+        type_, pointer, variable, zero = plain
+        number, at, made = f.idx(index), f.m.id(), f.m.id()
+        f.code.lines += (_ACCESS, pointer, at, variable, zero, number, _LOAD, type_, made, at)
+        return made
+    width = f.width(element)
+    if memref.root.kind != "binding":
+        value = f.code.let("Load", _held(f, element), variable_pointer(f, memref, index))
+        return resized(f, value, 32, 1) if width == 1 else value
+    unit = unit_of(element)
+    if packed(element):
+        return _load_packed(f, memref, index)
+    value = f.code.let("Load", unit.type(f.m), buffer_pointer(f, memref.root, unit, index))
+    return from_memory(f, value, element, unit)
+
+
+def from_memory(f: FunctionEmitter, value: Id, element: Attribute, unit: Unit) -> Id:
+    """A unit that was loaded, in the register of its element."""
+    width, m, let = f.width(element), f.m, f.code.let
+    if width == 1:
+        return let("INotEqual", m.bool(), let("UConvert", m.int(32), value), m.integer(0))
+    if unit.bits < 32:
+        value = let("SConvert", m.int(32), value)
+        return wrap(f, value, bit_width(element), 32) if bit_width(element) < 8 else value
+    return let("SConvert", m.int(width), value) if unit.bits != width else value
+
+
+def store(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index], own_byte: bool = False) -> None:
+    """Writes the element at `indices` and no other, also where elements share a byte. own_byte: nobody else writes
+    elements of that byte."""
+    element, index = memref.element, place(f, memref, indices)
+    if memref.root.kind == "binding" and (plain := _plain(f, memref)) is not None:
+        _, pointer, variable, zero = plain
+        number, at = f.idx(index), f.m.id()
+        f.code.lines += (_ACCESS, pointer, at, variable, zero, number, _STORE, at, value)
+        return
+    width, m, let = f.width(element), f.m, f.code.let
+    if memref.root.kind != "binding":
+        if width == 1:
+            value = let("Select", m.int(32), value, m.integer(1), m.integer(0))
+        f.code.do("Store", variable_pointer(f, memref, index), value)
+        return
+    unit = unit_of(element)
+    if packed(element):
+        (_store_packed if own_byte else _store_bits)(f, value, memref, index)
+        return
+    pointer = buffer_pointer(f, memref.root, unit, index)
+    f.code.do("Store", pointer, to_memory(f, value, element, unit))
+
+
+def to_memory(f: FunctionEmitter, value: Id, element: Attribute, unit: Unit) -> Id:
+    """A register as its unit in memory."""
+    width, m, let = f.width(element), f.m, f.code.let
+    if width == 1:
+        return let("UConvert", unit.type(m), let("Select", m.int(32), value, m.integer(1), m.integer(0)))
+    if unit.bits < 8 * 4:
+        bits = bit_width(element)
+        plain = let("BitwiseAnd", m.int(32), value, m.integer((1 << bits) - 1)) if bits < 8 else value
+        return let("UConvert", unit.type(m), plain)
+    return let("SConvert", unit.type(m), value) if unit.bits != width else value
+
+
+def _packed_place(f: FunctionEmitter, memref: MemRef, index: Index, bits: int = 8) -> tuple[Index, Id]:
+    """(number of the unit of so many bits, shift) of an element that shares it; the first element has the low bits."""
+    width = bit_width(memref.element)
+    byte, within = f.divide(index, bits // width), f.divide(index, bits // width, remainder=True)
+    shift = f.mul(within, width)
+    if isinstance(shift, Id) and f.index_width == 64:
+        shift = f.code.let("UConvert", f.m.int(32), shift)
+    return byte, shift if isinstance(shift, Id) else f.m.integer(shift)
+
+
+def _load_packed(f: FunctionEmitter, memref: MemRef, index: Index) -> Id:
+    if not memref.root.read_only:  # others may write their elements of the word
+        number, shift = _packed_place(f, memref, index, 32)
+        pointer = buffer_pointer(f, memref.root, Unit(32, False), number)
+        scope, relaxed = f.m.integer(SCOPE_DEVICE), f.m.integer(0)
+        both = f.code.let("AtomicLoad", f.m.int(32), pointer, scope, relaxed)
+        return wrap(f, f.code.let("ShiftRightLogical", f.m.int(32), both, shift), bit_width(memref.element), 32)
+    byte, shift = _packed_place(f, memref, index)
+    unit, word, let = Unit(8, False), f.m.int(32), f.code.let
+    whole = let("UConvert", word, let("Load", unit.type(f.m), buffer_pointer(f, memref.root, unit, byte)))
+    return wrap(f, let("ShiftRightLogical", word, whole, shift), bit_width(memref.element), 32)
+
+
+def _store_packed(f: FunctionEmitter, value: Id, memref: MemRef, index: Index) -> None:
+    byte, shift = _packed_place(f, memref, index)
+    unit, word, let, m = Unit(8, False), f.m.int(32), f.code.let, f.m
+    mask = m.integer((1 << bit_width(memref.element)) - 1)
+    pointer = buffer_pointer(f, memref.root, unit, byte)
+    others = let("Not", word, let("ShiftLeftLogical", word, mask, shift))
+    kept = let("BitwiseAnd", word, let("UConvert", word, let("Load", unit.type(m), pointer)), others)
+    moved = let("ShiftLeftLogical", word, let("BitwiseAnd", word, value, mask), shift)
+    f.code.do("Store", pointer, let("UConvert", unit.type(m), let("BitwiseOr", word, kept, moved)))
+
+
+def _store_bits(f: FunctionEmitter, value: Id, memref: MemRef, index: Index) -> None:
+    """The same where others write elements of the same byte at the same time: atomic operations on its word. The
+    device binds whole words."""
+    number, shift = _packed_place(f, memref, index, 32)
+    word, let, m = f.m.int(32), f.code.let, f.m
+    mask = m.integer((1 << bit_width(memref.element)) - 1)
+    pointer = buffer_pointer(f, memref.root, Unit(32, False), number)
+    others = let("Not", word, let("ShiftLeftLogical", word, mask, shift))
+    moved = let("ShiftLeftLogical", word, let("BitwiseAnd", word, value, mask), shift)
+    scope, relaxed = m.integer(SCOPE_DEVICE), m.integer(0)
+    let("AtomicAnd", word, pointer, scope, relaxed, others)
+    let("AtomicOr", word, pointer, scope, relaxed, moved)
+
+
+def writable(f: FunctionEmitter, memref: MemRef) -> None:
+    if memref.root.read_only:
+        raise f.error("a store into a binding that is only read", READ_ONLY_NOTE)
+
+
+def _load(f: FunctionEmitter, op: Operation) -> None:
+    source, *indices = operands_of(op)
+    memref = f.memref(source)
+    note_read(f, op, memref)
+    f.define(op.results[0], load(f, memref, [f.index(o) for o in indices]))
+
+
+def note_read(f: FunctionEmitter, op: Operation, memref: MemRef) -> None:
+    """Puts a barrier in front of a uniform load of what others wrote."""
+    if f.together and memref.root.kind in ("binding", "workgroup"):
+        f.before(Accesses({memref.root.key}, set()))
+
+
+def put(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index], own_byte: bool = False) -> None:
+    """A store where it stands: by one invocation in uniform code, by each into memory of its own."""
+    writable(f, memref)
+    if not f.together or memref.root.kind == "function":
+        store(f, value, memref, indices, own_byte)
+        return
+    f.before(Accesses(set(), {memref.root.key}), ONE)
+    f.by_one(lambda: store(f, value, memref, indices, own_byte))
+
+
+def _store(f: FunctionEmitter, op: Operation) -> None:
+    value, target, *indices = operands_of(op)
+    memref = f.values[target]
+    if f.points and type(memref) is MemRef and memref.root.kind == "binding" and not memref.root.read_only:
+        values: dict[SSAValue, Any] = f.values
+        store(f, f.get(value), memref, [values[o] for o in indices], OWN_BYTE in op.attributes)
+        return
+    put(f, f.get(value), f.memref(target), [f.index(o) for o in indices], OWN_BYTE in op.attributes)
+
+
+def _atomic(f: FunctionEmitter, op: Operation) -> None:
+    kind, target = ATOMIC_KINDS[integer(op, "kind")], f.memref(op.operands[1])
+    if kind not in ATOMICS or is_float(target.element) or bit_width(target.element) not in (32, f.index_width):
+        raise f.error(
+            f"atomic '{kind}' on {target.element} cannot be compiled into a kernel for this target",
+            "it has atomic operations on i32; give each workgroup its own element",
+        )
+    writable(f, target)
+    if f.together and op.results[0].uses:
+        raise f.error("the result of an atomic operation outside a loop over points", "move it into the loop")
+    if f.together:
+        f.before(Accesses(set(), {target.root.key}), ONE)
+    made: list[Id] = []
+
+    def write() -> None:
+        index = place(f, target, [f.index(o) for o in op.operands[2:]])
+        unit = unit_of(target.element)
+        at = buffer_pointer(f, target.root, unit, index) if target.root.kind == "binding" else None
+        pointer = at if at is not None else variable_pointer(f, target, index)
+        m, value = f.m, f.get(op.operands[0])
+        made.append(f.code.let(ATOMICS[kind], m.int(32), pointer, m.integer(SCOPE_DEVICE), m.integer(0), value))
+
+    f.by_one(write)
+    f.define(op.results[0], made[0])
+
+
+# Storage
+
+
+def find_shared(f: FunctionEmitter) -> None:
+    """Which allocations outside point loops are written inside some: those are the workgroup's."""
+    for function in f.module.reached(f.function):
+        ops = f.module.ops(function)
+        if not ops.keys() & {"memref.alloc", "memref.alloca"}:
+            continue
+        for op in (op for name in ("scf.parallel", "scf.forall", "affine.parallel") for op in ops.get(name, ())):
+            for key in accesses_of(op).writes:
+                if isinstance(key, Operation) and not op.is_ancestor(key):
+                    f.shared.add(key)
+
+
+def _static(f: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
+    """(type, elements) of storage to be made."""
+    memref = checked_memref(type_)
+    _, sizes, strides = layout_of(memref)
+    if any(part is None for part in (*sizes, *strides)):
+        raise f.error(
+            f"storage of type {memref} has no size known while compiling",
+            "kernels have no allocator: take the largest size, or pass scratch memory as a binding",
+        )
+    return memref, max(1, prod(size for size in sizes if size is not None))
+
+
+def fresh(memref: MemRefType, root: Root) -> MemRef:
+    _, sizes, strides = layout_of(memref)
+    known_sizes, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)
+    return MemRef(root, 0, 0, known_sizes, known_strides, memref.element_type)
+
+
+def workgroup_array(f: FunctionEmitter, element: Id, count: int, bytes_: int) -> Id:
+    """Memory that the invocations of a workgroup share."""
+    f.workgroup_bytes += count * bytes_
+    return f.m.variable("Workgroup", f.m.array(element, count))
+
+
+def _alloc(f: FunctionEmitter, op: Operation) -> None:
+    if not isinstance(op.results[0].type, MemRefType):
+        raise unsupported(op)
+    memref, count = _static(f, op.results[0].type)
+    held = _held(f, memref.element_type)
+    size = max(32, f.width(memref.element_type)) // 8
+    common = is_workgroup(memref) and not f.points
+    if common or (op in f.shared and f.invocations > 1):
+        variable = workgroup_array(f, held, count, size)
+        root = Root("workgroup", op, variable=variable)
+    else:
+        if count * size > MAX_PRIVATE:
+            raise f.error(
+                f"an invocation needs {count * size} bytes of its own for {memref}, the limit is {MAX_PRIVATE}",
+                "use workgroup memory (memref.alloc with #gpu.address_space<workgroup>) or another binding",
+            )
+        variable = f.code.local(f.m.array(held, count))
+        root = Root("function", op, variable=variable)
+    f.define(op.results[0], fresh(memref, root))
+
+
+def _nothing(f: FunctionEmitter, op: Operation) -> None:
+    """dealloc: storage lives as long as the workgroup."""
+
+
+def _global(f: FunctionEmitter, op: Operation) -> None:
+    name = attribute(op, "name")
+    found = f.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
+    if found is None:
+        raise f.error(f"memref.get_global of an unknown global {name}")
+    memref, count = _static(f, op.results[0].type)
+    key = ("global", symbol(op, "name"), f.index_width)
+    variable = f.m.once(key, lambda: _initialized(f, found, memref, count))
+    f.define(op.results[0], fresh(memref, Root("constant", key, variable=variable, read_only=True)))
+
+
+def _initialized(f: FunctionEmitter, op: Operation, memref: MemRefType, count: int) -> Id:
+    values = attribute(op, "initial_value")
+    if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):
+        raise f.error(
+            f"global '{symbol(op, 'sym_name')}' is not a constant with a value",
+            "workgroups share no state: use a binding for data that kernels write",
+        )
+    element, m = memref.element_type, f.m
+    data = list(values.get_values())
+    data = data * count if len(data) == 1 else data
+    width = max(32, f.width(element))
+    if is_float(element):
+        parts = [float_constant(f, float(value), element) for value in data]
+    else:
+        bits = min(bit_width(element), width)
+        parts = [m.integer(signed(int(value), bits) if bits > 1 else int(value) & 1, width) for value in data]
+    type_, made = m.array(_held(f, element), count), m.id()
+    m.globals += [(3 + count) << 16 | OP["ConstantComposite"], type_, made, *parts]
+    return m.variable("Private", type_, made)
+
+
+def _copy(f: FunctionEmitter, op: Operation) -> None:
+    """Elementwise, spread over the invocations outside point loops."""
+    from pydispatch.compiler.emit.spirv.ops.parallel import spread
+
+    source, target = f.memref(op.operands[0]), f.memref(op.operands[1])
+    writable(f, target)
+    sizes = [s if known(s) else t for s, t in zip(source.sizes, target.sizes, strict=True)]
+    accesses = Accesses(base_of(op.operands[0]), base_of(op.operands[1]))
+
+    def body(point: list[Index]) -> None:
+        store(f, load(f, source, point), target, point)
+
+    if target.root.kind == "function" or source.root.kind == "function":
+        depth, f.points = f.points, f.points + 1
+        spread(f, [(0, size, 1) for size in sizes], body, accesses)
+        f.points = depth
+    else:
+        spread(f, [(0, size, 1) for size in sizes], body, accesses)
+
+
+def _same(f: FunctionEmitter, op: Operation) -> None:
+    """A hint that our own rules cannot check."""
+    for result in op.results:
+        f.define(result, f.values[op.operands[0]])
+
+
+ROWS: dict[str, Lowering] = {
+    "memref.load": _load,
+    "memref.store": _store,
+    "memref.atomic_rmw": _atomic,
+    "memref.alloc": _alloc,
+    "memref.alloca": _alloc,
+    "memref.dealloc": _nothing,
+    "memref.get_global": _global,
+    "memref.copy": _copy,
+    "memref.assume_alignment": _same,
+}

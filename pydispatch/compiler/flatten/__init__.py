@@ -1,0 +1,1 @@
+"""Calls and structured control flow of host functions → one body of blocks."""

@@ -1,0 +1,361 @@
+"""Structured control flow of host functions (`scf`) → blocks with branches (`cf`), and one kind of branch fewer.
+
+What is left are blocks that end in `cf.br`, `cf.cond_br` or a return. A choice between scalars that cost nothing
+becomes `arith.select`, so that many functions stay without branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from xdsl.dialects import arith, cf, scf
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+
+NOT_SPECULATED = (
+    "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ceildivsi", "arith.ceildivui",
+    "arith.floordivsi",
+)  # fmt: skip
+"""Scalar operations that may refuse the call."""
+
+
+def lower_branches(region: Region) -> None:
+    """Rewrites the body of a host function in place, see above."""
+    for choice in [o for o in region.walk(reverse=True) if isinstance(o, scf.IfOp)]:
+        _select(choice)
+    block = region.blocks.first
+    while block is not None:
+        op = next((o for o in block.ops if o.name in ROWS), None)
+        if op is None:
+            block = block.next_block
+        else:
+            ROWS[op.name](op)
+    simplify(region)
+
+
+def simplify(region: Region) -> None:
+    """Drops blocks that are never reached and joins those that follow each other without a choice."""
+    _drop_unreachable(region)
+    _merge(region)
+
+
+def successors(block: Block) -> Sequence[Block]:
+    last = block.last_op
+    return () if last is None else last.successors
+
+
+# -- scf.if without branches
+
+
+def _is_cheap(op: Operation) -> bool:
+    if op.name.startswith(("arith.", "math.")):
+        values = (*op.operands, *op.results)
+        return op.name not in NOT_SPECULATED and not any(isinstance(v.type, TensorType) for v in values)
+    return op.name in ("affine.apply", "affine.min", "affine.max", "tensor.dim")
+
+
+def _select(op: scf.IfOp) -> None:
+    """An scf.if that only chooses between scalars."""
+    regions = [r for r in op.regions if r.blocks]
+    if any(isinstance(r.type, TensorType) for r in op.results) or any(len(r.blocks) != 1 for r in regions):
+        return
+    if not all(_is_cheap(o) for r in regions for o in r.block.ops if o.next_op is not None):
+        return
+    block = op.parent
+    assert block is not None
+    yields: list[Sequence[SSAValue]] = []
+    for region in regions:
+        for inner in list(region.block.ops):
+            if inner.next_op is None and inner.name == "scf.yield":
+                yields.append(list(inner.operands))
+                inner.detach()
+                inner.erase()
+            else:
+                inner.detach()
+                block.insert_op_before(inner, op)
+    for number, result in enumerate(op.results):
+        chosen = arith.SelectOp(op.cond, yields[0][number], yields[1][number])
+        set_location(chosen, op)
+        block.insert_op_before(chosen, op)
+        result.replace_all_uses_with(chosen.result)
+    op.detach()
+    op.erase(safe_erase=False)
+
+
+# -- scf to blocks
+
+
+def _split(op: Operation) -> tuple[Block, Block]:
+    """The block of `op`, which now ends in front of it, and the block behind, whose arguments are its results."""
+    block = op.parent
+    assert block is not None and op.next_op is not None
+    after = block.split_before(op.next_op, arg_types=[r.type for r in op.results])
+    for result, argument in zip(op.results, after.args, strict=True):
+        argument.name_hint = result.name_hint
+        result.replace_all_uses_with(argument)
+    op.detach()
+    return block, after
+
+
+def _end(block: Block, op: Operation, like: Operation) -> None:
+    set_location(op, like)
+    block.add_op(op)
+
+
+def _add(block: Block, op: Operation, like: Operation) -> SSAValue:
+    _end(block, op, like)
+    return op.results[0]
+
+
+def _move(region: Region, after: Block) -> Block:
+    """Moves the blocks of `region` in front of `after`; returns the first of them."""
+    first = region.blocks.first
+    assert first is not None
+    region.move_blocks_before(after)
+    return first
+
+
+def _redirect(first: Block, after: Block, terminator: str, target: Block) -> None:
+    """The blocks from `first` up to `after` that end in `terminator` go to `target` with what they yield."""
+    block: Block | None = first
+    while block is not None and block is not after:
+        last = block.last_op
+        if last is not None and last.name == terminator:
+            values = list(last.operands)
+            last.detach()
+            _end(block, cf.BranchOp(target, *values), last)
+            last.erase(safe_erase=False)
+        elif last is None and terminator == "scf.yield":
+            block.add_op(cf.BranchOp(target))
+        block = block.next_block
+
+
+def _implicit_yield(region: Region) -> None:
+    last = region.blocks.last
+    if last is not None and (last.last_op is None or last.last_op.name not in TERMINATORS):
+        last.add_op(scf.YieldOp())
+
+
+TERMINATORS = ("scf.yield", "scf.condition", "cf.br", "cf.cond_br", "cf.switch", "func.return", "util.return",
+               "util.unreachable")  # fmt: skip
+
+
+def _lower_if(op: Operation) -> None:
+    assert isinstance(op, scf.IfOp)
+    block, after = _split(op)
+    targets = []
+    for region in op.regions:
+        if not region.blocks:
+            targets.append(after)
+            continue
+        _implicit_yield(region)
+        first = _move(region, after)
+        _redirect(first, after, "scf.yield", after)
+        targets.append(first)
+    _end(block, cf.ConditionalBranchOp(op.cond, targets[0], [], targets[1], []), op)
+    op.erase(safe_erase=False)
+
+
+def _lower_for(op: Operation) -> None:
+    assert isinstance(op, scf.ForOp)
+    block, after = _split(op)
+    step = op.step.owner
+    value = step.properties.get("value") if isinstance(step, arith.ConstantOp) else None
+    if not isinstance(value, IntegerAttr) or value.value.data <= 0:
+        zero = _add(block, arith.ConstantOp(IntegerAttr(0, cast(Any, op.step.type))), op)
+        positive = _add(block, arith.CmpiOp(op.step, zero, "sgt"), op)
+        _end(block, cf.AssertOp(positive, "the step of a loop must be positive"), op)
+    _implicit_yield(op.body)
+    header = Block(arg_types=[a.type for a in op.body.block.args])
+    parent = block.parent
+    assert parent is not None
+    parent.insert_block_before(header, after)
+    first = _move(op.body, after)
+    for old, new in zip(first.args, header.args, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    for argument in reversed(list(first.args)):
+        first.erase_arg(argument)
+    _end(block, cf.BranchOp(header, op.lb, *op.iter_args), op)
+    unsigned = "unsignedCmp" in op.properties or "unsignedCmp" in op.attributes
+    more = _add(header, arith.CmpiOp(header.args[0], op.ub, "ult" if unsigned else "slt"), op)
+    _end(header, cf.ConditionalBranchOp(more, first, [], after, list(header.args[1:])), op)
+    last = first
+    while last.next_block is not after:
+        assert last.next_block is not None
+        last = last.next_block
+    end = last.last_op
+    assert end is not None
+    values = list(end.operands)
+    end.detach()
+    following = _add(last, arith.AddiOp(header.args[0], op.step), op)
+    _end(last, cf.BranchOp(header, following, *values), end)
+    end.erase(safe_erase=False)
+    op.erase(safe_erase=False)
+
+
+def _lower_while(op: Operation) -> None:
+    assert isinstance(op, scf.WhileOp)
+    block, after = _split(op)
+    _implicit_yield(op.after_region)
+    before = _move(op.before_region, after)
+    body = _move(op.after_region, after)
+    _redirect(body, after, "scf.yield", before)
+    _end(block, cf.BranchOp(before, *op.arguments), op)
+    inner: Block | None = before
+    while inner is not None and inner is not body:
+        last = inner.last_op
+        if isinstance(last, scf.ConditionOp):
+            condition, values = last.condition, list(last.args)
+            last.detach()
+            _end(inner, cf.ConditionalBranchOp(condition, body, values, after, values), last)
+            last.erase(safe_erase=False)
+        inner = inner.next_block
+    op.erase(safe_erase=False)
+
+
+def _lower_region(op: Operation) -> None:
+    assert isinstance(op, scf.ExecuteRegionOp)
+    block, after = _split(op)
+    first = _move(op.region, after)
+    _redirect(first, after, "scf.yield", after)
+    _end(block, cf.BranchOp(first), op)
+    op.erase(safe_erase=False)
+
+
+def _chain(
+    block: Block, flag: SSAValue, cases: Sequence[int], targets: Sequence[tuple[Block, Sequence[SSAValue]]],
+    default: tuple[Block, Sequence[SSAValue]], like: Operation,
+) -> None:  # fmt: skip
+    """Ends `block` with one comparison after another."""
+    if not cases:
+        _end(block, cf.BranchOp(default[0], *default[1]), like)
+    for number, (case, (target, values)) in enumerate(zip(cases, targets, strict=True)):
+        wanted = _add(block, arith.ConstantOp(IntegerAttr(case, cast(Any, flag.type))), like)
+        same = _add(block, arith.CmpiOp(flag, wanted, "eq"), like)
+        if number + 1 == len(cases):
+            _end(block, cf.ConditionalBranchOp(same, target, values, *default), like)
+            return
+        following = Block()
+        region = block.parent
+        assert region is not None
+        region.insert_block_after(following, block)
+        _end(block, cf.ConditionalBranchOp(same, target, values, following, []), like)
+        block = following
+
+
+def _lower_index_switch(op: Operation) -> None:
+    assert isinstance(op, scf.IndexSwitchOp)
+    block, after = _split(op)
+    firsts = []
+    for region in (op.default_region, *op.case_regions):
+        _implicit_yield(region)
+        first = _move(region, after)
+        _redirect(first, after, "scf.yield", after)
+        firsts.append(first)
+    cases = [int(n) for n in cast(Any, op.cases).get_values()]
+    _chain(block, op.arg, cases, [(first, []) for first in firsts[1:]], (firsts[0], []), op)
+    op.erase(safe_erase=False)
+
+
+def _lower_switch(op: Operation) -> None:
+    assert isinstance(op, cf.SwitchOp)
+    block = op.parent
+    assert block is not None
+    cases = [] if op.case_values is None else [int(n) for n in cast(Any, op.case_values).get_values()]
+    values, targets = iter(op.case_operands), []
+    for target, count in zip(op.case_blocks, cast(Any, op.case_operand_segments).get_values(), strict=True):
+        targets.append((target, [next(values) for _ in range(int(count))]))
+    default = op.default_block, list(op.default_operands)
+    op.detach()
+    _chain(block, op.flag, cases, targets, default, op)
+    op.erase(safe_erase=False)
+
+
+def _lower_unreachable(op: Operation) -> None:
+    """A call that comes here is refused; the jump behind is never taken."""
+    block = op.parent
+    assert block is not None
+    message = op.properties.get("message")
+    op.detach()
+    false = _add(block, arith.ConstantOp(IntegerAttr(0, 1)), op)
+    text = message.data if isinstance(message, StringAttr) else "a place that cannot be reached was reached"
+    _end(block, cf.AssertOp(false, text), op)
+    region = block.parent
+    assert region is not None
+    forever = Block()
+    region.insert_block_after(forever, block)
+    _end(block, cf.BranchOp(forever), op)
+    _end(forever, cf.BranchOp(forever), op)
+    op.erase(safe_erase=False)
+
+
+def refuse(op: Operation) -> None:
+    """CompileError for loops without an order."""
+    raise CompileError(f"'{op.name}' is not supported in host code", location_of(op),
+                       "loops of the host are scf.for and scf.while; parallel ones belong into a dispatch")  # fmt: skip
+
+
+ROWS: dict[str, Callable[[Operation], None]] = {
+    "scf.if": _lower_if,
+    "scf.for": _lower_for,
+    "scf.while": _lower_while,
+    "scf.execute_region": _lower_region,
+    "scf.index_switch": _lower_index_switch,
+    "cf.switch": _lower_switch,
+    "util.unreachable": _lower_unreachable,
+    "scf.parallel": refuse,
+    "scf.forall": refuse,
+}
+
+
+# -- fewer blocks
+
+
+def _reachable(region: Region) -> set[Block]:
+    first = region.blocks.first
+    seen: set[Block] = set()
+    pending = [first] if first is not None else []
+    while pending:
+        block = pending.pop()
+        if block not in seen:
+            seen.add(block)
+            pending += successors(block)
+    return seen
+
+
+def _drop_unreachable(region: Region) -> None:
+    reachable = _reachable(region)
+    dead = [block for block in region.blocks if block not in reachable]
+    for block in dead:
+        block.drop_all_references()
+    for block in dead:
+        region.erase_block(block, safe_erase=False)
+
+
+def _merge(region: Region) -> None:
+    """A block that only one other jumps to, without a condition, becomes its tail."""
+    block = region.blocks.first
+    while block is not None:
+        last = block.last_op
+        if isinstance(last, cf.BranchOp):
+            target = last.successor
+            if target is not region.blocks.first and target is not block and _uses(region, target) == 1:
+                for argument, value in zip(target.args, last.arguments, strict=True):
+                    argument.replace_all_uses_with(value)
+                last.detach()
+                last.erase()
+                for op in list(target.ops):
+                    op.detach()
+                    block.add_op(op)
+                region.erase_block(target)
+                continue
+        block = block.next_block
+
+
+def _uses(region: Region, target: Block) -> int:
+    return sum(1 for block in region.blocks for s in successors(block) if s is target)

@@ -1,0 +1,1 @@
+"""Tensor operations → groups that become one dispatch each."""

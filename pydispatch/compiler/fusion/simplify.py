@@ -1,0 +1,318 @@
+"""Small rewrites of host functions that let dispatches form well: one row for each rule.
+
+Equal operations become one, what nothing uses goes, and views of views, of splats and of constants become what they
+show. Nothing here changes a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IndexType, IntegerAttr, TensorType
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from pydispatch.compiler.analysis.destinations import slice_of
+from pydispatch.compiler.analysis.kinds import has_effects
+from pydispatch.compiler.analysis.sizes import constant_index, iterators, maps_of, shape_of, size_of, term_of
+from pydispatch.compiler.kernels.ops.constants import splat_of
+from pydispatch.ir.core.dense import splat as splat_constant
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.dialects.flow import tensors
+
+Rule = Callable[[Operation], "SSAValue | None"]
+"""The value that the only result of an operation may be replaced by; what it makes goes in front of the operation."""
+
+
+def simplify(function: Operation) -> None:
+    """Rewrites the bodies of a host function in place until no rule fits."""
+    for region in function.regions:
+        for block in region.blocks:
+            _equal_operations(block, {})
+    changed = True
+    while changed:
+        changed = False
+        for op in list(function.walk()):
+            if op.parent is None or op is function:
+                continue
+            if op.name == "linalg.generic":
+                _free_outputs(op)
+            for rule in RULES.get(op.name, ()):
+                value = rule(op)
+                if value is not None and value.type == op.results[0].type:
+                    value.name_hint = value.name_hint or op.results[0].name_hint
+                    op.results[0].replace_all_uses_with(value)
+                    op.detach()
+                    op.erase()
+                    changed = True
+                    break
+        changed = _unused(function) or changed
+
+
+def before(new: Operation, op: Operation) -> SSAValue:
+    """Puts `new` in front of `op`; its result."""
+    assert op.parent is not None
+    set_location(new, op)
+    op.parent.insert_op_before(new, op)
+    return new.results[0]
+
+
+def _unused(function: Operation) -> bool:
+    found = False
+    for op in reversed(list(function.walk())):
+        useless = op.results and all(not list(r.uses) for r in op.results)
+        if useless and op.parent is not None and not has_effects(op) and op.name != "flow.dispatch":
+            op.detach()
+            op.erase(safe_erase=False)
+            found = True
+    return found
+
+
+def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
+    """Operations of the same name on the same operands are made once; an inner block knows the outer ones."""
+    known = dict(known)
+    for op in list(block.ops):
+        for region in op.regions:
+            for inner in region.blocks:
+                if op.name.startswith("scf."):
+                    _equal_operations(inner, known)
+        if has_effects(op) or op.regions or not op.results or op.name.startswith(("flow.dispatch", "util.")):
+            continue
+        if op.name == "arith.constant" and isinstance(op.results[0].type, TensorType):
+            continue  # comparing large constants costs more than it gives
+        key = (
+            op.name, tuple(op.operands), tuple(r.type for r in op.results), tuple(op.properties.items()),
+            tuple(op.attributes.items()),
+        )  # fmt: skip
+        first = known.setdefault(key, op)
+        if first is not op:
+            for old, new in zip(op.results, first.results, strict=True):
+                old.replace_all_uses_with(new)
+            op.detach()
+            op.erase()
+
+
+def _free_outputs(op: Operation) -> None:
+    """Initial values that the body does not read become empty tensors, so that nothing waits for them."""
+    generic = cast(GenericOp, op)
+    body = op.regions[0].block
+    first = len(generic.inputs)
+    for number, value in enumerate(generic.outputs):
+        owner = value.owner
+        if body.args[first + number].uses.get_length() or not isinstance(value.type, TensorType):
+            continue
+        if isinstance(owner, Operation) and owner.name == "tensor.empty":
+            continue
+        dims: list[SSAValue] = []
+        for axis, n in enumerate(shape_of(value)):
+            if n < 0:
+                index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
+                dims.append(before(tensor.DimOp(value, index), op))
+        op.operands[first + number] = before(tensor.EmptyOp(dims, value.type), op)
+
+
+# -- rules
+
+
+def _made_by(value: SSAValue, *names: str) -> Operation | None:
+    owner = value.owner
+    return owner if isinstance(owner, Operation) and owner.name in names else None
+
+
+def _same_type(op: Operation) -> SSAValue | None:
+    return op.operands[0] if op.operands[0].type == op.results[0].type else None
+
+
+def _same_shape(op: Operation) -> SSAValue | None:
+    """A reshape that changes nothing. With two dynamic sizes the types may agree and the sizes may not."""
+    sizes = shape_of(op.results[0])
+    return _same_type(op) if sum(n < 0 for n in sizes) <= 1 and 0 not in sizes else None
+
+
+def _cast_of_cast(op: Operation) -> SSAValue | None:
+    inner = _made_by(op.operands[0], "tensor.cast")
+    if inner is None:
+        return None
+    known, wanted = shape_of(inner.operands[0]), shape_of(op.results[0])
+    if any(a >= 0 and b < 0 for a, b in zip(shape_of(op.operands[0]), known, strict=True)):
+        return None  # the cast in the middle promised a size
+    if known == wanted:
+        return inner.operands[0]
+    return before(tensor.CastOp(inner.operands[0], cast("TensorType[Attribute]", op.results[0].type)), op)
+
+
+def _splat_value(value: SSAValue) -> Attribute | None:
+    """The element of a splat constant."""
+    op = _made_by(value, "arith.constant")
+    dense = op.properties.get("value") if op is not None else None
+    return splat_of(dense)
+
+
+def _view_of_splat(op: Operation) -> SSAValue | None:
+    type_ = op.results[0].type
+    assert isinstance(type_, TensorType)
+    if not type_.has_static_shape():
+        return None
+    splat = _made_by(op.operands[0], "tensor.splat")
+    if splat is not None:
+        return before(tensor.SplatOp(splat.operands[0], [], type_), op)
+    element = _splat_value(op.operands[0])
+    if element is None:
+        return None
+    return before(arith.ConstantOp(splat_constant(type_, _number(element))), op)
+
+
+def _number(element: Attribute) -> int | float:
+    return element.value.data  # type: ignore[attr-defined]
+
+
+def _view_of_empty(op: Operation) -> SSAValue | None:
+    type_ = op.results[0].type
+    if _made_by(op.operands[0], "tensor.empty") is None or not isinstance(type_, TensorType):
+        return None
+    return before(tensor.EmptyOp([], type_), op) if type_.has_static_shape() else None
+
+
+def _inverse(op: Operation) -> SSAValue | None:
+    """Collapsing what was expanded in the same way, or the other way round."""
+    other = {"tensor.expand_shape": "tensor.collapse_shape", "tensor.collapse_shape": "tensor.expand_shape"}
+    inner = _made_by(op.operands[0], other[op.name])
+    if inner is None or inner.operands[0].type != op.results[0].type:
+        return None
+    static = all(n >= 0 for n in shape_of(op.results[0]))
+    same = inner.properties["reassociation"] == op.properties["reassociation"]
+    return inner.operands[0] if static or (same and op.name == "tensor.collapse_shape") else None
+
+
+def _twice(op: Operation) -> SSAValue | None:
+    """A collapse of a collapse, or an expansion of a static expansion, is one."""
+    inner = _made_by(op.operands[0], op.name)
+    if inner is None or not all(n >= 0 for n in (*shape_of(op.results[0]), *shape_of(inner.operands[0]))):
+        return None
+    rows = _rows(op), _rows(inner)
+    outer, nested = rows if op.name == "tensor.collapse_shape" else (rows[1], rows[0])
+    joined = ArrayAttr([ArrayAttr([IntegerAttr(d, 64) for place in row for d in nested[place]]) for row in outer])
+    new = op.clone()
+    new.operands[0] = inner.operands[0]
+    new.properties["reassociation"] = joined
+    return before(new, op)
+
+
+def _rows(op: Operation) -> list[list[int]]:
+    found = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
+    return [[n.value.data for n in row.data] for row in found.data]
+
+
+def _extract(op: Operation) -> SSAValue | None:
+    """An element of a splat, of elements given one by one, or of a constant."""
+    source = op.operands[0]
+    splat = _made_by(source, "tensor.splat")
+    if splat is not None:
+        return splat.operands[0]
+    element = _splat_value(source)
+    if element is None:
+        places = [constant_index(v) for v in op.operands[1:]]
+        if any(p is None for p in places):
+            return None
+        flat = 0
+        for place, size in zip(places, shape_of(source), strict=True):
+            if place is None or size < 0 or not 0 <= place < size:
+                return None
+            flat = flat * size + place
+        made = _made_by(source, "tensor.from_elements", "arith.constant")
+        if made is None:
+            return None
+        if made.name == "tensor.from_elements":
+            return made.operands[flat]
+        dense = made.properties.get("value")
+        if not isinstance(dense, DenseIntOrFPElementsAttr):
+            return None
+        element = next(a for i, a in enumerate(dense.iter_attrs()) if i == flat)
+    return before(arith.ConstantOp(element), op)  # type: ignore[arg-type]
+
+
+def _constant_elements(op: Operation) -> SSAValue | None:
+    values = [v.owner.value for v in op.operands if isinstance(v.owner, arith.ConstantOp)]
+    type_ = op.results[0].type
+    assert isinstance(type_, TensorType)
+    if len(values) != len(op.operands) or not values:
+        return None
+    return before(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [_number(v) for v in values])), op)
+
+
+def _whole_slice(op: Operation) -> SSAValue | None:
+    """A slice that is everything."""
+    whole = op.operands[0] if op.name == "tensor.extract_slice" else op.operands[1]
+    part = slice_of(op)
+    if shape_of(op.results[0] if op.name == "tensor.extract_slice" else op.operands[0]) != shape_of(whole):
+        return None
+    for axis, (offset, size, stride) in enumerate(zip(*part.rows, strict=True)):
+        terms = [n if isinstance(n, int) else term_of(n) for n in (offset, size, stride)]
+        if terms != [0, size_of(whole, axis), 1]:
+            return None
+    return op.operands[0]
+
+
+def _no_padding(op: Operation) -> SSAValue | None:
+    pad = cast(tensor.PadOp, op)
+    none = not any(int(n) for n in (*pad.static_low.get_values(), *pad.static_high.get_values()))
+    return op.operands[0] if none and pad.nofold is None else None
+
+
+def _copy(op: Operation) -> SSAValue | None:
+    """A generic that gives an input as it is."""
+    generic = cast(GenericOp, op)
+    body = op.regions[0].block
+    end = body.last_op
+    if len(op.results) != 1 or end is None or len(list(body.ops)) != 1 or "reduction" in iterators(op):
+        return None
+    value = end.operands[0]
+    place = list(body.args).index(value) if value in body.args else -1  # type: ignore[arg-type]
+    maps = maps_of(op)
+    if not 0 <= place < len(generic.inputs) or maps[place] != maps[-1] or not isinstance(value.owner, Block):
+        return None
+    return generic.inputs[place]
+
+
+def _sized_reshape(op: Operation) -> SSAValue | None:
+    """A reshape to a tensor of sizes → one that takes them as values."""
+    source, shape = op.operands
+    result = op.results[0].type
+    assert isinstance(shape.type, TensorType) and isinstance(result, TensorType)
+    element = shape.type.element_type
+
+    def size(value: SSAValue, axis: int) -> SSAValue:
+        index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
+        return before(tensor.DimOp(value, index), op)
+
+    def entry(axis: int) -> SSAValue:
+        index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
+        found = before(tensor.ExtractOp(shape, [index], element), op)
+        return found if isinstance(found.type, IndexType) else before(arith.IndexCastOp(found, IndexType()), op)
+
+    source_dims = [size(source, axis) for axis, n in enumerate(shape_of(source)) if n < 0]
+    result_dims = [entry(axis) for axis, n in enumerate(result.get_shape()) if n < 0]
+    return before(tensors.TensorReshapeOp(operands=[source, source_dims, result_dims], result_types=[result]), op)
+
+
+def _single(op: Operation) -> SSAValue | None:
+    return op.operands[0] if len(op.operands) == 1 else None
+
+
+RULES: dict[str, Sequence[Rule]] = {
+    "tensor.cast": (_same_type, _cast_of_cast, _view_of_splat, _view_of_empty),
+    "tensor.expand_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _twice),
+    "tensor.collapse_shape": (_same_type, _view_of_splat, _view_of_empty, _inverse, _twice),
+    "flow.tensor.reshape": (_same_shape, _view_of_splat, _view_of_empty),
+    "tensor.reshape": (_view_of_splat, _view_of_empty, _sized_reshape),
+    "tensor.bitcast": (_same_type,),
+    "tensor.extract": (_extract,),
+    "tensor.from_elements": (_constant_elements,),
+    "tensor.extract_slice": (_whole_slice, _view_of_splat, _view_of_empty),
+    "tensor.insert_slice": (_whole_slice,),
+    "tensor.pad": (_no_padding,),
+    "tensor.concat": (_single,),
+    "linalg.generic": (_copy,),
+}

@@ -1,0 +1,199 @@
+"""Large reductions into few elements become two: parts side by side, then the parts.
+
+How a reduction is split depends on its sizes alone, so that results do not depend on the number of workers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import cast
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    AnyFloat,
+    ArrayAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+)
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.dialects.linalg.ops import GenericOp, YieldOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.analysis.sizes import iterators, maps_of, shape_of
+from pydispatch.compiler.fusion.simplify import before
+
+MOST_RESULTS = 8  # with more, the results themselves keep the workers busy
+FEWEST_ELEMENTS = 1 << 17  # below, a second dispatch costs more than it gives
+PARTS = range(64, 15, -1)  # the first of these that divides the loop
+
+
+def _lowest(type_: IntegerType) -> int:
+    return -(1 << (type_.width.data - 1))
+
+
+_INTEGER_NEUTRAL: dict[str, Callable[[IntegerType], int]] = {
+    "arith.addi": lambda t: 0,
+    "arith.muli": lambda t: 1,
+    "arith.andi": lambda t: -1,
+    "arith.ori": lambda t: 0,
+    "arith.xori": lambda t: 0,
+    "arith.maxsi": _lowest,
+    "arith.minsi": lambda t: -1 - _lowest(t),
+    "arith.maxui": lambda t: 0,
+    "arith.minui": lambda t: -1,
+}
+_FLOAT_NEUTRAL = {
+    "arith.addf": -0.0,
+    "arith.mulf": 1.0,
+    "arith.maximumf": -math.inf,
+    "arith.minimumf": math.inf,
+    "arith.maxnumf": math.nan,
+    "arith.minnumf": math.nan,
+}
+
+
+_IN_ORDER = ("arith.addf", "arith.mulf")
+"""Combining operations whose result depends on the order."""
+
+
+def split_reductions(function: Operation, reassociate: bool = True) -> None:
+    """Rewrites the reductions of a host function in place where splitting gives more parallel work.
+
+    reassociate: floats may be added in another order.
+    """
+    for op in list(function.walk()):
+        if op.name == "linalg.generic" and op.parent is not None:
+            _split(cast(GenericOp, op), reassociate)
+
+
+def _split(op: GenericOp, reassociate: bool) -> None:
+    combine = combiner(op)
+    place = _place(op)
+    if combine is None or place is None or (combine.name in _IN_ORDER and not reassociate):
+        return
+    neutral = neutral_element(combine)
+    if neutral is None:
+        return
+    loop, parts = place
+    maps = maps_of(op)
+    inputs: list[SSAValue] = []
+    new_maps: list[AffineMap] = []
+    for value, map_ in zip(op.inputs, maps, strict=False):
+        inputs.append(_expanded(op, value, map_, loop, parts))
+        new_maps.append(_shifted(map_, loop, split=True))
+    out_type = op.outputs[0].type
+    assert isinstance(out_type, TensorType)
+    partial = TensorType(out_type.element_type, [parts, *out_type.get_shape()])
+    init = before(tensor.SplatOp(before(arith.ConstantOp(neutral), op), [], partial), op)
+    out = _shifted(maps[-1], loop, split=False)
+    new_maps.append(AffineMap(out.num_dims, 0, (AffineExpr.dimension(loop), *out.results)))
+    kinds = iterators(op)
+    stage = GenericOp(
+        inputs, [init], op.body.clone(), ArrayAttr([AffineMapAttr(m) for m in new_maps]),
+        iterator_types([*kinds[:loop], "parallel", *kinds[loop:]]), [partial],
+    )  # fmt: skip
+    made = before(stage, op)
+    rank = len(shape_of(op.outputs[0]))
+    body = Block(arg_types=[out_type.element_type] * 2)
+    total = combine.clone({combine.operands[0]: body.args[0], combine.operands[1]: body.args[1]})
+    body.add_ops([total, YieldOp(total.results[0])])
+    whole = AffineMap.identity(rank + 1)
+    rest = AffineMap(rank + 1, 0, tuple(AffineExpr.dimension(i + 1) for i in range(rank)))
+    final = GenericOp(
+        [made], [op.outputs[0]], Region(body), ArrayAttr([AffineMapAttr(whole), AffineMapAttr(rest)]),
+        iterator_types(["reduction", *["parallel"] * rank]), [out_type],
+    )  # fmt: skip
+    result = before(final, op)
+    result.name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(result)
+    op.detach()
+    op.erase()
+
+
+def iterator_types(names: list[str]) -> ArrayAttr[IteratorTypeAttr]:
+    """The attribute of a linalg.generic for the kinds of its loops."""
+    return ArrayAttr([IteratorTypeAttr(IteratorType(n)) for n in names])
+
+
+def combiner(op: GenericOp) -> Operation | None:
+    """The operation that adds an element to the result, when it is all that the body does with the result."""
+    body = op.body.block
+    end = body.last_op
+    if len(op.results) != 1 or end is None or any(inner.name == "linalg.index" for inner in op.body.walk()):
+        return None
+    found = end.operands[0].owner
+    accumulator = body.args[-1]
+    if not isinstance(found, Operation) or found.parent is not body or accumulator.uses.get_length() != 1:
+        return None
+    if found.name not in _INTEGER_NEUTRAL and found.name not in _FLOAT_NEUTRAL:
+        return None
+    return found if accumulator in found.operands and found.results[0].uses.get_length() == 1 else None
+
+
+def neutral_element(combine: Operation) -> IntegerAttr | FloatAttr | None:
+    """The value that changes nothing."""
+    type_ = combine.results[0].type
+    if isinstance(type_, IntegerType) and combine.name in _INTEGER_NEUTRAL:
+        return IntegerAttr(_INTEGER_NEUTRAL[combine.name](type_), type_)
+    if isinstance(type_, AnyFloat) and combine.name in _FLOAT_NEUTRAL:
+        return FloatAttr(_FLOAT_NEUTRAL[combine.name], type_)
+    return None
+
+
+def _place(op: GenericOp) -> tuple[int, int] | None:
+    """The loop to split and the number of its parts; None when the reduction is small or has no such loop."""
+    maps, kinds = maps_of(op), iterators(op)
+    sizes = [0] * len(kinds)
+    windows: set[int] = set()
+    for value, map_ in zip((*op.inputs, *op.outputs), maps, strict=True):
+        for n, expr in zip(shape_of(value), map_.results, strict=False):
+            if n < 0:
+                return None
+            if isinstance(expr, AffineDimExpr):
+                sizes[expr.position] = n
+            else:
+                windows |= {e.position for e in expr.dfs() if isinstance(e, AffineDimExpr)}
+    loops = [i for i, k in enumerate(kinds) if k == "reduction"]
+    results = math.prod(shape_of(op.outputs[0]))
+    if not loops or not 0 < results <= MOST_RESULTS or math.prod(sizes[i] for i in loops) < FEWEST_ELEMENTS:
+        return None
+    for loop in loops:
+        parts = next((p for p in PARTS if sizes[loop] % p == 0), None)
+        if parts is not None and loop not in windows:
+            return loop, parts
+    return None
+
+
+def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:
+    """A map over the loops with one more behind `loop`. split: read the two loops as two dimensions."""
+    moved = [AffineExpr.dimension(i if i < loop else i + 1) for i in range(map_.num_dims)]
+    results: list[AffineExpr] = []
+    for expr in map_.results:
+        if split and isinstance(expr, AffineDimExpr) and expr.position == loop:
+            results += [AffineExpr.dimension(loop), AffineExpr.dimension(loop + 1)]
+        else:
+            results.append(expr.replace_dims_and_symbols(moved, []))
+    return AffineMap(map_.num_dims + 1, 0, tuple(results))
+
+
+def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts: int) -> SSAValue:
+    """The operand with each dimension of `loop` as two."""
+    shape = list(shape_of(value))
+    rows: list[list[int]] = []
+    wide: list[int] = []
+    for n, expr in zip(shape, map_.results, strict=False):
+        mine = isinstance(expr, AffineDimExpr) and expr.position == loop
+        sizes = [parts, n // parts] if mine else [n]
+        rows.append(list(range(len(wide), len(wide) + len(sizes))))
+        wide += sizes
+    if len(wide) == len(shape):
+        return value
+    assert isinstance(value.type, TensorType)
+    reassociation = ArrayAttr([ArrayAttr([IntegerAttr(d, 64) for d in row]) for row in rows])
+    type_ = TensorType(value.type.element_type, wide)
+    return before(tensor.ExpandShapeOp(value, [], reassociation, wide, type_), op)

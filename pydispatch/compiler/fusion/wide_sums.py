@@ -1,0 +1,129 @@
+"""Reductions of floats below 32 bits accumulate in f32, and round once at their end.
+
+An f16 sum stops to grow when it is 2048 times its elements. Largest and smallest elements are exact either way; in f32
+they become vectors on machines without arithmetic in f16. Contractions are left alone until it
+is known that they become plain loops: their own kernels add up in f32.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, TensorType, f32
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.compiler.analysis.sizes import iterators, maps_of
+from pydispatch.compiler.fusion.simplify import before
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.matmul.match import contraction_of
+
+WIDENED = {
+    "arith.addf": arith.AddfOp,
+    "arith.mulf": arith.MulfOp,
+    "arith.maximumf": arith.MaximumfOp,
+    "arith.minimumf": arith.MinimumfOp,
+    "arith.maxnumf": arith.MaxnumfOp,
+    "arith.minnumf": arith.MinnumfOp,
+}
+"""Operations that lose digits with every step, and those that would be converted there and back in each."""
+
+
+def widen_sums(function: Operation) -> None:
+    """Rewrites the reductions of a host function in place."""
+    for op in list(function.walk()):
+        if op.name == "linalg.generic" and op.parent is not None and "reduction" in iterators(op):
+            _widen(cast(GenericOp, op))
+
+
+def with_wide_sums(function: FuncOp) -> FuncOp:
+    """A dispatch function whose contractions accumulate in f32 too: for one that becomes plain loops."""
+    if not any(op.name == "linalg.generic" and _losing(cast(GenericOp, op)) for op in function.walk()):
+        return function
+    copy = function.clone()
+    for op in list(copy.walk()):
+        if op.name == "linalg.generic":
+            for number in _losing(cast(GenericOp, op)):
+                _widen_result(cast(GenericOp, op), number)
+    return copy
+
+
+def _losing(op: GenericOp) -> list[int]:
+    """The results that `_loses` names."""
+    last = op.body.block.last_op
+    return [] if last is None else [n for n, value in enumerate(last.operands) if _loses(op, n, value)]
+
+
+def _widen(op: GenericOp) -> None:
+    numbers = _losing(op)
+    if not numbers or contraction_of(op) is not None:
+        return
+    for number in numbers:
+        _widen_result(op, number)
+
+
+def _loses(op: GenericOp, number: int, value: SSAValue) -> bool:
+    """Whether result `number` is reduced in a small type, and nothing else reads what it is so far."""
+    if not isinstance(value.type, AnyFloat) or (bit_width(value.type) or 64) >= 32:
+        return False
+    if not isinstance(value, OpResult) or value.op.name not in WIDENED or number >= len(op.results):
+        return False
+    argument = op.body.block.args[len(op.inputs) + number]
+    loops = {e.position for e in maps_of(op)[len(op.inputs) + number].results if hasattr(e, "position")}
+    reduces = any(kind == "reduction" and i not in loops for i, kind in enumerate(iterators(op)))
+    alone = argument.uses.get_length() == 1 and value.uses.get_length() == 1
+    return reduces and alone and argument in value.op.operands and value.op.parent is op.body.block
+
+
+def _widen_result(op: GenericOp, number: int) -> None:
+    block, place = op.body.block, len(op.inputs) + number
+    narrow = op.results[number].type
+    assert isinstance(narrow, TensorType) and block.last_op is not None
+    combine = cast(OpResult, block.last_op.operands[number]).op
+    old = block.args[place]
+    wide = block.insert_arg(f32, place + 1)
+    added = next(v for v in combine.operands if v is not old)
+    extended = _extended(combine, added)
+    flags = combine.properties.get("fastmath")
+    total = WIDENED[combine.name](wide, extended, cast("arith.FastMathFlagsAttr | None", flags))
+    block.insert_op_before(total, combine)
+    combine.results[0].replace_all_uses_with(total.results[0])
+    combine.detach()
+    combine.erase()
+    if isinstance(added, OpResult) and added.op.parent is block and not added.uses.get_length():
+        added.op.detach()
+        added.op.erase()
+    block.erase_arg(old)
+    op.operands[place] = _widened(op, op.operands[place])
+    result = op.results[number]
+    result._type = TensorType(f32, narrow.get_shape(), narrow.encoding)
+    rounded = arith.TruncFOp(result, narrow)
+    assert op.parent is not None
+    op.parent.insert_op_after(rounded, op)
+    rounded.result.name_hint = result.name_hint
+    result.replace_uses_with_if(rounded.result, lambda use: use.operation is not rounded)
+
+
+def _extended(combine: Operation, value: SSAValue) -> SSAValue:
+    """What a step adds, in f32. A product is computed there."""
+    if isinstance(value, OpResult) and isinstance(value.op, arith.MulfOp) and combine.name == "arith.addf":
+        factors = [before(arith.ExtFOp(factor, f32), combine) for factor in value.op.operands]
+        return before(arith.MulfOp(factors[0], factors[1], value.op.fastmath), combine)
+    return before(arith.ExtFOp(value, f32), combine)
+
+
+def _widened(op: Operation, value: SSAValue) -> SSAValue:
+    """What a reduction begins with, in f32."""
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    wide = TensorType(f32, type_.get_shape(), type_.encoding)
+    if isinstance(value, OpResult) and isinstance(value.op, tensor.SplatOp):
+        number = value.op.input
+        if isinstance(number, OpResult) and isinstance(number.op, arith.ConstantOp):
+            attribute = number.op.value
+            if isinstance(attribute, FloatAttr):
+                constant = before(arith.ConstantOp(FloatAttr(attribute.value.data, f32)), op)
+                return before(tensor.SplatOp(constant, list(value.op.dynamicSizes), wide), op)
+    return before(arith.ExtFOp(value, wide), op)

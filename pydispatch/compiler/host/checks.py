@@ -1,0 +1,20 @@
+"""Operations of the `check` dialect as records of a host program."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from pydispatch.compiler.host.straight import unsupported
+from pydispatch.formats.program.program import Program
+from pydispatch.formats.program.steps import CheckKind
+from pydispatch.ir.core.locations import location_of
+
+
+def add_check(program: Program, op: Operation, function: str) -> int:
+    """The number of the check that `op` of `function` is."""
+    name = op.name.removeprefix("check.").upper()
+    if name not in CheckKind.__members__:
+        raise unsupported(op)
+    atol, rtol = getattr(op, "tolerance", (0.0, 0.0))
+    place = location_of(op)
+    return program.add_check(CheckKind[name], str(place) if place else "", function, atol, rtol)

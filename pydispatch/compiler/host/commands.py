@@ -1,0 +1,160 @@
+"""The commands of one straight function and the memory that they share, before either is laid out.
+
+A `Storage` is a run of memory that tensor values live in; several values share one when an operation works in place
+or only looks at it in another way. Commands that touch a common storage, one of them writing, run in order; the others
+may overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pydispatch.formats.program.program import NONE, BindingRange, BufferKind, Function
+
+
+@dataclass(eq=False)
+class Storage:
+    """Memory of one or more tensors. size: register of its bytes; buffer: its number once it has been placed."""
+
+    kind: BufferKind
+    size: int
+    index: int = 0
+    buffer: int = NONE
+    copied_from: Storage | None = None  # the argument whose copy it begins as
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor value: where it lives, the registers of its sizes, and its dtype word.
+
+    offset: register of the byte where it starts in its storage, NONE for one that is all of its storage. length:
+    register of its bytes when it is a part.
+    """
+
+    storage: Storage
+    dims: tuple[int, ...]
+    dtype: int
+    offset: int = NONE
+    length: int = NONE
+
+    @property
+    def is_part(self) -> bool:
+        return self.offset != NONE
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bytes of a storage that a command touches. first, count: where they are known, else `first` is None."""
+
+    storage: Storage
+    first: int | None = None
+    count: int = 0
+
+    def meets(self, other: Range) -> bool:
+        """Whether both may touch a common byte."""
+        if self.storage is not other.storage:
+            return False
+        if self.first is None or other.first is None:
+            return True
+        return self.first < other.first + other.count and other.first < self.first + self.count
+
+
+@dataclass
+class Command:
+    """One command: what it reads and writes, and how to emit it once buffers have numbers."""
+
+    reads: list[Range]
+    writes: list[Range]
+    emit: Callable[[Function], None]
+    region: int = 0
+
+
+@dataclass
+class CommandList:
+    function: Function
+    commands: list[Command] = field(default_factory=list)
+
+    def range_of(self, tensor: Tensor) -> Range:
+        """The bytes of a tensor, as far as they are known now."""
+        if not tensor.is_part:
+            return Range(tensor.storage)
+        first, count = (self.function.constant_value(r) for r in (tensor.offset, tensor.length))
+        return Range(tensor.storage) if first is None or count is None else Range(tensor.storage, first, count)
+
+    def dispatch(
+        self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[tuple[Tensor, bool]]
+    ) -> None:
+        """bindings: tensor and whether the dispatch writes it."""
+
+        def emit(function: Function) -> None:
+            ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in bindings]
+            function.dispatch(export, grid, constants, ranges)
+
+        self.add([t for t, write in bindings if not write], [t for t, write in bindings if write], emit)
+
+    def copy(self, source: Tensor, target: Tensor, length: int) -> None:
+        """length: register of the bytes."""
+        self.add(
+            [source], [target],
+            lambda f: f.copy(source.storage.buffer, source.offset, target.storage.buffer, target.offset, length),
+        )  # fmt: skip
+
+    def fill(self, target: Tensor, pattern: int, pattern_bytes: int) -> None:
+        """pattern: register of an element."""
+        self.add(
+            [], [target],
+            lambda f: f.fill(BindingRange(target.storage.buffer, target.offset, target.length), pattern, pattern_bytes),
+        )  # fmt: skip
+
+    def add(self, reads: Iterable[Tensor], writes: Iterable[Tensor], emit: Callable[[Function], None]) -> None:
+        self.commands.append(Command([self.range_of(t) for t in reads], [self.range_of(t) for t in writes], emit))
+
+    def assign_regions(self) -> None:
+        """Every command gets the earliest region in which nothing that it depends on still runs."""
+        written: dict[Storage, list[tuple[Range, int]]] = {}
+        read: dict[Storage, list[tuple[Range, int]]] = {}
+        for command in self.commands:
+            after = [-1]
+            for touched in (*command.reads, *command.writes):
+                after += [region for other, region in written.get(touched.storage, ()) if other.meets(touched)]
+            for touched in command.writes:
+                after += [region for other, region in read.get(touched.storage, ()) if other.meets(touched)]
+            command.region = max(after) + 1
+            for touched in command.reads:
+                _note(read, touched, command.region)
+            for touched in command.writes:
+                if touched.first is None:  # Everything earlier is complete when this one runs.
+                    written[touched.storage] = []
+                    read.pop(touched.storage, None)
+                _note(written, touched, command.region)
+        self.commands.sort(key=lambda c: c.region)
+
+    def may_share(self, source: Storage, target: Storage) -> bool:
+        """Whether one memory may serve both: nothing but the copy that begins `target` reads `source` while, or after,
+        `target` is written. Regions must be assigned."""
+        begun = next(c for c in self.commands if any(w.storage is target for w in c.writes))
+        readers = [c.region for c in self.commands if c is not begun and any(r.storage is source for r in c.reads)]
+        writers = [c.region for c in self.commands if c is not begun and any(w.storage is target for w in c.writes)]
+        return not readers or not writers or max(readers) < min(writers)
+
+    def storages(self) -> list[Storage]:
+        """Every storage that a command touches, in the order of first use."""
+        return list(dict.fromkeys(r.storage for c in self.commands for r in (*c.reads, *c.writes)))
+
+    def emit(self, function: Function) -> None:
+        """Writes the commands into `function`; all storages must have buffers."""
+        for command in self.commands:
+            while function.region < command.region:
+                function.next_region()
+            command.emit(function)
+
+
+def _note(table: dict[Storage, list[tuple[Range, int]]], touched: Range, region: int) -> None:
+    """Remembers an access; of those to a whole storage the latest is enough."""
+    entries = table.setdefault(touched.storage, [])
+    if touched.first is None:
+        whole = [r for other, r in entries if other.first is None]
+        entries[:] = [e for e in entries if e[0].first is not None]
+        region = max([region, *whole])
+    entries.append((touched, region))

@@ -1,0 +1,136 @@
+"""Constants of host code: their elements as arrays, each stored once in the artifact; parameters by name."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import Attribute, Operation
+
+from pydispatch.compiler.host.types import dtype_of, element_bits
+from pydispatch.errors import CompileError
+from pydispatch.formats.program.program import Numerical, Program
+from pydispatch.ir.core.locations import location_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+PARAMETER = "flow.parameter.named"
+
+
+@dataclass
+class Constants:
+    """The constants of a program, each stored once. arrays: member name → array."""
+
+    program: Program
+    arrays: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    _known: dict[tuple[Any, ...], int] = field(default_factory=dict)
+
+    def number(self, value: Attribute, type: TensorType[Attribute], op: Operation) -> int:
+        """The number of the constant `value` in the program's table. CompileError at `op` for what is none."""
+        dtype = dtype_of(type.element_type, location_of(op))
+        if value.name == PARAMETER:
+            return self._parameter(value, type, dtype)
+        if not isinstance(value, DenseIntOrFPElementsAttr):
+            raise CompileError(
+                f"a constant of kind {value.name} is not supported in host code", location_of(op),
+                "write dense<...>, dense_resource<...> or #flow.parameter.named<...>",
+            )  # fmt: skip
+        return self.add(dense_array(value, dtype))
+
+    def add(self, array: np.ndarray[Any, Any]) -> int:
+        """The number of a dense constant."""
+        import numpy as np
+
+        key = (array.dtype.str, array.nbytes, hashlib.blake2b(cast(Any, array.reshape(-1).view(np.uint8))).digest())
+        if key not in self._known:
+            member = f"constants/{len(self.arrays)}.npy"
+            self.arrays[member] = array
+            self._known[key] = len(self.program.constants)
+            self.program.constants.append((member, npy_offset(array), array.nbytes))
+        return self._known[key]
+
+    def _parameter(self, value: Attribute, type: TensorType[Attribute], dtype: int) -> int:
+        scope, key = parameter_name(value)
+        return self.program.add_parameter(scope, key, dtype, tuple(type.get_shape()))
+
+
+def parameter_name(value: Attribute) -> tuple[str, str]:
+    """Scope and key of a `#flow.parameter.named<"scope"::"key">`."""
+    attribute = cast(Any, value)
+    scope = attribute.scope.data if hasattr(attribute.scope, "data") else ""
+    return scope, attribute.key.data
+
+
+def npy_offset(array: np.ndarray[Any, Any]) -> int:
+    """Where the elements start in the .npy file of an array."""
+    import numpy as np
+
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, np.lib.format.header_data_from_array_1_0(array))
+    return len(buffer.getvalue())
+
+
+def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, Any]:
+    """The elements of a dense constant as they lie in memory: raw words, or packed bytes of 2- and 4-bit elements."""
+    import numpy as np
+
+    shape = tuple(int(d) for d in cast(Any, value.get_type()).get_shape())
+    count = math.prod(shape)
+    bits = element_bits(dtype)
+    raw = np.frombuffer(value.data.data, dtype=np.uint8)
+    if bits < 8:
+        return _packed(raw, count, bits)
+    element = np.dtype(f"u{bits // 8}") if bits <= 64 else np.dtype(f"V{bits // 8}")
+    array = raw.view(element) if raw.nbytes % element.itemsize == 0 else raw
+    if dtype >> 24 == Numerical.BOOLEAN:
+        array = array & 1
+    if array.size == 1 and count != 1:
+        array = np.full(count, array[0], dtype=element)
+    return np.ascontiguousarray(array).reshape(shape)
+
+
+def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any, Any]:
+    """One element in each byte → elements side by side, low bits first."""
+    import numpy as np
+
+    per_byte = 8 // bits
+    if raw.size == 1 and count != 1:
+        raw = np.full(count, raw[0], dtype=np.uint8)
+    if raw.size != count:
+        return np.array(raw)  # packed already
+    fields = np.zeros(-(-count // per_byte) * per_byte, dtype=np.uint8)
+    fields[:count] = raw & ((1 << bits) - 1)
+    packed = np.zeros(fields.size // per_byte, dtype=np.uint8)
+    for place in range(per_byte):
+        packed |= fields[place::per_byte] << np.uint8(place * bits)
+    return packed
+
+
+def splat_word(value: Attribute, dtype: int) -> int | None:
+    """The bits that fill the memory of a constant whose elements are all equal (a byte of 2- and 4-bit ones)."""
+    import numpy as np
+
+    if not isinstance(value, DenseIntOrFPElementsAttr) or not value.data.data:
+        return None
+    bits = element_bits(dtype)
+    if bits > 64:
+        return None
+    raw = np.frombuffer(value.data.data, dtype=np.uint8)
+    element = np.dtype(f"u{max(1, bits // 8)}")
+    if raw.nbytes % element.itemsize:
+        return None
+    words = raw.view(element)
+    if words[0] != words[-1] or not (words == words[0]).all():
+        return None
+    word = int(words[0])
+    if dtype >> 24 == Numerical.BOOLEAN:
+        return word & 1
+    if bits < 8:
+        low = word & ((1 << bits) - 1)
+        return low * (0xFF // ((1 << bits) - 1))
+    return word

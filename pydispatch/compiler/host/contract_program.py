@@ -1,0 +1,89 @@
+"""The contracts of all variants as one host program: `contracts.bin` of an artifact (docs/artifact.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects import cf, func
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.host.exports import add_scalar_result
+from pydispatch.compiler.host.scalars import Registers, ScalarLowering
+from pydispatch.compiler.kernel_ir.words import bit_width, words_of
+from pydispatch.compiler.outline.contracts import CONTRACT, WRITTEN
+from pydispatch.compiler.target.variants import ordinals_of, variants_of
+from pydispatch.errors import InternalError
+from pydispatch.formats.program.program import Argument, Function, Numerical, Op, Program, dtype_word
+from pydispatch.ir.dialects.hal import dialect as hal
+
+Numbers = dict[tuple[str, str], list[int | None]]
+"""(executable, variant) -> the contract of each export by ordinal."""
+
+
+def contract_program(module: ModuleOp) -> tuple[bytes, Numbers]:
+    """The program, empty when there are no contracts. Equal ones are one function."""
+    program = Program()
+    numbers: Numbers = {}
+    made: dict[Any, int] = {}
+    for executable in module.body.block.ops:
+        if not isinstance(executable, hal.ExecutableOp):
+            continue
+        for variant in variants_of(executable):
+            stated = {
+                op.sym_name.data: op
+                for op in variant.body.block.ops
+                if isinstance(op, func.FuncOp) and CONTRACT in op.attributes
+            }
+            if not stated:
+                continue
+            ordinals = ordinals_of(variant)
+            found: list[int | None] = [None] * len(ordinals)
+            for name, op in stated.items():
+                found[ordinals[name]] = _add(program, op, made)
+            numbers[executable.sym_name.data, variant.sym_name.data] = found
+    return program.encode() if program.functions else b"", numbers
+
+
+def _add(program: Program, op: func.FuncOp, made: dict[Any, int]) -> int:
+    function = program.add_function(op.sym_name.data, public=False)
+    _lower(function, op)
+    key = (tuple(function.instructions), tuple(function.pool), len(function.arguments),
+           tuple(r.register for r in function.results))  # fmt: skip
+    number = made.setdefault(key, len(program.functions) - 1)
+    if number != len(program.functions) - 1:
+        program.functions.pop()
+    return number
+
+
+def _lower(function: Function, op: func.FuncOp) -> None:
+    registers: Registers = {}
+    for argument in op.body.block.args:
+        words = [function.add_argument(Argument(dtype_word(Numerical.INTEGER, 64), None))
+                 for _ in range(words_of(argument.type))]  # fmt: skip
+        if argument.uses:
+            registers[argument] = _argument(function, words, argument.type)
+    lowering = ScalarLowering(function)
+    for inner in op.body.block.ops:
+        if isinstance(inner, cf.AssertOp):
+            function.check(registers[inner.arg], inner.msg.data)
+        elif isinstance(inner, func.ReturnOp):
+            written = op.attributes[WRITTEN]
+            assert isinstance(written, IntegerAttr)
+            returned = [registers[v] for v in inner.operands]
+            for register in (*returned[:3], function.constant(written.value.data), *returned[3:]):
+                add_scalar_result(function, register)
+        elif not lowering.lower(inner, registers):
+            raise InternalError(f"the contract of @{op.sym_name.data} has '{inner.name}', which is no host code")
+
+
+def _argument(function: Function, words: list[int], type: Attribute) -> int:
+    """The register of a scalar from the words of its constants, which arguments hold zero-extended."""
+    low = function.emit(Op.SCALAR, words[0])
+    if len(words) == 2:
+        high = function.binary(Op.SHL, function.emit(Op.SCALAR, words[1]), function.constant(32))
+        return function.binary(Op.OR, low, high)
+    bits = 64 if isinstance(type, IndexType) else bit_width(type) or 64
+    if isinstance(type, IntegerType) and bits < 64:
+        return function.emit(Op.SEXT, low, 0, 0, bits)
+    return low

@@ -1,0 +1,159 @@
+"""`flow.dispatch` in straight host code: its grid, constants and bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerType, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.host.commands import Tensor
+from pydispatch.compiler.host.types import dtype_of
+from pydispatch.compiler.kernel_ir.words import bit_width, words_of
+from pydispatch.compiler.outline.executables import tied_operands
+from pydispatch.errors import CompileError
+from pydispatch.formats.program.program import HIGH_WORD, Op
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.dialects.hal import dialect as hal
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.host.straight import Straight
+
+Bindings = list[tuple[Tensor, bool]]
+"""The tensors that a dispatch reaches, and whether it writes each."""
+
+
+def dispatch(straight: Straight, op: Operation) -> None:
+    assert isinstance(op, flow.DispatchOp)
+    executables = straight.executables
+    executable, export = executables.find(op.entry_points.data, op)
+    workload = [straight.registers[v] for v in op.workload]
+    number, grid = executables.grid(straight.function, executable, export, workload, op)
+    layout = executables.layout(executable, export)
+    alignment = executables.alignment(executable)
+    words: list[int] = []
+    bindings: Bindings = []
+    places: dict[int, int] = {}  # argument of the dispatch -> its place among the bindings
+    dims = iter(op.argument_dims)
+    for index, value in enumerate(op.arguments):
+        if not isinstance(value.type, TensorType):
+            words += _constant_words(straight, value, op)
+            continue
+        tensor = straight.tensors[value]
+        dynamic = [next(dims) for size in value.type.get_shape() if size < 0]
+        for axis, (have, said) in enumerate(zip(tensor.dims, straight.shape(value.type, dynamic, op), strict=True)):
+            straight.require_equal(have, said, f"operand {index} of '@{export}', axis {axis}", op)
+        places[index] = len(bindings)
+        bindings.append((_aligned(straight, tensor, alignment), False))
+    result_dims = iter(op.result_dims)
+    for result, tied in zip(op.results, tied_operands(op), strict=True):
+        if not isinstance(result.type, TensorType):
+            raise CompileError(f"a dispatch cannot return {result.type}", location_of(op), "its results are tensors")
+        shape = straight.shape(result.type, [next(result_dims) for n in result.type.get_shape() if n < 0], op)
+        dtype = dtype_of(result.type.element_type, location_of(op))
+        if tied < 0:
+            tensor = straight.new_tensor(shape, dtype)
+            bindings.append((tensor, True))
+        else:
+            tensor = _tied(straight, op, export, tied, result.type, shape, alignment)
+            bindings[places[tied]] = (tensor, True)
+        straight.put(result, tensor)
+    words = _fit_words(straight, words, layout.constants, op, export)
+    bindings = _order(bindings, op, executables.binding_order(executable, export))
+    if len(bindings) != len(layout.bindings):
+        raise CompileError(
+            f"'@{export}' has {len(layout.bindings)} bindings in its layout, the dispatch gives {len(bindings)}",
+            location_of(op),
+            "tensor operands come first, in order, then the results that are not tied to an operand",
+        )
+    straight.commands.dispatch(number, grid, words, bindings)
+
+
+def _tied(
+    straight: Straight, op: flow.DispatchOp, export: str, tied: int, type: Attribute, shape: tuple[int, ...],
+    alignment: int,
+) -> Tensor:  # fmt: skip
+    """The tensor that a result is written into, under the type of the result."""
+    value = op.arguments[tied]
+    source = straight.tensors[value]
+    dtype = dtype_of(cast("TensorType[Attribute]", type).element_type, location_of(op))
+    what = f"result tied to operand {tied} of '@{export}'"
+    if type == value.type:
+        for axis, (have, said) in enumerate(zip(source.dims, shape, strict=True)):
+            straight.require_equal(have, said, f"{what}, axis {axis}", op)
+    else:  # Another view of the same memory.
+        straight.require_equal(straight.size(source), straight.bytes_of(shape, dtype), f"{what}, size in bytes", op)
+    operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
+    target = straight.in_place(value, sum(1 for t in operands if t.storage is source.storage))
+    if _aligned_offset(straight, target, alignment) is None:
+        target = straight.copy_of(target)
+    return Tensor(target.storage, shape, dtype, target.offset, target.length)
+
+
+def _aligned_offset(straight: Straight, tensor: Tensor, alignment: int) -> int | None:
+    """The register of the offset when it is known to fit the alignment, else None."""
+    if not tensor.is_part or alignment <= 1:
+        return tensor.offset
+    known = straight.function.constant_value(tensor.offset)
+    return tensor.offset if known is not None and known % alignment == 0 else None
+
+
+def _aligned(straight: Straight, tensor: Tensor, alignment: int) -> Tensor:
+    """The tensor, or a copy of a part that may start where the executable cannot read it."""
+    return tensor if _aligned_offset(straight, tensor, alignment) is not None else straight.copy_of(tensor)
+
+
+def _scalars_of(op: flow.DispatchOp) -> list[SSAValue]:
+    return [v for v in op.arguments if not isinstance(v.type, TensorType)]
+
+
+def _constant_words(straight: Straight, value: SSAValue, op: Operation) -> list[int]:
+    """The words of a scalar operand: registers, + HIGH_WORD for the upper half."""
+    register = straight.registers[value]
+    words = words_of(value.type, location_of(op))
+    bits = bit_width(value.type) or 64
+    if isinstance(value.type, IntegerType) and bits < 32:
+        register = straight.function.emit(Op.ZEXT, register, 0, 0, bits)
+    return [register, register | HIGH_WORD][:words]
+
+
+def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.DispatchOp, export: str) -> list[int]:
+    """Layouts written by hand may take the low half of an `index` alone."""
+    if len(words) == expected:
+        return words
+    low = [w for w in words if not w & HIGH_WORD]
+    if len(low) == expected and all(v.type == IndexType() or words_of(v.type) == 1 for v in _scalars_of(op)):
+        limit = straight.function.constant((1 << 32) - 1)
+        for value in _scalars_of(op):
+            if value.type == IndexType():
+                register = straight.registers[value]
+                fits = straight.function.emit(Op.CMP, register, limit, 0, 64 + 7 * 256)
+                straight.function.check(
+                    fits, f"operand of '@{export}': {{a}} does not fit the 32-bit constant of its layout"
+                )
+        return low
+    raise CompileError(
+        f"'@{export}' takes {expected} constants, the dispatch gives {len(words)} 32-bit words", location_of(op),
+        "scalars of more than 32 bits take two words, low and high; `constants` of the layout counts words",
+    )  # fmt: skip
+
+
+def _order(bindings: Bindings, op: Operation, declared: Attribute | None) -> Bindings:
+    """The order that `hal.interface.bindings` of the dispatch or else of the export gives."""
+    explicit = op.attributes.get("hal.interface.bindings", declared)
+    if explicit is None:
+        return bindings
+    entries = explicit.data if isinstance(explicit, ArrayAttr) else (None,)
+    if not all(isinstance(b, hal.InterfaceBindingAttr) for b in entries):
+        raise CompileError("hal.interface.bindings is not a list of bindings", location_of(op),
+                           "write [#hal.interface.binding<0>, ...], one for each tensor")  # fmt: skip
+    order = [cast(hal.InterfaceBindingAttr, b).ordinal.data for b in entries]
+    if sorted(order) != list(range(len(bindings))):
+        raise CompileError(f"hal.interface.bindings {order} does not number {len(bindings)} bindings", location_of(op))
+    placed = dict(zip(order, bindings, strict=True))
+    return [placed[i] for i in range(len(order))]
+
+
+ROWS: dict[str, Callable[[Straight, Operation], None]] = {"flow.dispatch": dispatch}

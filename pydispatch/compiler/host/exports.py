@@ -1,0 +1,259 @@
+"""Executables as host functions see them: export numbers, grids, layouts, conditions, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, SymbolRefAttr
+from xdsl.ir import Attribute, Operation, Region
+
+from pydispatch.compiler.host.scalars import Registers, ScalarLowering
+from pydispatch.compiler.kernel_ir.kernel import Layout
+from pydispatch.compiler.kernel_ir.words import words_of
+from pydispatch.compiler.target.variants import (
+    constant_blocks,
+    constant_words,
+    exports_of,
+    layout_of,
+    ordinals_of,
+    variants_of,
+)
+from pydispatch.errors import CompileError
+from pydispatch.formats.program.program import (
+    NONE,
+    Argument,
+    Executable,
+    ExportEntry,
+    Function,
+    Numerical,
+    Op,
+    Program,
+    Result,
+    dtype_word,
+)
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.dialects.hal import dialect as hal
+
+FOREIGN_ALIGNMENT = 64
+"""What code that others compiled may expect of its bindings."""
+
+
+class Executables:
+    """Numbers executables and exports, and inlines their host regions."""
+
+    def __init__(self, module: ModuleOp, program: Program) -> None:
+        self.program = program
+        self.ops = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)}
+        self.numbers: dict[str, int] = {}
+        for name, op in self.ops.items():
+            self.numbers[name] = len(program.executables)
+            entry = Executable(name)
+            program.executables.append(entry)
+            entry.variant_conditions = [self._condition(v) for v in variants_of(op)]
+            entry.constants_function = self._constants(op)
+
+    # -- functions that run at load
+
+    def _condition(self, variant: hal.ExecutableVariantOp) -> int:
+        """The function that says whether a variant may be used, NONE for always."""
+        for op in variant.body.block.ops:
+            if isinstance(op, hal.ExecutableConditionOp):
+                function = self.program.add_function(f"{variant.sym_name.data}.condition", public=False)
+                (value,) = inline(function, op.body, [])
+                add_scalar_result(function, value)
+                return self.program.function_index(function)
+        return NONE
+
+    def _constants(self, op: hal.ExecutableOp) -> int:
+        """The function that computes the executable constants from the number of the chosen variant."""
+        variants = variants_of(op)
+        counts = {len(constant_words(v)) for v in variants}
+        if counts == {0}:
+            return NONE
+        if len(counts) > 1:
+            raise CompileError(
+                f"the variants of '@{op.sym_name.data}' declare different numbers of constants: {sorted(counts)}",
+                location_of(op),
+                "give every variant a hal.executable.constant.block with as many keys; one of 64 bits counts twice",
+            )
+        function = self.program.add_function(f"{op.sym_name.data}.constants", public=False)
+        function.add_argument(Argument(dtype_word(Numerical.INTEGER, 64), None, "variant"))
+        chosen = function.emit(Op.SCALAR, 0)
+        values: list[int] = []
+        for number, variant in enumerate(variants):
+            here = [r for block in constant_blocks(variant) for r in _constant_words(function, block)]
+            if not values:
+                values = here
+                continue
+            is_this = function.emit(Op.CMP, chosen, function.constant(number), 0, 64)
+            values = [old if old == new else function.emit(Op.SELECT, is_this, new, old)
+                      for old, new in zip(values, here, strict=True)]  # fmt: skip
+        for value in values:
+            add_scalar_result(function, value)
+        return self.program.function_index(function)
+
+    # -- what a dispatch needs
+
+    def find(self, references: Sequence[SymbolRefAttr], op: Operation) -> tuple[hal.ExecutableOp, str]:
+        """The executable and export name of a dispatch. A variant in the middle names a layout, not the choice."""
+        found: set[tuple[str, str]] = set()
+        for reference in references:
+            path = [reference.root_reference.data, *(n.data for n in reference.nested_references.data)]
+            executable = self.ops.get(path[0])
+            if executable is None:
+                raise CompileError(
+                    f"there is no executable '@{path[0]}'", location_of(op),
+                    f"executables: {', '.join('@' + n for n in self.ops) or 'none'}",
+                )  # fmt: skip
+            if len(path) < 2:
+                raise CompileError(f"'@{path[0]}' names no export", location_of(op), "write @executable::@export")
+            self._require(executable, path, op)
+            found.add((path[0], path[-1]))
+        if len(found) != 1:
+            raise CompileError("the entry points of a dispatch name different exports", location_of(op))
+        name, export = found.pop()
+        return self.ops[name], export
+
+    def _require(self, executable: hal.ExecutableOp, path: list[str], op: Operation) -> None:
+        for variant in variants_of(executable):
+            names = [e.sym_name.data for e in exports_of(variant)]
+            if path[-1] not in names:
+                raise CompileError(
+                    f"executable '@{path[0]}' has no export '@{path[-1]}' in variant '@{variant.sym_name.data}'",
+                    location_of(op),
+                    f"exports: {', '.join('@' + n for n in names) or 'none'}",
+                )
+
+    def layout(self, executable: hal.ExecutableOp, export: str) -> Layout:
+        """The layout that all variants agree on."""
+        layouts = [layout_of(e) for v in variants_of(executable) for e in exports_of(v) if e.sym_name.data == export]
+        for other in layouts[1:]:
+            if (other.constants, len(other.bindings)) != (layouts[0].constants, len(layouts[0].bindings)):
+                raise CompileError(
+                    f"the variants of '@{executable.sym_name.data}' declare different layouts for '@{export}'",
+                    location_of(executable),
+                )
+        return layouts[0]
+
+    def alignment(self, executable: hal.ExecutableOp) -> int:
+        """Bytes that the bindings of an executable are aligned to, as far as its code says so; 1 for elements alone."""
+        found = 1
+        for variant in variants_of(executable):
+            if not any(isinstance(op, ModuleOp) for op in variant.body.block.ops):
+                found = max(found, FOREIGN_ALIGNMENT)
+            for op in variant.walk():
+                stated = op.properties.get("alignment") if isinstance(op, hal.InterfaceBindingSubspanOp) else None
+                if isinstance(stated, IntegerAttr):
+                    found = max(found, stated.value.data)
+        return found
+
+    def binding_order(self, executable: hal.ExecutableOp, export: str) -> Attribute | None:
+        """The `hal.interface.bindings` of an export: which binding each tensor operand and result takes."""
+        declarations = [e for v in variants_of(executable) for e in exports_of(v) if e.sym_name.data == export]
+        return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
+
+    def export_number(self, executable: hal.ExecutableOp, export: str) -> int:
+        """The index of an export in the program's table."""
+        ordinals = {ordinals_of(v)[export] for v in variants_of(executable)}
+        if len(ordinals) > 1:
+            raise CompileError(
+                f"export '@{export}' has different ordinals in the variants of '@{executable.sym_name.data}': "
+                f"{sorted(ordinals)}",
+                location_of(executable),
+            )
+        layout = self.layout(executable, export)
+        number = self.numbers[executable.sym_name.data]
+        entry = ExportEntry(number, ordinals.pop(), export, layout.constants, len(layout.bindings))
+        if entry not in self.program.exports:
+            self.program.exports.append(entry)
+        return self.program.exports.index(entry)
+
+    def grid(
+        self, function: Function, executable: hal.ExecutableOp, export: str, workload: Sequence[int], op: Operation
+    ) -> tuple[int, tuple[int, int, int]]:
+        """Registers of the export's index and of its grid.
+
+        Each variant has a grid function of its own, and an export may stand back for its fallback on some devices.
+        """
+        choices = [
+            self._guarded(function, executable, variant, export, workload, op) for variant in variants_of(executable)
+        ]
+        number, grid = choices[0]
+        for i, (other_number, other_grid) in enumerate(choices[1:], 1):
+            if (number, grid) == (other_number, other_grid):
+                continue
+            variant = function.emit(Op.VARIANT, self.numbers[executable.sym_name.data])
+            is_this = function.emit(Op.CMP, variant, function.constant(i), 0, 64)
+            number = _select(function, is_this, other_number, number)
+            x, y, z = (_select(function, is_this, b, a) for a, b in zip(grid, other_grid, strict=True))
+            grid = (x, y, z)
+        return number, grid
+
+    def _guarded(
+        self, function: Function, executable: hal.ExecutableOp, variant: hal.ExecutableVariantOp, export: str,
+        workload: Sequence[int], op: Operation, seen: tuple[str, ...] = (),
+    ) -> tuple[int, tuple[int, int, int]]:  # fmt: skip
+        (declaration,) = [e for e in exports_of(variant) if e.sym_name.data == export]
+        if not declaration.count.blocks:
+            raise CompileError(
+                f"export '@{export}' has no workgroup count", location_of(declaration),
+                "give it a region: count(%device: !hal.device, %size: index) -> (index, index, index) { ... }",
+            )  # fmt: skip
+        expected = len(declaration.count.block.args) - 1
+        if expected != len(workload):
+            raise CompileError(
+                f"the workgroup count of '@{export}' takes {expected} values, the dispatch gives {len(workload)}",
+                location_of(op),
+                "the workload stands in brackets: flow.dispatch @executable::@export[%size](...)",
+            )
+        number = function.constant(self.export_number(executable, export))
+        x, y, z = inline(function, declaration.count, workload)
+        if not declaration.condition.blocks or declaration.condition_fallback is None:
+            return number, (x, y, z)
+        fallback = declaration.condition_fallback.root_reference.data
+        if fallback in (*seen, export):
+            raise CompileError(f"the fallbacks of '@{export}' go round in a circle", location_of(declaration))
+        self._require(executable, [executable.sym_name.data, fallback], declaration)
+        if self.layout(executable, fallback) != self.layout(executable, export):
+            raise CompileError(
+                f"'@{fallback}' cannot stand in for '@{export}': their layouts differ", location_of(declaration)
+            )
+        (condition,) = inline(function, declaration.condition, [])
+        other = self._guarded(function, executable, variant, fallback, workload, op, (*seen, export))
+        grid = tuple(_select(function, condition, a, b) for a, b in zip((x, y, z), other[1], strict=True))
+        return _select(function, condition, number, other[0]), (grid[0], grid[1], grid[2])
+
+
+def _select(function: Function, condition: int, a: int, b: int) -> int:
+    return a if a == b else function.emit(Op.SELECT, condition, a, b)
+
+
+def inline(function: Function, region: Region, arguments: Sequence[int]) -> list[int]:
+    """Lowers a host region (its device argument has no register); returns the registers of what it yields."""
+    block = region.block
+    values = [a for a in block.args if not isinstance(a.type, hal.DeviceType)]
+    registers: Registers = dict(zip(values, arguments, strict=True))
+    lowering = ScalarLowering(function)
+    for op in block.ops:
+        if op.next_op is None:
+            return [registers[v] for v in op.operands]
+        if not lowering.lower(op, registers):
+            raise CompileError(
+                f"'{op.name}' is not supported in host code", location_of(op),
+                "a workgroup count, condition or constant is computed with arith, math, affine and hal.device.query",
+            )  # fmt: skip
+    return []
+
+
+def _constant_words(function: Function, block: hal.ExecutableConstantBlockOp) -> list[int]:
+    """The registers whose low 32 bits are the words of a block of executable constants."""
+    registers: list[int] = []
+    for register, type in zip(inline(function, block.body, []), block.function_type.outputs.data, strict=True):
+        registers.append(register)
+        if not isinstance(type, IndexType) and words_of(type, location_of(block)) == 2:
+            registers.append(function.binary(Op.SHRU, register, function.constant(32), 64))
+    return registers
+
+
+def add_scalar_result(function: Function, register: int) -> None:
+    function.results.append(Result(dtype_word(Numerical.INTEGER, 64), None, register=register))

@@ -1,0 +1,94 @@
+"""Tensors that no dispatch computes: constants, one value everywhere, and memory that is not set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import Operation
+
+from pydispatch.compiler.host.commands import Storage, Tensor
+from pydispatch.compiler.host.constants import splat_word
+from pydispatch.compiler.host.types import dtype_of, element_bits, packed_bytes
+from pydispatch.errors import CompileError
+from pydispatch.formats.program.program import BufferKind, Op
+from pydispatch.ir.core.locations import location_of
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.host.straight import Straight
+
+FILL_FROM = 4096
+"""Bytes from which on a constant of one value is filled in by every call instead of stored in the artifact."""
+
+
+def constant(straight: Straight, op: Operation) -> None:
+    """`arith.constant` of a scalar or a tensor."""
+    result = op.results[0]
+    if not isinstance(result.type, TensorType):
+        straight.scalars.lower(op, straight.registers)
+        return
+    if not list(result.uses):
+        return
+    value = op.properties["value"]
+    dtype = dtype_of(result.type.element_type, location_of(op))
+    type = getattr(value, "type", None)  # A dynamic constant hides its sizes.
+    static = type if isinstance(type, TensorType) else result.type
+    shape = static.get_shape()
+    dims = tuple(straight.function.constant(d) for d in shape)
+    count = math.prod(shape)
+    word = splat_word(value, dtype)
+    if word is not None and packed_bytes(count, dtype) >= FILL_FROM:
+        tensor = straight.new_tensor(dims, dtype)
+        straight.commands.fill(tensor, straight.function.constant(word), max(1, element_bits(dtype) // 8))
+    else:
+        number = straight.constants.number(value, static, op)
+        tensor = Tensor(Storage(BufferKind.CONSTANT, 0, number), dims, dtype)
+    straight.put(result, tensor)
+
+
+def splat(straight: Straight, op: Operation) -> None:
+    """tensor.splat: one scalar everywhere."""
+    result = op.results[0]
+    assert isinstance(result.type, TensorType)
+    dtype = dtype_of(result.type.element_type, location_of(op))
+    tensor = straight.new_tensor(straight.shape(result.type, op.operands[1:], op), dtype)
+    register = straight.registers[op.operands[0]]
+    bits = element_bits(dtype)
+    if bits > 64:
+        raise CompileError(f"'{op.name}' of {result.type.element_type} is not supported in host code", location_of(op),
+                           "elements of up to 64 bits can be filled in")  # fmt: skip
+    if bits < 8:
+        register = _byte(straight, register, bits)
+    elif result.type.element_type == IntegerType(1):
+        register = straight.function.emit(Op.ZEXT, register, 0, 0, 1)
+    straight.commands.fill(tensor, register, max(1, bits // 8))
+    straight.put(result, tensor)
+
+
+def _byte(straight: Straight, register: int, bits: int) -> int:
+    """The register of a byte full of an element of 2 or 4 bits."""
+    function = straight.function
+    value = function.binary(Op.AND, register, function.constant((1 << bits) - 1))
+    return function.binary(Op.MUL, value, function.constant(0xFF // ((1 << bits) - 1)))
+
+
+def empty(straight: Straight, op: Operation) -> None:
+    """tensor.empty: memory that nobody has written."""
+    result = op.results[0]
+    assert isinstance(result.type, TensorType)
+    dtype = dtype_of(result.type.element_type, location_of(op))
+    straight.put(result, straight.new_tensor(straight.shape(result.type, op.operands, op), dtype))
+
+
+ROWS: dict[str, Callable[[Straight, Operation], None]] = {
+    "arith.constant": constant,
+    "util.unfoldable_constant": constant,
+    "flow.tensor.dynamic_constant": constant,
+    "flow.tensor.constant": constant,
+    "tensor.splat": splat,
+    "tensor.empty": empty,
+    "flow.tensor.empty": empty,
+    "flow.tensor.alloca": empty,
+}

@@ -1,0 +1,24 @@
+"""What host code can be made of, for the documentation and for messages."""
+
+from __future__ import annotations
+
+from pydispatch.compiler.flatten import branches
+from pydispatch.compiler.host import scalars
+from pydispatch.compiler.host.scalar_table import BINARY, MATH, UNARY
+from pydispatch.compiler.host.segments import LOAD, READ, STORE
+from pydispatch.compiler.host.straight import table
+from pydispatch.formats.program.steps import CheckKind
+
+OTHERS = (
+    "cf.br", "cf.cond_br", "func.call", "func.return", "hal.buffer_view.dim", "hal.buffer_view.rank", "scf.condition",
+    "scf.yield", "util.call", "util.global", "util.initializer", "util.return", LOAD, READ, STORE,
+)  # fmt: skip
+"""Operations that no table holds."""
+
+
+def host_operations() -> list[str]:
+    """The names of the operations that host code knows behind dispatch formation, sorted."""
+    refused = {name for name, row in branches.ROWS.items() if row is branches.refuse}
+    names = {*table(), *scalars.ROWS, *BINARY, *UNARY, *MATH, *branches.ROWS, *OTHERS}
+    names |= {f"check.{kind.name.lower()}" for kind in CheckKind}
+    return sorted(names - refused)

@@ -1,0 +1,215 @@
+"""A function with branches, read-backs, globals or checks → one procedure and the straight functions that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from xdsl.dialects import cf
+from xdsl.dialects.builtin import FunctionType, TensorType
+from xdsl.ir import Block, Operation, SSAValue
+
+from pydispatch.compiler.flatten.branches import successors
+from pydispatch.compiler.host.checks import add_check
+from pydispatch.compiler.host.constants import Constants
+from pydispatch.compiler.host.exports import Executables
+from pydispatch.compiler.host.globals import Globals
+from pydispatch.compiler.host.scalar_table import constant_bits
+from pydispatch.compiler.host.segments import EFFECTS, LOAD, READ, STORE, Cut, Cuts, Segment, definition, is_constant
+from pydispatch.compiler.host.straight import Straight
+from pydispatch.compiler.host.types import dtype_of
+from pydispatch.compiler.outline.form import symbol_name
+from pydispatch.errors import CompileError
+from pydispatch.formats.program.procedure import Label, Procedure
+from pydispatch.ir.core.locations import location_of
+
+RETURNS = ("func.return", "util.return")
+
+
+@dataclass(eq=False)
+class Micro:
+    """One step in the making. emit: gets the slots that it reads for the last time."""
+
+    uses: Sequence[SSAValue]
+    defines: Sequence[SSAValue]
+    emit: Callable[[Collection[int]], None]
+
+
+class ProcedureLowering:
+    """Adds the function `op` to the program."""
+
+    def __init__(
+        self, op: Operation, executables: Executables, constants: Constants, globals: Globals, procedure: Procedure
+    ) -> None:
+        self.op, self.executables, self.constants, self.globals = op, executables, constants, globals
+        self.procedure = procedure
+        self.program = executables.program
+        self.cuts = Cuts(op.regions[0])
+        self.slots: dict[SSAValue, int] = {}
+        self.labels: dict[Block, Label] = {block: procedure.label() for block in self.cuts.blocks}
+        self.following: Block | None = None
+        self.live_in: dict[Block, set[SSAValue]] = {block: set() for block in self.cuts.blocks}
+        self.micros = {block: self._micros(self.cuts.cuts[block]) for block in self.cuts.blocks}
+
+    def lower(self) -> None:
+        """CompileError, at its place, for anything that host code cannot be made of."""
+        type = cast(FunctionType, self.op.properties["function_type"])
+        for number, value in enumerate(self.cuts.blocks[0].args):
+            name = value.name_hint or f"arg{number}"
+            self.slots[value] = self.procedure.add_argument(*self._type(value.type), name)
+        for result in type.outputs:
+            self.procedure.add_result(*self._type(result))
+        self._liveness()
+        for number, block in enumerate(self.cuts.blocks):
+            self.following = self.cuts.blocks[number + 1] if number + 1 < len(self.cuts.blocks) else None
+            self._emit(block)
+
+    # -- values
+
+    def _type(self, type: Any) -> tuple[int, tuple[int, ...] | None]:
+        location = location_of(self.op)
+        if isinstance(type, TensorType):
+            return dtype_of(type.element_type, location), tuple(d if d >= 0 else -1 for d in type.get_shape())
+        return dtype_of(type, location), None
+
+    def slot(self, value: SSAValue) -> int:
+        """The slot of a value. A constant is put into its slot by the next step."""
+        if value not in self.slots:
+            dtype, dims = self._type(value.type)
+            self.slots[value] = self.procedure.slot(dtype, None if dims is None else len(dims))
+        if is_constant(value):
+            self._fill(self.slots[value], value)
+        return self.slots[value]
+
+    def _fill(self, slot: int, value: SSAValue) -> None:
+        source = definition(value)
+        assert source is not None
+        attribute = source.properties["value"]
+        if not isinstance(value.type, TensorType):
+            self.procedure.scalar(slot, constant_bits(attribute, source))
+            return
+        type = getattr(attribute, "type", None)
+        static = type if isinstance(type, TensorType) else value.type
+        number = self.constants.number(attribute, static, source)
+        self.procedure.constant(slot, number, static.get_shape())
+
+    # -- steps
+
+    def _micros(self, cut: Cut) -> list[Micro]:
+        micros: list[Micro] = []
+        for level in cut.levels():
+            segment = cut.segments.get(level)
+            if segment is not None and (segment.outputs or any(op.name in EFFECTS for op in segment.ops)):
+                micros.append(self._run(segment))
+            micros += [self._stop(op) for op in cut.stops.get(level, ())]
+        last = cut.block.last_op
+        if last is None or (last.name not in RETURNS and not isinstance(last, cf.BranchOp | cf.ConditionalBranchOp)):
+            raise CompileError(f"function '@{symbol_name(self.op)}' does not return", location_of(last or self.op))
+        micros.append(self._terminator(last))
+        return micros
+
+    def _run(self, segment: Segment) -> Micro:
+        name = f"{self.procedure.name}.{len(self.program.functions)}"
+        function = self.program.add_function(name, public=False)
+        straight = Straight(function, self.executables, self.constants, self.op)
+        for value in segment.inputs:
+            straight.argument(value)
+        straight.lower(segment.ops, segment.outputs)
+        straight.finish(segment.outputs)
+
+        def emit(last: Collection[int]) -> None:
+            inputs, outputs = [self.slot(v) for v in segment.inputs], [self.slot(v) for v in segment.outputs]
+            self.procedure.run(function, inputs, outputs, last)
+
+        return Micro(segment.inputs, segment.outputs, emit)
+
+    def _stop(self, op: Operation) -> Micro:
+        procedure, slot = self.procedure, self.slot
+        if op.name == LOAD:
+            number = self.globals.number(op)
+            return Micro([], op.results, lambda last: procedure.load(slot(op.results[0]), number))
+        if op.name == STORE:
+            number = self.globals.number(op)
+            return Micro(op.operands, [], lambda last: procedure.store(number, slot(op.operands[0]), last))
+        if op.name == READ:
+            place = str(location_of(op) or "")
+
+            def read(last: Collection[int]) -> None:
+                tensor, *indices = [slot(v) for v in op.operands]
+                procedure.read(slot(op.results[0]), tensor, indices, place)
+
+            return Micro(op.operands, op.results, read)
+        values = [v for v in op.operands if isinstance(v.type, TensorType) or v.type.name != "hal.device"]
+        check = add_check(self.program, op, symbol_name(self.op))
+        return Micro(values, [], lambda last: procedure.observe(check, [slot(v) for v in values]))
+
+    def _terminator(self, op: Operation) -> Micro:
+        if op.name in RETURNS:
+            return Micro(op.operands, [], lambda last: self.procedure.ret([self.slot(v) for v in op.operands]))
+        if isinstance(op, cf.BranchOp):
+
+            def jump(last: Collection[int]) -> None:
+                self._edge(op.successor, op.arguments)
+
+            return Micro(op.arguments, [], jump)
+        assert isinstance(op, cf.ConditionalBranchOp)
+
+        def branch(last: Collection[int]) -> None:
+            edges = ((op.then_block, list(op.then_arguments)), (op.else_block, list(op.else_arguments)))
+            labels = [self.procedure.label() if values else self.labels[block] for block, values in edges]
+            self.procedure.branch(self.slot(op.cond), labels[0], labels[1])
+            for label, (block, values) in zip(labels, edges, strict=True):
+                if values:
+                    self.procedure.place(label)
+                    self._edge(block, values, may_fall=values is edges[1][1] or not edges[1][1])
+
+        return Micro(op.operands, [], branch)
+
+    def _edge(self, target: Block, values: Sequence[SSAValue], may_fall: bool = True) -> None:
+        """Goes to a block with the values of its arguments. may_fall: nothing else stands in between."""
+        needed = [(a, v) for a, v in zip(target.args, values, strict=True) if a in self.live_in[target]]
+        pairs = [(self.slot(argument), self.slot(value)) for argument, value in needed]
+        if pairs:
+            last = [self.slots[v] for _, v in needed if v not in self.live_in[target]]
+            self.procedure.move(pairs, last)
+        if target is not self.following or not may_fall:
+            self.procedure.jump(self.labels[target])
+
+    # -- lifetimes
+
+    def _uses(self, micro: Micro) -> list[SSAValue]:
+        return [v for v in micro.uses if not is_constant(v)]
+
+    def _live_out(self, block: Block) -> set[SSAValue]:
+        """What the blocks behind read, their own arguments apart."""
+        return {v for s in successors(block) for v in self.live_in[s] if v not in s.args}
+
+    def _liveness(self) -> None:
+        """Fills `live_in`: what a block and those behind it read, arguments of the block that are read included."""
+        changed = True
+        while changed:
+            changed = False
+            for block in reversed(self.cuts.blocks):
+                live = self._live_out(block)
+                for micro in reversed(self.micros[block]):
+                    live -= set(micro.defines)
+                    live |= set(self._uses(micro))
+                if live != self.live_in[block]:
+                    self.live_in[block] = live
+                    changed = True
+
+    def _emit(self, block: Block) -> None:
+        self.procedure.place(self.labels[block])
+        live = self._live_out(block)
+        dying: list[list[SSAValue]] = []
+        for micro in reversed(self.micros[block]):
+            live -= set(micro.defines)
+            dying.append([v for v in self._uses(micro) if v not in live])
+            live |= set(self._uses(micro))
+        before = {v for b in self.cuts.blocks if block in successors(b) for v in self._live_out(b)}
+        dead = [v for v in before - self.live_in[block] if isinstance(v.type, TensorType) and v in self.slots]
+        for slot in sorted(self.slots[v] for v in dead):
+            self.procedure.drop(slot)
+        for micro, last in zip(self.micros[block], reversed(dying), strict=True):
+            micro.emit([self.slots[v] for v in last if v in self.slots])

@@ -1,0 +1,65 @@
+"""The host functions of a module → its host program."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.flatten.inline import INITIALIZER
+from pydispatch.compiler.host.constants import Constants
+from pydispatch.compiler.host.exports import Executables
+from pydispatch.compiler.host.globals import Globals
+from pydispatch.compiler.host.procedures import RETURNS, ProcedureLowering
+from pydispatch.compiler.host.segments import is_stop
+from pydispatch.compiler.host.straight import Straight
+from pydispatch.compiler.outline.form import symbol_name
+from pydispatch.errors import CompileError
+from pydispatch.formats.program.program import Program
+from pydispatch.ir.core.locations import location_of
+
+
+def schedule(module: ModuleOp) -> tuple[Program, Constants]:
+    """The host program of a module whose executables are all `hal.executable`."""
+    program = Program()
+    executables = Executables(module, program)
+    constants = Constants(program)
+    globals = Globals(module, constants)
+    for op in module.body.block.ops:
+        if op.name not in ("func.func", "util.func") or not op.regions[0].blocks:
+            continue
+        name = symbol_name(op)
+        visibility = op.properties.get("sym_visibility")
+        if INITIALIZER in op.attributes:
+            procedure = program.add_initializer(name)
+        elif visibility is not None and cast(Any, visibility).data == "private":
+            continue
+        elif is_straight(op):
+            straight_function(op, executables, constants)
+            continue
+        else:
+            procedure = program.add_procedure(name, str(op.properties["function_type"]))
+        ProcedureLowering(op, executables, constants, globals, procedure).lower()
+    return program, constants
+
+
+def is_straight(op: Operation) -> bool:
+    """Whether a function is one list of operations that never looks at the elements of a tensor."""
+    blocks = op.regions[0].blocks
+    return len(blocks) == 1 and not any(is_stop(inner) for inner in op.regions[0].block.ops)
+
+
+def straight_function(op: Operation, executables: Executables, constants: Constants) -> None:
+    """A function of one block becomes one straight function."""
+    type = cast(FunctionType, op.properties["function_type"])
+    function = executables.program.add_function(symbol_name(op), str(type))
+    straight = Straight(function, executables, constants, op)
+    block = op.regions[0].block
+    ops = list(block.ops)
+    if not ops or ops[-1].name not in RETURNS:
+        raise CompileError(f"function '@{function.name}' does not return", location_of(op))
+    for value in block.args:
+        straight.argument(value)
+    straight.lower(ops[:-1], ops[-1].operands)
+    straight.finish(ops[-1].operands)

@@ -1,0 +1,288 @@
+"""Scalar operations of host code → instructions of the host program.
+
+One row per operation. Integers live sign-extended in 64-bit registers, floats as their bits; `index` is 64 bits wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, IntegerType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineSymExpr as AffineSymbolExpr
+
+from pydispatch.compiler.host.scalar_table import (
+    AFFINE,
+    BINARY,
+    EQ,
+    MATH,
+    OEQ,
+    OGE,
+    OLT,
+    SLT,
+    ULT,
+    UNARY,
+    UNO,
+    constant_bits,
+    float_bits,
+    width,
+)
+from pydispatch.compiler.host.types import dtype_of, packed_bytes
+from pydispatch.formats.program.program import Function, Op
+from pydispatch.ir.core.locations import location_of
+
+Registers = dict[SSAValue, int]
+
+
+class ScalarLowering:
+    """Lowers scalar operations into one function of the host program.
+
+    `registers` maps SSA values to registers and may be filled by the caller (block arguments, sizes).
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    def lower(self, op: Operation, registers: Registers) -> bool:
+        """Emits `op` and records its results; False when it is not a scalar operation of host code."""
+        row = ROWS.get(op.name)
+        if row is not None:
+            row(self, op, registers)
+            return True
+        if op.name not in BINARY and op.name not in UNARY and op.name not in MATH:
+            return False
+        bits = width(op.results[0].type, op)
+        operands = [registers[v] for v in op.operands]
+        if op.name in BINARY:
+            register = self.function.binary(BINARY[op.name], operands[0], operands[1], bits)
+        elif op.name in UNARY:
+            register = self.function.emit(UNARY[op.name], operands[0], 0, 0, bits)
+        else:
+            register = self.function.emit(Op.FMATH, operands[0], MATH[op.name], 0, bits)
+        registers[op.results[0]] = register
+        return True
+
+    def affine(self, expression: AffineExpr, dims: list[int], symbols: list[int]) -> int:
+        """The register of an affine expression over registers."""
+        if isinstance(expression, AffineConstantExpr):
+            return self.function.constant(expression.value)
+        if isinstance(expression, AffineDimExpr):
+            return dims[expression.position]
+        if isinstance(expression, AffineSymbolExpr):
+            return symbols[expression.position]
+        assert isinstance(expression, AffineBinaryOpExpr)
+        a = self.affine(expression.lhs, dims, symbols)
+        b = self.affine(expression.rhs, dims, symbols)
+        return self.function.binary(AFFINE[expression.kind], a, b)
+
+    # -- rows
+
+    def constant(self, op: Operation, registers: Registers) -> None:
+        value = op.properties.get("value", op.attributes.get("value"))
+        assert value is not None
+        registers[op.results[0]] = self.function.constant(constant_bits(value, op))
+
+    def compare(self, op: Operation, registers: Registers) -> None:
+        a, b = (registers[v] for v in op.operands)
+        predicate = cast("IntegerAttr[Any]", op.properties["predicate"]).value.data
+        opcode = Op.FCMP if op.name == "arith.cmpf" else Op.CMP
+        bits = width(op.operands[0].type, op)
+        registers[op.results[0]] = self._compare(opcode, predicate, a, b, bits)
+
+    def _compare(self, opcode: Op, predicate: int, a: int, b: int, bits: int) -> int:
+        return self.function.emit(opcode, a, b, 0, bits + predicate * 256)
+
+    def select(self, op: Operation, registers: Registers) -> None:
+        condition, a, b = (registers[v] for v in op.operands)
+        registers[op.results[0]] = self.function.emit(Op.SELECT, condition, a, b)
+
+    def extend(self, op: Operation, registers: Registers) -> None:
+        """Extension, truncation and casts of integers: the narrower width decides."""
+        source, target = width(op.operands[0].type, op), width(op.results[0].type, op)
+        unsigned = op.name in ("arith.extui", "arith.index_castui") and source < target
+        opcode = Op.ZEXT if unsigned else Op.SEXT
+        register = registers[op.operands[0]]
+        narrow = min(source, target)
+        registers[op.results[0]] = register if narrow == 64 else self.function.emit(opcode, register, 0, 0, narrow)
+
+    def convert(self, op: Operation, registers: Registers) -> None:
+        """Between floats and integers, and between floats."""
+        opcode = {
+            "arith.extf": Op.FCVT,
+            "arith.truncf": Op.FCVT,
+            "arith.sitofp": Op.SITOFP,
+            "arith.uitofp": Op.UITOFP,
+            "arith.fptosi": Op.FPTOSI,
+            "arith.fptoui": Op.FPTOUI,
+        }[op.name]
+        source, target = width(op.operands[0].type, op), width(op.results[0].type, op)
+        registers[op.results[0]] = self.function.emit(opcode, registers[op.operands[0]], source, 0, target)
+
+    def bitcast(self, op: Operation, registers: Registers) -> None:
+        type = op.results[0].type
+        register = registers[op.operands[0]]
+        bits = type.width.data if isinstance(type, IntegerType) else cast(Any, type).bitwidth
+        opcode = Op.SEXT if isinstance(type, IntegerType) else Op.ZEXT
+        registers[op.results[0]] = register if bits == 64 else self.function.emit(opcode, register, 0, 0, bits)
+
+    def apply(self, op: Operation, registers: Registers) -> None:
+        """affine.apply, affine.min and affine.max."""
+        attribute = op.properties.get("map", op.attributes.get("map"))
+        map = cast(AffineMapAttr, attribute).data
+        operands = [registers[v] for v in op.operands]
+        dims, symbols = operands[: map.num_dims], operands[map.num_dims :]
+        values = [self.affine(e, dims, symbols) for e in map.results]
+        combine = {"affine.min": Op.MINS, "affine.max": Op.MAXS}.get(op.name, Op.ADD)
+        result = values[0]
+        for value in values[1:]:
+            result = self.function.binary(combine, result, value)
+        registers[op.results[0]] = result
+
+    def query(self, op: Operation, registers: Registers) -> None:
+        """hal.device.query: whether the device knows the key, and its value or the default."""
+        category = cast(Any, op.properties["category"]).data
+        key = cast(Any, op.properties["key"]).data
+        default = op.properties.get("default_value")
+        fallback = constant_bits(default, op) if default is not None else 0
+        index = self.function.program.add_query(category, key, fallback)
+        registers[op.results[0]] = self.function.emit(Op.QUERY, index, 0, 0, 1)
+        registers[op.results[1]] = self.function.emit(Op.QUERY, index)
+
+    def add_extended(self, op: Operation, registers: Registers) -> None:
+        """The sum and whether it wrapped as unsigned numbers."""
+        a, b = (registers[v] for v in op.operands)
+        bits = width(op.results[0].type, op)
+        total = self.function.binary(Op.ADD, a, b, bits)
+        registers[op.results[0]] = total
+        registers[op.results[1]] = self._compare(Op.CMP, ULT, total, a, bits)
+
+    def multiply_extended(self, op: Operation, registers: Registers) -> None:
+        """Both halves of the product."""
+        a, b = (registers[v] for v in op.operands)
+        bits = width(op.results[0].type, op)
+        upper = Op.MULHU if op.name == "arith.mului_extended" else Op.MULHS
+        registers[op.results[0]] = self.function.binary(Op.MUL, a, b, bits)
+        registers[op.results[1]] = self.function.binary(upper, a, b, bits)
+
+    def fused(self, op: Operation, registers: Registers) -> None:
+        a, b, c = (registers[v] for v in op.operands)
+        registers[op.results[0]] = self.function.emit(Op.FMA, a, b, c, width(op.results[0].type, op))
+
+    def sincos(self, op: Operation, registers: Registers) -> None:
+        bits = width(op.results[0].type, op)
+        for result, name in zip(op.results, ("math.sin", "math.cos"), strict=True):
+            registers[result] = self.function.emit(Op.FMATH, registers[op.operands[0]], MATH[name], 0, bits)
+
+    def clamp(self, op: Operation, registers: Registers) -> None:
+        """min(max(value, lower), upper)."""
+        value, low, high = (registers[v] for v in op.operands)
+        bits = width(op.results[0].type, op)
+        raised = self.function.binary(Op.FMAX, value, low, bits)
+        registers[op.results[0]] = self.function.binary(Op.FMIN, raised, high, bits)
+
+    def classify(self, op: Operation, registers: Registers) -> None:
+        """math.isnan, isinf, isfinite, isnormal."""
+        format = width(op.operands[0].type, op)
+        value = registers[op.operands[0]]
+        size = self.function.emit(Op.FMATH, value, MATH["math.absf"], 0, format)
+        infinite = self.function.constant(float_bits(float("inf"), format))
+        smallest = {16: 2.0**-14, 17: 2.0**-126, 32: 2.0**-126, 64: 2.0**-1022}[format]
+        if op.name == "math.isnan":
+            result = self._compare(Op.FCMP, UNO, value, value, format)
+        elif op.name == "math.isinf":
+            result = self._compare(Op.FCMP, OEQ, size, infinite, format)
+        else:
+            result = self._compare(Op.FCMP, OLT, size, infinite, format)
+        if op.name == "math.isnormal":
+            least = self.function.constant(float_bits(smallest, format))
+            result = self.function.binary(Op.AND, result, self._compare(Op.FCMP, OGE, size, least, format), 1)
+        registers[op.results[0]] = result
+
+    def power_of_integers(self, op: Operation, registers: Registers) -> None:
+        """math.ipowi: a negative exponent gives what is left of 1 / base^n after the division."""
+        base, exponent = (registers[v] for v in op.operands)
+        bits = width(op.results[0].type, op)
+        function = self.function
+        one, zero = function.constant(1), function.constant(0)
+        result, factor = one, base
+        for place in range(bits):
+            shifted = function.binary(Op.SHRU, exponent, function.constant(place), bits)
+            taken = function.binary(Op.AND, shifted, one, bits)
+            result = function.emit(Op.SELECT, taken, function.binary(Op.MUL, result, factor, bits), result)
+            factor = function.binary(Op.MUL, factor, factor, bits)
+        minus = function.constant(-1)
+        odd = function.binary(Op.AND, exponent, one, bits)
+        inverse = function.emit(Op.SELECT, self._compare(Op.CMP, EQ, base, one, bits), one, zero)
+        sign = function.emit(Op.SELECT, odd, minus, one)
+        inverse = function.emit(Op.SELECT, self._compare(Op.CMP, EQ, base, minus, bits), sign, inverse)
+        negative = self._compare(Op.CMP, SLT, exponent, zero, bits)
+        registers[op.results[0]] = function.emit(Op.SELECT, negative, inverse, result)
+
+    def power_of_float(self, op: Operation, registers: Registers) -> None:
+        """math.fpowi: the exponent as a float."""
+        base, exponent = (registers[v] for v in op.operands)
+        format = width(op.results[0].type, op)
+        wide = self.function.emit(Op.FCVT, base, format, 0, 64)
+        count = self.function.emit(Op.SITOFP, exponent, width(op.operands[1].type, op), 0, 64)
+        power = self.function.binary(Op.FPOW, wide, count, 64)
+        registers[op.results[0]] = power if format == 64 else self.function.emit(Op.FCVT, power, 64, 0, format)
+
+    def align(self, op: Operation, registers: Registers) -> None:
+        """util.align."""
+        value, alignment = (registers[v] for v in op.operands)
+        bits = width(op.results[0].type, op)
+        count = self.function.binary(Op.CEILDIVU, value, alignment, bits)
+        registers[op.results[0]] = self.function.binary(Op.MUL, count, alignment, bits)
+
+    def sizeof(self, op: Operation, registers: Registers) -> None:
+        """util.sizeof."""
+        dtype = dtype_of(op.properties["sized_type"], location_of(op))
+        registers[op.results[0]] = self.function.constant(packed_bytes(1, dtype))
+
+    def forward(self, op: Operation, registers: Registers) -> None:
+        """Operations that pass their operands on."""
+        for operand, result in zip(op.operands, op.results, strict=False):
+            registers[result] = registers[operand]
+
+    def check(self, op: Operation, registers: Registers) -> None:
+        """cf.assert: the call is refused where it does not hold."""
+        message = cast(Any, op.properties["msg"]).data.replace("{", "(").replace("}", ")")
+        place = location_of(op)
+        self.function.check(registers[op.operands[0]], f"{message} ({place})" if place else message)
+
+
+ROWS: dict[str, Callable[[ScalarLowering, Operation, Registers], None]] = {
+    "arith.constant": ScalarLowering.constant,
+    "util.unfoldable_constant": ScalarLowering.constant,
+    "arith.cmpi": ScalarLowering.compare,
+    "arith.cmpf": ScalarLowering.compare,
+    "arith.select": ScalarLowering.select,
+    "arith.bitcast": ScalarLowering.bitcast,
+    "arith.addui_extended": ScalarLowering.add_extended,
+    "arith.mului_extended": ScalarLowering.multiply_extended,
+    "arith.mulsi_extended": ScalarLowering.multiply_extended,
+    "affine.apply": ScalarLowering.apply,
+    "affine.min": ScalarLowering.apply,
+    "affine.max": ScalarLowering.apply,
+    "math.fma": ScalarLowering.fused,
+    "math.sincos": ScalarLowering.sincos,
+    "math.clampf": ScalarLowering.clamp,
+    "math.ipowi": ScalarLowering.power_of_integers,
+    "math.fpowi": ScalarLowering.power_of_float,
+    "hal.device.query": ScalarLowering.query,
+    "util.align": ScalarLowering.align,
+    "util.sizeof": ScalarLowering.sizeof,
+    "util.assume.int": ScalarLowering.forward,
+    "util.optimization_barrier": ScalarLowering.forward,
+    "cf.assert": ScalarLowering.check,
+    **dict.fromkeys(("math.isnan", "math.isinf", "math.isfinite", "math.isnormal"), ScalarLowering.classify),
+    **dict.fromkeys(
+        ("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui"), ScalarLowering.extend
+    ),
+    **dict.fromkeys(
+        ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui"),
+        ScalarLowering.convert,
+    ),
+}

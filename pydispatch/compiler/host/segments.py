@@ -1,0 +1,167 @@
+"""Which operations of a function with branches or read-backs run together.
+
+A block is cut where a value must be looked at outside of commands: elements that are read back, globals, checks and
+branches. These are *stops*. What stands between two stops of a block is a *segment*, which becomes one straight
+function. An operation goes into the earliest segment in which its operands are there, so that independent stops
+cut a block only once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+
+from pydispatch.compiler.flatten.branches import successors
+from pydispatch.compiler.host.globals import name_of
+
+CONSTANTS = ("arith.constant", "util.unfoldable_constant", "flow.tensor.constant", "flow.tensor.dynamic_constant")
+VIEWS = (
+    "tensor.cast", "tensor.expand_shape", "tensor.collapse_shape", "tensor.bitcast", "tensor.extract_slice",
+    "flow.tensor.reshape", "flow.tensor.bitcast", "flow.tensor.tie_shape", "flow.tensor.clone", "hal.tensor.import",
+    "hal.tensor.export",
+)  # fmt: skip
+"""Operations that each segment does for itself: their results need not be kept from one segment to the next."""
+
+EFFECTS = ("cf.assert",)
+"""Operations without results that matter all the same."""
+
+LOAD, STORE, READ = "util.global.load", "util.global.store", "tensor.extract"
+
+
+def is_stop(op: Operation) -> bool:
+    return op.name in (LOAD, STORE, READ) or op.name.startswith("check.")
+
+
+def is_constant(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and value.op.name in CONSTANTS
+
+
+def definition(value: SSAValue) -> Operation | None:
+    return value.op if isinstance(value, OpResult) else None
+
+
+@dataclass(eq=False)
+class Segment:
+    """ops: in order. own: those whose results others get from here."""
+
+    own: list[Operation] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list)
+    inputs: list[SSAValue] = field(default_factory=list)
+    outputs: list[SSAValue] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Cut:
+    """A block as segments and the stops behind each; the stops of level -1 stand in front of the first segment."""
+
+    block: Block
+    segments: dict[int, Segment] = field(default_factory=dict)
+    stops: dict[int, list[Operation]] = field(default_factory=dict)
+
+    def levels(self) -> Iterator[int]:
+        return iter(sorted({*self.segments, *self.stops}))
+
+
+class Cuts:
+    """All blocks of a function, in an order in which definitions stand before uses."""
+
+    def __init__(self, region: Region) -> None:
+        self.blocks = reverse_postorder(region)
+        self.level: dict[Operation, int] = {}
+        self.home: dict[Operation, Segment] = {}
+        self.order = {op: n for n, op in enumerate(op for block in self.blocks for op in block.ops)}
+        self.cuts = {block: self._cut(block) for block in self.blocks}
+        self.needed: set[SSAValue] = set()
+        for block in self.blocks:
+            for op in block.ops:
+                if is_stop(op) or op.next_op is None:
+                    self._demand(op.operands)
+        segments = [s for cut in self.cuts.values() for s in cut.segments.values()]
+        for segment in segments:
+            self._complete(segment)
+        for segment in segments:
+            segment.outputs = [r for op in segment.own for r in op.results if r in self.needed]
+
+    def _cut(self, block: Block) -> Cut:
+        cut = Cut(block)
+        last_store: dict[str, int] = {}
+        last_load: dict[str, int] = {}
+        last_check = -1
+        for op in block.ops:
+            if op.next_op is None or op.name in CONSTANTS:
+                continue
+            stop = is_stop(op)
+            level = -1 if stop else 0
+            for value in op.operands:
+                source = definition(value)
+                if source is not None and source in self.level and source.parent is block:
+                    level = max(level, self.level[source] + (1 if is_stop(source) and not stop else 0))
+            if not stop:
+                self.level[op] = level
+                segment = cut.segments.setdefault(level, Segment())
+                self.home[op] = segment
+                if op.name not in VIEWS:
+                    segment.own.append(op)
+                continue
+            if op.name == LOAD:
+                level = max(level, last_store.get(name_of(op), -1))
+                last_load[name_of(op)] = max(level, last_load.get(name_of(op), -1))
+            elif op.name == STORE:
+                name = name_of(op)
+                level = max(level, last_store.get(name, -1), last_load.get(name, -1))
+                last_store[name] = level
+            elif op.name != READ:
+                level = last_check = max(level, last_check)
+            self.level[op] = level
+            cut.stops.setdefault(level, []).append(op)
+        return cut
+
+    def _demand(self, values: Iterable[SSAValue]) -> None:
+        """`values` are looked at outside of segments."""
+        for value in values:
+            if is_constant(value):
+                continue
+            self.needed.add(value)
+            source = definition(value)
+            if source is not None and source.name in VIEWS:
+                home = self.home[source]
+                if source not in home.own:
+                    home.own.append(source)
+
+    def _complete(self, segment: Segment) -> None:
+        """Adds the constants and views that the segment does for itself; what is left are its inputs."""
+        members = set(segment.own)
+        pending = list(segment.own)
+        while pending:
+            for value in pending.pop().operands:
+                source = definition(value)
+                if source is not None and source not in members and source.name in (*CONSTANTS, *VIEWS):
+                    members.add(source)
+                    pending.append(source)
+        segment.own.sort(key=self.order.__getitem__)
+        segment.ops = sorted(members, key=self.order.__getitem__)
+        inputs = (v for op in segment.ops for v in op.operands if definition(v) not in members)
+        segment.inputs = list(dict.fromkeys(inputs))
+        self.needed.update(segment.inputs)
+
+
+def reverse_postorder(region: Region) -> list[Block]:
+    """The blocks that can be reached, each in front of what it dominates."""
+    first = region.blocks.first
+    if first is None:
+        return []
+    order: list[Block] = []
+    seen = {first}
+    stack = [(first, iter(successors(first)))]
+    while stack:
+        block, rest = stack[-1]
+        following = next(rest, None)
+        if following is None:
+            order.append(block)
+            stack.pop()
+        elif following not in seen:
+            seen.add(following)
+            stack.append((following, iter(successors(following))))
+    return order[::-1]

@@ -1,0 +1,280 @@
+"""A list of operations without branches → one straight function of the host program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.host.commands import CommandList, Storage, Tensor
+from pydispatch.compiler.host.scalars import Registers, ScalarLowering
+from pydispatch.compiler.host.types import dtype_of, element_bits
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.errors import CompileError
+from pydispatch.formats.program.program import NONE, Argument, BufferKind, Function, Op, Result
+from pydispatch.ir.core.locations import location_of
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.host.constants import Constants
+    from pydispatch.compiler.host.exports import Executables
+
+SIZE_QUERIES = ("tensor.dim", "tensor.rank")
+"""Operations that look at the sizes of a tensor only, never at its elements."""
+
+END = 1 << 60
+"""The position of what reads a value behind all operations."""
+
+
+class Straight:
+    """Builds one function: arguments, then operations, then `finish`.
+
+    place: the operation that errors without a better place point at.
+    """
+
+    def __init__(self, function: Function, executables: Executables, constants: Constants, place: Operation) -> None:
+        self.function, self.executables, self.constants, self.place = function, executables, constants, place
+        self.scalars = ScalarLowering(function)
+        self.registers: Registers = {}
+        self.tensors: dict[SSAValue, Tensor] = {}
+        self.commands = CommandList(function)
+        self.position = 0
+        self._origins: dict[int, str] = {}
+        self._checked: set[frozenset[int]] = set()
+        self._last_use: dict[SSAValue, int] = {}
+        self._residents: dict[Storage, list[SSAValue]] = {}
+
+    # -- arguments
+
+    def argument(self, value: SSAValue, name: str = "") -> None:
+        """Adds `value` as the next argument of the function."""
+        number = len(self.function.arguments)
+        name = name or value.name_hint or f"arg{number}"
+        location = location_of(self.place)
+        if isinstance(value.type, TensorType):
+            shape = value.type.get_shape()
+            dtype = dtype_of(value.type.element_type, location)
+            argument = Argument(dtype, tuple(d if d >= 0 else -1 for d in shape), name)
+            self.function.add_argument(argument)
+            dims = []
+            for axis, size in enumerate(shape):
+                if size >= 0:
+                    dims.append(self.function.constant(size))
+                    continue
+                register = self.function.emit(Op.DIM, number, axis)
+                self._origins[register] = f"dimension {axis} of argument {number} ('{name}')"
+                dims.append(register)
+            self.put(value, Tensor(Storage(BufferKind.ARGUMENT, 0, number, argument.buffer), tuple(dims), dtype))
+            return
+        bits = bit_width(value.type)
+        if bits is None or (isinstance(value.type, IntegerType) and bits > 64):
+            raise CompileError(
+                f"argument {number} ('{name}') has the type {value.type}", location,
+                "arguments are tensors and scalars of up to 64 bits",
+            )  # fmt: skip
+        self.function.add_argument(Argument(dtype_of(value.type, location), None, name))
+        self.registers[value] = self.function.emit(Op.SCALAR, number)
+        self._origins[self.registers[value]] = f"argument {number} ('{name}')"
+
+    # -- operations
+
+    def lower(self, ops: Sequence[Operation], outputs: Iterable[SSAValue]) -> None:
+        """Lowers `ops` in order. outputs: what `finish` is going to return.
+
+        CompileError, at its place, for anything that straight host code cannot be made of.
+        """
+        self._last_use = {
+            value: number for number, op in enumerate(ops) if op.name not in SIZE_QUERIES for value in op.operands
+        }
+        self._last_use |= dict.fromkeys(outputs, END)
+        rows = table()
+        for self.position, op in enumerate(ops):
+            row = rows.get(op.name)
+            if row is not None:
+                row(self, op)
+            elif any(isinstance(r.type, TensorType) for r in op.results) or not self.scalars.lower(op, self.registers):
+                raise unsupported(op)
+
+    def put(self, value: SSAValue, tensor: Tensor) -> None:
+        """Says where the tensor `value` lives."""
+        self.tensors[value] = tensor
+        self._residents.setdefault(tensor.storage, []).append(value)
+
+    def is_live(self, storage: Storage) -> bool:
+        """Whether anything behind the operation at hand reads a value that lives in `storage`."""
+        return any(self._last_use.get(value, -1) > self.position for value in self._residents.get(storage, ()))
+
+    # -- sizes
+
+    def bytes_of(self, dims: Sequence[int], dtype: int) -> int:
+        """The register of the bytes of a dense tensor."""
+        bits = element_bits(dtype)
+        if bits >= 8:
+            return self.function.multiply([*dims, self.function.constant(bits // 8)])
+        packed = self.function.multiply([*dims, self.function.constant(bits)])
+        known = self.function.constant_value(packed)
+        if known is not None:
+            return self.function.constant(-(-known // 8))
+        return self.function.binary(Op.CEILDIVU, packed, self.function.constant(8))
+
+    def add(self, a: int, b: int) -> int:
+        """The register of a sum at 64 bits; constants are folded."""
+        known_a, known_b = self.function.constant_value(a), self.function.constant_value(b)
+        if known_a is not None and known_b is not None:
+            return self.function.constant(known_a + known_b)
+        if known_a == 0 or known_b == 0:
+            return b if known_a == 0 else a
+        return self.function.binary(Op.ADD, a, b)
+
+    def describe(self, register: int) -> str:
+        value = self.function.constant_value(register)
+        return self._origins.get(register, "its declared size" if value is not None else "a computed size")
+
+    def require_equal(self, a: int, b: int, what: str, op: Operation) -> None:
+        """Both sizes must agree in every call; known ones are compared now."""
+        known_a, known_b = self.function.constant_value(a), self.function.constant_value(b)
+        if known_a is not None and known_b is not None and known_a != known_b:
+            raise CompileError(f"{what}: {known_a} is not {known_b}", location_of(op))
+        if frozenset((a, b)) in self._checked:
+            return
+        self._checked.add(frozenset((a, b)))
+        self.function.check_equal(
+            a, b, f"{what}: {self.describe(a)} is {{a}}, {self.describe(b)} is {{b}}; they must be equal{where(op)}"
+        )
+
+    def shape(self, type: Attribute, dynamic: Sequence[SSAValue], op: Operation) -> tuple[int, ...]:
+        """Registers of the sizes of a type whose dynamic ones are given."""
+        assert isinstance(type, TensorType)
+        rest = iter(dynamic)
+        dims = []
+        for size in type.get_shape():
+            if size >= 0:
+                dims.append(self.function.constant(size))
+            else:
+                value = next(rest, None)
+                if value is None:
+                    raise CompileError(
+                        f"a dynamic size of {type} is missing", location_of(op), "write it in braces: {%size}"
+                    )
+                dims.append(self.registers[value])
+        return tuple(dims)
+
+    # -- memory
+
+    def new_tensor(self, dims: tuple[int, ...], dtype: int) -> Tensor:
+        return Tensor(Storage(BufferKind.TRANSIENT, self.bytes_of(dims, dtype)), dims, dtype)
+
+    def size(self, tensor: Tensor) -> int:
+        """The register of a tensor's bytes."""
+        return tensor.length if tensor.is_part else self.bytes_of(tensor.dims, tensor.dtype)
+
+    def copy_of(self, tensor: Tensor) -> Tensor:
+        """A new tensor of the same elements."""
+        copy = self.new_tensor(tensor.dims, tensor.dtype)
+        self.commands.copy(tensor, copy, copy.storage.size)
+        if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
+            copy.storage.copied_from = tensor.storage
+        return copy
+
+    def in_place(self, value: SSAValue, shared: int) -> Tensor:
+        """What the operation at hand may write the tensor `value` in: its own memory, or a copy where that is needed.
+
+        shared: how many of its operands live in the memory of `value`.
+        """
+        tensor = self.tensors[value]
+        if tensor.storage.kind is BufferKind.TRANSIENT and shared == 1 and not self.is_live(tensor.storage):
+            return tensor
+        return self.copy_of(tensor)
+
+    # -- the end
+
+    def finish(self, values: Sequence[SSAValue]) -> None:
+        """The values become the results: they get their memory, commands are ordered and everything is laid out."""
+        taken: set[Storage] = set()
+        placed: list[Storage] = []
+        for number, value in enumerate(values):
+            if value not in self.tensors:
+                self._scalar_result(value)
+                continue
+            tensor = self.tensors[value]
+            size = self.size(tensor)
+            storage = tensor.storage
+            if storage.kind is not BufferKind.TRANSIENT or storage in taken or tensor.is_part:
+                storage = Storage(BufferKind.RESULT, size, number)
+                if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
+                    storage.copied_from = tensor.storage
+                self.commands.copy(tensor, Tensor(storage, tensor.dims, tensor.dtype), size)
+            else:
+                storage.kind, storage.index, storage.size = BufferKind.RESULT, number, size
+            taken.add(storage)
+            placed.append(storage)
+            self.function.results.append(Result(tensor.dtype, tensor.dims, name=value.name_hint or ""))
+        self.commands.assign_regions()
+        self._take_over(placed)
+        for storage in dict.fromkeys([*self.commands.storages(), *placed]):
+            self._place(storage)
+        results = iter(placed)
+        for result in self.function.results:
+            if result.dims is not None:
+                result.buffer = next(results).buffer
+        self.commands.emit(self.function)
+
+    def _take_over(self, placed: Sequence[Storage]) -> None:
+        """Results that begin as copies of an argument may take over its memory, when nothing reads that later on."""
+        taken: set[Storage] = set()
+        for storage in placed:
+            source = storage.copied_from
+            if source is None or source in taken or not self.commands.may_share(source, storage):
+                continue
+            taken.add(source)
+            self.function.results[storage.index].tied = source.index
+
+    def _scalar_result(self, value: SSAValue) -> None:
+        register = self.registers[value]
+        if isinstance(value.type, IntegerType) and value.type.width.data == 1:
+            register = self.function.emit(Op.ZEXT, register, 0, 0, 1)
+        self.function.results.append(Result(dtype_of(value.type, location_of(self.place)), None, register=register))
+
+    def _place(self, storage: Storage) -> None:
+        if storage.buffer != NONE:
+            return
+        if storage.kind is BufferKind.RESULT:
+            storage.buffer = self.function.add_result_buffer(storage.index, storage.size)
+        elif storage.kind is BufferKind.TRANSIENT:
+            storage.buffer = self.function.add_transient(storage.size)
+        elif storage.kind is BufferKind.CONSTANT:
+            storage.buffer = self.function.add_constant_buffer(storage.index)
+
+
+Row = Callable[[Straight, Operation], None]
+_TABLE: dict[str, Row] = {}
+
+
+def table() -> dict[str, Row]:
+    """Name of an operation with tensors → the function that lowers it."""
+    if not _TABLE:
+        from pydispatch.compiler.host import dispatches, fills, views
+
+        for rows in (dispatches.ROWS, fills.ROWS, views.ROWS):
+            _TABLE.update(rows)
+    return _TABLE
+
+
+def where(op: Operation) -> str:
+    """` (tensor.cast at model.mlir:3:5)`, for messages of calls."""
+    place = location_of(op)
+    return f" ({op.name} at {Path(place.file).name}:{place.line}:{place.column})" if place else ""
+
+
+def unsupported(op: Operation) -> CompileError:
+    """The error for an operation that no part of host code knows."""
+    if op.name == "tensor.extract":
+        note = "an element of a tensor is read back between two dispatches only"
+    elif any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
+        known = sorted(name for name in table() if name.startswith(("tensor.", "flow.", "hal.", "util.")))
+        note = f"on tensors the host knows dispatches and {', '.join(known)}"
+    else:
+        note = "the host computes with arith, math and affine on scalars, and with scf, cf, util.global and check"
+    return CompileError(f"'{op.name}' is not supported in host code", location_of(op), note)

@@ -1,0 +1,71 @@
+"""Element types of tensors and scalars as the words of a host program."""
+
+from __future__ import annotations
+
+from xdsl.dialects import builtin
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    Signedness,
+)
+from xdsl.ir import Attribute
+
+from pydispatch.errors import CompileError, Location
+from pydispatch.formats.program.program import Numerical, dtype_word
+
+FLOATS: dict[type[Attribute], int] = {
+    Float16Type: dtype_word(Numerical.FLOAT, 16),
+    Float32Type: dtype_word(Numerical.FLOAT, 32),
+    Float64Type: dtype_word(Numerical.FLOAT, 64),
+    BFloat16Type: dtype_word(Numerical.BFLOAT, 16),
+    builtin.Float8E5M2Type: dtype_word(Numerical.F8E5M2, 8),
+    builtin.Float8E4M3FNType: dtype_word(Numerical.F8E4M3FN, 8),
+    builtin.Float8E5M2FNUZType: dtype_word(Numerical.F8E5M2FNUZ, 8),
+    builtin.Float8E4M3FNUZType: dtype_word(Numerical.F8E4M3FNUZ, 8),
+    builtin.Float8E8M0FNUType: dtype_word(Numerical.F8E8M0FNU, 8),
+    builtin.Float8E4M3Type: dtype_word(Numerical.F8E4M3, 8),
+    builtin.Float8E3M4Type: dtype_word(Numerical.F8E3M4, 8),
+    builtin.Float8E4M3B11FNUZType: dtype_word(Numerical.F8E4M3B11FNUZ, 8),
+}
+if "F4E2M1FN" in Numerical.__members__:
+    FLOATS[builtin.Float4E2M1FNType] = dtype_word(Numerical["F4E2M1FN"], 4)
+
+SIGNS = {
+    Signedness.SIGNLESS: Numerical.INTEGER,
+    Signedness.SIGNED: Numerical.SIGNED,
+    Signedness.UNSIGNED: Numerical.UNSIGNED,
+}
+
+
+def dtype_of(type: Attribute, location: Location | None = None) -> int:
+    """The dtype word of an element type; CompileError for one that buffers cannot hold."""
+    if isinstance(type, IndexType):
+        return dtype_word(Numerical.INTEGER, 64)
+    if isinstance(type, IntegerType):
+        bits = type.width.data
+        if bits == 1:
+            return dtype_word(Numerical.BOOLEAN, 8)
+        if bits in (2, 4, 8, 16, 32, 64):
+            return dtype_word(SIGNS[type.signedness.data], bits)
+    word = next((w for cls, w in FLOATS.items() if isinstance(type, cls)), None)
+    if word is None:
+        raise CompileError(
+            f"tensors of {type} are not supported", location,
+            "supported: i1 i2 i4 i8 i16 i32 i64 index f16 bf16 f32 f64 f4E2M1FN and the f8 kinds",
+        )  # fmt: skip
+    return word
+
+
+def element_bits(dtype: int) -> int:
+    """Bits that one element takes in a buffer: whole bytes, or its own 2 or 4 bits, packed."""
+    bits = dtype & 0xFFFFFF
+    return bits if bits < 8 else -(-bits // 8) * 8
+
+
+def packed_bytes(count: int, dtype: int) -> int:
+    """Bytes of `count` elements without space between them."""
+    return -(-count * element_bits(dtype) // 8)

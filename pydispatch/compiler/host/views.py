@@ -1,0 +1,269 @@
+"""Operations of straight host code that look at memory in another way, or copy a run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Operation
+
+from pydispatch.compiler.analysis.destinations import slice_of
+from pydispatch.compiler.host.commands import Tensor
+from pydispatch.compiler.host.types import dtype_of, element_bits
+from pydispatch.errors import CompileError
+from pydispatch.formats.program.program import Op
+from pydispatch.ir.core.locations import location_of
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.host.straight import Straight
+
+ULE = 64 + 7 * 256
+"""The modifier of an unsigned 64-bit `<=`."""
+
+
+def _view(straight: Straight, op: Operation, source: Tensor, dims: Sequence[int], dtype: int) -> None:
+    """The result of `op` is all of `source` in another shape."""
+    straight.put(op.results[0], Tensor(source.storage, tuple(dims), dtype, source.offset, source.length))
+
+
+# -- sizes
+
+
+def dim(straight: Straight, op: Operation) -> None:
+    tensor = straight.tensors[op.operands[0]]
+    axis = straight.function.constant_value(straight.registers[op.operands[1]])
+    if axis is None or not 0 <= axis < len(tensor.dims):
+        raise CompileError(
+            f"axis {'of tensor.dim is not a constant' if axis is None else axis} does not name one of "
+            f"{len(tensor.dims)} axes", location_of(op),
+        )  # fmt: skip
+    straight.registers[op.results[0]] = tensor.dims[axis]
+
+
+def rank(straight: Straight, op: Operation) -> None:
+    straight.registers[op.results[0]] = straight.function.constant(len(straight.tensors[op.operands[0]].dims))
+
+
+# -- the whole tensor in another shape
+
+
+def cast_(straight: Straight, op: Operation) -> None:
+    """tensor.cast: the static sizes of the result are checked."""
+    tensor = straight.tensors[op.operands[0]]
+    type = op.results[0].type
+    if not isinstance(type, TensorType):
+        raise CompileError(f"a cast to {type} is not supported", location_of(op), "host code knows the rank of tensors")
+    dims = list(tensor.dims)
+    for axis, size in enumerate(type.get_shape()):
+        if size >= 0:
+            fixed = straight.function.constant(size)
+            straight.require_equal(dims[axis], fixed, f"axis {axis} of a cast to {type}", op)
+            dims[axis] = fixed
+    _view(straight, op, tensor, dims, tensor.dtype)
+
+
+def pass_through(straight: Straight, op: Operation) -> None:
+    """Results are the operands; whatever else it takes (sizes, fences) says nothing new."""
+    for operand, result in zip(op.operands, op.results, strict=False):
+        if operand in straight.tensors:
+            straight.put(result, straight.tensors[operand])
+        elif operand in straight.registers:
+            straight.registers[result] = straight.registers[operand]
+
+
+def expand(straight: Straight, op: Operation) -> None:
+    """tensor.expand_shape: one size of a group may be left to what remains."""
+    source = straight.tensors[op.operands[0]]
+    result = cast("TensorType[Any]", op.results[0].type)
+    given = iter(op.operands[1:])
+    static = [int(n) for n in cast(Any, op.properties["static_output_shape"]).get_values()]
+    dims: list[int] = []
+    for size, declared in zip(static, result.get_shape(), strict=True):
+        if size == DYNAMIC_INDEX:
+            dims.append(straight.registers[next(given)])
+        else:
+            dims.append(straight.function.constant(size if declared < 0 else declared))
+    for axis, group in enumerate(cast(Any, op.properties["reassociation"])):
+        product = straight.function.multiply(dims[cast(Any, n).value.data] for n in group)
+        straight.require_equal(source.dims[axis], product, f"axis {axis} of the operand of '{op.name}'", op)
+    _view(straight, op, source, dims, source.dtype)
+
+
+def collapse(straight: Straight, op: Operation) -> None:
+    source = straight.tensors[op.operands[0]]
+    result = cast("TensorType[Any]", op.results[0].type)
+    groups = [[cast(Any, n).value.data for n in group] for group in cast(Any, op.properties["reassociation"])]
+    dims = [straight.function.multiply(source.dims[n] for n in group) for group in groups]
+    _view(straight, op, source, _fixed(straight, op, dims, result), source.dtype)
+
+
+def _fixed(straight: Straight, op: Operation, dims: Sequence[int], type: TensorType[Any]) -> list[int]:
+    """`dims`, with static sizes of `type` checked."""
+    fixed = list(dims)
+    for axis, size in enumerate(type.get_shape()):
+        if size >= 0:
+            fixed[axis] = straight.function.constant(size)
+            straight.require_equal(dims[axis], fixed[axis], f"axis {axis} of the result of '{op.name}'", op)
+    return fixed
+
+
+def retype(straight: Straight, op: Operation) -> None:
+    """flow.tensor.reshape, flow.tensor.bitcast and tensor.bitcast: as many bytes in another shape or type."""
+    source = straight.tensors[op.operands[0]]
+    type = cast("TensorType[Any]", op.results[0].type)
+    dtype = dtype_of(type.element_type, location_of(op))
+    dynamic = [n for n in type.get_shape() if n < 0]
+    if len(op.operands) == 1 and dynamic:  # tensor.bitcast
+        dims = source.dims
+    else:
+        dims = straight.shape(type, op.operands[len(op.operands) - len(dynamic) :], op)
+    what = f"the bytes of '{op.name}'"
+    if source.dims != dims or element_bits(source.dtype) != element_bits(dtype):
+        straight.require_equal(straight.size(source), straight.bytes_of(dims, dtype), what, op)
+    _view(straight, op, source, dims, dtype)
+
+
+# -- runs of a tensor
+
+
+class _Run:
+    """The run of bytes that a slice of `whole` covers."""
+
+    def __init__(self, straight: Straight, op: Operation, whole: Tensor) -> None:
+        self.straight, self.op = straight, op
+        part = slice_of(op)
+        function = straight.function
+        offsets, sizes, strides = (
+            [function.constant(n) if isinstance(n, int) else straight.registers[n] for n in row] for row in part.rows
+        )
+        self.sizes = sizes
+        known = [function.constant_value(size) for size in sizes]
+        outer = next((axis for axis, size in enumerate(known) if size != 1), len(sizes) - 1)
+        for axis in range(len(sizes)):
+            if function.constant_value(strides[axis]) != 1 and known[axis] != 1:
+                raise self._scattered(f"the stride of axis {axis} is not 1")
+            self._bounds(axis, offsets[axis], sizes[axis], whole.dims[axis])
+            if axis > outer and sizes[axis] != whole.dims[axis]:
+                self._covers(axis, sizes[axis], whole.dims[axis])
+        place = function.constant(0)
+        for axis, offset in enumerate(offsets):
+            place = straight.add(place, function.multiply([offset, *whole.dims[axis + 1 :]]))
+        self.offset = self._bytes(place, element_bits(whole.dtype))
+        if whole.is_part:
+            self.offset = straight.add(whole.offset, self.offset)
+        self.length = straight.bytes_of(sizes, whole.dtype)
+
+    def _bytes(self, elements: int, bits: int) -> int:
+        """The byte where an element starts; an element of 2 or 4 bits must start one."""
+        function = self.straight.function
+        if bits >= 8:
+            return function.multiply([elements, function.constant(bits // 8)])
+        known = function.constant_value(elements)
+        if known is not None:
+            if known * bits % 8:
+                raise self._scattered(f"element {known} of {bits} bits does not start a byte")
+            return function.constant(known * bits // 8)
+        total = function.multiply([elements, function.constant(bits)])
+        rest = function.binary(Op.REMU, total, function.constant(8))
+        what = "the bits in front of the first whole byte of a slice"
+        self.straight.require_equal(rest, function.constant(0), what, self.op)
+        return function.binary(Op.DIVU, total, function.constant(8))
+
+    def _scattered(self, why: str) -> CompileError:
+        return CompileError(f"'{self.op.name}' in host code does not cover one run of memory: {why}",
+                            location_of(self.op), "such a slice belongs into a dispatch")  # fmt: skip
+
+    def _covers(self, axis: int, size: int, whole: int) -> None:
+        function = self.straight.function
+        known, known_whole = function.constant_value(size), function.constant_value(whole)
+        if known is not None and known_whole is not None:
+            raise self._scattered(f"it takes {known} of {known_whole} elements of axis {axis}")
+        self.straight.require_equal(size, whole, f"the size of axis {axis} of '{self.op.name}'", self.op)
+
+    def _bounds(self, axis: int, offset: int, size: int, whole: int) -> None:
+        """0 <= offset, 0 <= size and offset + size <= whole, now or in every call."""
+        from pydispatch.compiler.host.straight import where
+
+        function = self.straight.function
+        known = [function.constant_value(register) for register in (offset, size, whole)]
+        o, s, w = known
+        if o == 0 and size == whole:
+            return
+        if o is not None and s is not None and w is not None:
+            if not 0 <= o <= w or not 0 <= s <= w - o:
+                raise CompileError(
+                    f"'{self.op.name}' takes {s} elements from {o} of axis {axis}, which has {w}", location_of(self.op)
+                )
+            return
+        what = f"'{self.op.name}', axis {axis}{where(self.op)}"
+        fits = function.emit(Op.CMP, offset, whole, 0, ULE)
+        function.check(fits, f"{what}: the offset lies outside")
+        rest = whole if o == 0 else function.binary(Op.SUB, whole, offset)
+        function.check(function.emit(Op.CMP, size, rest, 0, ULE), f"{what}: the slice ends outside")
+
+
+def extract_slice(straight: Straight, op: Operation) -> None:
+    """A contiguous tensor.extract_slice is a view; it may drop axes of size 1."""
+    source = straight.tensors[op.operands[0]]
+    run = _Run(straight, op, source)
+    type = cast("TensorType[Any]", op.results[0].type)
+    dims = [size for size, kept in zip(run.sizes, _kept(straight, op, run.sizes, type), strict=True) if kept]
+    straight.put(op.results[0], Tensor(source.storage, tuple(dims), source.dtype, run.offset, run.length))
+
+
+def _kept(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorType[Any]) -> list[bool]:
+    """Which axes of a slice its type has: the others have the size 1."""
+    kept: list[bool] = []
+    shape = list(type.get_shape())
+    to_drop = len(sizes) - len(shape)
+    for size in sizes:
+        known = straight.function.constant_value(size)
+        place = len([k for k in kept if k])
+        matches = place < len(shape) and (shape[place] == known or (shape[place] < 0 and known != 1))
+        drop = to_drop > 0 and known == 1 and not matches
+        to_drop -= drop
+        kept.append(not drop)
+    surplus = sum(kept) - len(shape)
+    for axis in reversed(range(len(kept))):  # Of equal candidates it makes no difference which one goes.
+        if surplus > 0 and kept[axis] and straight.function.constant_value(sizes[axis]) == 1:
+            kept[axis] = False
+            surplus -= 1
+    if surplus:
+        raise CompileError(f"'{op.name}' has the result {type}, which does not fit its sizes", location_of(op))
+    return kept
+
+
+def insert_slice(straight: Straight, op: Operation) -> None:
+    """A contiguous tensor.insert_slice copies its operand into the destination, or into a copy of that."""
+    source, value = straight.tensors[op.operands[0]], op.operands[1]
+    whole = straight.tensors[value]
+    same = source.storage is whole.storage
+    target = straight.in_place(value, 2 if same else 1)
+    run = _Run(straight, op, target)
+    part = Tensor(target.storage, tuple(run.sizes), target.dtype, run.offset, run.length)
+    straight.require_equal(straight.size(source), run.length, f"the bytes that '{op.name}' puts in", op)
+    straight.commands.copy(source, part, run.length)
+    straight.put(op.results[0], target)
+
+
+ROWS: dict[str, Callable[[Straight, Operation], None]] = {
+    "tensor.dim": dim,
+    "tensor.rank": rank,
+    "tensor.cast": cast_,
+    "tensor.expand_shape": expand,
+    "tensor.collapse_shape": collapse,
+    "tensor.bitcast": retype,
+    "flow.tensor.reshape": retype,
+    "flow.tensor.bitcast": retype,
+    "tensor.extract_slice": extract_slice,
+    "tensor.insert_slice": insert_slice,
+    **dict.fromkeys(
+        (
+            "util.optimization_barrier", "hal.tensor.barrier", "hal.tensor.import", "hal.tensor.export",
+            "flow.tensor.tie_shape", "flow.tensor.transfer", "flow.tensor.clone",
+            "iree_tensor_ext.compute_barrier.start", "iree_tensor_ext.compute_barrier.end",
+        ),
+        pass_through,
+    ),
+}  # fmt: skip

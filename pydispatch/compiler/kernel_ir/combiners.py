@@ -1,0 +1,31 @@
+"""What `scf.reduce` combines with, and whether the order matters: for both emitters for GPUs."""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.llvm.ops.arith import flags
+
+FREE = {"arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
+        "arith.minui", "arith.maxui", "arith.minimumf", "arith.maximumf", "arith.minnumf", "arith.maxnumf"}  # fmt: skip
+"""Combinations that give the same in any order."""
+
+
+def combiners(loop: scf.ParallelOp) -> list[Operation | None]:
+    """The operation that combines each result, None where it is more than one."""
+    last = loop.body.blocks[0].last_op
+    found: list[Operation | None] = []
+    for region in last.regions if last is not None else ():
+        ops = list(region.blocks[0].ops)
+        plain = len(ops) == 2 and ops[1].operands[0] in ops[0].results
+        found.append(ops[0] if plain and set(ops[0].operands) == set(region.blocks[0].args) else None)
+    return found
+
+
+def is_free(op: Operation | None) -> bool:
+    """Whether a combination may be done in any order."""
+    if op is None:
+        return False
+    words = set(flags(op, "fastmath").split())
+    return op.name in FREE or (op.name in ("arith.addf", "arith.mulf") and bool({"reassoc", "fast"} & words))

@@ -1,0 +1,86 @@
+"""`hal.import.fallback = @f`: a function of the module runs where an external one is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr, i1
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region
+
+from pydispatch.compiler.emit.llvm.ops.calls import CALLS, import_symbol, is_declaration, is_import
+from pydispatch.compiler.kernel_ir.readers import attribute, op_name, symbol
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects.pyd.dialect import ImportAvailableOp
+
+FALLBACK = "hal.import.fallback"
+
+
+def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]]) -> ModuleOp:
+    """The module with its fallbacks decided; itself when it has none, else a copy.
+
+    provided: the symbols that the objects of the target define, asked for only when a linked function has a fallback.
+    An import becomes optional, and each call of it asks first. Raises CompileError for a fallback that does not fit.
+    """
+    if not any(attribute(op, FALLBACK) is not None for op in module.body.block.ops):
+        return module
+    copy = module.clone()
+    for new, old in zip(copy.walk(), module.walk(), strict=True):
+        set_location(new, old)
+    functions = {op.sym_name.data: op for op in copy.body.block.ops if isinstance(op, FuncOp)}
+    for declaration in list(functions.values()):
+        if attribute(declaration, FALLBACK) is None:
+            continue
+        fallback = _fallback_of(declaration, functions)
+        if is_import(declaration):
+            declaration.attributes["hal.import.optional"] = UnitAttr()
+            for call in _calls_of(copy, declaration):
+                _guard(call, fallback)
+        elif import_symbol(declaration) not in provided():
+            for call in _calls_of(copy, declaration):
+                call.properties["callee"] = SymbolRefAttr(fallback.sym_name)
+    return copy
+
+
+def _fallback_of(declaration: FuncOp, functions: dict[str, FuncOp]) -> FuncOp:
+    name, own = symbol(declaration, FALLBACK), declaration.sym_name.data
+    found = functions.get(name)
+    problem = None
+    if not is_declaration(declaration):
+        problem = f"'@{own}' has a body and needs no fallback"
+    elif found is None or is_declaration(found):
+        bodies = ", ".join(f"@{n}" for n, f in functions.items() if not is_declaration(f))
+        problem = f"the fallback '@{name}' of '@{own}' is no function with a body; there are: {bodies or 'none'}"
+    elif found.function_type != declaration.function_type:
+        problem = f"the fallback '@{name}' is {found.function_type}, '@{own}' is {declaration.function_type}"
+    elif any(op_name(op) in CALLS and symbol(op, "callee") == own for op in found.walk()):
+        problem = f"the fallback '@{name}' calls '@{own}', which it stands in for"
+    if problem is not None or found is None:
+        raise CompileError(problem or "", location_of(declaration))
+    return found
+
+
+def _calls_of(module: ModuleOp, declaration: FuncOp) -> list[Operation]:
+    name = declaration.sym_name.data
+    return [op for op in module.walk() if op_name(op) in CALLS and symbol(op, "callee") == name]
+
+
+def _guard(call: Operation, fallback: FuncOp) -> None:
+    """`call` → `scf.if available { call } else { fallback }`."""
+    types = [result.type for result in call.results]
+    available = ImportAvailableOp(properties={"callee": call.properties["callee"]}, result_types=[i1])
+    kept, other = call.clone(), call.clone()
+    other.properties["callee"] = SymbolRefAttr(fallback.sym_name)
+    blocks = [Block([op, scf.YieldOp(*op.results)]) for op in (kept, other)]
+    chosen = scf.IfOp(available.result, types, Region(blocks[0]), Region(blocks[1]))
+    for op in (available, kept, other, chosen):
+        set_location(op, call)
+    block = call.parent
+    assert block is not None
+    block.insert_ops_before([available, chosen], call)
+    for old, new in zip(call.results, chosen.results, strict=True):
+        old.replace_all_uses_with(new)
+    call.detach()
+    call.erase()

@@ -1,0 +1,180 @@
+"""Where the invocations of a workgroup must meet.
+
+Code outside point loops is uniform: every invocation runs it with the same values, and one of them stores. Memory that
+one invocation wrote and another accesses next, or the other way round, needs a barrier between; what lies in a loop
+meets its own last turn too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
+from pydispatch.compiler.kernel_ir.readers import attribute, op_name
+
+Key = object
+ONE, MANY = 1, 2
+"""Who wrote last: invocation 0, or several."""
+
+
+@dataclass
+class Accesses:
+    reads: set[Key] = field(default_factory=set)
+    writes: set[Key] = field(default_factory=set)
+
+    def add(self, other: Accesses) -> None:
+        self.reads |= other.reads
+        self.writes |= other.writes
+
+
+class Hazards:
+    """What happened since the last barrier. once: keys whose elements are written once each and never read."""
+
+    def __init__(self, once: Iterable[Key] = ()) -> None:
+        self.once = frozenset(once)
+        self.written: dict[Key, int] = {}
+        self.read: set[Key] = set()
+
+    def conflict(self, accesses: Accesses, who: int) -> bool:
+        """Whether a barrier must stand in front of these accesses."""
+        if any(key in self.written for key in accesses.reads):
+            return True
+        for key in accesses.writes:
+            if key in self.read:
+                return True
+            if key in self.written and key not in self.once and not (who == ONE == self.written[key]):
+                return True
+        return False
+
+    def note(self, accesses: Accesses, who: int) -> None:
+        self.read |= accesses.reads
+        for key in accesses.writes:
+            self.written[key] = max(who, self.written.get(key, 0))
+
+    def clear(self) -> None:
+        self.written.clear()
+        self.read.clear()
+
+    def copy(self) -> Hazards:
+        made = Hazards(self.once)
+        made.written, made.read = dict(self.written), set(self.read)
+        return made
+
+    def join(self, other: Hazards) -> None:
+        """What may have happened on either of two ways."""
+        self.read |= other.read
+        for key, who in other.written.items():
+            self.written[key] = max(who, self.written.get(key, 0))
+
+
+def base_of(value: SSAValue) -> set[Key]:
+    """The storage that a memref may lie in: bindings by number, allocations by their operation."""
+    found: set[Key] = set()
+    pending, seen = [value], {value}
+    while pending:
+        at = pending.pop()
+        for source in _sources(at, found):
+            if source not in seen:
+                seen.add(source)
+                pending.append(source)
+    return found
+
+
+def _sources(value: SSAValue, found: set[Key]) -> list[SSAValue]:
+    if isinstance(value, BlockArgument):
+        parent = value.block.parent_op()
+        if parent is None or op_name(parent) == "func.func":
+            found.add(("argument", value))
+            return []
+        return [o for o in parent.operands if isinstance(o.type, MemRefType)] + _yields(parent)
+    assert isinstance(value, OpResult)
+    op = value.op
+    if op_name(op) == SUBSPAN:
+        number = attribute(op, "binding")
+        found.add(("binding", int(number.value.data) if isinstance(number, IntegerAttr) else 0))
+        return []
+    sources = [o for o in op.operands if isinstance(o.type, MemRefType)] + _yields(op)
+    if not sources:
+        found.add(op)
+    return sources
+
+
+def _yields(op: Operation) -> list[SSAValue]:
+    found: list[SSAValue] = []
+    for region in op.regions:
+        for block in region.blocks:
+            last = block.last_op
+            if last is not None:
+                found += [o for o in last.operands if isinstance(o.type, MemRefType)]
+    return found
+
+
+def accesses_of(op: Operation) -> Accesses:
+    """What an operation and all inside it read and write. Calls read and write their arguments."""
+    found, seen = Accesses(), set[tuple[bool, SSAValue]]()
+    inner: Operation | None = op
+    blocks: list[Block] = []
+    while inner is not None:
+        name = inner.name
+        if name == "memref.load" or name == "memref.store":
+            is_store = name == "memref.store"
+            key = is_store, inner.operands[1 if is_store else 0]
+            if key not in seen:  # many of the same buffer are the rule
+                seen.add(key)
+                found.add(_own(inner))
+        elif name in TOUCHING or name == "builtin.unregistered":
+            found.add(_own(inner))
+        for region in inner.regions:
+            blocks += region.blocks
+        inner = None if inner is op else inner.next_op
+        while inner is None and blocks:
+            inner = blocks.pop().first_op
+    return found
+
+
+def accesses_among(op: Operation, candidates: Iterable[Operation]) -> Accesses:
+    """The same for an operation with regions, where all that touches memory has been listed."""
+    found, seen, inside = Accesses(), set[tuple[str, SSAValue]](), dict[Block | None, bool]()
+    for each in candidates:
+        block = each.parent
+        if block not in inside:
+            inside[block] = op.is_ancestor(each)
+        if not inside[block]:
+            continue
+        name = each.name
+        if name == "memref.load" or name == "memref.store":
+            key = name, each.operands[1 if name == "memref.store" else 0]
+            if key in seen:
+                continue
+            seen.add(key)
+        found.add(_own(each))
+    return found
+
+
+TOUCHING = frozenset(("memref.load", "affine.load", "memref.store", "affine.store", "memref.atomic_rmw", "memref.copy",
+                      "memref.reshape", "func.call", "util.call", "pyd.mma"))  # fmt: skip
+"""Operations that may read or write memory."""
+
+
+def _own(op: Operation) -> Accesses:
+    name = op_name(op)
+    if name in ("memref.load", "affine.load"):
+        return Accesses(base_of(op.operands[0]), set())
+    if name in ("memref.store", "affine.store"):
+        return Accesses(set(), base_of(op.operands[1]))
+    if name == "memref.atomic_rmw":
+        return Accesses(set(), base_of(op.operands[1]))
+    if name == "memref.copy":
+        return Accesses(base_of(op.operands[0]), base_of(op.operands[1]))
+    if name == "memref.reshape":
+        return Accesses(base_of(op.operands[1]), set())
+    if name == "pyd.mma":  # besides, it has sums of its own invocation
+        return Accesses(base_of(op.operands[1]) | base_of(op.operands[2]), base_of(op.operands[3]))
+    if name in ("func.call", "util.call"):
+        keys = {key for o in op.operands if isinstance(o.type, MemRefType) for key in base_of(o)}
+        return Accesses(set(keys), set(keys))
+    return Accesses()

@@ -1,0 +1,156 @@
+"""Small readers of operations: names, attributes, places, and the error for what cannot be emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import TypeVar
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    UnregisteredOp,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+T = TypeVar("T")
+
+
+# What `op.operands` is a view of, where xDSL has it under that name: several times as fast.
+operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter(
+    "_operands" if "_operands" in Operation.__annotations__ else "operands"
+)
+
+
+def op_name(op: Operation) -> str:
+    """The name of an operation, also of one that no dialect registers."""
+    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+
+
+def attribute(op: Operation, name: str) -> Attribute | None:
+    """An attribute by name, inherent or not."""
+    found = op.properties.get(name)
+    return op.attributes.get(name) if found is None else found
+
+
+def integer(op: Operation, name: str, default: int | None = None) -> int:
+    """An integer attribute. Raises CompileError when it is missing and has no default."""
+    found = attribute(op, name)
+    if isinstance(found, IntegerAttr):
+        return int(found.value.data)
+    if found is None and default is not None:
+        return default
+    raise CompileError(f"{op_name(op)}: attribute '{name}' must be an integer, got {found}")
+
+
+def integers(op: Operation, name: str) -> tuple[int, ...]:
+    """An array of integers, dense or of attributes; empty when missing."""
+    found = attribute(op, name)
+    if isinstance(found, ArrayAttr):
+        return tuple(int(item.value.data) for item in found.data if isinstance(item, IntegerAttr))
+    return tuple(int(value) for value in found.get_values()) if isinstance(found, DenseArrayBase) else ()
+
+
+def segments(op: Operation, count: int) -> list[list[SSAValue]]:
+    """The operands by operandSegmentSizes."""
+    sizes = integers(op, "operandSegmentSizes")
+    if len(sizes) != count:
+        raise unsupported(op)
+    rest = iter(op.operands)
+    return [[next(rest) for _ in range(size)] for size in sizes]
+
+
+def mixed(op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[[SSAValue], T]) -> list[T | int]:
+    """Integers of an attribute, those left open read from the operands `dynamic` in turn."""
+    rest = iter(dynamic)
+    return [read(next(rest)) if value == DYNAMIC_INDEX else value for value in integers(op, name)]
+
+
+def reassociation(op: Operation) -> list[list[int]]:
+    """The groups of dimensions that a reshape joins or splits."""
+    found = attribute(op, "reassociation")
+    if not isinstance(found, ArrayAttr):
+        raise unsupported(op)
+    groups: list[list[int]] = []
+    for group in found.data:
+        if not isinstance(group, ArrayAttr):
+            raise unsupported(op)
+        groups.append([int(item.value.data) for item in group.data if isinstance(item, IntegerAttr)])
+    return groups
+
+
+def affine_map(op: Operation, name: str = "map") -> AffineMap:
+    """An affine map that the operation is sure to have."""
+    found = attribute(op, name)
+    assert isinstance(found, AffineMapAttr)
+    return found.data
+
+
+def bound_groups(op: Operation, name: str) -> list[int]:
+    """How many results of a map bound each dimension of an affine.parallel."""
+    found = attribute(op, name)
+    values = getattr(found, "get_values", None)
+    return [int(value) for value in values()] if values is not None else list(integers(op, name))
+
+
+def symbol(op: Operation, name: str) -> str:
+    """The last part of a symbol or string attribute."""
+    found = attribute(op, name)
+    if isinstance(found, SymbolRefAttr):
+        return str(found.nested_references.data[-1].data if found.nested_references.data else found.root_reference.data)
+    if isinstance(found, StringAttr):
+        return str(found.data)
+    raise CompileError(f"{op_name(op)}: attribute '{name}' must be a symbol, got {found}")
+
+
+def unsupported(op: Operation) -> CompileError:
+    """The error for an op without a lowering."""
+    name = op_name(op)
+    return CompileError(
+        f"operation '{name}' cannot be compiled into a kernel",
+        location_of(op),
+        "kernels are written in func, arith, math, memref, affine, scf, cf and hal.interface operations",
+    )
+
+
+def reverse_post_order(entry: Block) -> Iterator[Block]:
+    """The blocks reachable from `entry`, each behind all that dominate it."""
+    done: list[Block] = []
+    seen = {entry}
+    stack: list[tuple[Block, int]] = [(entry, 0)]
+    while stack:
+        block, next_successor = stack.pop()
+        successors = block.last_op.successors if block.last_op is not None else ()
+        if next_successor == len(successors):
+            done.append(block)
+            continue
+        stack.append((block, next_successor + 1))
+        successor = successors[next_successor]
+        if successor not in seen:
+            seen.add(successor)
+            stack.append((successor, 0))
+    return reversed(done)
+
+
+def quoted(name: str) -> str:
+    """A symbol name as LLVM text, whatever its characters."""
+    return '"' + "".join(c if (c.isalnum() and c.isascii()) or c in "._-$" else _escape(c) for c in name) + '"'
+
+
+def c_string(text: str) -> tuple[int, str]:
+    """(bytes with the final NUL, LLVM text) of a constant string."""
+    data = text.encode() + b"\0"
+    return len(data), "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data)
+
+
+def _escape(character: str) -> str:
+    return "".join(f"\\{byte:02X}" for byte in character.encode())

@@ -1,0 +1,1 @@
+"""What a workgroup does → what one invocation of it does."""

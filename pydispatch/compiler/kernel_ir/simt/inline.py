@@ -1,0 +1,98 @@
+"""Helpers of kernels are inlined, so that what invocations do together is seen in one function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from pydispatch.compiler.emit.llvm.ops.calls import CALLS, is_declaration
+from pydispatch.compiler.kernel_ir.readers import op_name, symbol
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+
+
+def copied(module: ModuleOp) -> ModuleOp:
+    """A copy whose operations know their places."""
+    copy = module.clone()
+    for new, old in zip(copy.walk(), module.walk(), strict=True):
+        set_location(new, old)
+    return copy
+
+
+def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> None:
+    """Rewrites the exports: what they call has no body afterwards. CompileError for a helper that reaches itself."""
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    done: set[str] = set()
+    for name in exports:
+        if name in functions:
+            _flatten(name, functions, [], done)
+
+
+def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done: set[str]) -> None:
+    if name in done:
+        return
+    for op in [o for o in functions[name].walk() if op_name(o) in CALLS]:
+        callee = symbol(op, "callee")
+        function = functions.get(callee)
+        if function is None or is_declaration(function):
+            continue
+        if callee in (*around, name):
+            raise CompileError(
+                f"function '{callee}' calls itself, which cannot be compiled into a kernel for this target",
+                location_of(op),
+                "write it as a loop",
+            )
+        given = [operand.type for operand in op.operands]
+        if given != list(function.function_type.inputs.data):
+            types = ", ".join(map(str, given))
+            raise CompileError(
+                f"call of '{callee}' with ({types}), declared is {function.function_type}", location_of(op)
+            )
+        _flatten(callee, functions, [*around, name], done)
+        _inline(op, function)
+    done.add(name)
+
+
+def _inline(call: Operation, function: FuncOp) -> None:
+    body = function.body.clone()
+    for new, old in zip(body.walk(), function.body.walk(), strict=True):
+        set_location(new, old)
+    entry = body.blocks[0]
+    for argument, operand in zip(list(entry.args), call.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    for argument in reversed(list(entry.args)):
+        entry.erase_arg(argument)
+    if len(body.blocks) == 1:
+        _splice(call, entry)
+        return
+    for block in body.blocks:
+        last = block.last_op
+        if last is not None and not last.successors:
+            end = scf.YieldOp(*last.operands)
+            set_location(end, last)
+            Rewriter.replace_op(last, end)
+    region = scf.ExecuteRegionOp.create(result_types=[r.type for r in call.results], regions=[body])
+    set_location(region, call)
+    Rewriter.replace_op(call, region)
+
+
+def _splice(call: Operation, entry: Block) -> None:
+    block = call.parent
+    assert block is not None
+    results: list[SSAValue] = []
+    for op in list(entry.ops):
+        op.detach()
+        if op is not entry.last_op and not op_name(op).endswith(".return"):
+            block.insert_op_before(op, call)
+            continue
+        results = list(op.operands)
+        op.erase()
+    for old, new in zip(call.results, results, strict=True):
+        old.replace_all_uses_with(new)
+    call.detach()
+    call.erase()

@@ -1,0 +1,266 @@
+"""Which operations may share a dispatch, seen from what code generation makes of them.
+
+A dispatch is a set of loop nests over its results. What an operation needs of another is computed where it is needed,
+so an operation may join where that costs no work twice: elementwise operations of one space, reductions with what is
+computed in front of them, and rows: reductions over inner dimensions of one outer space with what uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+
+from pydispatch.compiler.kernels.matmul.legality import judge_contraction
+from pydispatch.compiler.kernels.ops.generics import Generic, generic_of
+from pydispatch.errors import CompileError
+
+UPDATES = ("tensor.insert", "tensor.insert_slice", "tensor.scatter")
+VIEWS = (
+    "flow.tensor.reshape",
+    "flow.tensor.tie_shape",
+    "tensor.bitcast",
+    "tensor.cast",
+    "tensor.collapse_shape",
+    "tensor.expand_shape",
+    "tensor.extract_slice",
+    "tensor.reshape",
+)
+FREE = ("arith.constant", "tensor.empty", "tensor.splat", "tensor.dim", "tensor.rank")
+EXPENSIVE_BODY = 12
+"""Operations of a body above which its elements are not computed twice."""
+
+ONE_WORKGROUP = 16384
+"""Elements that one workgroup computes alone without regret."""
+
+Judge = Callable[[Sequence[Operation], Operation], "str | bool | None"]
+CONTRACTIONS: list[Judge] = [judge_contraction]
+"""Asked first when a contraction is in the union: a reason, None for yes, or False for no opinion."""
+
+
+def why_not(group: Sequence[Operation], op: Operation) -> str | None:
+    """None when `op` may join the dispatch of `group`, else the reason in words."""
+    union = [*group, op]
+    try:
+        generics = {o: generic_of(o) for o in union if o.name == "linalg.generic"}
+    except CompileError as error:
+        return error.message
+    for judge in CONTRACTIONS:
+        answer = judge(group, op)
+        if answer is None or isinstance(answer, str):
+            return answer
+    if any(is_contraction(g) for g in generics.values()):
+        return "a contraction is a dispatch of its own"
+    return _updates(group, op) or _rows(union, generics) or _again(union, generics) or _spaces(union, generics)
+
+
+def is_contraction(g: Generic) -> bool:
+    """Whether a generic multiplies two tensors and adds up, so that data is used again and again."""
+    names = [o.name for o in g.block.ops]
+    adds = any(n in names for n in ("arith.addf", "arith.addi"))
+    multiplies = any(n in names for n in ("arith.mulf", "arith.muli"))
+    return bool(g.loops) and len(g.inputs) >= 2 and adds and multiplies and _shares(g)
+
+
+def _shares(g: Generic) -> bool:
+    """Whether two inputs have parallel dimensions that the other lacks."""
+    sets = [
+        {e.position for r in m.results for e in r.dfs() if isinstance(e, AffineDimExpr)} & set(g.out_dims)
+        for m, v in zip(g.maps, g.inputs, strict=False)
+        if isinstance(v.type, TensorType)
+    ]
+    return any(a - b and b - a for a in sets for b in sets)
+
+
+def _updates(group: Sequence[Operation], op: Operation) -> str | None:
+    for member in group:
+        if member.name in UPDATES:
+            return f"{member.name} writes into its destination, nothing follows it in its dispatch"
+    if op.name in UPDATES and _producer(op.operands[1], group) is not None:
+        return f"the destination of {op.name} must lie in memory before the dispatch begins"
+    return None
+
+
+def _producer(value: SSAValue, group: Iterable[Operation]) -> Operation | None:
+    """The operation of the group that gives a value, views left out."""
+    members = set(group)
+    while isinstance(value, OpResult) and value.op in members:
+        if value.op.name in FREE:
+            return None
+        if value.op.name not in VIEWS:
+            return value.op
+        value = value.op.operands[0]
+    return None
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    """Sizes other than 1; a dynamic size is -1."""
+    assert isinstance(value.type, TensorType)
+    return tuple(-1 if n < 0 else n for n in value.type.get_shape() if n != 1)
+
+
+def _rows(union: Sequence[Operation], generics: dict[Operation, Generic]) -> str | None:
+    """Reductions share one space of rows, and what uses them lies inside their rows."""
+    reductions = [g for g in generics.values() if g.loops]
+    spaces = {_shape(g.op.results[0]) for g in reductions}
+    if len(spaces) > 1:
+        shown = " and ".join(sorted(_spell(s) for s in spaces))
+        return f"reductions into different spaces: {shown}"
+    reducing = {g.op for g in reductions}
+    for op in union:
+        for number, value in enumerate(op.operands):
+            if not isinstance(value.type, TensorType):
+                continue
+            producer = _producer(value, union)
+            if producer not in reducing:
+                continue
+            viewed = isinstance(value, OpResult) and value.op is not producer
+            reason = _in_row(op, number, generics.get(op), value, viewed)
+            if reason:
+                return reason
+    return None
+
+
+def _in_row(op: Operation, number: int, g: Generic | None, value: SSAValue, viewed: bool) -> str | None:
+    """Whether operand `number`, which is reduced, is one value per row for `op`."""
+    if op.name in VIEWS or op.name in FREE:
+        return None
+    if g is None:
+        if op.name.startswith(("arith.", "math.")) or op.name in UPDATES:
+            return None
+        return f"{op.name} of a reduced tensor would reduce again for each element"
+    map = g.maps[number]
+    if viewed and not _plain(map):
+        return "a reduced tensor is seen through another shape"
+    positions = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
+    if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results):
+        return "a reduced tensor is read through a window"
+    extents = dict(zip(positions, _extents(value, map), strict=True))
+    positions = [p for p in positions if extents[p] != 1]
+    if g.loops and any(p in g.loops for p in positions):
+        return "a reduction of reduced values would reduce again for each element"
+    order = [p for p in range(len(g.iterators)) if p not in g.loops]
+    rows = [p for p in order if extents.get(p) != 1]
+    if not positions and rows and not _one_row(value, [n for n in _loop_shape(g) if n != 1]):
+        return "one value for all rows: every workgroup would reduce everything"
+    leading = [p for p in order if p in positions]
+    if positions != leading or any(p not in positions for p in order[: order.index(positions[-1]) + 1]
+                                   if extents.get(p, 0) != 1) if positions else False:  # fmt: skip
+        return "the reduced dimensions are not the inner ones of what uses the result"
+    return None
+
+
+def _one_row(value: SSAValue, sizes: Sequence[int]) -> bool:
+    """Whether everything is one row: the reduced tensor has a row dimension of size 1, or there is little work."""
+    assert isinstance(value.type, TensorType)
+    count = 1
+    for size in sizes:
+        count = count * size if size >= 0 and count >= 0 else -1
+    return bool(value.type.get_num_dims()) or 0 <= count <= ONE_WORKGROUP
+
+
+def _plain(map: AffineMap) -> bool:
+    return all(isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results)
+
+
+def _extents(value: SSAValue, map: AffineMap) -> list[int]:
+    assert isinstance(value.type, TensorType)
+    shape = value.type.get_shape()
+    return [n for n, e in zip(shape, map.results, strict=True) if isinstance(e, AffineDimExpr)]
+
+
+def _again(union: Sequence[Operation], generics: dict[Operation, Generic]) -> str | None:
+    """No expensive element is computed several times because a consumer is larger than its producer."""
+    for op in union:
+        if op.name in VIEWS or op.name in FREE:
+            continue
+        for number, value in enumerate(op.operands):
+            if not isinstance(value.type, TensorType):
+                continue
+            producer = _producer(value, union)
+            if producer is None or producer is op or not is_expensive(producer, generics):
+                continue
+            if producer in generics and generics[producer].loops:
+                continue  # rows have been looked at
+            if op.name == "tensor.gather":
+                return "a gather may read an element several times, and it is expensive to compute"
+            if op in generics:
+                map = generics[op].maps[number]
+                used = {e.position for r in map.results for e in r.dfs() if isinstance(e, AffineDimExpr)}
+                if not _plain(map):
+                    return "windows read an element several times, and it is expensive to compute"
+                sizes = _loop_shape(generics[op])
+                front = [p for p in range(len(sizes)) if sizes[p] != 1][: len([p for p in used if sizes[p] != 1])]
+                if front and all(p in used for p in front):
+                    continue  # computed in front of the inner loops, once
+                if any(sizes[p] != 1 for p in range(len(sizes)) if p not in used):
+                    return "a broadcast would compute expensive elements several times"
+    return None
+
+
+def _loop_shape(g: Generic) -> list[int]:
+    sizes = [-1] * len(g.iterators)
+    for value, map in zip([*g.inputs, *g.outputs], g.maps, strict=True):
+        if not isinstance(value.type, TensorType):
+            continue
+        for n, e in zip(value.type.get_shape(), map.results, strict=True):
+            if isinstance(e, AffineDimExpr) and n >= 0:
+                sizes[e.position] = n
+    return sizes
+
+
+def is_expensive(op: Operation, generics: dict[Operation, Generic]) -> bool:
+    """Whether an element of a result costs more than loading it would."""
+    if op.name == "linalg.generic":
+        body = list(op.regions[0].block.ops)
+        return len(body) > EXPENSIVE_BODY or any(o.name in COSTLY or o.name.startswith("math.") for o in body)
+    return op.name in COSTLY or (op.name.startswith("math.") and op.name not in CHEAP_MATH)
+
+
+def is_costly(value: SSAValue) -> bool:
+    """Whether an expensive operation is among the elementwise ones that make an element."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        v = pending.pop()
+        if not isinstance(v, OpResult) or v in seen or v.op.name in FREE:
+            continue
+        seen.add(v)
+        reduces = v.op.name == "linalg.generic" and bool(generic_of(v.op).loops)
+        if not reduces and is_expensive(v.op, {}):
+            return True
+        if not reduces:
+            pending += v.op.operands
+    return False
+
+
+COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
+CHEAP_MATH = ("math.absf", "math.absi", "math.fma", "math.copysign", "math.floor", "math.ceil", "math.sqrt")
+
+
+def _spaces(union: Sequence[Operation], generics: dict[Operation, Generic]) -> str | None:
+    """What leaves the dispatch has one space, or the rows of it."""
+    members = set(union)
+    shapes: set[tuple[int, ...]] = set()
+    for op in union:
+        if op.name in FREE or op.name in VIEWS or op.name in UPDATES:
+            continue
+        for result in op.results:
+            if isinstance(result.type, TensorType) and all(use.operation not in members for use in result.uses):
+                shapes.add(_shape(result))
+    rows = {_shape(g.op.results[0]) for g in generics.values() if g.loops}
+    full = {s for s in shapes if s not in rows}
+    if len(full) > 1:
+        return f"results of different sizes: {' and '.join(sorted(_spell(s) for s in full))}"
+    for space in full:
+        for row in rows:
+            if space[: len(row)] != row:
+                return f"rows of {_spell(row)} are not the outer dimensions of {_spell(space)}"
+    if not full and len(shapes) > 1:
+        return f"results of different sizes: {' and '.join(sorted(_spell(s) for s in shapes))}"
+    return None
+
+
+def _spell(shape: tuple[int, ...]) -> str:
+    return "x".join("?" if n < 0 else str(n) for n in shape) or "one element"

@@ -1,0 +1,1 @@
+"""Elementwise chains, moves and reductions → loop nests of kernel IR."""

@@ -1,0 +1,246 @@
+"""What the nests of a kernel look like, found out by writing their code once for nobody.
+
+Rows: reductions that depend on the outer dimensions only are loops in front of the inner ones, and a workgroup takes
+whole rows. Values of a row that several of its loops need, and that are expensive, are stored by the first loop: in
+workgroup memory where the row is known to fit, else in the row of a result of the same type that is written last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.ir import Attribute, Block, OpResult, SSAValue
+
+from pydispatch.compiler.kernels.legality import is_costly
+from pydispatch.compiler.kernels.loops.columns import Stage, find_stages
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.loops.tiled_transpose import turned
+from pydispatch.compiler.kernels.loops.tiles import row_buffer_bytes
+from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap, Kept, covers, tensor_type
+from pydispatch.compiler.kernels.ops.updates import Update
+
+Store = tuple[SSAValue, SSAValue]
+"""(value, buffer)"""
+
+
+@dataclass
+class Nest:
+    """Results that are stored in one loop nest.
+
+    split: dimensions in front of it are outer ones. rows: a workgroup takes the inner dimensions whole.
+    row_stores: results that have one element per row.
+    stages: the reductions in front of a row's inner loops, in an order in which each finds what it needs, with their
+    indices: the number of a dimension, or -1 for index 0.
+    kept: values that a row stores for its later loops -> the result whose row they are stored in, None for workgroup
+    memory. columns: the reductions, when a workgroup takes columns. along: the dimension that is read along, where it
+    is not the last one.
+    """
+
+    stores: list[Store]
+    space: SSAValue | Update
+    split: int = 0
+    rows: bool = False
+    row_stores: list[Store] = field(default_factory=list)
+    stages: list[tuple[SSAValue, list[int]]] = field(default_factory=list)
+    kept: dict[SSAValue, SSAValue | None] = field(default_factory=dict)
+    columns: list[Stage] = field(default_factory=list)
+    along: int = -1
+
+    def run_stages(self, e: Elements, build: Builder, indices: list[Index]) -> None:
+        """Writes the stages and the row results at the level of a row."""
+        for value, places in self.stages:
+            e.at(build, value, [0 if p < 0 else indices[p] for p in places])
+
+    def dims(self, e: Elements) -> list[Index]:
+        if isinstance(self.space, Update):
+            return self.space.dims(e)
+        return e.dims(self.space)
+
+    def all_stores(self) -> list[Store]:
+        return [*self.row_stores, *self.stores]
+
+
+@dataclass
+class _Trial:
+    """The code of a nest, written for nobody. levels: the builders of its loops, outermost first."""
+
+    e: Elements
+    dims: list[Index]
+    levels: list[Builder]
+    indices: list[Index]
+
+
+def analyse(frame: Frame, nests: list[Nest]) -> list[Nest]:
+    """The nests with their rows found, those of row results joined with the rows they belong to."""
+    for nest in nests:
+        trial = _try(frame, nest, None)
+        depths = [place.depth for _, place in trial.e.reduced if place.depth < len(trial.dims)]
+        nest.rows = bool(depths)
+        nest.split = max(depths) if depths else max(0, len(trial.dims) - 1)
+    joined = _join(frame, nests)
+    for nest in joined:
+        if nest.rows and _find_stages(frame, nest):
+            nest.kept = _kept(frame, nest)
+        if not nest.rows and not isinstance(nest.space, Update):
+            trial = _try(frame, nest, None)
+            nest.columns = find_stages(trial.e, trial.e.finished, trial.indices) if trial.indices else []
+            if not trial.e.reduced:
+                nest.along = turned(trial.e.loads, trial.indices)
+    return joined
+
+
+def _find_stages(frame: Frame, nest: Nest) -> bool:
+    """Sets the stages. False when one of them is not indexed by the row itself: nothing is kept then."""
+    trial = _try(frame, nest, nest.split)
+    outer = trial.indices[: nest.split]
+    for value, place, indices in trial.e.finished:
+        if place.depth > nest.split:
+            continue
+        if any(i not in outer and i != 0 for i in indices):
+            nest.stages.clear()
+            return False
+        nest.stages.append((value, [outer.index(i) if i in outer else -1 for i in indices]))
+    return True
+
+
+def _try(frame: Frame, nest: Nest, split: int | None) -> _Trial:
+    """split: the row results are computed at this depth first."""
+    e = probe(frame)
+    dims = nest.dims(e)
+    levels, indices = [e.entry], list[Index]()
+    for size in dims:
+        block = Block(arg_types=[IndexType()])
+        levels.append(levels[-1].nested(block))
+        indices.append(levels[-1].counts(block.args[0], size))
+    if split is not None:
+        nest.run_stages(e, levels[split], indices[:split])
+        for value, _ in nest.row_stores:
+            e.at(levels[split], value, indices[:split])
+    build = levels[-1]
+    for value, _ in nest.stores:
+        where = indices if not isinstance(nest.space, Update) else nest.space.position(e, build, indices)
+        if isinstance(nest.space, Update) and nest.space.only:
+            nest.space.element(e, build, indices)
+        else:
+            e.at(build, value, where)
+    return _Trial(e, dims, levels, indices)
+
+
+def _join(frame: Frame, nests: list[Nest]) -> list[Nest]:
+    """Results of one element per row go with the rows of a larger result, when they reduce what its rows hold."""
+    e = frame.elements
+    found = sorted(nests, key=lambda n: -len(n.dims(e)))
+    kept: list[Nest] = []
+    for nest in found:
+        dims = nest.dims(e)
+        reduces = any(isinstance(v, OpResult) and _reduces(v) for v, _ in nest.stores)
+        home = None
+        for other in kept:
+            wide = other.dims(e)
+            fits = len(wide) > len(dims) > 0 and not isinstance(other.space, Update) and wide[: len(dims)] == dims
+            if fits and (other.split == len(dims) or not other.rows) and not isinstance(nest.space, Update) and reduces:
+                home = other
+        if home is None:
+            kept.append(nest)
+        else:
+            home.rows, home.split = True, len(dims)
+            home.row_stores += nest.stores
+    order = {id(n): i for i, n in enumerate(nests)}
+    return sorted(kept, key=lambda n: order[id(n)])
+
+
+def _reduces(value: OpResult) -> bool:
+    """Whether a reduction is among what makes a value."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        v = pending.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        if v.op.name == "linalg.generic" and "reduction" in str(v.op.properties.get("iterator_types")):
+            return True
+        pending += [o for o in v.op.operands if isinstance(o, OpResult) and isinstance(o.type, TensorType)]
+    return False
+
+
+def _kept(frame: Frame, nest: Nest) -> dict[SSAValue, SSAValue | None]:
+    """Which values of the rows are stored, and where; see `Nest.kept`."""
+    trial = _try(frame, nest, nest.split)
+    e, dims = trial.e, trial.dims
+    own = {value: buffer for value, buffer in nest.stores}
+    loops: dict[SSAValue, list[Builder]] = {}
+    for value, place, indices in e.pulled:
+        if not isinstance(value, OpResult) or len(indices) != len(dims) or place.depth <= nest.split:
+            continue
+        if covers(place, trial.indices[: nest.split], indices, dims):
+            loops.setdefault(value, []).append(place)
+    found: dict[SSAValue, SSAValue | None] = {}
+    free = [v for v, _ in nest.stores]
+    row = 1
+    for size in dims[nest.split :]:
+        row = row * size if isinstance(size, int) and row >= 0 else -1
+    for value, places in loops.items():
+        first_is_reduction = places[0] is not trial.levels[-1]
+        if not first_is_reduction or tensor_type(value).element_type != _element(value):
+            continue
+        if value in own:
+            found[value] = value
+            free = [v for v in free if v is not value]
+        elif len(places) > 1 and is_costly(value):
+            size = row * max(1, bits_of(_element(value)) // 8)
+            if 0 <= size <= row_buffer_bytes(frame.backend) and bits_of(_element(value)) >= 8:
+                found[value] = None
+                continue
+            fitting = [v for v in free if _element(v) == _element(value) and bits_of(_element(v)) >= 8]
+            if fitting:
+                found[value] = fitting[0]
+                free.remove(fitting[0])
+    return found
+
+
+def _element(value: SSAValue) -> Attribute:
+    return tensor_type(value).element_type
+
+
+def keep(frame: Frame, nest: Nest) -> None:
+    """Tells the elements of the kernel where the rows of a nest store values."""
+    e = frame.elements
+    dims = nest.dims(e)
+    buffers = dict(nest.stores)
+    e.kept.clear()
+    for value, result in nest.kept.items():
+        if result is not None:
+            e.kept[value] = Kept(buffers[result], None, dims)
+            continue
+        inner = dims[nest.split :]
+        size = 1
+        for n in inner:
+            assert isinstance(n, int)
+            size *= n
+        e.kept[value] = Kept(e.fresh(_element(value), size), _in_row(nest.split, inner), dims)
+
+
+def _in_row(split: int, inner: list[Index]) -> IndexMap:
+    return lambda build, indices: [build.join(indices[split:], inner)]
+
+
+def probe(frame: Frame) -> Elements:
+    """Elements whose code goes nowhere."""
+    block = Block()
+    build = Builder(block, frame.source)
+    e = Elements(frame.source, build)
+    e.flat = frame.elements.flat
+    if isinstance(e.flat, SSAValue):
+        size = block.insert_arg(IndexType(), len(block.args))
+        e.flat = build.bounded(size, size)
+    for argument in frame.source.body.block.args:
+        if isinstance(argument.type, TensorType):
+            buffer = frame.buffers[frame.tensors.index(argument)]
+            e.materialize(argument, block.insert_arg(buffer.type, len(block.args)))
+        else:
+            size = block.insert_arg(argument.type, len(block.args))
+            e.scalars[argument] = build.bounded(size, size)
+    return e

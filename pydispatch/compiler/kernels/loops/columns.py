@@ -1,0 +1,202 @@
+"""Reductions over outer dimensions whose data lies side by side along the last dimension of the result.
+
+A workgroup takes a run of columns and keeps their accumulators in workgroup memory; the reduced dimensions are loops
+around independent points, which become vectors. Every column adds up in order; long sums go in blocks of ROWS, each
+with accumulators of its own, which are then added to the column's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import MemRefType, TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.kernels.loops.tiles import COLUMN_BYTES
+from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate
+from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap, tensor_type
+from pydispatch.compiler.kernels.ops.generics import Generic, body_at, loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.sums import are_sums, nothing
+
+ROWS = 1024
+"""Steps that the accumulators of a block of columns take."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One reduction in columns. point: for each loop dimension the dimension of the nest that it is, -1 for none."""
+
+    op: Operation
+    point: tuple[int, ...]
+
+
+def find_stages(
+    e: Elements, finished: Sequence[tuple[SSAValue, Builder, tuple[Index, ...]]], indices: Sequence[Index]
+) -> list[Stage]:
+    """The reductions of a nest as stages, dependencies first; none when one of them does not run over columns.
+
+    finished: the reductions of a trial whose loops have the counters `indices`.
+    """
+    stages: list[Stage] = []
+    for value, _, where in finished:
+        assert isinstance(value, OpResult)
+        if any(stage.op is value.op for stage in stages):
+            continue
+        g = view_of(e, value.op)
+        point = [-1] * len(g.iterators)
+        for index, result in zip(where, g.output_maps[value.index].results, strict=True):
+            if index == 0 and not isinstance(index, SSAValue):
+                continue
+            if index not in indices or not isinstance(result, AffineDimExpr):
+                return []
+            point[result.position] = list(indices).index(index)
+        last = len(indices) - 1
+        if point.count(last) != 1 or not _side_by_side(g, point.index(last)) or _small(value.op):
+            return []
+        stages.append(Stage(value.op, tuple(point)))
+    return stages
+
+
+def _small(op: Operation) -> bool:
+    return any(bits_of(tensor_type(r).element_type) < 8 for r in op.results)
+
+
+def _side_by_side(g: Generic, column: int) -> bool:
+    """Whether most of what is read lies along the columns and not along the innermost reduced dimension."""
+    across = along = 0
+    for number, (value, map) in enumerate(zip(g.inputs, g.maps, strict=False)):
+        if not isinstance(value.type, TensorType) or not map.results or not g.block.args[number].uses:
+            continue
+        last = {d.position for d in map.results[-1].dfs() if isinstance(d, AffineDimExpr)}
+        across += column in last
+        along += bool(last & set(g.loops)) and column not in last
+        if column not in dims_in(map) and not last & set(g.loops):
+            continue
+    return across > along
+
+
+def widest(stages: Sequence[Stage]) -> int:
+    """How many columns a workgroup takes at most."""
+    size = max(bits_of(tensor_type(r).element_type) // 8 for stage in stages for r in stage.op.results)
+    return COLUMN_BYTES // size
+
+
+def run_stages(
+    e: Elements,
+    build: Builder,
+    stages: Sequence[Stage],
+    outer: Sequence[Index],
+    dims: Sequence[Index],
+    low: Index,
+    high: Index,
+    buffers: dict[SSAValue, SSAValue],
+    parts: dict[SSAValue, SSAValue],
+) -> None:
+    """Writes the stages for the columns `low` to `high` and says that their results lie in `buffers`.
+
+    parts: buffers for the blocks of those that `in_blocks` names.
+    """
+    for stage in stages:
+        run = _Run(e, view_of(e, stage.op), stage, outer, dims, low, high)
+        run.totals = [buffers[r] for r in stage.op.results]
+        run.sums = [parts[r] for r in stage.op.results] if run.block else run.totals
+        build.points(low, high, run.start, limit=dims[-1])
+        run.loops(build, 0)
+        for result, map, buffer in zip(stage.op.results, run.g.output_maps, run.totals, strict=True):
+            position = next(
+                i for i, r in enumerate(map.results) if isinstance(r, AffineDimExpr) and r.position == run.column
+            )
+            e.materialize(result, buffer, _shifted(position, low))
+
+
+class _Run:
+    """One stage being written. sums: the buffers that steps add to; totals: those that blocks are added to."""
+
+    totals: list[SSAValue]
+    sums: list[SSAValue]
+
+    def __init__(
+        self, e: Elements, g: Generic, stage: Stage, outer: Sequence[Index], dims: Sequence[Index],
+        low: Index, high: Index,
+    ) -> None:  # fmt: skip
+        self.e, self.g, self.low, self.high, self.width = e, g, low, high, dims[-1]
+        last = len(dims) - 1
+        self.point: list[Index] = [0 if p in (-1, last) else outer[p] for p in stage.point]
+        self.column = stage.point.index(last)
+        self.sizes = loop_sizes(e, g)
+        self.block = _rows_of_blocks(e, g, self.sizes)
+
+    def start(self, build: Builder, index: Index) -> None:
+        """A column begins with what its output holds."""
+        self.point[self.column] = index
+        for output, map, buffer in zip(self.g.outputs, self.g.output_maps, self.totals, strict=True):
+            element = self.e.at(build, output, evaluate(build, map, self.point))
+            self.e.store(build, element, buffer, [build.minus(index, self.low)])
+
+    def loops(self, build: Builder, depth: int) -> None:
+        """The reduced dimensions from `depth` on, around the columns."""
+        if depth == len(self.g.loops):
+            build.points(self.low, self.high, self._step, limit=self.width)
+            return
+        size = self.sizes[self.g.loops[depth]]
+
+        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            self.point[self.g.loops[depth]] = index
+            self.loops(inner, depth + 1)
+            return []
+
+        def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            inner.points(self.low, self.high, self._clear, limit=self.width)
+            inner.loop(first, inner.least(inner.plus(first, self.block), size), [], body, limit=size)
+            inner.points(self.low, self.high, self._total, limit=self.width)
+            return []
+
+        if self.block and depth == 0:
+            build.loop(0, size, [], block, step=self.block, limit=size)
+        else:
+            build.loop(0, size, [], body)
+
+    def _step(self, build: Builder, index: Index) -> None:
+        self.point[self.column] = index
+        place = build.value(build.minus(index, self.low))
+        carried = [build.add(memref.LoadOp.get(buffer, [place])) for buffer in self.sums]
+        for element, buffer in zip(body_at(self.e, build, self.g, list(self.point), carried), self.sums, strict=True):
+            self.e.store(build, element, buffer, [place])
+
+    def _clear(self, build: Builder, index: Index) -> None:
+        for buffer in self.sums:
+            assert isinstance(buffer.type, MemRefType)
+            self.e.store(build, nothing(build, buffer.type.element_type), buffer, [build.minus(index, self.low)])
+
+    def _total(self, build: Builder, index: Index) -> None:
+        place = build.value(build.minus(index, self.low))
+        for part, buffer in zip(self.sums, self.totals, strict=True):
+            before, after = (build.add(memref.LoadOp.get(each, [place])) for each in (buffer, part))
+            self.e.store(build, build.add(arith.AddfOp(before, after)), buffer, [place])
+
+
+def in_blocks(e: Elements, stage: Stage) -> bool:
+    """Whether a stage goes in blocks."""
+    g = view_of(e, stage.op)
+    return _rows_of_blocks(e, g, loop_sizes(e, g)) > 0
+
+
+def _rows_of_blocks(e: Elements, g: Generic, sizes: Sequence[Index]) -> int:
+    """Steps of the outermost loop that make a block; 0 for none."""
+    loops = [sizes[dim] for dim in g.loops]
+    if not loops or not all(are_sums(e, g)) or not all(isinstance(n, int) for n in loops[1:]):
+        return 0
+    inner = prod(n for n in loops[1:] if isinstance(n, int))
+    if isinstance(loops[0], int) and loops[0] * inner <= ROWS:
+        return 0
+    return max(1, ROWS // max(1, inner))
+
+
+def _shifted(position: int, low: Index) -> IndexMap:
+    return lambda build, indices: [build.minus(indices[position], low)]

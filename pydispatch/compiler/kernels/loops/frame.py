@@ -1,0 +1,146 @@
+"""What surrounds the code of a kernel: constants, bindings, and the grid function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, MemRefType, StringAttr, TensorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+
+from pydispatch.compiler.analysis.ties import tied_arguments
+from pydispatch.compiler.kernel_ir.kernel import Binding, Layout
+from pydispatch.compiler.kernel_ir.words import words_of
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements, tensor_type
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects.hal import dialect as hal
+
+Grid = Callable[[Elements, Builder], Index]
+"""The number of workgroups from the sizes of a dispatch function."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A generated entry point: its function in kernel IR, its interface, its grid function, constants it refers to."""
+
+    function: func.FuncOp
+    layout: Layout
+    count: Region
+    globals: tuple[Operation, ...] = field(default=())
+
+
+def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
+    """The workload of a dispatch function: as many arguments as `sizes` says, else the index arguments at its end."""
+    count = source.attributes.get("sizes")
+    if isinstance(count, IntegerAttr):
+        arguments = list(source.body.block.args)
+        return arguments[len(arguments) - count.value.data :]
+    found: list[BlockArgument] = []
+    for argument in reversed(source.body.block.args):
+        if not isinstance(argument.type, IndexType):
+            break
+        found.insert(0, argument)
+    return found
+
+
+class Frame:
+    """A kernel in the making: `build` writes its entry block, `elements` knows its tensors."""
+
+    def __init__(self, source: func.FuncOp, backend: str, reassociate: bool = True) -> None:
+        self.source, self.backend = source, backend
+        self.block = Block()
+        self.build = Builder(self.block, source)
+        self.elements = Elements(source, self.build, reassociate)
+        self.results: list[SSAValue] = []
+        last = source.body.block.last_op
+        if not isinstance(last, func.ReturnOp):
+            raise CompileError("a dispatch function returns its results", location_of(source))
+        self.returned: list[SSAValue] = list(last.operands)
+        self.tensors = [a for a in source.body.block.args if isinstance(a.type, TensorType)]
+        self.words = 0
+        self._load_scalars()
+        self.ties = tied_arguments(source)
+        self.buffers: list[SSAValue] = []
+
+    def _load_scalars(self) -> None:
+        for argument in self.source.body.block.args:
+            if isinstance(argument.type, TensorType):
+                continue
+            load = hal.InterfaceConstantLoadOp(
+                result_types=[argument.type], properties={"ordinal": IntegerAttr(self.words, IndexType())}
+            )
+            value = self.build.add(load)
+            if isinstance(argument.type, IndexType):
+                self.build.bounded(value, value)
+            self.elements.scalars[argument] = value
+            self.words += words_of(argument.type, location_of(self.source))
+
+    def bind(self, flat: Index | None = None) -> None:
+        """Makes the buffers of all tensors. flat: as one row of this many elements."""
+        self.elements.flat = flat
+        written = {self.tensors.index(self.source.body.block.args[t]) for t in self.ties if t >= 0}
+        fresh = len(self.tensors)
+        for number, argument in enumerate(self.tensors):
+            buffer = self._subspan(number, argument, number not in written)
+            self.buffers.append(buffer)
+            self.elements.materialize(argument, buffer)
+        for value, tie in zip(self.returned, self.ties, strict=True):
+            if tie >= 0:
+                self.results.append(self.buffers[self.tensors.index(self.source.body.block.args[tie])])
+            else:
+                self.results.append(self._subspan(fresh, value, False))
+                self.buffers.append(self.results[-1])
+                fresh += 1
+        self.bindings = tuple(Binding(i < len(self.tensors) and i not in written) for i in range(fresh))
+
+    def _subspan(self, number: int, value: SSAValue, read_only: bool) -> SSAValue:
+        sizes = self.elements.dims(value)
+        shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
+        type_: MemRefType[Attribute] = MemRefType(tensor_type(value).element_type, shape)
+        open_ = [s for s in sizes if isinstance(s, SSAValue)]
+        return self.build.add(
+            hal.InterfaceBindingSubspanOp(
+                operands=[[self.build.index(0)], open_],
+                result_types=[type_],
+                properties={
+                    "binding": IntegerAttr(number, IndexType()),
+                    "flags": ArrayAttr([StringAttr("ReadOnly")] if read_only else []),
+                },
+            )
+        )
+
+    def workgroup(self) -> SSAValue:
+        """The number of the workgroup."""
+        op = hal.InterfaceWorkgroupIDOp(
+            result_types=[IndexType()], properties={"dimension": IntegerAttr(0, IndexType())}
+        )
+        return self.build.add(op)
+
+    def finish(self, grid: Grid | None) -> Kernel:
+        """The kernel. grid: None for one workgroup."""
+        self.build.add(func.ReturnOp())
+        function = func.FuncOp(self.source.sym_name.data, ([], []), Region(self.block))
+        set_location(function, self.source)
+        count = count_region(self.source, grid, self.elements)
+        return Kernel(function, Layout(self.words, self.bindings), count, tuple(self.elements.globals))
+
+
+def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None = None) -> Region:
+    """`(%device, %sizes...) -> grid, 1, 1`."""
+    sizes = sizes_of(source)
+    block = Block(arg_types=[hal.DeviceType(), *(IndexType() for _ in sizes)])
+    build = Builder(block, source)
+    elements = Elements(source, build)
+    for size, argument in zip(sizes, block.args[1:], strict=True):
+        elements.scalars[size] = argument
+        build.bounded(argument, argument)
+    if model is not None and model.flat is not None:
+        assert isinstance(source.body.block.last_op, func.ReturnOp)
+        elements.flat = build.product(elements.dims(source.body.block.last_op.operands[0]))
+    x = build.value(1 if grid is None else grid(elements, build))
+    one = build.index(1)
+    build.add(hal.ReturnOp(operands=[[x, one, one]]))
+    return Region(block)

@@ -1,0 +1,1 @@
+"""The same for GPUs: points spread over invocations."""

@@ -1,0 +1,396 @@
+"""Kernels for GPUs: dispatch functions whose points are spread over the invocations of workgroups.
+
+A nest is done in one of four ways. *points*: every element by itself, its reductions in its own invocation. *blocks*:
+an invocation computes several elements along a dimension whose reductions share what they read. *rows*: a workgroup
+takes a row, whose reductions are spread over its invocations. *lanes*: an invocation takes a row, where rows are short
+or a reduction has an order. Grids are cut to what every device takes; more workgroups are a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, TensorType
+from xdsl.ir import Block as IRBlock
+from xdsl.ir import OpResult, Region, SSAValue
+
+from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
+from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
+from pydispatch.compiler.kernels.loops.gpu.blocks import Block, block_of, cut_block, emit_block
+from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners, spread_reduction
+from pydispatch.compiler.kernels.loops.nests import Cut, cut_points, emit_inner, emit_nest
+from pydispatch.compiler.kernels.loops.points import _bytes, _is_stored, _nests, _packed, _work, packed
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.updates import Update
+from pydispatch.errors import CompileError
+from pydispatch.ir.dialects.hal import dialect as hal
+
+GPUS = ("vulkan-spirv", "cuda")
+"""Backends whose points are spread over invocations."""
+
+MAX_GRID = 65535
+"""Workgroups along one dimension that every device takes."""
+
+INVOCATIONS = 64
+WIDE_INVOCATIONS = 256
+"""Of a workgroup, and of one that reduces long rows."""
+
+LONG_ROW = 4096
+LARGE = 1 << 31
+FEW_POINTS = 16384
+"""Results above which every invocation reduces by itself."""
+
+
+Flat = Callable[[Frame], Index | None]
+
+
+@dataclass
+class Plan:
+    """How a nest is done. way: points, blocks, rows, lanes, bytes or update; inner: of points, how many dimensions are
+    one; block: of blocks."""
+
+    nest: Nest
+    way: str
+    inner: int = 1
+    block: Block | None = None
+
+
+def lower_gpu(source: func.FuncOp, target: hal.ExecutableTargetAttr, reassociate: bool, flat: Flat) -> Kernel:
+    """Kernel IR of a dispatch function for a GPU."""
+    frame = Frame(source, target.backend.data, reassociate)
+    frame.bind(flat(frame))
+    pairs = _has_wide_integers(target)
+    nests = analyse(frame, _nests(frame))
+    plans = [_plan(frame, nest, pairs) for nest in nests]
+    e, build = frame.elements, frame.build
+    e.spread = spread_reduction
+    cuts = [_cut(frame, plan, e, build) for plan in plans]
+    if not _can_count(frame, plans):
+        for plan, cut in zip(plans, cuts, strict=True):
+            build.loop(0, cut.workgroups, [], partial(_turn, frame, plan, cut))
+        return finish(frame, None, plans)
+    groups: Index = 0
+    for cut in cuts:
+        groups = build.most(groups, cut.workgroups)
+
+    def work(b: Builder, group: Index) -> None:
+        for plan, cut in zip(plans, cuts, strict=True):
+            if len(plans) == 1:
+                if isinstance(group, SSAValue):
+                    b.bounded(group, cut.workgroups)
+                _emit(frame, plan, cut, b, group)
+            else:
+                b.when(b.less(group, cut.workgroups), partial(_guarded, frame, plan, cut, group))
+
+    over_groups(frame, groups, work)
+    return finish(frame, lambda other, b: b.least(_grid(frame, plans, other, b), MAX_GRID), plans)
+
+
+def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], None]) -> None:
+    """Code for each of so many workgroups: one each, and further ones in turn where they may be too many."""
+    build = frame.build
+    if groups == 1:
+        work(build, 0)
+        return
+    first = frame.workgroup()
+    if isinstance(groups, int) and groups <= MAX_GRID:
+        work(build, build.bounded(first, groups))
+        return
+    count = build.add(
+        hal.InterfaceWorkgroupCountOp(result_types=[IndexType()], properties={"dimension": IntegerAttr(0, IndexType())})
+    )
+    block = IRBlock(arg_types=[IndexType()])
+    inner = build.nested(block)
+    work(inner, inner.bounded(block.args[0], groups))
+    inner.add(scf.YieldOp())
+    build.add(scf.ForOp(first, build.value(groups), count, [], Region(block)))
+
+
+def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plans: Sequence[Plan] = ()) -> Kernel:
+    """The kernel, with what the emitter may rely on."""
+    kernel = frame.finish(grid)
+    function = kernel.function
+    kept = {buffer for plan in plans for buffer in plan.nest.kept.values() if buffer is not None}
+    wide = any(plan.way == "rows" and _row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans)
+    function.attributes["pyd.invocations"] = IntegerAttr(WIDE_INVOCATIONS if wide else INVOCATIONS, 64)
+    function.attributes["pyd.index_width"] = IntegerAttr(64 if _large(frame) else 32, 64)
+    once = [
+        IntegerAttr(frame.buffers.index(buffer), 64)
+        for value, tie, buffer in zip(frame.returned, frame.ties, frame.results, strict=True)
+        if tie < 0 and value not in kept
+    ]
+    function.attributes["pyd.once"] = ArrayAttr(once)
+    return kernel
+
+
+def _large(frame: Frame) -> bool:
+    """Whether a tensor has more elements than an index of 32 bits counts, or may have where buffers are that large, or
+    has such numbers for elements."""
+    open_sizes = frame.backend == "cuda"
+    values = [v for op in frame.source.walk() for v in (*op.operands, *op.results)]
+    types = [v.type for v in values if isinstance(v.type, TensorType)]
+    if any(isinstance(t.element_type, IndexType) for t in types):
+        return True
+    shapes = [t.get_shape() for t in types]
+    if open_sizes and any(size < 0 for shape in shapes for size in shape):
+        return True
+    return any(prod(max(1, size) for size in shape) >= LARGE for shape in shapes)
+
+
+def _row_size(nest: Nest, e: Elements) -> int:
+    """Elements of a row that are known, of its results and of what they reduce."""
+    sizes = [1]
+    for value, _ in nest.all_stores():
+        pending, seen = [value], set[SSAValue]()
+        while pending:
+            at = pending.pop()
+            if at in seen or not isinstance(at.type, TensorType):
+                continue
+            seen.add(at)
+            shape = at.type.get_shape()
+            sizes.append(prod(s for s in shape[nest.split :] if s > 0) if len(shape) > nest.split else 1)
+            if any(s < 0 for s in shape[nest.split :]):
+                sizes.append(LONG_ROW)
+            if isinstance(at, OpResult):
+                pending += at.op.operands
+    return max(sizes)
+
+
+def _has_wide_integers(target: hal.ExecutableTargetAttr) -> bool:
+    """Whether shaders may read integers of 64 bits: unless the target says `int64 = false`."""
+    value = target.configuration.data.get("int64")
+    return target.backend.data == "vulkan-spirv" and not (isinstance(value, IntegerAttr) and value.value.data == 0)
+
+
+def _plan(frame: Frame, nest: Nest, pairs: bool) -> Plan:
+    e = frame.elements
+    nest.columns, nest.along = [], -1
+    if isinstance(nest.space, Update):
+        return Plan(nest, "update")
+    if packed(nest.stores[0][0]) > 1:
+        return Plan(nest, "bytes")
+    dims = nest.dims(e)
+    if nest.rows and _row_size(nest, e) >= FEW and _orderless(e, nest):
+        return Plan(nest, "rows")
+    if nest.rows and nest.split:
+        # An invocation has no memory of its workgroup for a row.
+        nest.kept = {value: buffer for value, buffer in nest.kept.items() if buffer is not None}
+        return Plan(nest, "lanes")
+    if nest.rows:
+        return Plan(nest, "rows")
+    block = block_of(frame, nest, pairs)
+    if block is not None:
+        return Plan(nest, "blocks", block=block)
+    if dims and _orderless(e, nest) and _is_tall(e, nest, dims):
+        nest.split = len(dims)
+        return Plan(nest, "rows")
+    return Plan(nest, "points", _together(dims))
+
+
+def _is_tall(e: Elements, nest: Nest, dims: Sequence[Index]) -> bool:
+    """Whether few elements reduce much each: then a workgroup does one element."""
+    points = prod(n for n in dims if isinstance(n, int))
+    if points > FEW_POINTS:
+        return False
+    return points * 4 < _most_steps(e, nest)
+
+
+def _most_steps(e: Elements, nest: Nest) -> int:
+    """The steps of the longest reduction; open sizes count as a long row."""
+    most, pending, seen = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
+    while pending:
+        at = pending.pop()
+        if at in seen or not isinstance(at, OpResult):
+            continue
+        seen.add(at)
+        pending += at.op.operands
+        if at.op.name == "linalg.generic":
+            g = view_of(e, at.op)
+            sizes = loop_sizes(e, g)
+            found = [sizes[dim] for dim in g.loops]
+            most = max(most, prod(n if isinstance(n, int) else LONG_ROW for n in found) if found else 0)
+    return most
+
+
+def _together(dims: Sequence[Index]) -> int:
+    """How many of the last dimensions make one loop, so that every invocation has something to do."""
+    size, count = 1, 0
+    for n in reversed(dims):
+        count += 1
+        if not isinstance(n, int):
+            return count
+        size *= max(1, n)
+        if size >= INVOCATIONS:
+            return count
+    return max(1, count)
+
+
+def _orderless(e: Elements, nest: Nest) -> bool:
+    """Whether all reductions of a row may be spread."""
+    pending, seen = [value for value, _ in nest.all_stores()], set[SSAValue]()
+    while pending:
+        at = pending.pop()
+        if at in seen or not isinstance(at, OpResult):
+            continue
+        seen.add(at)
+        pending += at.op.operands
+        if at.op.name == "linalg.generic":
+            g = view_of(e, at.op)
+            if g.loops and combiners(g, e.reassociate) is None:
+                return False
+    return True
+
+
+def _cut(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
+    nest, backend = plan.nest, frame.backend
+    dims = nest.dims(e)
+    if plan.way == "bytes":
+        ratio = packed(nest.stores[0][0])
+        return cut_points(build, backend, [build.ceil_quotient(build.product(dims), ratio)], 2 * ratio)
+    if plan.way == "rows":
+        outer = build.product(dims[: nest.split])
+        return Cut(outer, 1, 0, 1, outer)
+    if plan.block is not None:
+        return cut_block(plan.block, dims, build)
+    inputs, loops = _work(nest, e, build)
+    own = sum(_bytes(v) for v, _ in nest.stores) + inputs
+    if plan.way == "lanes":
+        outer = build.product(dims[: nest.split])
+        return Cut(1, 1, INVOCATIONS, build.ceil_quotient(outer, INVOCATIONS), build.ceil_quotient(outer, INVOCATIONS))
+    shape = (
+        dims
+        if plan.way == "update"
+        else [*dims[: len(dims) - plan.inner], build.product(dims[len(dims) - plan.inner :])]
+    )
+    size: Index = own if loops == 0 else 256  # reductions of a point take long: fewer points to a workgroup
+    return cut_points(build, backend, shape, size)
+
+
+def _grid(frame: Frame, plans: Sequence[Plan], e: Elements, build: Builder) -> Index:
+    total: Index = 0
+    for plan in plans:
+        total = build.most(total, _cut(frame, plan, e, build).workgroups)
+    return total
+
+
+def _can_count(frame: Frame, plans: Sequence[Plan]) -> bool:
+    """Whether the grid follows from the sizes; otherwise one workgroup does everything."""
+    try:
+        count_region(frame.source, lambda e, b: _grid(frame, plans, e, b), frame.elements)
+    except CompileError:
+        return False
+    return True
+
+
+def _turn(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
+    _emit(frame, plan, cut, build, group)
+    return []
+
+
+def _guarded(frame: Frame, plan: Plan, cut: Cut, group: Index, build: Builder) -> None:
+    before = build.bound(group)
+    _emit(frame, plan, cut, build, group)
+    if isinstance(group, SSAValue) and before is not None:
+        build.bounded(group, before)  # what a nest states about the number holds under its own guard
+
+
+def _emit(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index) -> None:
+    e, nest = frame.elements, plan.nest
+    if plan.way == "update":
+        _update(e, nest, cut, build, group)
+        return
+    dims = e.dims(nest.space)  # type: ignore[arg-type]
+    if plan.way == "bytes":
+        _packed(frame, nest, cut, build, group, dims, packed(nest.stores[0][0]))
+        return
+    if plan.block is not None:
+        emit_block(e, nest, plan.block, build, group, dims)
+        return
+    keep(frame, nest)
+    if plan.way == "points":
+        _points(e, plan, cut, build, group, dims)
+    elif plan.way == "lanes":
+        _lanes(e, nest, build, group, dims)
+    else:
+        emit_nest(build, group, cut, dims, nest.split, lambda b, indices, low, high: _row(e, nest, b, indices, dims))
+    e.kept.clear()
+
+
+def _store(e: Elements, nest: Nest, build: Builder, indices: list[Index]) -> None:
+    for value, buffer in nest.stores:
+        if not _is_stored(e, value, buffer):
+            e.store(build, e.at(build, value, indices), buffer, indices)
+
+
+def _points(e: Elements, plan: Plan, cut: Cut, build: Builder, group: Index, dims: list[Index]) -> None:
+    first = len(dims) - plan.inner
+    inner = dims[first:]
+    shape = [*dims[:first], build.product(inner)]
+
+    def row(b: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        def point(c: Builder, number: Index) -> None:
+            _store(e, plan.nest, c, [*outer, *(c.split(number, inner) if inner else [])])
+
+        if dims:
+            b.points(low, high, point, limit=shape[-1])
+        else:
+            point(b, 0)
+
+    emit_nest(build, group, cut, shape, max(0, len(shape) - 1), row)
+
+
+def _row(e: Elements, nest: Nest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
+    """A row by a workgroup: reductions in front, then its elements."""
+    e.row = list(indices)
+    nest.run_stages(e, build, indices)
+    for value, buffer in nest.row_stores:
+        e.store(build, e.at(build, value, indices), buffer, indices)
+    if all(_is_stored(e, value, buffer) for value, buffer in nest.stores):
+        return
+    inner = dims[nest.split :]
+    if not inner:
+        _store(e, nest, build, indices)
+        return
+    if build.in_points:
+        emit_inner(build, indices, inner, 0, inner[0], lambda b, point: _store(e, nest, b, point))
+        return
+    size = build.product(inner)
+    build.points(0, size, lambda b, i: _store(e, nest, b, [*indices, *b.split(i, inner)]), limit=size)
+
+
+def _lanes(e: Elements, nest: Nest, build: Builder, group: Index, dims: list[Index]) -> None:
+    """A row by an invocation."""
+    outer = build.product(dims[: nest.split])
+    low = build.times(group, INVOCATIONS)
+    high = build.least(build.plus(low, INVOCATIONS), outer)
+
+    def row(b: Builder, number: Index) -> None:
+        _row(e, nest, b, b.split(number, dims[: nest.split]), dims)
+
+    build.points(low, high, row, limit=outer)
+
+
+def _update(e: Elements, nest: Nest, cut: Cut, build: Builder, group: Index) -> None:
+    update, (value, buffer) = nest.space, nest.stores[0]
+    assert isinstance(update, Update)
+    dims = update.dims(e)
+
+    def write(b: Builder, indices: list[Index]) -> None:
+        b.when(update.lands(e, b), lambda c: land(c, indices))
+
+    def land(b: Builder, indices: list[Index]) -> None:
+        where = update.position(e, b, indices)
+        element = update.element(e, b, indices) if update.only else e.at(b, value, where)
+        e.store(b, element, buffer, where)
+
+    split = max(0, len(dims) - 1)
+    emit_nest(
+        build, group, cut, dims, split,
+        lambda b, indices, low, high: emit_inner(b, indices, dims[split:], low, high, write),
+    )  # fmt: skip

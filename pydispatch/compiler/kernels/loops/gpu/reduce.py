@@ -1,0 +1,112 @@
+"""Reductions outside point loops on GPUs: spread over the invocations of a workgroup.
+
+What each step adds is taken out of the body, so that the loop becomes `scf.parallel` with `scf.reduce`; the emitter
+combines what the invocations have. Only reductions whose results are each combined by one operation are taken apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.generics import REASSOCIABLE, Generic, body_at, loop_sizes
+from pydispatch.compiler.kernels.ops.sums import afresh, are_sums
+
+INTEGER = ("arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
+           "arith.minui", "arith.maxui")  # fmt: skip
+ORDERLESS = (*INTEGER, "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
+
+BLOCK = 1 << 18
+"""Steps of a sum that the invocations of a workgroup take before they combine what they have."""
+
+FEW = 32
+"""Steps below which one invocation does a reduction alone."""
+
+
+def combiners(g: Generic, reassociate: bool) -> list[Operation] | None:
+    """The operation that combines each result with what a step gives; None when there is more to it."""
+    last = g.block.last_op
+    assert last is not None
+    found: list[Operation] = []
+    for number, value in enumerate(last.operands):
+        argument = g.block.args[len(g.inputs) + number]
+        if not isinstance(value, OpResult) or value.op.parent_block() is not g.block:
+            return None
+        op = value.op
+        if op.name not in ORDERLESS and not (reassociate and op.name in REASSOCIABLE):
+            return None
+        if len(list(argument.uses)) != 1 or argument not in op.operands or len(list(value.uses)) != 1:
+            return None
+        found.append(op)
+    return found
+
+
+def spread_reduction(e: Elements, build: Builder, g: Generic, point: Sequence[Index | None]) -> list[SSAValue] | None:
+    """The results at `point`, by a loop that is spread; None where it should not be."""
+    if build.in_points or combiners(g, e.reassociate) is None:
+        return None
+    sizes = loop_sizes(e, g)
+    steps = [sizes[dim] for dim in g.loops]
+    if all(isinstance(s, int) for s in steps) and prod(s for s in steps if isinstance(s, int)) < FEW:
+        return None
+    if any(g.iterators[dim] == "parallel" for dim in g.loops):
+        return None
+    known = [0 if p is None else p for p in point]
+    initial = [e.at(build, o, evaluate(build, m, known)) for o, m in zip(g.outputs, g.output_maps, strict=True)]
+    sums = are_sums(e, g)
+    rest = prod(s for s in steps[1:] if isinstance(s, int))
+    cut = max(1, BLOCK // max(1, rest)) if any(sums) and all(isinstance(s, int) for s in steps[1:]) else 0
+    if not cut or (isinstance(steps[0], int) and steps[0] <= cut):
+        return _parallel(e, build, g, known, sizes, (0, steps[0]), initial)
+
+    def part(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        high = inner.least(inner.plus(low, cut), steps[0])
+        return afresh(inner, carried, sums, lambda own: _parallel(e, inner, g, known, sizes, (low, high), own))
+
+    return build.loop(0, steps[0], initial, part, step=cut, limit=steps[0])
+
+
+def _parallel(
+    e: Elements, build: Builder, g: Generic, known: Sequence[Index], sizes: Sequence[Index],
+    outermost: tuple[Index, Index], initial: list[SSAValue],
+) -> list[SSAValue]:  # fmt: skip
+    """One loop that is spread, over all steps that have their outermost index in a range."""
+    block = Block(arg_types=[IndexType() for _ in g.loops])
+    inner = build.nested(block)
+    inner.in_points = True
+    where = list(known)
+    for dim, argument in zip(g.loops, block.args, strict=True):
+        where[dim] = inner.counts(argument, sizes[dim])
+    standins = [block.insert_arg(value.type, len(block.args)) for value in initial]
+    results = body_at(e, inner, g, where, standins)
+    values, regions = [], []
+    for result, standin in zip(results, standins, strict=True):
+        assert isinstance(result, OpResult)
+        combine = result.op
+        values.append(next(o for o in combine.operands if o is not standin))
+        regions.append(_combiner(combine, standin.type))
+        combine.detach()
+        combine.erase(safe_erase=False)
+    for standin in reversed(standins):
+        block.erase_arg(standin, safe_erase=False)
+    inner.add(scf.ReduceOp(values, regions))
+    zero, one = build.index(0), build.index(1)
+    low = [build.value(outermost[0]), *[zero] * (len(g.loops) - 1)]
+    high = [build.value(s) for s in (outermost[1], *(sizes[dim] for dim in g.loops[1:]))]
+    loop = scf.ParallelOp(low, high, [one] * len(low), Region(block), initial)
+    build.add(loop)
+    return list(loop.results)
+
+
+def _combiner(op: Operation, type_: Attribute) -> Region:
+    block = Block(arg_types=[type_, type_])
+    made = type(op).create(operands=list(block.args), result_types=[type_], properties=dict(op.properties))
+    block.add_ops([made, scf.ReduceReturnOp(made.results[0])])
+    return Region(block)

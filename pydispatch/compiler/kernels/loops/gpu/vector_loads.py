@@ -1,0 +1,221 @@
+"""Blocks of reductions on GPUs whose inputs are read two elements at a time, as integers of 64 bits.
+
+Inputs are buffers of 32-bit elements of known sizes whose last dimension is the block's rows, its columns or the
+innermost step of the reduction. Their places are carried around the loop, so that every load is at a fixed distance
+from one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, math, memref
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    Float32Type,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements, tensor_type
+from pydispatch.compiler.kernels.ops.generics import Generic, body_at, loop_sizes
+from pydispatch.ir.dialects.hal import dialect as hal
+
+PRODUCTS = 128
+"""Steps of a block that one turn of the innermost loop does at most."""
+
+
+@dataclass(frozen=True)
+class Wide:
+    """number: of the input; factors: for each dimension of the reduction, how many elements apart its steps lie;
+    along: the dimension whose steps lie side by side."""
+
+    number: int
+    factors: tuple[int, ...]
+    along: int
+
+
+def wide_inputs(e: Elements, g: Generic, dims: tuple[int, int]) -> tuple[Wide, ...]:
+    """The inputs that can be read in pairs along the dimensions `dims`, of rows and columns, or the innermost loop;
+    none of them when one that changes in that loop, or with the column, cannot."""
+    if not g.loops:
+        return ()
+    step, sizes = g.loops[-1], loop_sizes(e, g)
+    size = sizes[step]
+    if not isinstance(size, int) or size % 2:
+        return ()
+    found: list[Wide] = []
+    for number, (value, map) in enumerate(zip(g.inputs, g.maps[: len(g.inputs)], strict=True)):
+        if not g.block.args[number].uses or not map.results or not {step, dims[1]} & dims_in(map):
+            continue
+        positions = [r.position for r in map.results if isinstance(r, AffineDimExpr)]
+        if len(set(positions)) != len(map.results) or positions[-1] not in (step, *dims) or not _is_plain(e, value):
+            return ()
+        shape = tensor_type(value).get_shape()
+        factors = [0] * len(g.iterators)
+        for place, position in enumerate(positions):
+            factors[position] = prod(shape[place + 1 :])
+        found.append(Wide(number, tuple(factors), positions[-1]))
+    return tuple(found)
+
+
+def _is_plain(e: Elements, value: SSAValue) -> bool:
+    """Whether a value is a buffer that nobody writes, of 32-bit elements, with rows of an even number of them."""
+    type_ = tensor_type(value)
+    shape = type_.get_shape()
+    if not isinstance(value, BlockArgument) or type_.element_type not in (Float32Type(), i32):
+        return False
+    buffer, index_map = e.buffer_of(value)
+    if not isinstance(buffer.owner, hal.InterfaceBindingSubspanOp) or index_map is not None:
+        return False
+    flags = buffer.owner.properties.get("flags")
+    read_only = isinstance(flags, ArrayAttr) and StringAttr("ReadOnly") in flags.data
+    return read_only and all(size > 0 for size in shape) and shape[-1] % 2 == 0
+
+
+def _pairs_of(e: Elements, value: SSAValue) -> SSAValue:
+    """The buffer of a value as one row of 64-bit integers."""
+    key = ("pairs", value)
+    known = e.entry.recall(key)
+    if known is not None:
+        return known
+    owner = e.buffer_of(value)[0].owner
+    assert isinstance(owner, Operation)
+    count = prod(tensor_type(value).get_shape()) // 2
+    view = hal.InterfaceBindingSubspanOp(
+        operands=[[e.entry.index(0)], []],
+        result_types=[MemRefType(i64, [count])],
+        properties={name: owner.properties[name] for name in ("binding", "flags")},
+    )
+    made = e.entry.add(view)
+    e.entry.remember(key, made)
+    return made
+
+
+def _fused(e: Elements, g: Generic, wide: Sequence[Wide]) -> bool:
+    """Whether the body is one product added to what is carried, of floats, both factors read in pairs."""
+    ops = list(g.block.ops)
+    if not e.reassociate or len(ops) != 3 or [op.name for op in ops[:2]] != ["arith.mulf", "arith.addf"]:
+        return False
+    product, total = ops[0].results[0], ops[1].results[0]
+    carried = g.block.args[len(g.inputs)]
+    factors = [g.block.args[w.number] for w in wide]
+    return (
+        len(factors) == 2
+        and set(ops[0].operands) == set(factors)
+        and set(ops[1].operands) == {product, carried}
+        and list(ops[2].operands) == [total]
+    )
+
+
+def reduce_wide(
+    e: Elements,
+    build: Builder,
+    g: Generic,
+    wide: Sequence[Wide],
+    corner: Sequence[Index],
+    dims: tuple[int, int],
+    offsets: Sequence[tuple[int, int]],
+    half: Index,
+) -> list[SSAValue]:
+    """The reduction at places `offsets` (row, column) from `corner`, the point of the first. dims: which dimensions
+    rows and columns are; half: the column of the corner over two."""
+    points = _points(build, corner, dims, offsets)
+    initial = [e.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in points]
+    sizes, where, step = loop_sizes(e, g), dict[int, Index](), g.loops[-1]
+    size, fused = sizes[step], _fused(e, g, wide)
+    assert isinstance(size, int)
+    many = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(offsets) <= PRODUCTS))
+
+    def turns(b: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
+        places, values = values[len(offsets) :], values[: len(offsets)]
+        read = [_Pairs(e, b, g, w, at) for w, at in zip(wide, places, strict=True)]
+        for turn in range(many):
+            where[step] = b.plus(index, turn)
+            for number, ((row, column), point) in enumerate(zip(offsets, points, strict=True)):
+                steps = {dims[0]: row, dims[1]: column, step: turn}
+                taken = [
+                    pairs.at(sum(w.factors[dim] * count for dim, count in steps.items()))
+                    for w, pairs in zip(wide, read, strict=True)
+                ]
+                if fused:
+                    left, right = taken
+                    values[number] = b.add(math.FmaOp(left, right, values[number]))
+                    continue
+                full = [where.get(dim, index) for dim, index in enumerate(point)]
+                for w, element in zip(wide, taken, strict=True):
+                    b.remember((g.inputs[w.number], tuple(evaluate(b, g.maps[w.number], full))), element)
+                values[number] = body_at(e, b, g, full, [values[number]])[0]
+        following = [b.plus(at, w.factors[step] * many // 2) for w, at in zip(wide, places, strict=True)]
+        return [*values, *(b.value(at) for at in following)]
+
+    def level(b: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
+        dim = g.loops[depth]
+        if dim == step:
+            here = [where.get(number, index) for number, index in enumerate(corner)]
+            places = [_place(b, w, here, dims, step, half) for w in wide]
+            return b.loop(0, size, [*carried, *places], turns, step=many)[: len(offsets)]
+
+        def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
+            where[dim] = index
+            return level(deeper, depth + 1, values)
+
+        return b.loop(0, sizes[dim], carried, body)
+
+    return level(build, 0, initial)
+
+
+def _place(b: Builder, w: Wide, corner: Sequence[Index], dims: tuple[int, int], step: int, half: Index) -> SSAValue:
+    """Where the pair of the corner lies in the first step of the innermost loop."""
+    total: Index = half if w.along == dims[1] else 0
+    if w.along == dims[0]:
+        total = b.quotient(corner[dims[0]], 2)
+    for dim, factor in enumerate(w.factors):
+        if factor and dim not in (w.along, step):
+            total = b.plus(total, b.times(corner[dim], factor // 2))
+    return b.value(total)
+
+
+def _points(
+    build: Builder, corner: Sequence[Index], dims: tuple[int, int], offsets: Sequence[tuple[int, int]]
+) -> list[list[Index]]:
+    found = []
+    for steps in offsets:
+        point = list(corner)
+        for dim, step in zip(dims, steps, strict=True):
+            point[dim] = build.plus(point[dim], step)
+        found.append(point)
+    return found
+
+
+class _Pairs:
+    """Elements of one input in one turn of the innermost loop; each pair is loaded once."""
+
+    def __init__(self, e: Elements, build: Builder, g: Generic, w: Wide, place: SSAValue) -> None:
+        self.build, self.place = build, place
+        self.buffer = _pairs_of(e, g.inputs[w.number])
+        self.element = g.block.args[w.number].type
+        self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
+
+    def at(self, offset: int) -> SSAValue:
+        """The element so many elements behind the corner."""
+        pair, second = divmod(offset, 2)
+        if pair not in self.loaded:
+            b = self.build
+            whole = b.add(memref.LoadOp.get(self.buffer, [b.value(b.plus(self.place, pair))]))
+            shift = b.pure(arith.ConstantOp(IntegerAttr(32, i64)))
+            halves = [whole, b.add(arith.ShRUIOp(whole, shift))]
+            words = [b.add(arith.TruncIOp(half, i32)) for half in halves]
+            if self.element != i32:
+                words = [b.add(arith.BitcastOp(word, self.element)) for word in words]
+            self.loaded[pair] = words[0], words[1]
+        return self.loaded[pair][second]

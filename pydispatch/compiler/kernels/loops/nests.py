@@ -1,0 +1,137 @@
+"""Loop nests over the index space of results, cut into workgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.loops.tiles import points_per_workgroup
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.kernels.loops.pipelined import Ahead
+
+NARROWEST = 64
+"""Columns of the narrowest run: some cache lines side by side."""
+
+Point = Callable[[Builder, list[Index]], None]
+"""Writes the code of one point of a nest."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a nest is cut: `rows` outer points of `outer` per workgroup, the inner size in `tiles` tiles of `tile`."""
+
+    outer: Index
+    rows: Index
+    tile: Index
+    tiles: Index
+    workgroups: Index
+
+
+def cut_points(build: Builder, backend: str, dims: Sequence[Index], bytes_per_point: Index) -> Cut:
+    """Points that need nothing of each other: the last dimension is cut too."""
+    budget = points_per_workgroup(build, backend, bytes_per_point)
+    if isinstance(budget, int) and budget > 64:
+        budget -= budget % 64
+    inner = dims[-1] if dims else 1
+    outer = build.product(dims[:-1])
+    tile = build.least(inner, budget)
+    tiles = build.ceil_quotient(inner, tile)
+    rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
+    blocks = build.ceil_quotient(outer, rows)
+    return Cut(outer, rows, tile, tiles, build.times(blocks, tiles))
+
+
+def cut_rows(build: Builder, backend: str, outer: Index, bytes_per_row: Index) -> Cut:
+    """Whole rows."""
+    rows = points_per_workgroup(build, backend, bytes_per_row)
+    return Cut(outer, rows, 0, 1, build.ceil_quotient(outer, rows))
+
+
+def cut_columns(build: Builder, backend: str, dims: Sequence[Index], bytes_per_point: Index, widest: int) -> Cut:
+    """Runs of columns: long enough for whole cache lines, short enough for their accumulators to stay close."""
+    budget = points_per_workgroup(build, backend, bytes_per_point)
+    inner, outer = dims[-1], build.product(dims[:-1])
+    wide = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)
+    tile = build.least(inner, build.least(wide, widest))
+    tiles = build.ceil_quotient(inner, tile)
+    rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
+    return Cut(outer, rows, tile, tiles, build.times(build.ceil_quotient(outer, rows), tiles))
+
+
+def emit_nest(
+    build: Builder,
+    group: Index,
+    cut: Cut,
+    dims: Sequence[Index],
+    split: int,
+    row: Callable[[Builder, list[Index], Index, Index], None],
+    ahead: Ahead | None = None,
+) -> None:
+    """The outer points of workgroup number `group`, in order. row: gets the outer indices, and the inner tile.
+
+    ahead: what every row computes of the next one, where the workgroup has several.
+    """
+    tile_number: Index = 0
+    block = group
+    if cut.tiles != 1:
+        tile_number, block = build.remainder(group, cut.tiles), build.quotient(group, cut.tiles)
+    low: Index = 0
+    high = dims[split] if split < len(dims) else 1
+    if cut.tiles != 1:
+        low = build.times(tile_number, cut.tile)
+        high = build.least(build.plus(low, cut.tile), high)
+
+    def place(inner: Builder, number: Index) -> list[Index]:
+        indices = inner.split(number, dims[:split])
+        if indices and not isinstance(indices[0], int):
+            inner.bounded(indices[0], dims[0])
+        return indices
+
+    def outer(inner: Builder, number: Index) -> None:
+        row(inner, place(inner, number), low, high)
+
+    if cut.outer == 1:
+        outer(build, 0)
+        return
+    if cut.rows == 1:
+        outer(build, block)
+        return
+    first = build.times(block, cut.rows)
+    last = build.least(build.plus(first, cut.rows), cut.outer)
+
+    final = build.minus(last, 1) if ahead is not None else 0
+
+    def body(inner: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        if ahead is None:
+            outer(inner, number)
+            return []
+        indices = place(inner, number)
+        following = place(inner, inner.least(inner.plus(number, 1), final))
+        ahead.begin(inner, indices, following, carried)
+        row(inner, indices, low, high)
+        return ahead.end()
+
+    start = [] if ahead is None else ahead.first(build, place(build, first))
+    build.loop(first, last, start, body, limit=cut.outer)
+
+
+def emit_inner(
+    build: Builder, indices: list[Index], dims: Sequence[Index], low: Index, high: Index, point: Point
+) -> None:
+    """The inner dimensions: loops around independent points of the last one, from `low` to `high`."""
+    if not dims:
+        point(build, indices)
+    elif len(dims) == 1:
+        build.points(low, high, lambda b, i: point(b, [*indices, i]), limit=dims[0])
+    else:
+
+        def body(inner: Builder, index: Index, carried: list[object]) -> list[object]:
+            emit_inner(inner, [*indices, index], dims[1:], 0, dims[1], point)
+            return []
+
+        build.loop(0, dims[0], [], body)  # type: ignore[arg-type]

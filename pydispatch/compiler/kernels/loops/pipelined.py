@@ -1,0 +1,109 @@
+"""A reduction of the next row in the loop of this one: memory is read while there is much to compute.
+
+The largest element of a row (of a softmax, say) is a loop that only waits for memory, and the loop behind it, over
+exponentials, does not touch memory that is far away. So the first row of a workgroup is reduced in front of all rows,
+and every row reduces the one behind it beside its own work. For combinations that are exact only: every row gets the
+same bits, wherever it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.kernels.legality import is_costly
+from pydispatch.compiler.kernels.loops.analysis import Nest
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.generics import Generic, body_at, loop_sizes, view_of
+
+EXACT = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
+         "arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui")  # fmt: skip
+
+
+@dataclass
+class Ahead:
+    """The reduction `value` with the indices `places` (see `Nest.stages`), one row ahead in the loop of `host`."""
+
+    e: Elements
+    value: OpResult
+    places: list[int]
+    host: Operation
+    following: list[Index] = field(default_factory=list)
+    results: list[SSAValue] = field(default_factory=list)
+
+    def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
+        """The reduction of the first row, by itself."""
+        return [self.e.at(build, self.value, self._where(row))]
+
+    def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
+        """Opens a row: its reduction is known, that of the row `following` is computed beside it."""
+        build.remember((self.value, tuple(self._where(row))), carried[0])
+        self.following, self.results, self.e.beside = following, [], self
+
+    def end(self) -> list[SSAValue]:
+        """Closes a row."""
+        assert self.results and self.e.beside is None
+        return self.results
+
+    def initial(self, build: Builder) -> list[SSAValue]:
+        """What the reduction begins with."""
+        g = self._view
+        map_ = g.output_maps[0]
+        return [self.e.at(build, g.outputs[0], evaluate(build, map_, self._point(0)))]
+
+    def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """One step of the reduction."""
+        return body_at(self.e, build, self._view, self._point(index), carried)
+
+    @property
+    def _view(self) -> Generic:
+        return view_of(self.e, self.value.op)
+
+    def _where(self, row: Sequence[Index]) -> list[Index]:
+        return [0 if p < 0 else row[p] for p in self.places]
+
+    def _point(self, index: Index) -> list[Index]:
+        g = self._view
+        point: list[Index] = [index] * len(g.iterators)
+        for place, result in zip(self._where(self.following), g.output_maps[0].results, strict=True):
+            if isinstance(result, AffineDimExpr):
+                point[result.position] = place
+        return point
+
+
+def find_ahead(e: Elements, nest: Nest) -> Ahead | None:
+    """The first reduction of the rows of a nest, when it fits into the loop of the second."""
+    if not e.reassociate or len(nest.stages) < 2:
+        return None
+    (value, places), (other, other_places) = nest.stages[:2]
+    rows = list(range(nest.split))
+    if any(sorted(p for p in found if p >= 0) != rows for found in (places, other_places)):
+        return None
+    if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:
+        return None
+    g, host = view_of(e, value.op), view_of(e, other.op)
+    if len(value.op.results) != 1 or len(g.loops) != 1 or len(host.loops) != 1:
+        return None
+    if loop_sizes(e, g)[g.loops[0]] != loop_sizes(e, host)[host.loops[0]]:
+        return None
+    combine = g.block.last_op
+    assert combine is not None
+    last = combine.operands[0].owner
+    if not isinstance(last, Operation) or last.name not in EXACT or g.block.args[-1] not in last.operands:
+        return None
+    if not all(_is_read(v) for v in g.inputs) or len(list(g.block.ops)) > 4:
+        return None
+    return Ahead(e, value, places, host.op) if any(is_costly(v) for v in nest.kept) else None
+
+
+def _is_read(value: SSAValue) -> bool:
+    """Whether a tensor is an argument as it is."""
+    while isinstance(value, OpResult) and value.op.name in ("flow.dispatch.tie_shape", "tensor.cast"):
+        value = value.op.operands[0]
+    return isinstance(value, BlockArgument) and isinstance(value.type, TensorType)

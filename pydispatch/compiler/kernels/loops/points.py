@@ -1,0 +1,264 @@
+"""Kernels that compute every element of their results by itself: elementwise chains, moves, reductions in loops.
+
+Results of the same sizes share a nest; several nests of one kernel share the grid, each taking the workgroups it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
+from pydispatch.compiler.kernels.loops.columns import in_blocks, run_stages, widest
+from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
+from pydispatch.compiler.kernels.loops.nests import Cut, cut_columns, cut_points, cut_rows, emit_inner, emit_nest
+from pydispatch.compiler.kernels.loops.pipelined import find_ahead
+from pydispatch.compiler.kernels.loops.tiled_transpose import cut_turned, emit_turned
+from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements, tensor_type
+from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.updates import Update, starts_empty, updates_of
+from pydispatch.errors import CompileError
+
+
+def packed(value: SSAValue) -> int:
+    """Elements that share a byte: 1 for whole bytes."""
+    bits = bits_of(tensor_type(value).element_type)
+    return 8 // bits if bits < 8 else 1
+
+
+def lower_points(frame: Frame) -> Kernel:
+    """A kernel of nests, see above."""
+    e, build = frame.elements, frame.build
+    nests = analyse(frame, _nests(frame))
+    cuts = [_cut(frame.backend, nest, e, build) for nest in nests]
+    serial = not _can_count(frame, nests)
+    if serial:
+        for nest, cut in zip(nests, cuts, strict=True):
+            _serial(frame, nest, cut)
+        return frame.finish(None)
+    single = all(isinstance(cut.workgroups, int) and cut.workgroups == 1 for cut in cuts)
+    group: Index = 0 if single else frame.workgroup()
+    if len(nests) == 1:
+        if isinstance(group, SSAValue):
+            build.bounded(group, cuts[0].workgroups)
+        _emit(frame, nests[0], cuts[0], build, group)
+    else:
+        for nest, cut in zip(nests, cuts, strict=True):
+            build.when(build.less(group, cut.workgroups), partial(_guarded, frame, nest, cut, group))
+    return frame.finish(lambda elements, b: _grid(frame.backend, nests, elements, b))
+
+
+def lower_whole(frame: Frame) -> Kernel:
+    """A kernel of which every workgroup computes everything; its grid was chosen by hand."""
+    e, build = frame.elements, frame.build
+    for nest in analyse(frame, _nests(frame, into_empty=True)):
+        _serial(frame, nest, _cut(frame.backend, nest, e, build))
+    return frame.finish(None)
+
+
+def _guarded(frame: Frame, nest: Nest, cut: Cut, group: Index, build: Builder) -> None:
+    _emit(frame, nest, cut, build, group)
+
+
+def _grid(backend: str, nests: Sequence[Nest], e: Elements, build: Builder) -> Index:
+    total: Index = 0
+    for nest in nests:
+        total = build.most(total, _cut(backend, nest, e, build).workgroups)
+    return total
+
+
+def _can_count(frame: Frame, nests: Sequence[Nest]) -> bool:
+    """Whether the grid follows from the sizes; otherwise one workgroup does everything."""
+    try:
+        count_region(frame.source, lambda e, b: _grid(frame.backend, nests, e, b), frame.elements)
+    except CompileError:
+        return False
+    return True
+
+
+def _serial(frame: Frame, nest: Nest, cut: Cut) -> None:
+    def body(inner: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        _emit(frame, nest, cut, inner, group)
+        return []
+
+    frame.build.loop(0, cut.workgroups, [], body)
+
+
+def _nests(frame: Frame, into_empty: bool = False) -> list[Nest]:
+    """into_empty: of a result that is inserted into a tensor.empty, only what is inserted is written."""
+    nests: list[Nest] = []
+    spaces: dict[object, Nest] = {}
+    for value, tie, buffer in zip(frame.returned, frame.ties, frame.results, strict=True):
+        if tie >= 0 or (into_empty and starts_empty(value)):
+            nests += [Nest([(value, buffer)], update) for update in updates_of(value)]
+            continue
+        key = (tuple(frame.elements.dims(value)), packed(value))
+        if key in spaces:
+            spaces[key].stores.append((value, buffer))
+        else:
+            spaces[key] = Nest([(value, buffer)], value)
+            nests.append(spaces[key])
+    return nests
+
+
+def _bytes(value: SSAValue) -> int:
+    return max(1, bits_of(tensor_type(value).element_type) // 8)
+
+
+def _cut(backend: str, nest: Nest, e: Elements, build: Builder) -> Cut:
+    """The cut of a nest, by the bytes that its points or rows move."""
+    dims = nest.dims(e)
+    ratio = packed(nest.stores[0][0])
+    if ratio > 1 and isinstance(nest.space, Update):
+        # Two workgroups would meet in a byte; a second one costs less than atomic stores save up to some 20 of them.
+        outer = build.product(dims[:-1])
+        return Cut(outer, outer, dims[-1] if dims else 1, 1, 1)
+    if ratio > 1:
+        dims = [build.ceil_quotient(build.product(dims), ratio)]
+        return cut_points(build, backend, dims, 2 * ratio)
+    inputs, loops = _work(nest, e, build)
+    if nest.rows:
+        inner = build.product(dims[nest.split :])
+        row = build.plus(build.times(inner, sum(_bytes(v) for v, _ in nest.stores) + inputs), loops)
+        return cut_rows(build, backend, build.product(dims[: nest.split]), row)
+    if nest.along >= 0:
+        return cut_turned(build, backend, dims, nest.along, sum(_bytes(v) for v, _ in nest.stores) + inputs)
+    if nest.columns:
+        return cut_columns(build, backend, dims, loops, widest(nest.columns))
+    size = build.plus(sum(_bytes(v) for v, _ in nest.stores) + inputs, loops)
+    return cut_points(build, backend, dims, size)
+
+
+def _work(nest: Nest, e: Elements, build: Builder) -> tuple[int, Index]:
+    """(bytes that a point reads, bytes that the reductions in front of it read)."""
+    seen: set[SSAValue] = set()
+    pending = [value for value, _ in nest.all_stores()]
+    plain, loops = 0, 0
+    total: Index = 0
+    while pending:
+        value = pending.pop()
+        if value in seen or not isinstance(value.type, TensorType):
+            continue
+        seen.add(value)
+        if not isinstance(value, OpResult):
+            plain += _bytes(value) if value.type.get_num_dims() else 0
+            continue
+        op: Any = value.op
+        pending += op.operands
+        if op.name == "linalg.generic":
+            g = view_of(e, op)
+            if g.loops:
+                sizes = loop_sizes(e, g)
+                steps = build.product([sizes[i] for i in g.loops])
+                total = build.plus(total, build.times(steps, sum(_bytes(v) for v in g.inputs if _is_tensor(v)) or 1))
+                loops += 1
+    return (plain if not loops else 0), total
+
+
+def _is_tensor(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType)
+
+
+def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> None:
+    e = frame.elements
+    if isinstance(nest.space, Update):
+        update = nest.space
+        value, buffer = nest.stores[0]
+
+        def write(b: Builder, indices: list[Index]) -> None:
+            b.when(update.lands(e, b), lambda c: land(c, indices))
+
+        def land(b: Builder, indices: list[Index]) -> None:
+            where = update.position(e, b, indices)
+            element = update.element(e, b, indices) if update.only else e.at(b, value, where)
+            e.store(b, element, buffer, where)
+
+        _loops(build, group, cut, nest, update.dims(e), write)
+        return
+    ratio = packed(nest.stores[0][0])
+    dims = e.dims(nest.space)
+    if ratio > 1:
+        _packed(frame, nest, cut, build, group, dims, ratio)
+        return
+
+    keep(frame, nest)
+
+    def point(b: Builder, indices: list[Index]) -> None:
+        for value, buffer in nest.stores:
+            if not _is_stored(e, value, buffer):
+                e.store(b, e.at(b, value, indices), buffer, indices)
+
+    if nest.along >= 0:
+        emit_turned(e, build, group, cut, dims, nest.along, nest.stores)
+    else:
+        _loops(build, group, cut, nest, dims, point, e)
+    e.kept.clear()
+
+
+def _is_stored(e: Elements, value: SSAValue, buffer: SSAValue) -> bool:
+    """Whether an earlier loop of the row has stored a result where it belongs."""
+    kept = e.kept.get(value)
+    return kept is not None and kept.buffer is buffer and kept.filled is not None
+
+
+def _loops(
+    build: Builder, group: Index, cut: Cut, nest: Nest, dims: list[Index], point: Any, e: Elements | None = None
+) -> None:
+    split = nest.split if nest.rows else max(0, len(dims) - 1)
+    buffers: dict[SSAValue, SSAValue] = {}
+    parts: dict[SSAValue, SSAValue] = {}
+    if e is not None:
+        size = min(n for n in (widest(nest.columns), cut.tile) if isinstance(n, int)) if nest.columns else 0
+        for stage in nest.columns:
+            for result in stage.op.results:
+                buffers[result] = e.fresh(tensor_type(result).element_type, max(1, size))
+                if in_blocks(e, stage):
+                    parts[result] = e.fresh(tensor_type(result).element_type, max(1, size))
+
+    def row(b: Builder, indices: list[Index], low: Index, high: Index) -> None:
+        if e is not None and nest.rows:
+            e.row = list(indices)
+            nest.run_stages(e, b, indices)
+            for value, buffer in nest.row_stores:
+                e.store(b, e.at(b, value, indices), buffer, indices)
+        if e is not None and nest.columns:
+            run_stages(e, b, nest.columns, indices, dims, low, high, buffers, parts)
+        if e is not None and nest.rows and all(_is_stored(e, value, buffer) for value, buffer in nest.stores):
+            return
+        emit_inner(b, indices, dims[split:], low, high, point)
+        for result in buffers:
+            if e is not None:
+                e.forget(result)
+
+    ahead = find_ahead(e, nest) if e is not None and nest.rows else None
+    emit_nest(build, group, cut, dims, split, row, ahead)
+
+
+def _packed(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int) -> None:
+    """Points are bytes: each writes the elements that share one."""
+    e = frame.elements
+    total = e.entry.product(dims)
+    count = e.entry.ceil_quotient(total, ratio)
+
+    def byte(b: Builder, number: list[Index]) -> None:
+        for part in range(ratio):
+            flat = b.linear(number[0], ratio, part)
+
+            def element(c: Builder, flat: Index = flat) -> None:
+                indices = c.split(flat, dims)
+                for value, buffer in nest.stores:
+                    e.store(c, e.at(c, value, indices), buffer, indices, own_byte=True)
+
+            whole = isinstance(total, int) and total % ratio == 0
+            b.when(True if whole else b.less(flat, total), element)
+
+    emit_nest(
+        build, group, cut, [count], 0,
+        lambda b, indices, low, high: emit_inner(b, indices, [count], low, high, byte),
+    )  # fmt: skip

@@ -1,0 +1,42 @@
+"""Small blocks of memory that are turned in registers (`pyd.transpose`), on CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.ir.dialects.pyd.transpose import TransposeOp
+
+SIDE = 16
+"""Steps that are turned together: whole cache lines of 32-bit elements."""
+
+
+def view_as(
+    build: Builder, buffer: SSAValue, offset: Index, sizes: Sequence[Index], strides: Sequence[Index]
+) -> SSAValue:
+    """A buffer seen with another shape, in elements."""
+    type_ = buffer.type
+    assert isinstance(type_, MemRefType)
+    layout = StridedLayoutAttr(
+        [s if isinstance(s, int) else None for s in strides], offset if isinstance(offset, int) else None
+    )
+    shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
+    result = MemRefType(type_.element_type, shape, layout, type_.memory_space)
+    return build.add(memref.ReinterpretCastOp.from_dynamic(buffer, [offset], list(sizes), list(strides), result))
+
+
+Place = tuple[SSAValue, Index, Index]
+"""(buffer, offset of the first element, elements between rows)"""
+
+
+def turn(build: Builder, source: Place, target: Place, rows: int, columns: int) -> None:
+    """target[j, i] = source[i, j] for a block of rows x columns."""
+    views = [
+        view_as(build, buffer, offset, shape, [stride, 1])
+        for (buffer, offset, stride), shape in ((source, [rows, columns]), (target, [columns, rows]))
+    ]
+    build.add(TransposeOp(operands=views))

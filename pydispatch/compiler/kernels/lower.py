@@ -1,0 +1,112 @@
+"""Dispatch functions → kernel IR: the way is chosen by what the function computes.
+
+Contractions have kernels of their own; everything else is a nest over the elements of its results, flat where all
+tensors have the same sizes and every element depends on its own position only.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IntegerAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.analysis.ties import GRID
+from pydispatch.compiler.fusion.wide_sums import with_wide_sums
+from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, sizes_of
+from pydispatch.compiler.kernels.loops.gpu.points import GPUS, lower_gpu
+from pydispatch.compiler.kernels.loops.points import lower_points, lower_whole
+from pydispatch.compiler.kernels.matmul.cpu.kernel import lower_contraction
+from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
+from pydispatch.compiler.kernels.ops.affine_maps import is_identity
+from pydispatch.compiler.kernels.ops.builder import Index
+from pydispatch.compiler.kernels.ops.constants import splat_of
+from pydispatch.compiler.kernels.ops.elements import tensor_type
+from pydispatch.compiler.kernels.ops.generics import generic_of
+from pydispatch.ir.dialects.hal import dialect as hal
+
+__all__ = ["Kernel", "lower", "sizes_of"]
+
+
+def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
+    """Kernel IR of a dispatch function for one target. CompileError, at the operation, for what it cannot compute."""
+    backend = target.backend.data
+    if GRID in source.attributes:
+        frame = Frame(source, backend, reassociates(target))
+        frame.bind()
+        return lower_whole(frame)
+    if reassociates(target) or not _sums_floats(source):
+        tiles = lower_contraction_gpu(source, target)
+        if tiles is not None:
+            return tiles
+    if backend in GPUS:
+        if reassociates(target):
+            source = with_wide_sums(source)
+        return lower_gpu(source, target, reassociates(target), _flat_count)
+    if reassociates(target) or not _sums_floats(source):  # blocks of products fuse, and sum side by side
+        contraction = lower_contraction(source, target)
+        if contraction is not None:
+            return contraction
+        source = with_wide_sums(source)
+    frame = Frame(source, backend, reassociates(target))
+    frame.bind(_flat_count(frame))
+    return lower_points(frame)
+
+
+def reassociates(target: hal.ExecutableTargetAttr) -> bool:
+    """Whether reductions may add up in any order: unless the target says `reassociate = false`."""
+    value = target.configuration.data.get("reassociate")
+    return not (isinstance(value, IntegerAttr) and value.value.data == 0)
+
+
+def _sums_floats(source: func.FuncOp) -> bool:
+    floats = (v.type for op in source.walk() for v in op.results if isinstance(v.type, TensorType))
+    return any(isinstance(t.element_type, AnyFloat) for t in floats)
+
+
+def _flat_count(frame: Frame) -> Index | None:
+    """The number of elements when the function is flat: see above."""
+    results = [v for v in frame.returned]
+    if not results or any(t >= 0 for t in frame.ties):
+        return None
+    shapes = {tuple(tensor_type(v).get_shape()) for v in results}
+    if len(shapes) != 1 or not tensor_type(results[0]).get_num_dims():
+        return None
+    (shape,) = shapes
+    if not all(_is_flat(op, shape) for op in frame.source.body.block.ops):
+        return None
+    dims = frame.elements.dims(results[0])
+    if any(_differ(frame, v, dims) for v in (*results, *frame.tensors)):
+        return None
+    frame.elements._dims.clear()
+    return frame.build.product(dims)
+
+
+def _differ(frame: Frame, value: SSAValue, dims: list[Index]) -> bool:
+    """Whether a tensor has other sizes than the results. Equal types with dynamic sizes are equal by the operations."""
+    type_ = tensor_type(value)
+    return bool(type_.get_num_dims()) and len(frame.elements.dims(value)) != len(dims)
+
+
+def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
+    for value in (*op.operands, *op.results):
+        if isinstance(value.type, TensorType) and tuple(value.type.get_shape()) not in (shape, ()):
+            return False
+    if op.name in ("func.return", "flow.dispatch.tie_shape", "tensor.splat", "tensor.empty", "tensor.cast"):
+        return True
+    if op.name == "arith.constant":
+        value = op.properties["value"]
+        return not isinstance(value, DenseIntOrFPElementsAttr) or splat_of(value) is not None
+    if op.name == "linalg.generic":
+        g = generic_of(op)
+        rank = len(shape)
+        scalar_ops = ("linalg.index", "tensor.extract", "tensor.dim")
+        return (
+            len(g.iterators) == rank
+            and g.is_parallel()
+            and all(is_identity(m) for m in g.output_maps)
+            and all(not m.results or is_identity(m) for m in g.maps)
+            and not any(inner.name in scalar_ops for inner in op.walk())
+        )
+    if not any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
+        return True
+    return op.name.startswith(("arith.", "math.")) and not op.regions

@@ -1,0 +1,1 @@
+"""Contractions (products, convolutions) with all that is fused around them → kernel IR."""

@@ -1,0 +1,1 @@
+"""Contractions for CPUs: packing, register blocks, cache blocks."""

@@ -1,0 +1,86 @@
+"""A contraction with all that is fused around it → kernel IR.
+
+A workgroup computes a tile of C in register blocks (`pyd.contract`). What a block reads is packed into workgroup memory
+by pulling elements of the factors, so that whatever makes them joins the packing; operands that lie well as they are
+are read in place. When a block is done, the results of the dispatch are pulled from it while it is in the cache.
+
+Blocks never hang over an edge of known size: the last one moves back and computes some elements again, with the same
+bits. Where sizes are not known, blocks run over what packing left undefined, and only what exists is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func
+
+from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, groups, holds, plans_of
+from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
+from pydispatch.compiler.kernels.matmul.cpu.windows import lower_windows
+from pydispatch.compiler.kernels.matmul.cpu.write import Writer
+from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
+from pydispatch.compiler.kernels.matmul.results import positions
+from pydispatch.compiler.kernels.ops.builder import Builder, opposite
+from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.compiler.target.cpu import machine_of
+from pydispatch.compiler.target.variants import target_of
+from pydispatch.ir.dialects.hal import dialect as hal
+
+
+def lower_contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel | None:
+    """The kernel of a dispatch function that is one contraction, or one reduction over windows, with elementwise code
+    around it, else None."""
+    if target.backend.data != "llvm-cpu":
+        return None
+    windows = lower_windows(source, target.backend.data)
+    if windows is not None:
+        return windows
+    found = contraction_in(source)
+    if found is None:
+        return None
+    c, results = found
+    frame = Frame(source, target.backend.data)
+    if any(tie >= 0 for tie in frame.ties):
+        return None
+    plans = plans_of(c, frame.elements, level_of(machine_of(target_of(target))))
+    if not plans:
+        return None
+    frame.bind()
+    _choose(frame, plans, results)
+    return frame.finish(lambda e, build: groups(plans, build, loop_sizes(e, c.generic)))
+
+
+def _choose(frame: Frame, plans: Sequence[Plan], results: list[list[int]]) -> None:
+    """The code of the plan that holds: the first is for what the others, from few rows to more, are not for."""
+    number = frame.workgroup()
+    many, *few = plans
+    sizes = loop_sizes(frame.elements, many.c.generic)
+
+    def write(build: Builder, rest: Sequence[Plan]) -> None:
+        if not rest:
+            Writer(frame, build, many, results).run(number)
+            return
+        condition = holds(rest[0], build, sizes)
+        build.when(condition, lambda b: Writer(frame, b, rest[0], results).run(number))
+        build.when(opposite(build, condition), lambda b: write(b, rest[1:]))
+
+    write(frame.build, few)
+
+
+def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] | None:
+    """The contraction of a dispatch function, and for each result the dimensions of the contraction's result that its
+    own are. None when there is not exactly one, or something else in the function reduces."""
+    operations = list(source.body.block.ops)
+    found = contractions(operations)
+    if len(found) != 1:
+        return None
+    c = found[0]
+    for op in operations:
+        if op is not c.op and op.name == "linalg.generic" and "reduction" in str(op.properties["iterator_types"]):
+            return None
+    last = source.body.block.last_op
+    assert last is not None
+    results = [positions(value, c.op.results[0]) for value in last.operands]
+    known = [r for r in results if r is not None]
+    return (c, known) if known and len(known) == len(results) else None

@@ -1,0 +1,272 @@
+"""Packing: the elements of a factor that a tile reads, copied into workgroup memory in the order of its blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn
+from pydispatch.compiler.kernels.matmul.cpu.plan import argument_of
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
+from pydispatch.compiler.kernels.ops.bodies import clone_op, resolve
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
+from pydispatch.compiler.kernels.ops.elements import Elements, zero_attribute
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.kernels.matmul.cpu.write import Writer
+
+
+@dataclass
+class Side:
+    """A factor as the blocks read it: a buffer, elements between neighbours of each coordinate, and for panels of B
+    what is between them. absolute: coordinates count from the tensor's beginning, not from the tile's."""
+
+    factor: Factor
+    buffer: SSAValue
+    strides: list[Index]
+    absolute: bool
+    panel: int | None = None
+
+    def stride(self, build: Builder, dim: int | None) -> Index:
+        """Elements between neighbours of a dimension."""
+        total: Index = 0
+        for coordinate, stride in zip(self.factor.coordinates, self.strides, strict=True):
+            if dim is not None and coordinate.of(dim):
+                total = build.plus(total, build.times(stride, coordinate.of(dim)))
+        return total
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of B: its place in the tile, its panel, and its place there."""
+
+    index: Index
+    panel: Index
+    column: Index
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two steps of K; alone: the second is beyond the end."""
+
+    first: Index
+    alone: bool
+
+
+class Packing:
+    """Copies the elements of a factor that a tile reads into its buffer."""
+
+    def __init__(self, writer: Writer, side: Side) -> None:
+        self.w, self.side, self.factor = writer, side, side.factor
+        self.is_b = side.factor is writer.c.b and side is writer.b
+        self.pairs = writer.plan.pairs
+
+    def run(self, build: Builder) -> None:
+        fence = Builder(build.block, build.source, build, guarded=True)
+        self._level(fence, 0, [])
+
+    def _extent(self, build: Builder, position: int) -> Index:
+        """How many values a coordinate takes."""
+        total: Index = 1
+        for dim, times in self.factor.coordinates[position].terms:
+            total = build.plus(total, build.times(build.minus(self.w.valid[dim], 1), times))
+        return total
+
+    def _level(self, build: Builder, position: int, at: list[Index]) -> None:
+        """Loops over the coordinates in the order of memory."""
+        w = self.w
+        if position == len(self.factor.coordinates):
+            self._copy(build, at)
+            return
+        coordinate = self.factor.coordinates[position]
+        if self.is_b and self.side.panel is not None and coordinate.of(w.c.n if w.c.n is not None else -1):
+            self._panels(build, position, at)
+            return
+        if self.pairs and coordinate.is_plain(w.c.k):
+            self._pairs(build, position, at)
+            return
+        build.points(0, self._extent(build, position), lambda b, i: self._level(b, position + 1, [*at, i]))
+
+    def _panels(self, build: Builder, position: int, at: list[Index]) -> None:
+        """Columns, a panel at a time. An index of columns is (panel, column)."""
+        w, n, nr = self.w, self.w.c.n, self.w.t.nr
+        assert n is not None
+
+        def panel(b: Builder, j: Index) -> None:
+            start = w.starts(b, n, j, nr)
+            columns = w.left(b, n, start, nr)
+
+            def column(inner: Builder, i: Index) -> None:
+                index = inner.plus(start, i)
+                self._level(inner, position + 1, [*at, Column(index, j, i)])  # type: ignore[list-item]
+
+            if isinstance(columns, int):
+                if columns == nr and self._lies_along_k(position):
+                    self._turned(b, at, Column(start, j, 0))
+                else:
+                    b.points(0, columns, column)
+                return
+            partial = b.less(columns, nr)
+            b.when(partial, lambda g: g.points(0, columns, column))
+            b.when(opposite(b, partial), lambda g: g.points(0, nr, column))
+
+        build.points(0, build.ceil_quotient(w.valid[n], nr), panel)
+
+    def _lies_along_k(self, position: int) -> bool:
+        """Whether the columns are rows of an argument, contiguous in K, that blocks of registers can turn."""
+        w, coordinates = self.w, self.factor.coordinates
+        value = w.c.generic.inputs[self.factor.main]
+        return (
+            position == len(coordinates) - 2 and coordinates[-1].is_plain(w.c.k) and self.factor.direct
+            and isinstance(value.type, TensorType) and value.type.element_type == w.plan.compute
+            and not self.pairs and w.t.nr % 4 == 0 and argument_of(value) is not None
+        )  # fmt: skip
+
+    def _turned(self, build: Builder, at: Sequence[Index], column: Column) -> None:
+        """A panel of such columns: so many steps of K at a time, the rest element by element."""
+        w, side = self.w, self.side
+        source = w.in_place(build, self.factor)
+        size = self._extent(build, len(self.factor.coordinates) - 1)
+        from_, to = 0, build.times(column.panel, side.panel or 0)  # type: tuple[Index, Index]
+        for index, stride, coordinate, there in zip(
+            (*at, column.index, 0), side.strides, self.factor.coordinates, source.strides, strict=True
+        ):
+            total = build.plus(index, coordinate.constant)
+            for dim, times in coordinate.terms:
+                total = build.plus(total, build.times(w.low[dim], times))
+            from_ = build.plus(from_, build.times(total, there))
+            if index is not column.index:
+                to = build.plus(to, build.times(index, stride))
+
+        def block(b: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            rows = source.buffer, b.plus(from_, k), source.strides[-2]
+            turn(b, rows, (side.buffer, b.plus(to, b.times(k, side.strides[-1])), side.strides[-1]), w.t.nr, SIDE)
+            return []
+
+        whole = build.times(build.quotient(size, SIDE), SIDE)
+        build.loop(0, whole, [], block, SIDE)
+
+        def rest(b: Builder, i: Index) -> None:
+            each = Column(b.plus(column.index, i), column.panel, i)
+            b.points(whole, size, lambda p, k: self._copy(p, [*at, each, k]))
+
+        if whole != size:
+            build.points(0, w.t.nr, rest)
+
+    def _pairs(self, build: Builder, position: int, at: list[Index]) -> None:
+        """Steps of K by two; an odd last one has a partner of 0."""
+        size = self._extent(build, position)
+        halves = build.quotient(size, 2)
+
+        def pair(b: Builder, i: Index) -> None:
+            first = b.times(i, 2)
+            self._level(b, position + 1, [*at, Pair(first, False)])  # type: ignore[list-item]
+
+        build.points(0, halves, pair)
+        odd = build.remainder(size, 2)
+        if odd == 0:
+            return
+        last = build.minus(size, 1)
+
+        def alone(b: Builder) -> None:
+            self._level(b, position + 1, [*at, Pair(last, True)])  # type: ignore[list-item]
+
+        if isinstance(odd, int):
+            alone(build)
+        else:
+            build.when(build.less(0, odd), alone)
+
+    def _copy(self, build: Builder, at: Sequence[object]) -> None:
+        pair = next((i for i in at if isinstance(i, Pair)), None)
+        if pair is None:
+            self._element(build, at, None)
+            return
+        self._element(build, at, pair.first)
+        if pair.alone:
+            zero = build.pure(arith.ConstantOp(zero_attribute(self.w.plan.compute)))
+            self._store(build, zero, at, build.plus(pair.first, 1))
+        else:
+            self._element(build, at, build.plus(pair.first, 1))
+
+    def _element(self, build: Builder, at: Sequence[object], k: Index | None) -> None:
+        w = self.w
+        where: list[Index] = []
+        for coordinate, index in zip(self.factor.coordinates, at, strict=True):
+            inner = index.index if isinstance(index, Column) else k if isinstance(index, Pair) else index
+            total: Index = build.plus(inner, coordinate.constant)  # type: ignore[arg-type]
+            for dim, times in coordinate.terms:
+                total = build.plus(total, build.times(w.low[dim], times))
+            where.append(total)
+        value = factor_at(w.e, build, w.c, self.factor, where)
+        self._store(build, converted(build, value, w.plan.compute), at, k)
+
+    def _store(self, build: Builder, value: SSAValue, at: Sequence[object], k: Index | None) -> None:
+        offset: Index = 0
+        for index, stride in zip(at, self.side.strides, strict=True):
+            if isinstance(index, Column):
+                assert self.side.panel is not None
+                step = 2 if self.pairs else 1
+                place = build.plus(build.times(index.panel, self.side.panel), build.times(index.column, step))
+            elif isinstance(index, Pair):
+                assert k is not None
+                second = 0 if k is index.first else 1
+                place = build.plus(build.times(index.first, stride), second)
+            else:
+                place = build.times(index, stride)  # type: ignore[arg-type]
+            offset = build.plus(offset, place)
+        w = self.w
+        w.e.store(build, value, self.side.buffer, [offset])
+
+
+def factor_at(e: Elements, build: Builder, c: Contraction, factor: Factor, where: Sequence[Index]) -> SSAValue:
+    """The value of a factor where its coordinates are `where`."""
+    mapping: dict[SSAValue, SSAValue] = {}
+    for number, places in factor.inputs.items():
+        operand = c.generic.inputs[number]
+        if isinstance(operand.type, TensorType):
+            indices = [where[p] if isinstance(p, int) else p.constant for p in places]
+            mapping[c.generic.block.args[number]] = e.at(build, operand, indices)
+        else:
+            mapping[c.generic.block.args[number]] = e.scalar(operand)
+    for op in factor.code:
+        clone_op(e, build, op, mapping, [])
+    return resolve(e, mapping, factor.value)
+
+
+def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
+    """An element in the type of packed ones, which holds every value that it can have."""
+    if value.type == to:
+        return value
+    if isinstance(to, IntegerType):
+        return build.pure(arith.TruncIOp(value, to))
+    return widened(build, value, to)
+
+
+def widened(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
+    return value if value.type == to else build.pure(arith.ExtFOp(value, to))
+
+
+def narrowed(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
+    """A sum in the type that the program gives it, rounded once."""
+    return value if value.type == to else build.add(arith.TruncFOp(value, to))
+
+
+def across(
+    build: Builder, rows: Index, columns: Index, full: int, body: Callable[[Builder, Index, Index], None]
+) -> None:
+    """`body` for rows x columns points; columns of the full width have a loop of known length."""
+
+    def nest(b: Builder, width: Index) -> None:
+        b.points(0, rows, lambda r, i: r.points(0, width, lambda p, j: body(p, i, j)))
+
+    if isinstance(columns, int):
+        nest(build, columns)
+        return
+    partial = build.less(columns, full)
+    build.when(partial, lambda b: nest(b, columns))
+    build.when(opposite(build, partial), lambda b: nest(b, full))

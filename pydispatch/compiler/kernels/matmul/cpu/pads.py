@@ -1,0 +1,102 @@
+"""Windows that read through a pad: blocks inside read what is padded, those at the edge choose without branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.ir import OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
+from pydispatch.compiler.kernels.ops.bodies import clone_block
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements, tensor_type
+from pydispatch.compiler.kernels.ops.generics import Generic, loop_sizes
+from pydispatch.compiler.kernels.ops.shapes import pad_amounts
+
+
+class Pads:
+    """The inputs of a reduction that are pads of no other dimensions than those of the windows.
+
+    n: the dimension that vectors lie along; near: that of a block's neighbours.
+    """
+
+    def __init__(self, e: Elements, g: Generic, n: int, near: int | None) -> None:
+        self.e, self.g, self.near = e, g, near
+        self.sizes = loop_sizes(e, g)
+        self.found: list[tuple[int, Any]] = []
+        for number, value in enumerate(g.inputs):
+            if not isinstance(value, OpResult) or value.op.name != "tensor.pad" or e.is_materialized(value):
+                continue
+            low, high = pad_amounts(e, value.op)
+            padded = [i for i, (a, b) in enumerate(zip(low, high, strict=True)) if a != 0 or b != 0]
+            results = g.maps[number].results
+            if padded and not any(n in _dims(results[i]) for i in padded):
+                self.found.append((number, value.op))
+
+    def inside(self, build: Builder, at: Sequence[Index], low: Index, width: int) -> SSAValue | bool:
+        """Whether all steps of a block, `width` neighbours from `low`, read what is padded."""
+        first, last = list(at), list(at)
+        for d in self.g.loops:
+            first[d], last[d] = 0, build.minus(self.sizes[d], 1)
+        if self.near is not None:
+            first[self.near], last[self.near] = low, build.plus(low, width - 1)
+        inside: SSAValue | bool = True
+        for number, op in self.found:
+            before, after = pad_amounts(self.e, op)
+            sizes = self.e.dims(op.source)
+            begin, end = (evaluate(build, self.g.maps[number], p) for p in (first, last))
+            for from_, to, a, b, size in zip(begin, end, before, after, sizes, strict=True):
+                if a != 0:
+                    inside = _both(build, inside, build.less(build.minus(a, 1), from_))
+                if b != 0:
+                    inside = _both(build, inside, build.less(build.minus(to, a), size))
+        return inside
+
+    def pull(self, build: Builder, point: Sequence[Index], edge: bool) -> None:
+        """Computes the padded elements of a point, so that the body finds them."""
+        for number, op in self.found:
+            value = self.g.inputs[number]
+            where = evaluate(build, self.g.maps[number], point)
+            key = (value, tuple(where))
+            if build.recall(key) is not None:
+                continue
+            if not edge:
+                low, _ = pad_amounts(self.e, op)
+                places = [build.minus(i, a) for i, a in zip(where, low, strict=True)]
+                build.remember(key, self.e.at(build, op.source, places))
+            elif all(size > 0 for size in tensor_type(op.source).get_shape()):
+                build.remember(key, self._chosen(build, op, where))
+
+    def _chosen(self, build: Builder, op: Any, where: Sequence[Index]) -> SSAValue:
+        """The nearest element that exists, or the padding in its place."""
+        low, high = pad_amounts(self.e, op)
+        places: list[Index] = []
+        inside: SSAValue | bool = True
+        for index, before, after, size in zip(where, low, high, self.e.dims(op.source), strict=True):
+            place = build.minus(index, before)
+            if before != 0 or after != 0:
+                inside = _both(build, inside, build.less(build.minus(before, 1), index))
+                inside = _both(build, inside, build.less(place, size))
+                place = build.least(build.most(place, 0), build.minus(size, 1))
+            places.append(place)
+        block = op.regions[0].block
+        mapping = {a: build.value(i) for a, i in zip(block.args, where, strict=True)}
+        padding = clone_block(self.e, build, block, mapping, [])[0]
+        if isinstance(inside, bool):
+            return self.e.at(build, op.source, places) if inside else padding
+        return build.pure(arith.SelectOp(inside, self.e.at(build, op.source, places), padding))
+
+
+def _dims(expression: AffineExpr) -> set[int]:
+    return {x.position for x in expression.dfs() if isinstance(x, AffineDimExpr)}
+
+
+def _both(build: Builder, a: SSAValue | bool, b: SSAValue | bool) -> SSAValue | bool:
+    if isinstance(a, bool):
+        return b if a else False
+    if isinstance(b, bool):
+        return a if b else False
+    return build.pure(arith.AndIOp(a, b))

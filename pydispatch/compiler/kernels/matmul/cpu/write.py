@@ -1,0 +1,373 @@
+"""The kernel of a contraction: the tile of a workgroup, its blocks, and what is pulled from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    UnitAttr,
+)
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
+from pydispatch.compiler.kernels.matmul.cpu.pack import Packing, Side, across, narrowed, widened
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of, counts, extents_of, sizes_of
+from pydispatch.compiler.kernels.matmul.match import Factor
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.constants import splat_of
+from pydispatch.compiler.kernels.ops.elements import zero_attribute
+from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.ir.dialects.pyd.contract import ContractOp
+
+
+@dataclass(frozen=True)
+class Place:
+    """A register block: its number (row, column) in the tile, and the first row and column of the tile that it has."""
+
+    block: tuple[Index, Index]
+    row: Index
+    column: Index
+
+
+class Writer:
+    """Writes the kernel of one plan."""
+
+    def __init__(self, frame: Frame, build: Builder, plan: Plan, results: list[list[int]]) -> None:
+        self.frame, self.build, self.plan, self.results = frame, build, plan, results
+        self.e, self.c, self.t = frame.elements, plan.c, plan.tiles
+        self.sizes = sizes_of(plan, loop_sizes(self.e, self.c.generic))
+        self.low: dict[int, Index] = {}
+        self.valid: dict[int, Index] = {}
+
+    # The tile
+
+    def run(self, number: SSAValue) -> None:
+        """The code of workgroup `number`."""
+        build, c, t = self.build, self.c, self.t
+        grid = counts(self.plan, build, self.sizes)
+        group = build.bounded(number, build.product(grid))
+        *outer, row, column = build.split(group, grid)
+        self.low = dict.fromkeys(range(len(self.sizes)), 0)
+        self.valid = dict.fromkeys(range(len(self.sizes)), 1)
+        self.low.update(zip(c.outer, outer, strict=True))
+        self.valid.update((d, self.sizes[d]) for d in self.plan.inside)
+        for dim, tile, block, at in ((c.m, t.mt, t.mr, row), (c.n, t.nt, t.nr, column)):
+            if dim is None:
+                continue
+            size = self.sizes[dim]
+            low = build.times(at, tile)
+            if self.plan.fills(dim, size, block) and not (isinstance(size, int) and size % tile == 0):
+                low = build.least(low, build.minus(size, block))
+            self.low[dim] = low
+            exact = isinstance(size, int) and size % tile == 0
+            self.valid[dim] = tile if exact else build.least(tile, build.minus(size, low))
+        self.extents: dict[int, int] = extents_of(c, t, t.kc, self.plan.sizes, self.plan.inside)
+        self.a, self.b = self._side(build, c.a, self.plan.a_in_place), self._side(build, c.b, self.plan.b_in_place)
+        if self.plan.single:
+            self.valid[c.k] = self.sizes[c.k]
+            self._pack(build)
+            sums = self.e.fresh(self.plan.sums, t.mr * t.nr)
+            self._blocks(build, lambda b, place: self._whole_block(b, place, sums))
+            return
+        self._several(build)
+
+    def _several(self, build: Builder) -> None:
+        """Sums of the whole tile in memory, because K or another reduction comes in parts."""
+        c, t = self.c, self.t
+        sums = self.e.fresh(self.plan.sums, t.mt * t.nt)
+
+        def number(b: Builder, place: Place) -> Index:
+            return b.times(b.plus(b.times(place.block[1], t.mt // t.mr), place.block[0]), t.mr * t.nr)
+
+        self._blocks(build, lambda b, place: self._start(b, place, sums, number(b, place)))
+
+        def level(b: Builder, rest: Sequence[int]) -> None:
+            if rest:
+
+                def around(inner: Builder, i: Index) -> None:
+                    self.low[rest[0]] = i
+                    level(inner, rest[1:])
+
+                self._loop(b, self.sizes[rest[0]], 1, around)
+                return
+
+            def part(inner: Builder, k: Index) -> None:
+                self.low[c.k] = k
+                size = self.sizes[c.k]
+                whole = isinstance(size, int) and size % t.kc == 0
+                self.valid[c.k] = t.kc if whole else inner.least(t.kc, inner.minus(size, k))
+                self._pack(inner)
+                self._blocks(inner, lambda bb, place: self._multiply(bb, place, sums, number(bb, place), True))
+
+            self._loop(b, self.sizes[c.k], t.kc, part)
+
+        level(build, self.plan.around)
+        self._blocks(build, lambda b, place: self._finish(b, place, sums, number(b, place)))
+
+    @staticmethod
+    def _loop(build: Builder, high: Index, step: int, body: Callable[[Builder, Index], object]) -> None:
+        def inside(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            body(inner, index)
+            return []
+
+        build.loop(0, high, [], inside, step)
+
+    # Operands
+
+    def in_place(self, build: Builder, factor: Factor) -> Side:
+        """A factor that is an argument, where it lies."""
+        value = self.c.generic.inputs[factor.main]
+        argument = argument_of(value)
+        assert argument is not None
+        buffer = self.frame.buffers[self.frame.tensors.index(argument)]
+        dims, strides = self.e.dims(value), [1]
+        for size in reversed(dims[1:]):
+            strides.insert(0, build.times(strides[0], size))  # type: ignore[arg-type]
+        return Side(factor, buffer, list(strides[: len(dims)]), True)
+
+    def _side(self, build: Builder, factor: Factor, in_place: bool) -> Side:
+        if in_place:
+            return self.in_place(build, factor)
+        return self._packed_b(factor) if factor is self.c.b else self._packed_a(factor)
+
+    def _box(self, factor: Factor) -> list[int]:
+        return [sum(a * (self.extents[d] - 1) for d, a in c.terms) + 1 for c in factor.coordinates]
+
+    def _packed_a(self, factor: Factor) -> Side:
+        """Row-major like the operand; rows of a power of two of bytes would all fall into the same cache sets."""
+        box = self._box(factor)
+        order = list(range(len(box)))
+        if self.plan.pairs or self.plan.rows_of_k:  # K last, and whole pairs
+            at = next(p for p in factor.where(self.c.k) if factor.coordinates[p].of(self.c.k) == 1)
+            order = [p for p in order if p != at] + [at]
+            box[at] += box[at] % 2
+        strides: list[Index] = [0] * len(box)
+        running = 1
+        for position in reversed(order):
+            strides[position] = running
+            running *= box[position]
+            bytes_ = running * (bit_width(self.plan.compute) or 64) // 8
+            if position == order[-1] and bytes_ >= 256 and bytes_ % 256 == 0:
+                running += 64 * 8 // (bit_width(self.plan.compute) or 64)
+        return Side(factor, self.e.fresh(self.plan.compute, max(1, running) + 2), strides, False)
+
+    def _packed_b(self, factor: Factor) -> Side:
+        """Panels of nr columns where columns stand alone in a coordinate, else rows like the operand's."""
+        box, n, t = self._box(factor), self.c.n, self.t
+        if n is None:
+            return self._packed_a(factor)
+        at = factor.where(n)[0]
+        order = [p for p in range(len(box)) if p != at]
+        strides: list[Index] = [0] * len(box)
+        panel = factor.coordinates[at].is_plain(n)
+        running = t.nr if panel else box[at]
+        if self.plan.pairs:
+            k_at = next(p for p in factor.where(self.c.k))
+            order = [p for p in order if p != k_at] + [k_at]
+            box[k_at] += box[k_at] % 2
+        for position in reversed(order):
+            strides[position] = running
+            running *= box[position]
+        strides[at] = 1
+        whole = running * (t.nt // t.nr) if panel else running
+        return Side(factor, self.e.fresh(self.plan.compute, max(1, whole)), strides, False, running if panel else None)
+
+    def _pack(self, build: Builder) -> None:
+        if not self.plan.b_in_place:
+            Packing(self, self.b).run(build)
+        if not self.plan.a_in_place:
+            Packing(self, self.a).run(build)
+
+    def starts(self, build: Builder, dim: int | None, number: Index, block: int) -> Index:
+        """Where a block begins in the tile: the last one moves back over its neighbour where there is one."""
+        if dim is None:
+            return 0
+        start, valid, size = build.times(number, block), self.valid[dim], self.sizes[dim]
+        if isinstance(valid, int) and valid % block == 0:
+            return start
+        if self.plan.fills(dim, size, block):
+            return build.least(start, build.minus(valid, block))
+        return start
+
+    def left(self, build: Builder, dim: int | None, start: Index, block: int) -> Index:
+        """How much of a block exists."""
+        if dim is None:
+            return 1
+        size = self.sizes[dim]
+        if self.plan.fills(dim, size, block) or isinstance(size, int):
+            return min(block, size) if isinstance(size, int) else block
+        return build.least(block, build.minus(self.valid[dim], start))
+
+    # Blocks
+
+    def _blocks(self, build: Builder, body: Callable[[Builder, Place], None]) -> None:
+        """`body` for each register block of the tile: panels of B outside, so that each stays in the first cache."""
+        c, t = self.c, self.t
+        columns = 1 if c.n is None else build.ceil_quotient(self.valid[c.n], t.nr)
+        rows = 1 if c.m is None else build.ceil_quotient(self.valid[c.m], t.mr)
+
+        def across(outer: Builder, j: Index) -> None:
+            def down(inner: Builder, i: Index) -> None:
+                fence = Builder(inner.block, inner.source, inner, guarded=True)
+                place = Place((i, j), self.starts(fence, c.m, i, t.mr), self.starts(fence, c.n, j, t.nr))
+                body(fence, place)
+
+            self._loop(outer, rows, 1, down)
+
+        self._loop(build, columns, 1, across)
+
+    def _whole_block(self, build: Builder, place: Place, block: SSAValue) -> None:
+        zero = self._starts_at_zero()
+        reductions = self._remaining()[1]
+        fresh = zero and all(self.sizes[d] == 1 for d in reductions)
+        if not fresh:
+            self._start(build, place, block, 0)
+        self._multiply(build, place, block, 0, not fresh)
+        self._finish(build, place, block, 0)
+
+    def _remaining(self) -> tuple[Index, list[int]]:
+        """(steps of K, reductions to loop over): those that continue K in both operands are one with it."""
+        build, c = self.build, self.c
+        steps: Index = self.valid[c.k]
+        rest = list(self.plan.inside)
+        if not self.plan.pairs and isinstance(steps, int) and self.plan.single:
+            merged = True
+            while merged:
+                merged = False
+                for dim in reversed(rest):
+                    size = self.sizes[dim]
+                    assert isinstance(size, int)
+                    if all(s.stride(build, dim) == build.times(s.stride(build, c.k), steps) for s in (self.a, self.b)):
+                        steps, merged = steps * size, True
+                        rest.remove(dim)
+                        break
+        return steps, rest
+
+    def _multiply(self, build: Builder, place: Place, block: SSAValue, offset: Index, accumulate: bool) -> None:
+        t = self.t
+        steps, rest = self._remaining()
+
+        def level(b: Builder, dims: Sequence[int], at: dict[int, Index]) -> None:
+            if dims:
+                self._loop(b, self.sizes[dims[0]], 1, lambda inner, i: level(inner, dims[1:], {**at, dims[0]: i}))
+                return
+            left = self._view(b, self.a, {**at, **self._at(self.c.m, place.row)}, self.c.m, t.mr, self.c.k, steps, None)
+            columns = {**at, **self._at(self.c.n, place.column)}
+            right = self._view(b, self.b, columns, self.c.k, steps, self.c.n, t.nr, place)
+            target = view_as(b, block, offset, [t.mr, t.nr], [t.nr, 1])
+            properties = {"accumulate": UnitAttr()} if accumulate else {}
+            b.add(ContractOp(operands=[left, right, target], properties=dict(properties)))
+
+        level(build, rest, {})
+
+    @staticmethod
+    def _at(dim: int | None, start: Index) -> dict[int, Index]:
+        return {} if dim is None else {dim: start}
+
+    def _view(
+        self, build: Builder, side: Side, at: dict[int, Index], rows: int | None, height: Index, columns: int | None,
+        width: Index, place: Place | None,
+    ) -> SSAValue:  # fmt: skip
+        """An operand of a block as a memref of rows and columns."""
+        offset: Index = 0
+        panel = side.panel is not None and place is not None
+        for coordinate, stride in zip(side.factor.coordinates, side.strides, strict=True):
+            where: Index = coordinate.constant if side.absolute else 0
+            for dim, times in coordinate.terms:
+                if panel and dim == self.c.n:
+                    continue
+                index = at.get(dim, 0)
+                if side.absolute:
+                    index = build.plus(self.low[dim], index)
+                where = build.plus(where, build.times(index, times))
+            offset = build.plus(offset, build.times(where, stride))
+        if panel and place is not None and side.panel is not None:
+            offset = build.plus(offset, build.times(place.block[1], side.panel))
+        strides = [side.stride(build, rows), side.stride(build, columns)]
+        shape = [height, width]
+        if self.plan.pairs:
+            halves = build.quotient(build.plus(self.valid[self.c.k], 1), 2)
+            if place is None:
+                shape, strides = [height, halves, 2], [strides[0], 2, 1]
+            else:
+                shape, strides = [halves, width, 2], [build.times(strides[0], 2), 2, 1]
+        return view_as(build, side.buffer, offset, shape, strides)
+
+    # What comes before and after
+
+    def _starts_at_zero(self) -> bool:
+        return starts_at_zero(self.c.generic.outputs[0])
+
+    def _point(self, build: Builder, place: Place, i: Index, j: Index) -> list[Index]:
+        """Indices of the contraction's result at an element of a block."""
+        c = self.c
+        where = dict(self.low)
+        if c.m is not None:
+            where[c.m] = build.plus(build.plus(self.low[c.m], place.row), i)
+        if c.n is not None:
+            where[c.n] = build.plus(build.plus(self.low[c.n], place.column), j)
+        return evaluate(build, c.generic.output_maps[0], [where[d] for d in range(len(self.sizes))])
+
+    def _each(self, build: Builder, place: Place, body: Callable[[Builder, Index, Index], None]) -> None:
+        """`body` for every element of a block that exists."""
+        rows = self.left(build, self.c.m, place.row, self.t.mr)
+        columns = self.left(build, self.c.n, place.column, self.t.nr)
+        across(build, rows, columns, self.t.nr, body)
+
+    def _start(self, build: Builder, place: Place, block: SSAValue, offset: Index) -> None:
+        """The values that sums begin with."""
+        t, sums = self.t, self.plan.sums
+        if self._starts_at_zero():
+            zero = build.add(arith.ConstantOp(zero_attribute(sums)))
+            build.points(0, t.mr * t.nr, lambda b, i: self.e.store(b, zero, block, [b.plus(offset, i)]))
+            return
+
+        def element(b: Builder, i: Index, j: Index) -> None:
+            value = self.e.at(b, self.c.generic.outputs[0], self._point(b, place, i, j))
+            self.e.store(b, widened(b, value, sums), block, [self._in_block(b, offset, i, j)])
+
+        self._each(build, place, element)
+
+    def _in_block(self, build: Builder, offset: Index, i: Index, j: Index) -> Index:
+        return build.plus(offset, build.plus(build.times(i, self.t.nr), j))
+
+    def _finish(self, build: Builder, place: Place, block: SSAValue, offset: Index) -> None:
+        """Pulls the results of the dispatch from a block and stores them."""
+        result = self.c.op.results[0]
+
+        def element(b: Builder, i: Index, j: Index) -> None:
+            point = self._point(b, place, i, j)
+            total = b.add(memref.LoadOp.get(block, [b.value(self._in_block(b, offset, i, j))]))
+            b.remember((result, tuple(point)), narrowed(b, total, self.c.acc))
+            for value, dims, buffer in zip(self.frame.returned, self.results, self.frame.results, strict=True):
+                places = [point[d] for d in dims]
+                self.e.store(b, self.e.at(b, value, places), buffer, places)
+
+        self._each(build, place, element)
+
+
+def starts_at_zero(value: SSAValue) -> bool:
+    """Whether a tensor is known to be zero everywhere."""
+    while isinstance(value, OpResult) and value.op.name in ("flow.dispatch.tie_shape", "tensor.cast"):
+        value = value.op.operands[0]
+    if not isinstance(value, OpResult):
+        return False
+    op = value.op
+    if op.name == "tensor.splat":
+        inner = op.operands[0]
+        return isinstance(inner, OpResult) and inner.op.name == "arith.constant" and _is_zero(inner.op)
+    return op.name == "arith.constant" and _is_zero(op)
+
+
+def _is_zero(op: Operation) -> bool:
+    value = op.properties["value"]
+    one = splat_of(value) if isinstance(value, DenseIntOrFPElementsAttr) else value
+    return isinstance(one, IntegerAttr | FloatAttr) and one.value.data == 0

@@ -1,0 +1,1 @@
+"""Contractions for GPUs: tiles in workgroup memory, tensor cores."""

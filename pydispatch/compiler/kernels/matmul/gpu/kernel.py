@@ -1,0 +1,268 @@
+"""A contraction with all that is fused around it → kernel IR for a GPU.
+
+A workgroup computes a tile of C. Tiles of A and B go through workgroup memory, some steps at a time; while one is
+multiplied, the invocations fetch their parts of the next. Sums stay in the invocations' own memory, which becomes
+registers, until the results of the dispatch are pulled from them. Whatever makes A and B is computed on the way into
+the tile. The order of sums depends on the shape and the variant alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StridedLayoutAttr, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
+from pydispatch.compiler.kernels.loops.gpu.points import finish
+from pydispatch.compiler.kernels.loops.points import packed
+from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
+from pydispatch.compiler.kernels.matmul.cpu.write import starts_at_zero
+from pydispatch.compiler.kernels.matmul.gpu.load import PRIVATE, Staging, fitted, state_alignment, storage
+from pydispatch.compiler.kernels.matmul.gpu.plan import Plan, few, grid, groups, joined, plans_of, tile_of
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
+from pydispatch.compiler.kernels.ops.constants import WORKGROUP
+from pydispatch.compiler.kernels.ops.elements import zero_attribute
+from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.compiler.target import cuda as cuda_arch
+from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.dialects.pyd.mma import LANES, AgainOp, MmaOp, run_of, spread_of
+
+BACKENDS = (cuda_arch.BACKEND,)
+"""Whose emitters have `pyd.mma` and memory of an invocation that lasts from one point loop to the next."""
+
+
+def lower_contraction_gpu(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel | None:
+    """The kernel of a dispatch function that is one contraction with elementwise code around it, else None."""
+    if target.backend.data not in BACKENDS:
+        return None
+    found = contraction_in(source)
+    if found is None:
+        return None
+    c, results = found
+    frame = Frame(source, target.backend.data)
+    if any(tie >= 0 for tie in frame.ties) or any(packed(value) > 1 for value in frame.returned):
+        return None
+    architecture = cuda_arch.number_of(cuda_arch.architecture(target) or cuda_arch.DEFAULT)
+    plans = plans_of(c, frame.elements, architecture)
+    if not plans:
+        return None
+    frame.bind()
+    number, few_rows = frame.workgroup(), len(plans) > 1
+    if not few_rows:
+        Writer(frame, frame.build, plans[0], results).run(number)
+    else:
+        low = few(plans[0], frame.build, loop_sizes(frame.elements, c.generic))
+        frame.build.when(low, lambda b: Writer(frame, b, plans[1], results).run(number))
+        frame.build.when(opposite(frame.build, low), lambda b: Writer(frame, b, plans[0], results).run(number))
+    kernel = finish(frame, lambda e, build: grid(plans, build, loop_sizes(e, c.generic)))
+    kernel.function.attributes["pyd.invocations"] = IntegerAttr(plans[0].tile.invocations, 64)
+    together = plans[0].tile.together  # two plans take a few registers more
+    kernel.function.attributes["pyd.groups_per_core"] = IntegerAttr(min(together, 3) if few_rows else together, 64)
+    return kernel
+
+
+class Writer:
+    """Writes the kernel of one plan."""
+
+    def __init__(self, frame: Frame, build: Builder, plan: Plan, results: list[list[int]]) -> None:
+        self.frame, self.plan, self.results = frame, plan, results
+        self.e, self.c, self.tile, self.build = frame.elements, plan.c, plan.tile, build
+        self.sizes = loop_sizes(self.e, plan.c.generic)
+        self.a = Staging(self.e, plan, plan.a, plan.tile.height, True)
+        self.b = Staging(self.e, plan, plan.b, plan.tile.width, False)
+        self.sums = storage(self.e.entry, plan.sums, plan.tile.slots, PRIVATE)
+        run = run_of(bit_width(plan.sums) or 64)
+        self.spread = spread_of(plan.form, plan.tile.rows, plan.tile.columns, run)
+
+    def run(self, number: SSAValue) -> None:
+        """The code of workgroup `number`."""
+        build, plan = self.build, self.plan
+        self.number = build.bounded(number, groups(plan, build, self.sizes))
+        self._locate(build, self.number)
+        turns = build.ceil_quotient(joined(build, self.sizes, plan.steps), self.tile.depth)
+        self._points(build, self._start)
+        if turns == 0:
+            self._points(build, self._finish)
+            return
+        build.when(build.less(0, turns), lambda b: self._points(b, lambda p, point: self._take(p, point, 0)))
+
+        def turn(b: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            self._points(b, self._put)
+            following = b.plus(index, 1)
+
+            def ahead(inner: Builder) -> None:
+                if isinstance(following, SSAValue):
+                    inner.bounded(following, turns)
+                self._points(inner, lambda p, point: self._take(p, point, following))
+
+            b.when(b.less(following, turns), ahead)
+            self._points(b, self._multiply)
+            return []
+
+        build.loop(0, turns, [], turn)
+        self._points(build, self._finish)
+
+    def _locate(self, build: Builder, number: SSAValue) -> None:
+        """Sets the place of the tile of a workgroup."""
+        batch, row, column = tile_of(self.plan, build, number, self.sizes)
+        self.at: dict[int, Index] = dict.fromkeys(range(len(self.sizes)), 0)
+        self.at.update(zip(self.plan.outer, batch, strict=True))
+        self.low = (row, column)
+
+    def _points(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
+        """Code of every invocation."""
+        build.points(0, self.tile.invocations, body, limit=self.tile.invocations)
+
+    # A turn of steps
+
+    def _take(self, build: Builder, point: Index, turn: Index) -> None:
+        self.a.take(build, point, self.low[0], turn, self.at, self.sizes)
+        self.b.take(build, point, self.low[1], turn, self.at, self.sizes)
+
+    def _put(self, build: Builder, point: Index) -> None:
+        self.a.put(build, point)
+        self.b.put(build, point)
+
+    def _multiply(self, build: Builder, point: Index) -> None:
+        tile = self.tile
+        lane, row, column = self._block(build, point)
+        left = _view(build, self.a, self.a.place(build, row, 0), [tile.rows, tile.depth], self.a.strides)
+        right = _view(build, self.b, self.b.place(build, column, 0), [tile.depth, tile.columns], self.b.strides[::-1])
+        form = StringAttr(self.plan.form)
+        build.add(MmaOp(operands=[build.value(lane), left, right, self.sums], properties={"form": form}))
+
+    def _block(self, build: Builder, point: Index) -> tuple[Index, Index, Index]:
+        """(lane, first row and column in the tile) of an invocation's block."""
+        tile = self.tile
+        lane, block = build.remainder(point, LANES), build.quotient(point, LANES)
+        across = tile.width // tile.columns
+        row = build.times(build.quotient(block, across), tile.rows)
+        return lane, row, build.times(build.remainder(block, across), tile.columns)
+
+    # What comes before and after
+
+    def _start(self, build: Builder, point: Index) -> None:
+        """The values that sums begin with."""
+        fence = Builder(build.block, build.source, build, guarded=True)
+        if starts_at_zero(self.c.generic.outputs[0]):
+            zero = fence.add(arith.ConstantOp(zero_attribute(self.plan.sums)))
+            for slot in range(self.tile.slots):
+                fence.add(memref.StoreOp.get(zero, self.sums, [fence.index(slot)]))
+            return
+        for slot, (_, where) in enumerate(self._places(fence, point)):
+            value = self.e.at(fence, self.c.generic.outputs[0], where)
+            fence.add(memref.StoreOp.get(fitted(fence, value, self.plan.sums), self.sums, [fence.index(slot)]))
+
+    def _finish(self, build: Builder, point: Index) -> None:
+        """Pulls the results of the dispatch from the sums and stores them."""
+        fence = Builder(build.block, build.source, build, guarded=True)
+        result = self.c.op.results[0]
+        point = fence.bounded(
+            fence.add(AgainOp(operands=[build.value(point)], result_types=[IndexType()])), self.tile.invocations
+        )
+        number = fence.add(AgainOp(operands=[self.number], result_types=[IndexType()]))
+        self._locate(fence, fence.bounded(number, groups(self.plan, fence, self.sizes)))
+        places = list(self._places(fence, point))
+        for slot, (_, where) in enumerate(places):
+            total = fence.add(memref.LoadOp.get(self.sums, [fence.index(slot)]))
+            fence.remember((result, tuple(where)), fitted(fence, total, self.c.acc))
+        found = [[self.e.at(fence, value, [where[d] for d in dims]) for _, where in places]
+                 for value, dims in zip(self.frame.returned, self.results, strict=True)]  # fmt: skip
+        slot = 0
+        while slot < len(places):
+            inside = places[slot][0]
+            last = slot
+            while last < len(places) and places[last][0] is inside:
+                last += 1
+            part = range(slot, last)
+            fence.when(inside, lambda b, part=part: self._store(b, found, places, part))  # type: ignore[misc]
+            slot = last
+
+    def _store(
+        self, build: Builder, found: Sequence[Sequence[SSAValue]],
+        places: Sequence[tuple[SSAValue | bool, list[Index]]], slots: Sequence[int],
+    ) -> None:  # fmt: skip
+        for values, dims, buffer in zip(found, self.results, self.frame.results, strict=True):
+            run = self._run_of(dims)
+            for slot in slots:
+                where = [build.value(places[slot][1][d]) for d in dims]
+                store = memref.StoreOp.get(values[slot], buffer, where)
+                if run > 1 and self.spread.columns[slot] % run == 0:
+                    state_alignment(store, run * max(8, bit_width(values[slot].type) or 64) // 8)
+                build.add(store)
+
+    def _run_of(self, dims: Sequence[int]) -> int:
+        """Neighbours of a result that an invocation has, from a multiple of their number on."""
+        n, run = self.c.n, self.spread.right
+        size = self.sizes[n] if n is not None else None
+        last = self.c.generic.output_maps[0].results[dims[-1]] if dims else None
+        fits = isinstance(last, AffineDimExpr) and last.position == n and isinstance(size, int) and size % run == 0
+        return run if fits else 1
+
+    def _places(self, build: Builder, point: Index) -> list[tuple[SSAValue | bool, list[Index]]]:
+        """(whether it exists, indices of the contraction's result or of an element beside it) of each slot."""
+        plan, tile, spread = self.plan, self.tile, self.spread
+        lane, row, column = self._block(build, point)
+        row = build.plus(row, build.times(build.quotient(lane, spread.across), spread.down))
+        column = build.plus(column, build.times(build.remainder(lane, spread.across), spread.right))
+        rows, columns = (joined(build, self.sizes, side.dims) for side in (plan.a, plan.b))
+        down = _Axis(build, row, self.low[0], tile.height, rows, 1)
+        right = _Axis(build, column, self.low[1], tile.width, columns, spread.right)
+        found = []
+        both: dict[tuple[int, int], SSAValue | bool] = {}
+        for r, k in zip(spread.rows, spread.columns, strict=True):
+            here, y = down.at(r)
+            there, x = right.at(k)
+            key = (id(here), id(there))
+            if key not in both:
+                both[key] = _and(build, here, there)
+            where = dict(self.at)
+            where.update(zip(plan.a.dims, build.split(y, [self.sizes[d] for d in plan.a.dims]), strict=True))
+            where.update(zip(plan.b.dims, build.split(x, [self.sizes[d] for d in plan.b.dims]), strict=True))
+            point_ = [where[d] for d in range(len(self.sizes))]
+            found.append((both[key], evaluate(build, self.c.generic.output_maps[0], point_)))
+        return found
+
+
+class _Axis:
+    """The rows or columns of an invocation's slots. run: neighbours that exist together or not at all where the
+    size is a multiple of them."""
+
+    def __init__(self, build: Builder, own: Index, tile: Index, extent: int, size: Index, run: int) -> None:
+        self.build, self.size = build, size
+        self.run = run if isinstance(size, int) and size % run == 0 else 1
+        self.whole = isinstance(size, int) and size % extent == 0
+        self.first = build.plus(build.times(tile, extent), own)
+        self.known: dict[int, tuple[SSAValue | bool, Index]] = {}
+
+    def at(self, offset: int) -> tuple[SSAValue | bool, Index]:
+        """(whether it exists, the index or the last one)."""
+        build, start = self.build, offset // self.run * self.run
+        if self.whole:
+            return True, build.plus(self.first, offset)
+        if start not in self.known:
+            index = build.plus(self.first, start)
+            inside = build.less(index, build.minus(self.size, self.run - 1))
+            self.known[start] = inside, build.least(index, build.minus(self.size, self.run))
+        inside, index = self.known[start]
+        return inside, build.plus(index, offset - start)
+
+
+def _and(build: Builder, a: SSAValue | bool, b: SSAValue | bool) -> SSAValue | bool:
+    if isinstance(a, bool):
+        return b if a else False
+    if isinstance(b, bool):
+        return a if b else False
+    return build.pure(arith.AndIOp(a, b))
+
+
+def _view(build: Builder, side: Staging, offset: Index, shape: Sequence[int], strides: Sequence[int]) -> SSAValue:
+    """A part of a tile as a matrix."""
+    layout = StridedLayoutAttr(list(strides), offset if isinstance(offset, int) else None)
+    type_ = MemRefType(side.plan.element, list(shape), layout, IntegerAttr(WORKGROUP, 64))
+    return build.add(memref.ReinterpretCastOp.from_dynamic(side.buffer, [offset], list(shape), list(strides), type_))

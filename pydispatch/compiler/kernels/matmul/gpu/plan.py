@@ -1,0 +1,288 @@
+"""How a contraction is done on a GPU: joined dimensions, types, and tiles by shape and element type.
+
+Rows are all parallel dimensions that only A has, columns those that only B has, steps all reductions: a convolution is
+a matrix product whose elements are found by taking a row, a column or a step apart again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, TensorType, i32, i64
+from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
+from pydispatch.compiler.kernels.matmul.results import VIEWS
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.compiler.kernels.ops.shapes import pad_amounts
+from pydispatch.ir.dialects.pyd.mma import LANES
+
+NARROWEST, SHORTEST = 8, 4
+"""Rows and columns, and steps, below which blocks of elements do (blocks_gpu)."""
+
+CORES = 100
+"""Workgroups that a typical device runs side by side. Tiles depend on it, so it is the same for all devices."""
+
+UNKNOWN = 512
+"""Rows or columns that tiles are chosen for where only the call knows how many there are."""
+
+FEW_ROWS = 16
+"""Rows that tiles are at least high."""
+
+CACHED = (8, 4, 2)
+"""Tiles of rows that go through the columns together, so that the second-level cache serves both operands."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """height x width: of a workgroup's tile; depth: steps at a time; rows x columns: of 32 invocations' block; pace:
+    what a core does of it, beside the best."""
+
+    height: int
+    width: int
+    depth: int
+    rows: int
+    columns: int
+    pace: float
+    together: int = 2  # workgroups that a core should hold
+
+    @property
+    def invocations(self) -> int:
+        return LANES * (self.height // self.rows) * (self.width // self.columns)
+
+    @property
+    def slots(self) -> int:
+        """Accumulators of an invocation."""
+        return self.rows * self.columns // LANES
+
+
+# Multiply-adds of an invocation for each 16 bytes that it reads of the tile: 16 with 32x64 blocks, 10.7 with 32x32,
+# 5.3 with 16x32. Products of 8x8 elements take 64 registers for sums, 16 for the step, and leave room for two
+# workgroups of 256 on a core of 64 K registers.
+WORDS = (
+    Tile(128, 128, 8, 32, 64, 1.0), Tile(128, 64, 8, 32, 64, 0.9, 4), Tile(64, 128, 8, 32, 64, 0.9, 4),
+    Tile(64, 64, 16, 32, 32, 0.75, 4), Tile(32, 64, 16, 16, 32, 0.5, 4), Tile(32, 32, 16, 16, 32, 0.4, 4),
+    Tile(16, 64, 16, 16, 32, 0.35, 4),
+)  # fmt: skip
+LONG_WORDS = (
+    Tile(64, 64, 16, 32, 32, 1.0), Tile(32, 64, 16, 16, 32, 0.8), Tile(32, 32, 16, 16, 16, 0.6, 4),
+    Tile(16, 32, 16, 8, 16, 0.4, 4),
+)  # fmt: skip
+HALVES = (
+    Tile(128, 128, 32, 64, 64, 1.0), Tile(128, 64, 32, 64, 32, 0.8), Tile(64, 64, 32, 32, 32, 0.6, 4),
+    Tile(32, 64, 32, 16, 32, 0.4, 4), Tile(32, 32, 32, 16, 16, 0.3, 4), Tile(16, 64, 32, 16, 16, 0.3, 4),
+)  # fmt: skip
+"""For tensor cores."""
+
+SINGLES = HALVES[2]
+"""The largest for tensor cores where the elements of both operands come one by one."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One factor. dims: that its rows or columns join, outer first; along: the dimension of neighbours that an
+    invocation moves together; run: how many; steps: whether that dimension is one of steps."""
+
+    factor: Factor
+    dims: tuple[int, ...]
+    run: int
+    steps: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """element: the type in workgroup memory; sums: of accumulators; outer: dimensions of batches."""
+
+    c: Contraction
+    tile: Tile
+    form: str
+    element: Attribute
+    sums: Attribute
+    a: Side
+    b: Side
+    outer: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+def plans_of(c: Contraction, e: Elements, architecture: int) -> list[Plan]:
+    """One plan; two where only the call knows the number of rows, the second for `FEW_ROWS` of them and less. None for
+    what has no tiles, or is too small for them."""
+    plan = plan_of(c, e, architecture)
+    if plan is None:
+        return []
+    sizes = loop_sizes(e, c.generic)
+    if all(isinstance(sizes[d], int) for d in plan.a.dims) or plan.tile.height <= FEW_ROWS or plan.element == i64:
+        return [plan]
+    warps = plan.tile.invocations // LANES
+    tensor = plan.form == "tensor"
+    columns = 16 if tensor and warps >= 4 else 32
+    low = Tile(FEW_ROWS, warps * columns, 32 if tensor else 16, FEW_ROWS, columns, 0)
+    return [plan, plan_of(c, e, architecture, low) or plan]
+
+
+def few(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
+    """Whether the rows are as few as the second plan is for."""
+    return build.less(joined(build, sizes, plan.a.dims), FEW_ROWS + 1)
+
+
+def plan_of(c: Contraction, e: Elements, architecture: int, tile: Tile | None = None) -> Plan | None:
+    """Chooses types and tiles; None for what has no tiles, or is too small for them. tile: one that is chosen."""
+    if c.m is None or c.n is None:
+        return None
+    sizes = [s if isinstance(s, int) else None for s in loop_sizes(e, c.generic)]
+    rows = (*(d for d in c.outer if d in c.a.dims and d not in c.b.dims), c.m)
+    columns = (*(d for d in c.outer if d in c.b.dims and d not in c.a.dims), c.n)
+    outer = tuple(d for d in c.outer if d not in rows and d not in columns)
+    steps = (*c.reductions, c.k)
+    height, width, depth = (_size(sizes, dims) for dims in (rows, columns, steps))
+    if any(n is not None and n < NARROWEST for n in (height, width)) or (depth is not None and depth < SHORTEST):
+        return None
+    types = _types(c, architecture)
+    if types is None:
+        return None
+    form, element, sums, a, b = types
+    bits = bit_width(element) or 64
+    table = HALVES if form == "tensor" else LONG_WORDS if bits == 64 else WORDS
+    tile = tile or choose(table, height, width, prod(sizes[d] or 1 for d in outer))
+    left, right = _sides(e, c, (a, b), (rows, columns), tile, sizes)
+    if form == "tensor" and min(left.run, right.run) == 1:  # single elements take many registers on their way
+        if left.run == right.run and tile.height * tile.width > SINGLES.height * SINGLES.width:
+            tile = SINGLES
+        tile = replace(tile, depth=tile.depth // 2, columns=min(tile.columns, 32))
+        left, right = _sides(e, c, (a, b), (rows, columns), tile, sizes)
+    return Plan(c, tile, form, element, sums, left, right, outer, steps)
+
+
+def choose(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
+    """The tile with which a device is done first: whole turns of its cores."""
+
+    def time(tile: Tile) -> float:
+        tiles = -(-(height or UNKNOWN) // tile.height) * -(-(width or UNKNOWN) // tile.width) * outer
+        return -(-tiles // CORES) * tile.height * tile.width / tile.pace
+
+    return min(table, key=time)
+
+
+def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
+    known = [s for d in dims if (s := sizes[d]) is not None]
+    return prod(known) if len(known) == len(dims) else None
+
+
+def _types(c: Contraction, architecture: int) -> tuple[str, Attribute, Attribute, SSAValue, SSAValue] | None:
+    """(form, elements in workgroup memory, sums, value of A's elements, and of B's)."""
+    a, b = c.a.value, c.b.value
+    if isinstance(c.acc, Float16Type | BFloat16Type | Float32Type):
+        halves = [_half(f) for f in (c.a, c.b)]
+        left, right = halves
+        alike = left is not None and right is not None and left.type == right.type
+        cores = architecture >= 80 or (architecture == 75 and left is not None and isinstance(left.type, Float16Type))
+        if alike and cores:
+            assert left is not None and right is not None
+            return "tensor", left.type, Float32Type(), left, right
+        return "fma", Float32Type(), Float32Type(), a, b
+    if isinstance(c.acc, Float64Type):
+        return "fma", c.acc, c.acc, a, b
+    if isinstance(c.acc, IntegerType) and c.acc.width.data in (8, 16, 32, 64):
+        sums = i64 if c.acc.width.data == 64 else i32
+        return "fma", sums, sums, a, b
+    return None
+
+
+def _half(factor: Factor) -> SSAValue | None:
+    """The value of 16 bits that a factor is, itself or made wider."""
+    value = factor.value
+    if isinstance(value.type, Float16Type | BFloat16Type):
+        return value
+    if isinstance(value, OpResult) and value.op.name == "arith.extf":
+        inner = value.op.operands[0]
+        if isinstance(inner.type, Float16Type | BFloat16Type):
+            return inner
+    return None
+
+
+def moved(e: Elements, value: SSAValue) -> BlockArgument | None:
+    """The argument that a value is, or is a part of behind padding of other dimensions than the last: neighbours in
+    the value are neighbours in memory, or all of them padding."""
+    while isinstance(value, OpResult) and value.op.name in ("tensor.pad", *VIEWS) and not e.is_materialized(value):
+        if value.op.name in VIEWS:
+            value = value.op.operands[0]
+            continue
+        low, high = pad_amounts(e, value.op)
+        if low[-1] != 0 or high[-1] != 0:
+            return None
+        value = value.op.operands[0]
+    return value if isinstance(value, BlockArgument) else None
+
+
+def _sides(
+    e: Elements, c: Contraction, values: tuple[SSAValue, SSAValue], dims: tuple[tuple[int, ...], tuple[int, ...]],
+    tile: Tile, sizes: Sequence[int | None],
+) -> tuple[Side, Side]:  # fmt: skip
+    assert c.m is not None and c.n is not None
+    left = _side(e, c, replace(c.a, value=values[0]), dims[0], tile.height, tile, sizes, c.m)
+    return left, _side(e, c, replace(c.b, value=values[1]), dims[1], tile.width, tile, sizes, c.n)
+
+
+def _side(
+    e: Elements, c: Contraction, factor: Factor, dims: tuple[int, ...], extent: int, tile: Tile,
+    sizes: Sequence[int | None], last: int,
+) -> Side:  # fmt: skip
+    """Which neighbours an invocation moves together: 16 bytes where they are known to be aligned."""
+    value = c.generic.inputs[factor.main]
+    plain_steps = factor.is_last(c.k) and factor.coordinates[-1].is_plain(c.k)
+    steps = plain_steps or not factor.is_last(last)
+    dim, room = (c.k, tile.depth) if steps else (last, extent)
+    run = 1
+    if isinstance(value.type, TensorType) and moved(e, value) is not None and factor.is_last(dim):
+        bits = max(8, bit_width(value.type.element_type) or 64)
+        whole = value.type.get_shape()[-1]
+        plain = factor.coordinates[-1].is_plain(dim)
+        size = sizes[dim]
+        run = next(
+            r for r in (16, 8, 4, 2, 1)
+            if r == 1 or (r * bits <= 128 and plain and whole > 0 and whole % r == 0 and size == whole
+                          and extent * tile.depth // r >= tile.invocations and room % r == 0)
+        )  # fmt: skip
+    return Side(factor, dims, run, steps)
+
+
+def counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:
+    """(sizes of batches, tiles of rows, tiles of columns)."""
+    rows = build.ceil_quotient(joined(build, sizes, plan.a.dims), plan.tile.height)
+    columns = build.ceil_quotient(joined(build, sizes, plan.b.dims), plan.tile.width)
+    return [sizes[d] for d in plan.outer], rows, columns
+
+
+def joined(build: Builder, sizes: Sequence[Index], dims: Sequence[int]) -> Index:
+    """The size of several dimensions as one."""
+    return build.product([sizes[d] for d in dims])
+
+
+def groups(plan: Plan, build: Builder, sizes: Sequence[Index]) -> Index:
+    """The number of workgroups of a plan."""
+    outer, rows, columns = counts(plan, build, sizes)
+    return build.product([*outer, rows, columns])
+
+
+def grid(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
+    """The number of workgroups."""
+    many, *others = (groups(plan, build, sizes) for plan in plans)
+    if not others:
+        return many
+    condition = few(plans[0], build, sizes)
+    assert isinstance(condition, SSAValue)
+    return build.pure(arith.SelectOp(condition, build.value(others[0]), build.value(many)))
+
+
+def tile_of(plan: Plan, build: Builder, number: Index, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:
+    """(indices of batches, row and column of the tile) of a workgroup."""
+    outer, rows, columns = counts(plan, build, sizes)
+    band = next((b for b in CACHED if isinstance(rows, int) and rows % b == 0), 1)
+    *batch, high, column, low = build.split(number, [*outer, build.quotient(rows, band), columns, band])
+    return batch, build.linear(high, band, low), column

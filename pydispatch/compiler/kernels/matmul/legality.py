@@ -1,0 +1,94 @@
+"""Which operations may join the dispatch of a contraction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation
+
+from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
+from pydispatch.compiler.kernels.matmul.results import positions
+
+FREE = ("arith.constant", "tensor.empty", "tensor.splat", "tensor.dim", "tensor.rank", "flow.dispatch.tie_shape")
+"""Operations that cost nothing wherever they stand."""
+
+COPIES = ("tensor.pad", "tensor.extract_slice", "tensor.cast", "linalg.generic")
+"""Operations in front of a contraction that packing computes on its way."""
+
+
+def why_not_contract(group: Sequence[Operation], op: Operation) -> str | None:
+    """None when `op` may join the dispatch of a contraction in `group`, or make one of it; else the reason in words."""
+    answer = judge_contraction(group, op)
+    return answer if isinstance(answer, str) else None
+
+
+def judge_contraction(group: Sequence[Operation], op: Operation) -> str | bool | None:
+    """The same, and False when there is no contraction."""
+    together = [*group, op]
+    found = contractions(together)
+    if not found:
+        return False
+    if len(found) > 1:
+        return "a dispatch holds one contraction"
+    c = found[0]
+    members = set(together)
+    after = _after_of(c.op, members)
+    for other in together:
+        if other is c.op or other.name in FREE:
+            continue
+        reason = _after(other, c) if other in after else _before(other, c, members, after)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _after_of(c: Operation, members: set[Operation]) -> set[Operation]:
+    """The operations of a group that need `c`, directly or through others."""
+    found: set[Operation] = set()
+    pending = [c]
+    while pending:
+        for result in pending.pop().results:
+            for use in result.uses:
+                user: Operation | None = use.operation
+                while user is not None and user not in members:
+                    user = user.parent_op()
+                if user is not None and user is not c and user not in found:
+                    found.add(user)
+                    pending.append(user)
+    return found
+
+
+def _after(op: Operation, c: Contraction) -> str | None:
+    for value in op.results:
+        if isinstance(value.type, TensorType) and positions(value, c.op.results[0]) is None:
+            return f"{op.name} does not compute its elements from those of the contraction's result in the same places"
+    return None
+
+
+def _before(op: Operation, c: Contraction, members: set[Operation], after: set[Operation]) -> str | None:
+    """Packing reads an element once per tile: what makes it must be cheap."""
+    if any(use.operation not in members for value in op.results for use in value.uses):
+        return f"{op.name} is a result besides that of the contraction"
+    if _only_for(op, after):
+        return None
+    if op.name == "linalg.generic":
+        if "reduction" in str(op.properties["iterator_types"]):
+            return "a reduction in front of a contraction would be computed for each tile"
+        if len(list(op.regions[0].block.ops)) > 8 or any(_costly(inner) for inner in op.regions[0].block.ops):
+            return "elements in front of a contraction are computed for each tile, and these are expensive"
+        return None
+    if op.name in COPIES or (op.name.startswith("arith.") and not _costly(op)):
+        return None
+    return f"{op.name} in front of a contraction would be computed for each tile"
+
+
+def _only_for(op: Operation, after: set[Operation]) -> bool:
+    """Whether only what follows the contraction uses an elementwise operation: it is computed once per element."""
+    if op.name == "linalg.generic" and "reduction" in str(op.properties["iterator_types"]):
+        return False
+    return bool(after) and all(use.operation in after for value in op.results for use in value.uses)
+
+
+def _costly(op: Operation) -> bool:
+    return op.name.startswith(("math.", "arith.div", "arith.rem")) or bool(op.regions)

@@ -1,0 +1,286 @@
+"""What is a contraction: a generic that adds up products of two factors; the parts of its dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
+
+from pydispatch.compiler.kernels.ops.affine_maps import dims_in
+from pydispatch.compiler.kernels.ops.generics import Generic, generic_of
+from pydispatch.errors import CompileError
+
+SUMS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
+"""The addition of a contraction and the multiplication that goes with it."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A coordinate of an operand: sum of coefficient times dimension, plus a constant."""
+
+    terms: tuple[tuple[int, int], ...]
+    constant: int
+
+    def of(self, dim: int) -> int:
+        """The coefficient of a dimension."""
+        return dict(self.terms).get(dim, 0)
+
+    def is_plain(self, dim: int) -> bool:
+        return self.terms == ((dim, 1),) and self.constant == 0
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One side of the product: scalar code over some inputs of the generic, all read at coordinates of the main one.
+
+    coordinates: those of the main input. inputs: number of an input -> for each of its dimensions the position of the
+    coordinate that it is read at, or a constant as a Linear. direct: it is the main input's element and nothing else.
+    """
+
+    value: SSAValue
+    main: int
+    coordinates: tuple[Linear, ...]
+    inputs: dict[int, tuple[int | Linear, ...]]
+    code: tuple[Operation, ...]
+    direct: bool
+
+    @property
+    def dims(self) -> set[int]:
+        return {dim for c in self.coordinates for dim, _ in c.terms}
+
+    def where(self, dim: int) -> list[int]:
+        """The positions of the coordinates that depend on a dimension."""
+        return [i for i, c in enumerate(self.coordinates) if c.of(dim)]
+
+    def is_last(self, dim: int | None) -> bool:
+        """Whether neighbours along `dim` are neighbours in a row-major main input."""
+        return dim is not None and bool(self.coordinates) and self.coordinates[-1].of(dim) == 1
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """C[.., m, n] += A[.., m, k] * B[.., k, n] for all outer dimensions, summed over k and `reductions`.
+
+    m or n is None where the product has no such dimension. acc: the type that sums have in the program.
+    """
+
+    op: Operation
+    generic: Generic
+    a: Factor
+    b: Factor
+    m: int | None
+    n: int | None
+    k: int
+    outer: tuple[int, ...]
+    reductions: tuple[int, ...]
+    acc: Attribute
+
+
+def linear(expression: AffineExpr) -> Linear | None:
+    """Reads an expression; None when it divides or has a negative coefficient."""
+    if isinstance(expression, AffineDimExpr):
+        return Linear(((expression.position, 1),), 0)
+    if isinstance(expression, AffineConstantExpr):
+        return Linear((), expression.value)
+    if not isinstance(expression, AffineBinaryOpExpr):
+        return None
+    left, right = linear(expression.lhs), linear(expression.rhs)
+    if left is None or right is None:
+        return None
+    if expression.kind is AffineBinaryOpKind.Add:
+        dims = dict(left.terms)
+        for dim, coefficient in right.terms:
+            dims[dim] = dims.get(dim, 0) + coefficient
+        return Linear(tuple(sorted(dims.items())), left.constant + right.constant)
+    if expression.kind is AffineBinaryOpKind.Mul:
+        if left.terms and not right.terms:
+            left, right = right, left
+        if left.terms or left.constant < 1:
+            return None
+        return Linear(tuple((d, c * left.constant) for d, c in right.terms), right.constant * left.constant)
+    return None
+
+
+def contraction_of(op: Operation) -> Contraction | None:
+    """The contraction that a `linalg.generic` is, None when it is none."""
+    if op.name != "linalg.generic":
+        return None
+    try:
+        g = generic_of(op)
+    except CompileError:
+        return None
+    if len(g.outputs) != 1 or not g.loops or len(op.results) != 1:
+        return None
+    halves = _product(g)
+    if halves is None:
+        return None
+    factors = [_factor(g, half) for half in halves]
+    if factors[0] is None or factors[1] is None:
+        return None
+    return _roles(g, factors[0], factors[1])
+
+
+def _product(g: Generic) -> tuple[SSAValue, SSAValue] | None:
+    """The two values whose product the body adds to its accumulator."""
+    last = g.block.last_op
+    assert last is not None
+    total = last.operands[0]
+    acc = g.block.args[-1]
+    if not isinstance(total, OpResult) or total.op.name not in SUMS or len(list(acc.uses)) != 1:
+        return None
+    left, right = total.op.operands
+    product = right if left is acc else left if right is acc else None
+    if not isinstance(product, OpResult) or product.op.name != SUMS[total.op.name]:
+        return None
+    return product.op.operands[0], product.op.operands[1]
+
+
+def _factor(g: Generic, value: SSAValue) -> Factor | None:
+    code: list[Operation] = []
+    numbers: set[int] = set()
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        at = pending.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        if isinstance(at, BlockArgument) and at.owner is g.block:
+            numbers.add(at.index)
+        elif isinstance(at, OpResult) and at.op.parent_block() is g.block:
+            if at.op.regions or at.op.name.startswith(("linalg.", "tensor.")) or len(at.op.results) != 1:
+                return None
+            code.append(at.op)
+            pending += at.op.operands
+    if not numbers or max(numbers) >= len(g.inputs):
+        return None
+    order = {op: i for i, op in enumerate(g.block.ops)}
+    code.sort(key=lambda op: order[op])
+    main = max(sorted(numbers), key=lambda i: (len(dims_in(g.maps[i])), len(g.maps[i].results)))
+    coordinates = [linear(r) for r in g.maps[main].results]
+    if any(c is None for c in coordinates):
+        return None
+    known = tuple(c for c in coordinates if c is not None)
+    inputs = {number: _places(g.maps[number], known) for number in sorted(numbers)}
+    if any(places is None for places in inputs.values()):
+        return None
+    reads = {number: places for number, places in inputs.items() if places is not None}
+    direct = value is g.block.args[main]
+    return Factor(value, main, known, reads, tuple(code), direct)
+
+
+def _places(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Linear, ...] | None:
+    """For each result of a map the coordinate that it is, or a constant; None when it is neither."""
+    places: list[int | Linear] = []
+    for result in map.results:
+        found = linear(result)
+        if found is None or (found.terms and found not in coordinates):
+            return None
+        places.append(coordinates.index(found) if found.terms else found)
+    return tuple(places)
+
+
+def _static_size(g: Generic, dim: int) -> int:
+    """The size of a dimension; 64 stands for one that is not known."""
+    for value, map in zip([*g.inputs, *g.outputs], g.maps, strict=True):
+        for position, result in enumerate(map.results):
+            if isinstance(result, AffineDimExpr) and result.position == dim and isinstance(value.type, TensorType):
+                size = value.type.get_shape()[position]
+                return size if size >= 0 else 64
+    return 64
+
+
+def _columns(a: Factor, b: Factor, parallel: set[int]) -> list[int]:
+    """The dimensions that the columns may be: b's own ones, of which neighbours are one element apart."""
+    own = [d for d in sorted(parallel) if d in b.dims and d not in a.dims]
+    return [d for d in own if len(b.where(d)) == 1 and b.coordinates[b.where(d)[0]].of(d) == 1]
+
+
+def _roles(g: Generic, first: Factor, second: Factor) -> Contraction | None:
+    """Chooses m, n and k: n wants to be contiguous in B and C, k in A, and m to be large."""
+    parallel = set(range(len(g.iterators))) - set(g.loops)
+    shared = [d for d in g.loops if d in first.dims and d in second.dims]
+    if not shared or not set(g.loops) <= first.dims | second.dims:
+        return None
+    results = g.output_maps[0].results
+    last = results[-1].position if results and isinstance(results[-1], AffineDimExpr) else None
+    best: tuple[int, Factor, Factor, int | None] | None = None
+    for a, b in ((first, second), (second, first)):
+        for n in _columns(a, b, parallel):
+            score = 4 * (n == last) + 3 * b.is_last(n) + 2 * b.coordinates[b.where(n)[0]].is_plain(n)
+            score -= 6 * (_static_size(g, n) < 4)
+            if best is None or score > best[0]:
+                best = (score, a, b, n)
+    if best is None:
+        if any((d in first.dims) != (d in second.dims) for d in parallel):
+            return None
+        best = (0, first, second, None)
+    _, a, b, columns = best
+    rows = [d for d in parallel if d in a.dims and d not in b.dims]
+    m = max(rows, key=lambda d: (min(_static_size(g, d), 48), a.is_last(d), d), default=None)
+    k = max(shared, key=lambda d: (_static_size(g, d) > 1, a.is_last(d), b.is_last(d), _static_size(g, d), d))
+    outer = tuple(d for d in sorted(parallel) if d not in (m, columns))
+    reductions = tuple(d for d in g.loops if d != k)
+    if columns is None and outer:
+        return None  # no columns: products of single elements per point, which plain loops vectorise better
+    out = g.op.results[0].type
+    assert isinstance(out, TensorType)
+    return Contraction(g.op, g, a, b, m, columns, k, outer, reductions, out.element_type)
+
+
+def narrow_range(c: Contraction, factor: Factor) -> tuple[int, int] | None:
+    """The least and the greatest value that an integer factor can have, None when nothing is known."""
+    known: dict[SSAValue, tuple[int, int] | None] = {}
+
+    def of(value: SSAValue) -> tuple[int, int] | None:
+        if value not in known:
+            known[value] = _range(value, of)
+        return known[value]
+
+    return of(factor.value)
+
+
+def _range(value: SSAValue, of: object) -> tuple[int, int] | None:
+    ask = of
+    assert callable(ask)
+    if not isinstance(value, OpResult):
+        return _type_range(value.type, True)
+    op = value.op
+    if op.name == "arith.constant":
+        attribute = op.properties["value"]
+        return (attribute.value.data,) * 2 if isinstance(attribute, IntegerAttr) else None
+    if op.name in ("arith.extsi", "arith.extui"):
+        inner = _type_range(op.operands[0].type, op.name == "arith.extsi")
+        finer = ask(op.operands[0])
+        return finer if op.name == "arith.extsi" and finer is not None else inner
+    if op.name in ("arith.subi", "arith.addi"):
+        left, right = ask(op.operands[0]), ask(op.operands[1])
+        if left is None or right is None:
+            return None
+        found = (left[0] - right[1], left[1] - right[0])
+        if op.name == "arith.addi":
+            found = (left[0] + right[0], left[1] + right[1])
+        limits = _type_range(value.type, True)
+        return found if limits is not None and limits[0] <= found[0] and found[1] <= limits[1] else None
+    return _type_range(value.type, True)
+
+
+def _type_range(type_: Attribute, signed: bool) -> tuple[int, int] | None:
+    if not isinstance(type_, IntegerType):
+        return None
+    bits = type_.width.data
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+
+
+def contractions(operations: Sequence[Operation]) -> list[Contraction]:
+    found = (contraction_of(op) for op in operations)
+    return [c for c in found if c is not None]

@@ -1,0 +1,77 @@
+"""Which element of a contraction's result belongs to an element of what is computed from it."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.kernels.ops.generics import generic_of
+from pydispatch.errors import CompileError
+
+VIEWS = ("tensor.cast", "flow.dispatch.tie_shape")
+
+
+def positions(value: SSAValue, result: SSAValue) -> list[int] | None:
+    """For each dimension of `value` the dimension of `result` that it is, when every element of `value` is computed
+    from the element of `result` in the same place, and from nothing else of it. None otherwise."""
+    known: dict[SSAValue, list[int] | bool | None] = {}
+
+    def of(at: SSAValue) -> list[int] | bool | None:
+        """False: does not depend on the result."""
+        if at not in known:
+            known[at] = _positions(at, result, of)
+        return known[at]
+
+    found = of(value)
+    return found if isinstance(found, list) else None
+
+
+def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | bool | None:
+    assert callable(of)
+    if at is result:
+        assert isinstance(at.type, TensorType)
+        return list(range(at.type.get_num_dims()))
+    if not isinstance(at, OpResult) or at.op.parent_block() is not result.owner.parent_block():
+        return False
+    op = at.op
+    if isinstance(result.owner, Operation) and not result.owner.is_before_in_block(op):
+        return False  # what stands in front of the contraction cannot depend on it
+    below = [of(operand) for operand in op.operands]
+    inner = any(of(v) is not False for o in op.walk() if o is not op for v in o.operands if v.owner is not o)
+    if all(b is False for b in below):
+        return None if op.regions and op.name != "linalg.generic" and inner else False
+    if op.name == "linalg.generic":
+        return _through(op, at.index, below)
+    if op.name in VIEWS or op.name.startswith(("arith.", "math.")):
+        kinds = [b for b in below if b is not False]
+        return kinds[0] if all(k == kinds[0] and k is not None for k in kinds) else None
+    return None
+
+
+def _through(op: Operation, number: int, below: list[list[int] | bool | None]) -> list[int] | None:
+    """Through a parallel generic whose maps permute dimensions."""
+    try:
+        g = generic_of(op)
+    except CompileError:
+        return None
+    if not g.is_parallel():
+        return None
+    found: dict[int, int] | None = None
+    for operand, positions_ in enumerate(below):
+        if positions_ is False:
+            continue
+        if not isinstance(positions_, list):
+            return None
+        results = g.maps[operand].results
+        if not all(isinstance(r, AffineDimExpr) for r in results):
+            return None
+        mine = {r.position: p for r, p in zip(results, positions_, strict=True) if isinstance(r, AffineDimExpr)}
+        if len(mine) != len(g.iterators) or (found is not None and found != mine):
+            return None
+        found = mine
+    if found is None:
+        return None
+    out = g.output_maps[number].results
+    dims = [found[r.position] for r in out if isinstance(r, AffineDimExpr)]
+    return dims if len(dims) == len(out) == len(found) else None

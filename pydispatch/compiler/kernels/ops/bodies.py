@@ -1,0 +1,156 @@
+"""Scalar code inside tensor operations: bodies of generics, pads and generates, cloned for one element."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.ir.core.locations import set_location
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.kernels.ops.elements import Elements
+
+_PURE = ("arith.", "math.", "affine.apply", "affine.min", "affine.max")
+
+
+def clone_block(
+    e: Elements,
+    build: Builder,
+    block: Block,
+    mapping: dict[SSAValue, SSAValue],
+    point: Sequence[Index],
+    free: Container[Operation] = (),
+) -> list[SSAValue]:
+    """Clones the operations of a block and returns what its terminator yields.
+
+    mapping: kernel values of the block's arguments; grows. point: what `linalg.index` reads. free: operations whose
+    order of evaluation is left open.
+    """
+    last = block.last_op
+    for op in block.ops:
+        if op is last:
+            break
+        clone_op(e, build, op, mapping, point, free)
+    return [] if last is None else [resolve(e, mapping, value) for value in last.operands]
+
+
+def resolve(e: Elements, mapping: dict[SSAValue, SSAValue], value: SSAValue) -> SSAValue:
+    """The kernel value of a scalar of a body: its own, or one of the function around."""
+    known = mapping.get(value)
+    return e.scalar(value) if known is None else known
+
+
+def clone_op(
+    e: Elements,
+    build: Builder,
+    op: Operation,
+    mapping: dict[SSAValue, SSAValue],
+    point: Sequence[Index],
+    free: Container[Operation] = (),
+) -> None:
+    """Clones one scalar operation; reads of tensors pull the element."""
+    from pydispatch.compiler.kernels.ops.elements import known_index, unsupported
+
+    def index_of(value: SSAValue) -> Index:
+        known = known_index(value)
+        return resolve(e, mapping, value) if known is None else known
+
+    if op.name == "linalg.index":
+        dimension = op.properties["dim"].value.data  # type: ignore[attr-defined]
+        mapping[op.results[0]] = build.value(point[dimension])
+        return
+    if op.name == "tensor.extract":
+        mapping[op.results[0]] = _extract(e, build, op.operands[0], [index_of(v) for v in op.operands[1:]])
+        return
+    if op.name == "tensor.dim":
+        axis = known_index(op.operands[1])
+        if axis is None:
+            raise unsupported(op, "which dimension it asks for is not known while compiling")
+        mapping[op.results[0]] = build.value(e.dims(op.operands[0])[axis])
+        return
+    if op.name == "tensor.rank":
+        mapping[op.results[0]] = build.index(op.operands[0].type.get_num_dims())  # type: ignore[attr-defined]
+        return
+    if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
+        raise unsupported(op, "it computes tensors inside scalar code")
+    operands = [resolve(e, mapping, value) for value in op.operands]
+    properties = _flagged(e, op, op in free)
+    copy = type(op).create(
+        operands=operands,
+        result_types=[r.type for r in op.results],
+        properties=properties,
+        attributes={k: v for k, v in op.attributes.items() if k != "loc"},
+        regions=[_clone_region(e, build, op, region, mapping, point) for region in op.regions],
+    )
+    if op.name.startswith(_PURE) and not op.regions and len(op.results) == 1 and op not in free:
+        mapping[op.results[0]] = build.pure(copy)
+        return
+    build.add(copy)
+    mapping.update(zip(op.results, copy.results, strict=True))
+
+
+def _extract(e: Elements, build: Builder, source: SSAValue, indices: Sequence[Index]) -> SSAValue:
+    """An element at indices that the program computed: inside the tensor, whatever they are."""
+    assert isinstance(source.type, TensorType)
+    element, sizes = source.type.element_type, e.dims(source)
+    where = [build.clamp(i, n) for i, n in zip(indices, sizes, strict=True)]
+    return build.choose(build.not_empty(sizes), lambda b: e.at(b, source, where), lambda b: e.zero(b, element))
+
+
+def _flagged(e: Elements, op: Operation, free: bool = False) -> dict[str, Attribute]:
+    """The properties of the copy of an operation. free: the order in which it combines is left open.
+
+    Where the target keeps the written order, divisions are divisions too.
+    """
+    flags = op.properties.get("fastmath")
+    have = set(flags.data) if isinstance(flags, arith.FastMathFlagsAttr) else set[FastMathFlag]()
+    want = have | {FastMathFlag.REASSOC} if free else have
+    if not e.reassociate:
+        want = want - {FastMathFlag.ALLOW_RECIP}
+    if want == have:
+        return dict(op.properties)
+    return {**op.properties, "fastmath": arith.FastMathFlagsAttr(sorted(want, key=lambda f: f.value))}
+
+
+def _clone_region(
+    e: Elements, build: Builder, op: Operation, region: Region, mapping: dict[SSAValue, SSAValue],
+    point: Sequence[Index],
+) -> Region:  # fmt: skip
+    from pydispatch.compiler.kernels.ops.elements import unsupported
+
+    if not region.blocks:
+        return Region()
+    if len(region.blocks) > 1:
+        raise unsupported(op, "its region has several blocks")
+    source = region.block
+    block = Block(arg_types=[a.type for a in source.args])
+    inner = build.nested(block, guarded=True)
+    inside = dict(mapping)
+    inside.update(zip(source.args, block.args, strict=True))
+    values = clone_block(e, inner, source, inside, point)
+    if source.last_op is not None:
+        last = type(source.last_op).create(
+            operands=values, properties=source.last_op.properties, attributes=source.last_op.attributes
+        )
+        inner.add(last)
+        set_location(last, source.last_op)
+    return Region(block)
+
+
+def scalarized(e: Elements, build: Builder, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
+    """An elementwise tensor operation on single elements."""
+    types = [r.type.element_type if isinstance(r.type, TensorType) else r.type for r in op.results]
+    copy = type(op).create(
+        operands=operands, result_types=types, properties=_flagged(e, op),
+        attributes={k: v for k, v in op.attributes.items() if k != "loc"},
+    )  # fmt: skip
+    if len(types) == 1:
+        return [build.pure(copy)]
+    build.add(copy)
+    return list(copy.results)

@@ -1,0 +1,375 @@
+"""Writes kernel IR: operations at the outermost place where their operands are known, each computed once.
+
+Sizes and indices are `Index`: Python integers as long as they are known while compiling. A region is written before
+the operation that holds it is added to its block, so that code may still be added in front of any loop being written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from math import prod
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+
+from pydispatch.ir.core.locations import set_location
+
+Index = int | SSAValue
+"""A size or an index: an int when it is known."""
+
+TRAPS = frozenset(
+    f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi")
+)
+"""Integer divisions: they must not run where the program does not run them."""
+
+_NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
+
+
+class Builder:
+    """Appends operations to a block, all with the location of one source operation.
+
+    parent: the builder of the block around. guarded: the block runs only under a condition that its loads may need.
+    """
+
+    def __init__(self, block: Block, source: Operation, parent: Builder | None = None, guarded: bool = False) -> None:
+        self.block, self.source, self.parent, self.guarded = block, source, parent, guarded
+        self.depth: int = parent.depth + 1 if parent else 0
+        self.in_points: bool = parent.in_points if parent else False  # inside a loop over independent points
+        self._known: dict[Hashable, SSAValue] = {}
+        self._levels: dict[Block, Builder] = {**(parent._levels if parent else {}), block: self}
+        self._parts: dict[SSAValue, tuple[Index, Index, Index]] = parent._parts if parent else {}
+        self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}
+        self._counters: dict[SSAValue, Index] = parent._counters if parent else {}
+        self.joined: dict[tuple[Index, Index], tuple[Index, Index]] = parent.joined if parent else {}
+
+    # Operations
+
+    def add(self, op: Operation) -> SSAValue:
+        """Appends `op` and returns its first result."""
+        set_location(op, self.source)
+        self.block.add_op(op)
+        return op.results[0] if op.results else None  # type: ignore[return-value]
+
+    def chain(self) -> Iterator[Builder]:
+        """This builder and those around it, innermost first."""
+        at: Builder | None = self
+        while at is not None:
+            yield at
+            at = at.parent
+
+    def level_of(self, value: SSAValue) -> Builder:
+        """The builder of the block that `value` belongs to; this one for values of other blocks."""
+        block = value.block if isinstance(value, BlockArgument) else value.owner.parent_block()
+        return self._levels.get(block, self) if block is not None else self
+
+    def home(self, values: Sequence[Index], guards: bool = False) -> Builder:
+        """The outermost builder where all `values` are known. guards: do not leave a guarded block."""
+        deepest = max((self.level_of(v).depth for v in values if isinstance(v, SSAValue)), default=0)
+        for level in self.chain():
+            if level.depth == deepest or (guards and level.guarded):
+                return level
+        raise AssertionError("a value of a block that is not around")
+
+    def pure(self, op: Operation) -> SSAValue:
+        """The first result of an operation without effects: an earlier equal one, or `op` as far out as it may be."""
+        key = (op.name, tuple(op.operands), frozenset(op.properties.items()), tuple(op.result_types))
+        known = self.recall(key)
+        if known is not None:
+            return known
+        place = self if op.name in TRAPS else self.home(list(op.operands))
+        source, place.source = place.source, self.source
+        value = place.add(op)
+        place.source = source
+        place._known[key] = value
+        return value
+
+    def recall(self, key: Hashable) -> SSAValue | None:
+        """What was remembered under `key` here or around."""
+        for level in self.chain():
+            if key in level._known:
+                return level._known[key]
+        return None
+
+    def remember(self, key: Hashable, value: SSAValue) -> None:
+        self._known[key] = value
+
+    # Indices
+
+    def index(self, value: int) -> SSAValue:
+        """An index constant."""
+        return self.pure(arith.ConstantOp.from_int_and_width(value, IndexType()))
+
+    def value(self, index: Index) -> SSAValue:
+        """An index as a value."""
+        return self.index(index) if isinstance(index, int) else index
+
+    def bounded(self, value: SSAValue, limit: Index) -> SSAValue:
+        """States 0 <= value < limit."""
+        self._bounds[value] = limit
+        return value
+
+    def bound(self, value: Index) -> Index | None:
+        """What `bounded` stated last, None for nothing."""
+        return self._bounds.get(value) if isinstance(value, SSAValue) else None
+
+    def plus(self, a: Index, b: Index) -> Index:
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if isinstance(a, int):
+            a, b = b, a
+        return a if b == 0 else self.pure(arith.AddiOp(self.value(a), self.value(b), overflow=_NSW))
+
+    def minus(self, a: Index, b: Index) -> Index:
+        if isinstance(b, int):
+            return self.plus(a, -b)
+        return 0 if a is b else self.pure(arith.SubiOp(self.value(a), self.value(b), overflow=_NSW))
+
+    def times(self, a: Index, b: Index) -> Index:
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if isinstance(a, int):
+            a, b = b, a
+        if isinstance(b, int) and b in (0, 1):
+            return a if b else 0
+        return self.pure(arith.MuliOp(self.value(a), self.value(b), overflow=_NSW))
+
+    def product(self, values: Sequence[Index]) -> Index:
+        known = prod(v for v in values if isinstance(v, int))
+        total: Index = 1
+        for value in values:
+            if not isinstance(value, int):
+                total = self.times(total, value)
+        return self.times(total, known)
+
+    def linear(self, high: Index, size: Index, low: Index) -> Index:
+        """high * size + low, where 0 <= low < size: dividing by `size` takes it apart again."""
+        value = self.plus(self.times(high, size), low)
+        if isinstance(value, SSAValue) and value is not high and value is not low:
+            self._parts[value] = (high, size, low)
+        return value
+
+    def counts(self, value: SSAValue, limit: Index) -> SSAValue:
+        """States that `value` counts from 0 to just below `limit`, one by one."""
+        self._counters[value] = limit
+        return self.bounded(value, limit)
+
+    def is_counter(self, value: Index, limit: Index) -> bool:
+        """Whether a loop around counts `value` from 0 to just below `limit`."""
+        if isinstance(value, int):
+            return value == 0 and limit == 1
+        end = self._counters.get(value)
+        return end is limit or (isinstance(end, int) and end == limit)
+
+    def _below(self, value: Index, limit: Index) -> bool:
+        """Whether 0 <= value < limit is known."""
+        if isinstance(value, int):
+            return isinstance(limit, int) and 0 <= value < limit
+        bound = self._bounds.get(value)
+        if bound is None and value in self._parts and isinstance(limit, int):
+            high, size, _ = self._parts[value]
+            return isinstance(size, int) and limit % size == 0 and self._below(high, limit // size)
+        return bound is limit or (isinstance(bound, int) and isinstance(limit, int) and bound <= limit)
+
+    def quotient(self, a: Index, b: Index) -> Index:
+        """a / b of numbers that are not negative. A divisor that is 0 while running gives some number, no trap."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a // b if b else 0
+        if b == 1:
+            return a
+        if self._below(a, b):
+            return 0
+        if isinstance(a, SSAValue) and a in self._parts:
+            high, size, low = self._parts[a]
+            if size is b or size == b:
+                return high
+            if isinstance(size, int) and isinstance(b, int) and b:
+                if b % size == 0:
+                    return self.quotient(high, b // size)
+                if size % b == 0:
+                    return self.linear(high, size // b, self.quotient(low, b))
+        return self._divide(arith.DivUIOp, a, b)
+
+    def remainder(self, a: Index, b: Index) -> Index:
+        """The remainder of `quotient`."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a % b if b else 0
+        if b == 1:
+            return 0
+        if self._below(a, b):
+            return a
+        if isinstance(a, SSAValue) and a in self._parts:
+            high, size, low = self._parts[a]
+            if size is b or size == b:
+                return low
+            if isinstance(size, int) and isinstance(b, int) and b:
+                if b % size == 0:
+                    return self.linear(self.remainder(high, b // size), size, low)
+                if size % b == 0:
+                    return self.remainder(low, b)
+        value = self._divide(arith.RemUIOp, a, b)
+        return self.bounded(value, b)
+
+    def _divide(self, kind: type[arith.DivUIOp] | type[arith.RemUIOp], a: Index, b: Index) -> SSAValue:
+        divisor = self.value(b if isinstance(b, int) else self.most(b, 1))
+        return self._hoisted(kind(self.value(a), divisor))
+
+    def _hoisted(self, op: Operation) -> SSAValue:
+        """A division whose divisor is never 0 may stand anywhere."""
+        key = (op.name, tuple(op.operands), "safe")
+        known = self.recall(key)
+        if known is None:
+            place = self.home(list(op.operands))
+            known = place.add(op)
+            place.remember(key, known)
+        return known
+
+    def ceil_quotient(self, a: Index, b: Index) -> Index:
+        """a / b rounded up, of numbers that are not negative."""
+        if isinstance(b, int) and b == 1:
+            return a
+        less = self.minus(b, 1) if isinstance(b, int) else self.minus(self.most(b, 1), 1)
+        return self.quotient(self.plus(a, less), b)
+
+    def least(self, a: Index, b: Index) -> Index:
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        return a if a is b else self.pure(arith.MinSIOp(self.value(a), self.value(b)))
+
+    def most(self, a: Index, b: Index) -> Index:
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return a if a is b else self.pure(arith.MaxSIOp(self.value(a), self.value(b)))
+
+    def less(self, a: Index, b: Index) -> SSAValue | bool:
+        """a < b, signed."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a < b
+        if a is b:
+            return False
+        if b == 0 and (a in self._bounds or a in self._parts):
+            return False
+        if self._below(a, b):
+            return True
+        return self.pure(arith.CmpiOp(self.value(a), self.value(b), "slt"))
+
+    def clamp(self, index: Index, size: Index) -> Index:
+        """`index`, moved to the border of a dimension where it lies outside. Only of use where `size` is not 0."""
+        if self._below(index, size):
+            return index
+        inside = self.most(self.least(index, self.minus(size, 1)), 0)
+        return self.bounded(inside, size) if isinstance(inside, SSAValue) else inside
+
+    def not_empty(self, sizes: Sequence[Index]) -> SSAValue | bool:
+        """Whether no size is 0."""
+        found: SSAValue | bool = True
+        for size in sizes:
+            here = self.less(0, size)
+            if here is False or found is False:
+                return False
+            if here is not True:
+                found = here if found is True else self.pure(arith.AndIOp(found, here))
+        return found
+
+    def halves(self, linear: Index, size: Index) -> tuple[Index, Index]:
+        """`linear` as (quotient, remainder) by `size`; `joined` remembers what the two are made of."""
+        pair = self.quotient(linear, size), self.remainder(linear, size)
+        self.joined[pair] = (linear, size)
+        return pair
+
+    def split(self, linear: Index, sizes: Sequence[Index]) -> list[Index]:
+        """A row-major number as one index per size."""
+        found: list[Index] = []
+        for position in range(len(sizes) - 1, 0, -1):
+            if all(size == 1 for size in sizes[:position]):
+                found.append(linear)
+                linear = 0
+            else:
+                found.append(self.remainder(linear, sizes[position]))
+                linear = self.quotient(linear, sizes[position])
+        return [linear if not sizes or sizes[0] != 1 else 0, *reversed(found)] if sizes else []
+
+    def join(self, indices: Sequence[Index], sizes: Sequence[Index]) -> Index:
+        """The row-major number of `indices`."""
+        number: Index = 0
+        for index, size in zip(indices, sizes, strict=True):
+            number = self.linear(number, size, index)
+        return number
+
+    # Control flow
+
+    def nested(self, block: Block, guarded: bool = False) -> Builder:
+        """A builder of a block inside this one, whose operation is added when the block is finished."""
+        return Builder(block, self.source, self, guarded)
+
+    def loop(
+        self,
+        low: Index,
+        high: Index,
+        carried: Sequence[SSAValue],
+        body: Callable[[Builder, Index, list[SSAValue]], Sequence[SSAValue]],
+        step: int = 1,
+        limit: Index | None = None,
+    ) -> list[SSAValue]:
+        """`scf.for`; a loop that is known to run once or never is none. limit: the index stays below it."""
+        if isinstance(low, int) and isinstance(high, int) and high - low <= step:
+            return list(body(self, low, list(carried))) if high > low else list(carried)
+        block = Block(arg_types=[IndexType(), *(value.type for value in carried)])
+        inner = self.nested(block)
+        inner.bounded(block.args[0], high if limit is None else limit)
+        if low == 0 and step == 1:
+            inner._counters[block.args[0]] = high
+        inner.add(scf.YieldOp(*body(inner, block.args[0], list(block.args[1:]))))
+        op = scf.ForOp(self.value(low), self.value(high), self.index(step), list(carried), Region(block))
+        self.add(op)
+        return list(op.results)
+
+    def points(
+        self, low: Index, high: Index, body: Callable[[Builder, Index], None], step: int = 1, limit: Index | None = None
+    ) -> None:
+        """`scf.parallel`: independent points."""
+        if isinstance(low, int) and isinstance(high, int) and high - low <= step:
+            if high > low:
+                body(self, low)
+            return
+        block = Block(arg_types=[IndexType()])
+        inner = self.nested(block)
+        inner.in_points = True
+        inner.bounded(block.args[0], high if limit is None else limit)
+        if low == 0 and step == 1:
+            inner._counters[block.args[0]] = high
+        body(inner, block.args[0])
+        inner.add(scf.ReduceOp())
+        self.add(scf.ParallelOp([self.value(low)], [self.value(high)], [self.index(step)], Region(block)))
+
+    def choose(
+        self, condition: SSAValue | bool, then: Callable[[Builder], SSAValue], other: Callable[[Builder], SSAValue]
+    ) -> SSAValue:
+        """`scf.if` with one result."""
+        if isinstance(condition, bool):
+            return then(self) if condition else other(self)
+        blocks, values = (Block(), Block()), []
+        for block, make in zip(blocks, (then, other), strict=True):
+            inner = self.nested(block, guarded=True)
+            values.append(make(inner))
+            inner.add(scf.YieldOp(values[-1]))
+        return self.add(scf.IfOp(condition, [values[0].type], Region(blocks[0]), Region(blocks[1])))
+
+    def when(self, condition: SSAValue | bool, then: Callable[[Builder], None]) -> None:
+        """`scf.if` without results."""
+        if isinstance(condition, bool):
+            if condition:
+                then(self)
+            return
+        block = Block()
+        inner = self.nested(block, guarded=True)
+        then(inner)
+        inner.add(scf.YieldOp())
+        self.add(scf.IfOp(condition, [], Region(block)))
+
+
+def opposite(build: Builder, condition: SSAValue | bool) -> SSAValue | bool:
+    """Whether a condition does not hold."""
+    if isinstance(condition, bool):
+        return not condition
+    return build.pure(arith.XOrIOp(condition, build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))

@@ -1,0 +1,59 @@
+"""Constants of a kernel's module and its workgroup memory."""
+
+from __future__ import annotations
+
+import hashlib
+from math import prod
+from typing import TYPE_CHECKING, cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    MemRefType,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, SSAValue
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.kernels.ops.elements import Elements
+
+WORKGROUP = 3
+"""The memory space that a workgroup shares."""
+
+
+def splat_of(attribute: Attribute | None) -> IntegerAttr | FloatAttr | None:
+    """The element of a dense constant whose elements are all equal, None for any other attribute."""
+    if not isinstance(attribute, DenseIntOrFPElementsAttr) or not attribute.is_splat():
+        return None
+    return cast(IntegerAttr | FloatAttr, _first(attribute, len(attribute.data.data) // prod(attribute.get_shape())))
+
+
+def _first(attribute: DenseIntOrFPElementsAttr, width: int) -> Attribute:
+    """The first element, without unpacking the others."""
+    type_ = TensorType(attribute.get_element_type(), [1])
+    one = DenseIntOrFPElementsAttr(type_, BytesAttr(attribute.data.data[:width]))
+    return next(iter(one.iter_attrs()))
+
+
+def table_of(e: Elements, attribute: DenseIntOrFPElementsAttr, type_: MemRefType[Attribute]) -> SSAValue:
+    """A `memref.global` with the elements of `attribute`, gotten at the entry."""
+    known = e.entry.recall(("table", attribute))
+    if known is not None:
+        return known
+    digest = hashlib.sha256(str(attribute).encode()).hexdigest()[:12]
+    name = f"{e.source.sym_name.data}_table_{digest}"
+    e.globals.append(memref.GlobalOp.get(StringAttr(name), type_, attribute, constant=UnitAttr()))
+    value = e.entry.add(memref.GetGlobalOp(name, type_))
+    e.entry.remember(("table", attribute), value)
+    return value
+
+
+def workgroup_memory(element: Attribute, size: int) -> MemRefType[Attribute]:
+    """`memref<size x element>` in workgroup memory."""
+    return MemRefType(element, [size], NoneAttr(), IntegerAttr(WORKGROUP, 64))

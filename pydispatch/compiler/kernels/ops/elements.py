@@ -1,0 +1,300 @@
+"""One element of any tensor of a dispatch function, as kernel IR.
+
+`Elements.at` pulls an element through the operations that make it: nothing is stored between them unless
+`materialize` said where a value lives. Code is placed at the outermost loop where its indices are known, and the same
+element is computed once per place, so that reductions which depend on a row only stand in front of the row's loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+
+from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
+from pydispatch.compiler.kernels.ops.builder import TRAPS, Builder, Index
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.kernels.loops.pipelined import Ahead
+
+
+@dataclass
+class Kept:
+    """A value of sizes `dims` that is stored where it is first computed: in the loop `filled`, None before."""
+
+    buffer: SSAValue
+    index_map: IndexMap | None
+    dims: list[Index]
+    filled: Builder | None = None
+
+
+Spread = Callable[["Elements", Builder, Any, Sequence[Any]], "list[SSAValue] | None"]
+"""Writes a reduction at a point of its results, None when it cannot; see `reduce_gpu`."""
+
+IndexMap = Callable[[Builder, Sequence[Index]], Sequence[Index]]
+"""Indices of a tensor -> indices of the buffer that holds it."""
+
+
+def unsupported(op: Operation, why: str) -> CompileError:
+    """An error at an operation that cannot be lowered."""
+    return CompileError(f"operation '{op.name}' cannot be compiled into a kernel: {why}", location_of(op))
+
+
+def tensor_type(value: SSAValue) -> TensorType[Attribute]:
+    assert isinstance(value.type, TensorType)
+    return value.type
+
+
+def known_index(value: SSAValue) -> int | None:
+    """The value of an integer constant."""
+    if isinstance(value, OpResult) and value.op.name == "arith.constant":
+        attribute = value.op.properties.get("value")
+        if isinstance(attribute, IntegerAttr):
+            return int(attribute.value.data)
+    return None
+
+
+class Elements:
+    """The elements of one dispatch function's tensors.
+
+    entry: where sizes and scalars are computed. The frame around sets `scalars` for the scalar arguments and
+    materializes the tensor arguments. flat: all tensors but those of rank 0 have the same sizes and are seen as one
+    row of `count` elements.
+    """
+
+    def __init__(self, source: func.FuncOp, entry: Builder, reassociate: bool = True) -> None:
+        self.source, self.entry, self.reassociate = source, entry, reassociate
+        self.spread: Spread | None = None  # how a target spreads reductions outside point loops
+        self.scalars: dict[SSAValue, SSAValue] = {}
+        self.flat: Index | None = None
+        self.reduced: list[tuple[Operation, Builder]] = []  # the reductions whose loops were written, and where
+        self.globals: list[Operation] = []  # constants of the module that loads refer to
+        self.pulled: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # every element that code was written for
+        self.finished: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # those of reductions, dependencies first
+        self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # every element of an argument that is read
+        self.kept: dict[SSAValue, Kept] = {}
+        self.row: list[Index] = []  # the indices of the row being written
+        self.beside: Ahead | None = None  # what the loop of the next reduction computes beside it
+        self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
+        self._dims: dict[SSAValue, list[Index]] = {}
+        self._views: dict[Operation, object] = {}
+
+    # Sizes
+
+    def dims(self, value: SSAValue) -> list[Index]:
+        """The sizes of a tensor value."""
+        if self.flat is not None and tensor_type(value).get_num_dims():
+            return [self.flat]
+        if value not in self._dims:
+            from pydispatch.compiler.kernels.ops.shapes import dims_of
+
+            self._dims[value] = dims_of(self, value)
+        return self._dims[value]
+
+    def scalar(self, value: SSAValue) -> SSAValue:
+        """A scalar of the dispatch function in the kernel."""
+        if value in self.scalars:
+            return self.scalars[value]
+        if not isinstance(value, OpResult) or isinstance(value.type, TensorType):
+            raise CompileError(f"a value of type {value.type} stands where a kernel needs a scalar",
+                               location_of(self.source))  # fmt: skip
+        from pydispatch.compiler.kernels.ops.bodies import clone_op
+
+        mapping: dict[SSAValue, SSAValue] = {}
+        clone_op(self, self.entry, value.op, mapping, [])
+        self.scalars.update(mapping)
+        return self.scalars[value]
+
+    def index(self, value: SSAValue) -> Index:
+        """A scalar of type index of the dispatch function."""
+        known = known_index(value)
+        return self.scalar(value) if known is None else known
+
+    # Elements
+
+    def materialize(self, value: SSAValue, buffer: SSAValue, index_map: IndexMap | None = None) -> None:
+        """From now on `value` is loaded from a memref, at what `index_map` makes of its indices."""
+        self._buffers[value] = (buffer, index_map)
+
+    def forget(self, value: SSAValue) -> None:
+        """Takes a `materialize` back."""
+        self._buffers.pop(value, None)
+
+    def is_materialized(self, value: SSAValue) -> bool:
+        return value in self._buffers
+
+    def buffer_of(self, value: SSAValue) -> tuple[SSAValue, IndexMap | None]:
+        """Where a value that is materialized lies."""
+        return self._buffers[value]
+
+    def at(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
+        """The element of a tensor value at `indices` (one per dimension, in bounds)."""
+        key = (value, tuple(indices))
+        known = build.recall(key)
+        if known is not None:
+            return known
+        place = self._place(build, value, indices)
+        kept = self.kept.get(value)
+        if value in self._buffers:
+            self.loads.append((value, tuple(indices)))
+            place = build if isinstance(value, OpResult) else place  # what is written here is not read in front of it
+            result = self._load(place, self._buffers[value], value, indices)
+        elif kept is not None and kept.filled is not None and kept.filled not in build.chain():
+            place = build
+            result = self._load(place, (kept.buffer, kept.index_map), value, indices)
+        else:
+            self.pulled.append((value, place, tuple(indices)))
+            reductions, source = len(self.reduced), place.source
+            if isinstance(value, OpResult):
+                place.source = value.op
+            result = self._pull(place, value, indices)
+            place.source = source
+            if len(self.reduced) > reductions and any(
+                isinstance(value, OpResult) and op is value.op for op, _ in self.reduced[reductions:]
+            ):
+                self.finished.append((value, place, tuple(indices)))
+            if kept is not None and covers(place, self.row, indices, kept.dims):
+                where = indices if kept.index_map is None else kept.index_map(place, indices)
+                self.store(place, result, kept.buffer, where)
+                kept.filled = place
+        place.remember(key, result)
+        return result
+
+    def _place(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> Builder:
+        """As far out as the indices are known. An element that may not exist there stays where it is asked for."""
+        fixed = bool(indices) and not any(isinstance(i, SSAValue) for i in indices)
+        if fixed and any(size < 1 for size in tensor_type(value).get_shape()):
+            return build
+        if isinstance(value, OpResult) and any(op.name in TRAPS for op in value.op.walk()):
+            return build
+        return build.home(indices, guards=True)
+
+    def _load(
+        self, build: Builder, place: tuple[SSAValue, IndexMap | None], value: SSAValue, indices: Sequence[Index]
+    ) -> SSAValue:
+        buffer, index_map = place
+        places = indices if index_map is None else index_map(build, indices)
+        if not tensor_type(value).get_num_dims():
+            places = []
+        if not isinstance(value, OpResult):
+            buffer, places = self._joined(build, buffer, list(places))
+        return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in places]))
+
+    def _joined(self, build: Builder, buffer: SSAValue, places: list[Index]) -> tuple[SSAValue, list[Index]]:
+        """Two indices that are the halves of one become that one, in a view of the buffer with one dimension less."""
+        type_ = buffer.type
+        assert isinstance(type_, MemRefType)
+        shape = type_.get_shape()
+        for number in range(len(places) - 1):
+            linear, size = build.joined.get((places[number], places[number + 1]), (None, None))
+            if linear is None or not isinstance(size, int) or shape[number + 1] != size:
+                continue
+            key = ("collapsed", buffer, number)
+            view = self.entry.recall(key)
+            if view is None:
+                view = self.entry.add(collapsed(buffer, number))
+                self.entry.remember(key, view)
+            return view, [*places[:number], linear, *places[number + 2 :]]
+        return buffer, places
+
+    def store(
+        self, build: Builder, element: SSAValue, buffer: SSAValue, places: Sequence[Index], own_byte: bool = False
+    ) -> None:
+        """Writes an element of a memref. own_byte: nobody else writes elements of its byte."""
+        op = memref.StoreOp.get(element, buffer, [build.value(i) for i in places])
+        if own_byte:
+            op.attributes[OWN_BYTE] = UnitAttr()
+        build.add(op)
+
+    def _pull(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
+        from pydispatch.compiler.kernels.ops.producers import pull
+
+        if isinstance(value, BlockArgument):
+            raise CompileError(f"argument {value.index} of a dispatch has no buffer", location_of(self.source))
+        assert isinstance(value, OpResult)
+        return pull(self, build, value, indices)
+
+    # Constants
+
+    def zero(self, build: Builder, type: Attribute) -> SSAValue:
+        """The element that undefined tensors have."""
+        return build.pure(arith.ConstantOp(zero_attribute(type)))
+
+    def table(self, build: Builder, attribute: DenseIntOrFPElementsAttr, indices: Sequence[Index]) -> SSAValue:
+        """An element of a small constant: a load from a constant of the module."""
+        from pydispatch.compiler.kernels.ops.constants import table_of
+
+        type_ = attribute.get_type()
+        assert isinstance(type_, TensorType)
+        buffer = table_of(self, attribute, MemRefType(type_.element_type, type_.get_shape()))
+        return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in indices]))
+
+    def fresh(self, element: Attribute, size: int) -> SSAValue:
+        """A buffer of workgroup memory, made at the entry."""
+        from pydispatch.compiler.kernels.ops.constants import workgroup_memory
+
+        op = memref.AllocOp.get(element, shape=[size])
+        op.results[0]._type = workgroup_memory(element, size)
+        return self.entry.add(op)
+
+    def view(self, op: Operation, make: Callable[[Operation], object]) -> object:
+        """What `make` found out about an operation, once."""
+        if op not in self._views:
+            self._views[op] = make(op)
+        return self._views[op]
+
+
+def collapsed(buffer: SSAValue, number: int) -> Operation:
+    """The view of a buffer in which dimensions `number` and the next are one."""
+    type_ = buffer.type
+    assert isinstance(type_, MemRefType)
+    shape = list(type_.get_shape())
+    whole = shape[number] * shape[number + 1] if shape[number] >= 0 else DYNAMIC_INDEX
+    groups = [[i] for i in range(number)] + [[number, number + 1]] + [[i] for i in range(number + 2, len(shape))]
+    return memref.CollapseShapeOp(
+        operands=[buffer],
+        result_types=[MemRefType(type_.element_type, [*shape[:number], whole, *shape[number + 2 :]])],
+        properties={"reassociation": ArrayAttr([ArrayAttr([IntegerAttr(i, 64) for i in g]) for g in groups])},
+    )
+
+
+def covers(place: Builder, row: Sequence[Index], indices: Sequence[Index], dims: Sequence[Index]) -> bool:
+    """Whether code at `place` runs for every element of the row `row`: the other indices count whole loops."""
+    for level in place.chain():
+        if level.guarded:
+            return False
+    if list(indices[: len(row)]) != list(row):
+        return False
+    inner = indices[len(row) :]
+    counted = [i for i in inner if isinstance(i, SSAValue)]
+    return len(set(counted)) == len(counted) and all(
+        place.is_counter(i, n) for i, n in zip(inner, dims[len(row) :], strict=True)
+    )
+
+
+def zero_attribute(type: Attribute) -> Any:
+    """The attribute of the constant zero of a scalar type."""
+    if isinstance(type, IndexType | IntegerType):
+        return IntegerAttr(0, type)
+    return FloatAttr(0.0, cast(Any, type))
+
+
+def body_of(function: func.FuncOp) -> Block:
+    return function.body.block

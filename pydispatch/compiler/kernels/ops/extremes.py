@@ -1,0 +1,70 @@
+"""The largest or smallest of several floats as IEEE 754 has it, for less than one operation after the other costs.
+
+`arith.maximumf` gives NaN where one operand is, and +0 is above -0, which no vector instruction does: on x86 each step
+is five of them. For several values at once a plain maximum, one test of two values for NaN, and the signs, which matter
+where the result is zero, are two and a half per value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, IntegerAttr, IntegerType
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.emit.llvm.ops.arith import flags
+from pydispatch.compiler.kernels.ops.builder import Builder
+
+KINDS = {"arith.maximumf": float("-inf"), "arith.minimumf": float("inf")}
+"""Operations that this is for -> what changes nothing."""
+
+EASIER = {"fast", "nnan", "nsz"}
+"""Flags under which the operation itself is one instruction."""
+
+FEWEST = 4
+"""Values from which it pays."""
+
+
+def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
+    """What `step` compares with `before`, when it is one of KINDS on f32 or f64."""
+    if not isinstance(step, OpResult) or step.op.name not in KINDS or EASIER & set(flags(step.op, "fastmath").split()):
+        return None
+    if not isinstance(step.type, Float32Type | Float64Type):
+        return None
+    left, right = step.op.operands
+    return right if left is before else left if right is before else None
+
+
+def extreme(build: Builder, name: str, values: Sequence[SSAValue]) -> SSAValue:
+    """What the operation `name`, one of KINDS, makes of all values."""
+    type_ = values[0].type
+    assert isinstance(type_, Float32Type | Float64Type)
+    values = [v for v in values if not _is(v, KINDS[name])] or [values[0]]
+    largest = name == "arith.maximumf"
+    bits = IntegerType(64 if isinstance(type_, Float64Type) else 32)
+    most, signs = values[0], _bits(build, values[0], bits)
+    for value in values[1:]:
+        above = build.pure(arith.CmpfOp(most, value, "ogt" if largest else "olt"))
+        most = build.pure(arith.SelectOp(above, most, value))
+        word = _bits(build, value, bits)
+        signs = build.pure(arith.AndIOp(signs, word) if largest else arith.OrIOp(signs, word))
+    unordered = [build.pure(arith.CmpfOp(a, b, "uno")) for a, b in zip(values[::2], [*values[1::2], values[-1]])]  # noqa: B905
+    is_nan = unordered[0]
+    for other in unordered[1:]:
+        is_nan = build.pure(arith.OrIOp(is_nan, other))
+    top = build.pure(arith.ConstantOp(IntegerAttr(-(1 << (bits.width.data - 1)), bits)))
+    zero = build.pure(arith.BitcastOp(build.pure(arith.AndIOp(signs, top)), type_))
+    is_zero = build.pure(arith.CmpfOp(most, build.pure(arith.ConstantOp(FloatAttr(0.0, type_))), "oeq"))
+    ordered = build.pure(arith.SelectOp(is_zero, zero, most))
+    return build.pure(arith.SelectOp(is_nan, build.pure(arith.ConstantOp(FloatAttr(float("nan"), type_))), ordered))
+
+
+def _bits(build: Builder, value: SSAValue, bits: IntegerType) -> SSAValue:
+    return build.pure(arith.BitcastOp(value, bits))
+
+
+def _is(value: SSAValue, number: float) -> bool:
+    if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
+        return False
+    return isinstance(value.op.value, FloatAttr) and value.op.value.value.data == number

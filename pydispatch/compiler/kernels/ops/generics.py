@@ -1,0 +1,253 @@
+"""`linalg.generic`: an element of a result, with loops where it reduces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate, is_exact, is_projection
+from pydispatch.compiler.kernels.ops.bodies import clone_block
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.sums import Level, are_sums, levels_of, nest
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.kernels.ops.elements import Elements
+
+REASSOCIABLE = ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
+
+
+@dataclass
+class Generic:
+    """What a generic states: its maps come in the order of inputs, then outputs."""
+
+    op: Operation
+    inputs: list[SSAValue]
+    outputs: list[SSAValue]
+    maps: list[AffineMap]
+    iterators: list[str]
+    block: Block
+    out_dims: list[int] = field(default_factory=list)
+    loops: list[int] = field(default_factory=list)
+
+    @property
+    def output_maps(self) -> list[AffineMap]:
+        return self.maps[len(self.inputs) :]
+
+    def is_parallel(self) -> bool:
+        return not self.loops
+
+
+def segments(op: Operation) -> list[int]:
+    """operandSegmentSizes."""
+    found = op.properties.get("operandSegmentSizes") or op.attributes.get("operandSegmentSizes")
+    return [int(n) for n in found.get_values()]  # type: ignore[union-attr]
+
+
+def generic_of(op: Operation) -> Generic:
+    """Reads a `linalg.generic`. CompileError for maps that cannot be lowered."""
+    from pydispatch.compiler.kernels.ops.elements import unsupported
+
+    inputs = segments(op)[0]
+    maps_attribute = op.properties["indexing_maps"]
+    iterators = op.properties["iterator_types"]
+    assert isinstance(maps_attribute, ArrayAttr) and isinstance(iterators, ArrayAttr)
+    maps = [m.data for m in maps_attribute.data if isinstance(m, AffineMapAttr)]
+    words = [str(getattr(i.data, "value", i.data)) for i in iterators.data]
+    g = Generic(op, list(op.operands[:inputs]), list(op.operands[inputs:]), maps, words, op.regions[0].block)
+    for number, map in enumerate(g.output_maps):
+        if not is_projection(map):
+            raise unsupported(op, f"the map of result {number}, {map}, is no projected permutation")
+    if any(m.num_symbols for m in maps):
+        raise unsupported(op, "its maps have symbols")
+    sets = [dims_in(m) for m in g.output_maps]
+    first = sets[0] if sets else set()
+    reduces = any(i not in first for i in range(len(words)) if words[i] != "parallel")
+    if any(s != first for s in sets) and reduces:
+        raise unsupported(op, "it reduces into results with different dimensions")
+    g.out_dims = sorted(set().union(*sets))
+    g.loops = [i for i in range(len(words)) if i not in g.out_dims]
+    return g
+
+
+def view_of(e: Elements, op: Operation) -> Generic:
+    found = e.view(op, generic_of)
+    assert isinstance(found, Generic)
+    return found
+
+
+def loop_sizes(e: Elements, g: Generic) -> list[Index]:
+    """The sizes of all loop dimensions, from the operands that have them."""
+    from pydispatch.compiler.kernels.ops.elements import unsupported
+
+    sizes: list[Index | None] = [None] * len(g.iterators)
+    for value, map in zip([*g.inputs, *g.outputs], g.maps, strict=True):
+        if e.flat is not None and map.results:
+            return [e.flat] * len(sizes)
+        for position, result in enumerate(map.results):
+            if isinstance(result, AffineDimExpr) and not isinstance(sizes[result.position], int):
+                sizes[result.position] = e.dims(value)[position]
+    for number, size in enumerate(sizes):
+        if size is None:
+            raise unsupported(g.op, f"no operand has the size of dimension d{number}")
+    return sizes  # type: ignore[return-value]
+
+
+def pull_generic(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
+    """An element of a result. All results of the operation are remembered at their indices."""
+    g = view_of(e, value.op)
+    point: list[Index | None] = [None] * len(g.iterators)
+    if e.flat is not None:
+        elements = body_at(e, build, g, list(indices) * max(1, len(point)))
+        for result, element in zip(value.op.results, elements, strict=True):
+            build.remember((result, tuple(indices)), element)
+        return elements[value.index]
+    for index, expression in zip(indices, g.output_maps[value.index].results, strict=True):
+        if isinstance(expression, AffineDimExpr):
+            point[expression.position] = index
+    if g.is_parallel():
+        elements = _parallel(e, build, g, point)
+    else:
+        elements = reduce_at(e, build, g, point)
+    full = [0 if p is None else p for p in point]
+    for result, map, element in zip(value.op.results, g.output_maps, elements, strict=True):
+        build.remember((result, tuple(evaluate(build, map, full))), element)
+    return elements[value.index]
+
+
+def _parallel(e: Elements, build: Builder, g: Generic, point: list[Index | None]) -> list[SSAValue]:
+    from pydispatch.compiler.kernels.ops.elements import unsupported
+
+    if any(p is None for p in point):  # results of different ranks: a dimension of size 1 is known all the same
+        sizes = loop_sizes(e, g)
+        for number, p in enumerate(point):
+            if p is None and sizes[number] != 1:
+                raise unsupported(g.op, f"dimension d{number} is parallel, and a result does not have it")
+    return body_at(e, build, g, [0 if p is None else p for p in point])
+
+
+def body_at(
+    e: Elements,
+    build: Builder,
+    g: Generic,
+    point: Sequence[Index],
+    carried: Sequence[SSAValue] | None = None,
+) -> list[SSAValue]:
+    """The body for one point of the loops. carried: the values of the outputs so far; else they are pulled."""
+    mapping: dict[SSAValue, SSAValue] = {}
+    for number, argument in enumerate(g.block.args):
+        if not argument.uses:
+            continue
+        if number >= len(g.inputs) and carried is not None:
+            mapping[argument] = carried[number - len(g.inputs)]
+        else:
+            operand = g.inputs[number] if number < len(g.inputs) else g.outputs[number - len(g.inputs)]
+            mapping[argument] = _operand(e, build, operand, g.maps[number], point)
+    free = reassociable(g) if carried is not None and e.reassociate else frozenset[Operation]()
+    return clone_block(e, build, g.block, mapping, point, free)
+
+
+def _operand(e: Elements, build: Builder, operand: SSAValue, map: AffineMap, point: Sequence[Index]) -> SSAValue:
+    from xdsl.dialects.builtin import TensorType
+
+    if not isinstance(operand.type, TensorType):
+        return e.scalar(operand)
+    if e.flat is not None:
+        return e.at(build, operand, list(point[:1]) if map.results else [])
+    where = evaluate(build, map, point)
+    for number, result in enumerate(map.results):
+        if not is_exact(result):  # nobody has compared its range with the size
+            where[number] = build.clamp(where[number], e.dims(operand)[number])
+    return e.at(build, operand, where)
+
+
+def reassociable(g: Generic) -> frozenset[Operation]:
+    """The operations that combine what the loops carry and may do so in any order."""
+    last = g.block.last_op
+    assert last is not None
+    found: list[Operation] = []
+    for number, value in enumerate(last.operands):
+        argument = g.block.args[len(g.inputs) + number]
+        if not isinstance(value, OpResult) or value.op.name not in REASSOCIABLE:
+            continue
+        if len(list(argument.uses)) == 1 and argument in value.op.operands and len(list(value.uses)) == 1:
+            found.append(value.op)
+    return frozenset(found)
+
+
+SHORT = 512
+"""A constant number of steps below which the innermost loop is made one with the loop around it."""
+
+
+def _merges(g: Generic, sizes: Sequence[Index]) -> bool:
+    """Whether the two innermost reduced dimensions lie together in memory, so that one loop may run over both."""
+    if len(g.loops) < 2:
+        return False
+    high, low = g.loops[-2:]
+    steps = sizes[low]
+    if not isinstance(steps, int) or not 1 < steps < SHORT or sizes[high] == 1:
+        return False
+    found = False
+    for number, map in enumerate(g.maps[: len(g.inputs)]):
+        if not g.block.args[number].uses or not {high, low} & dims_in(map):
+            continue
+        places = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results]
+        windows = [r for r in map.results if not isinstance(r, AffineDimExpr)]
+        if windows or high not in places or places[places.index(high) + 1 :][:1] != [low]:
+            return False
+        found = found or places[-1] == low
+    return found
+
+
+def reduce_at(e: Elements, build: Builder, g: Generic, point: Sequence[Index | None]) -> list[SSAValue]:
+    """Loops over the dimensions that the results do not have, in order, around the body; long sums go in blocks."""
+    from pydispatch.compiler.kernels.ops.elements import unsupported
+
+    e.reduced.append((g.op, build))
+    if e.spread is not None and (spread := e.spread(e, build, g, point)) is not None:
+        return spread
+    sizes = loop_sizes(e, g)
+    for dim in g.loops:
+        if g.iterators[dim] == "parallel" and sizes[dim] != 1:
+            raise unsupported(g.op, f"dimension d{dim} is parallel, and no result has it")
+    known = [0 if p is None else p for p in point]
+    initial = [
+        e.at(build, output, evaluate(build, map, known))
+        for output, map in zip(g.outputs, g.output_maps, strict=True)
+    ]  # fmt: skip
+    own = len(initial)
+    ahead = e.beside if e.beside is not None and e.beside.host is g.op else None
+    if ahead is not None:
+        e.beside = None
+        initial += ahead.initial(build)
+    loops: list[Index] = [sizes[dim] for dim in g.loops]
+    merged = _merges(g, sizes)
+    if merged:
+        loops[-2:] = [build.times(loops[-2], loops[-1])]
+
+    def body(inner: Builder, where: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
+        full = list(known)
+        for number in range(len(loops)):
+            full[g.loops[number]] = where[number]
+        if merged:
+            high, low = g.loops[-2:]
+            full[high], full[low] = inner.halves(where[len(loops) - 1], sizes[low])
+        elements = body_at(e, inner, g, full, carried[:own])
+        return elements if ahead is None else [*elements, *ahead.step(inner, full[g.loops[0]], carried[own:])]
+
+    summed = are_sums(e, g)
+    levels = levels_of(loops) if any(summed) else [Level(number) for number in range(len(loops))]
+    results = nest(build, levels, loops, summed, initial, body)
+    if ahead is not None:
+        ahead.results = results[own:]
+    return results[:own]
+
+
+def integer_of(op: Operation, name: str) -> int:
+    found = op.properties.get(name, op.attributes.get(name))
+    assert isinstance(found, IntegerAttr)
+    return int(found.value.data)

@@ -1,0 +1,126 @@
+"""Long sums of floats in blocks, so that their error does not grow with their length.
+
+A running sum in one accumulator loses with every step what lies below its last digit. Here an accumulator takes BLOCK
+steps at most and begins at nothing; what it has is then added to the sum of the blocks, and so on outwards. How a sum
+is cut depends on its sizes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FloatAttr
+from xdsl.ir import Attribute, OpResult, SSAValue
+
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.kernels.ops.elements import Elements
+    from pydispatch.compiler.kernels.ops.generics import Generic
+
+BLOCK = 4096
+"""Steps that one accumulator takes; vectors and unrolling divide them among 16 of them or more."""
+BLOCKS = 256
+"""Blocks that one accumulator takes."""
+FEWEST = 64
+"""Steps of inner loops that are worth an accumulator of their own."""
+LEVELS = 3
+"""Accumulators inside of each other, at most."""
+
+Carried = list[SSAValue]
+
+
+def are_sums(e: Elements, g: Generic) -> list[bool]:
+    """For each result whether it is a sum of floats that may be computed in any order."""
+    from pydispatch.compiler.kernels.ops.generics import reassociable
+
+    last = g.block.last_op
+    assert last is not None
+    if not e.reassociate:
+        return [False] * len(last.operands)
+    free = reassociable(g)
+    return [isinstance(v, OpResult) and v.op in free and v.op.name == "arith.addf" for v in last.operands]
+
+
+def nothing(build: Builder, type_: Attribute) -> SSAValue:
+    """What a sum begins with: the number that changes no other, not even -0."""
+    assert isinstance(type_, AnyFloat)
+    return build.pure(arith.ConstantOp(FloatAttr(-0.0, type_)))
+
+
+def afresh(build: Builder, carried: Carried, sums: Sequence[bool], inside: Callable[[Carried], Carried]) -> Carried:
+    """`inside` with sums of its own, which are then added to those so far."""
+    fresh = [number < len(sums) and sums[number] for number in range(len(carried))]
+    found = inside([nothing(build, v.type) if own else v for v, own in zip(carried, fresh, strict=True)])
+    return [
+        build.add(arith.AddfOp(before, after)) if own else after
+        for before, after, own in zip(carried, found, fresh, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One loop of a nest: over the range of `loop` that the levels around it leave, in steps of `step`. fresh: its body
+    has sums of its own."""
+
+    loop: int
+    step: int = 1
+    fresh: bool = False
+
+
+def levels_of(sizes: Sequence[Index]) -> list[Level]:
+    """The loops over `sizes`, outermost first, with those that are long cut into blocks."""
+    found: list[Level] = []
+    steps, limit, fresh, left = 1, BLOCK, False, LEVELS - 1
+
+    def fits(size: Index) -> bool:
+        return isinstance(size, int) and steps * size <= limit
+
+    for loop in reversed(range(len(sizes))):
+        step, size = 1, sizes[loop]
+        while left and not fits(size) and (step == 1 or loop == 0):
+            if steps < FEWEST:  # too little for an accumulator: a block of this loop is inside too
+                length = limit // steps
+                found.append(Level(loop, step, fresh))
+                step, size = step * length, -(-size // length) if isinstance(size, int) else size
+            steps, limit, fresh, left = 1, BLOCKS, True, left - 1
+        found.append(Level(loop, step, fresh))
+        steps, fresh = steps * size if isinstance(size, int) else limit, False
+    return found[::-1]
+
+
+def nest(
+    build: Builder, levels: Sequence[Level], sizes: Sequence[Index], sums: Sequence[bool], carried: Carried,
+    body: Callable[[Builder, dict[int, Index], Carried], Carried],
+) -> Carried:  # fmt: skip
+    """The loops of `levels` around `body`, which gets the index of every loop."""
+    where: dict[int, Index] = {}
+    ranges: dict[int, tuple[Index, Index]] = {i: (0, size) for i, size in enumerate(sizes)}
+
+    def run(at: Builder, depth: int, values: Carried) -> Carried:
+        if depth == len(levels):
+            return body(at, where, values)
+        level = levels[depth]
+        (low, high), size = ranges[level.loop], sizes[level.loop]
+
+        def step(inner: Builder, index: Index, inside: Carried) -> Carried:
+            if level.step == 1:
+                where[level.loop] = index
+                if isinstance(index, SSAValue):
+                    inner.counts(index, size)  # the levels of a loop together
+            else:
+                end = inner.plus(index, level.step)
+                whole = isinstance(size, int) and size % level.step == 0
+                ranges[level.loop] = index, end if whole else inner.least(end, size)
+            if level.fresh:
+                return afresh(inner, inside, sums, lambda own: run(inner, depth + 1, own))
+            return run(inner, depth + 1, inside)
+
+        found = at.loop(low, high, values, step, step=level.step, limit=size)
+        ranges[level.loop] = low, high
+        return found
+
+    return run(build, 0, carried)

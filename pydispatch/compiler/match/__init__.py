@@ -1,0 +1,178 @@
+"""Match and replace: specs and patterns that rewrite a program before anything else is decided.
+
+Each attaches to a phase: before the program is looked at, at preprocessing (the default; named operations are still
+there), or after global optimization (where the program is in its normal form).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch.compiler.match.report import Report
+from pydispatch.errors import CompileError, CompileWarning, InvalidArgumentError
+
+PHASES = {
+    "input": "input",
+    "before-input-conversion": "input",
+    "preprocessing": "preprocessing",
+    "global-optimization": "global-optimization",
+    "after-global-optimization": "global-optimization",
+}
+"""Names that a spec may be attached by -> the phase of the pipeline."""
+
+
+class MatchWarning(CompileWarning):
+    """A pattern matched nothing."""
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """One thing to apply. kind: 'transform', 'pdl' or 'python'; what: a module, or a list of Python patterns."""
+
+    kind: str
+    phase: str
+    what: Any
+    name: str = ""
+
+
+@dataclass
+class Rewrites:
+    """Everything that is applied to a program, in order; `report` grows as it is.
+
+    targets: from the program to the formats that it is compiled for.
+    """
+
+    rewrites: list[Rewrite] = field(default_factory=list)
+    require_match: bool = False
+    report: Report = field(default_factory=Report)
+    targets: Callable[[ModuleOp], tuple[str, ...]] = lambda module: ()
+
+    def apply(self, phase: str, module: ModuleOp) -> None:
+        """Applies what is attached to a phase, and after the last of all says what matched nothing.
+
+        CompileError as in `apply_one`, or for a pattern that matched nothing when a match is required.
+        """
+        due = [rewrite for rewrite in self.rewrites if rewrite.phase == phase]
+        for rewrite in due:
+            apply_one(rewrite, module, self.report, self.targets(module))
+        order = tuple(dict.fromkeys(PHASES.values()))
+        if due and all(order.index(rewrite.phase) <= order.index(phase) for rewrite in self.rewrites):
+            self._finish()
+
+    def _finish(self) -> None:
+        """Warns of patterns that matched nothing, or raises CompileError when a match is required."""
+        sentences = [self.report.explain(p) for p in self.report.unmatched]
+        if sentences and self.require_match:
+            raise CompileError(f"{sentences[0]}", self._place(), "every pattern is required to match; " + (
+                f"{len(sentences) - 1} more did not: {', '.join(self.report.unmatched[1:4])}" if sentences[1:] else
+                "see what comes near with: pydispatch match"))  # fmt: skip
+        for sentence in sentences[:_WARNED]:
+            warnings.warn(sentence, MatchWarning, stacklevel=caller_level())
+        if sentences[_WARNED:]:
+            more = f"{len(sentences) - _WARNED} more patterns matched nothing"
+            warnings.warn(more, MatchWarning, stacklevel=caller_level())
+
+    def _place(self) -> Any:
+        near = self.report.near.get(self.report.unmatched[0])
+        return near[0].location if near else None
+
+
+_WARNED = 8
+
+
+def caller_level() -> int:
+    """How far above the function that asks the first frame outside of this package is, as `warnings` counts."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pydispatch":
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def apply_one(rewrite: Rewrite, module: ModuleOp, report: Report, targets: tuple[str, ...] = ()) -> None:
+    """Rewrites `module`. Raises CompileError, in the spec or the program, when the spec or its effect is wrong."""
+    from pydispatch import ir
+
+    if rewrite.kind == "transform":
+        from pydispatch.compiler.match.transform.interpret import Interpreter
+
+        Interpreter(rewrite.what, module, report, rewrite.name).run()
+    elif rewrite.kind == "pdl":
+        from pydispatch.compiler.match.pdl.apply import apply_pdl
+
+        apply_pdl(rewrite.what, module, report)
+    else:
+        from pydispatch.compiler.match.python.apply import apply_patterns
+
+        apply_patterns(rewrite.what, module, report, targets)
+    try:
+        ir.verify(module)
+    except CompileError as error:
+        what = f"spec {rewrite.name}" if rewrite.name else "patterns"
+        raise CompileError(f"after the {what}: {error.message}", error.location, error.note) from None
+
+
+Source = Any
+"""MLIR text, a path or a module."""
+
+
+def rewrites_of(
+    transform_spec: Source | Sequence[Source] | Mapping[str, Source] | None,
+    pdl_spec: Source | Sequence[Source] | Mapping[str, Source] | None,
+    patterns: Iterable[Any],
+    require_match: bool,
+    load: Callable[[Any, str], tuple[ModuleOp, Any]],
+) -> tuple[Rewrites, list[str]]:
+    """What the options of the compiler mean, and the folders of the specs, where their objects are looked for."""
+    found = Rewrites(require_match=require_match)
+    folders: list[str] = []
+    for kind, given in (("transform", transform_spec), ("pdl", pdl_spec)):
+        for phase, source in _attached(given):
+            module, path = load(source, f"{kind}_spec")
+            if path is not None:
+                folders.append(os.fspath(path.parent))
+            found.rewrites.append(Rewrite(kind, phase, module, "" if path is None else path.name))
+    by_phase: dict[str, list[Any]] = {}
+    for pattern in _patterns(patterns):
+        by_phase.setdefault(phase_of(pattern.phase), []).append(pattern)
+    found.rewrites += [Rewrite("python", phase, each) for phase, each in by_phase.items()]
+    return found, folders
+
+
+def _patterns(given: Any) -> Iterable[Any]:
+    """One pattern or several; InvalidArgumentError for what is none."""
+    from pydispatch.patterns import Pattern
+
+    if not isinstance(given, (Pattern, Iterable)) or isinstance(given, (str, bytes, Mapping)):
+        raise InvalidArgumentError(f"patterns: expected a list of what @pydispatch.pattern made, got {given!r}")
+    listed = [given] if isinstance(given, Pattern) else [*given] if not hasattr(given, "dtype") else [given]
+    for each in listed:
+        if not isinstance(each, Pattern):
+            raise InvalidArgumentError(f"patterns=[...] takes what @pydispatch.pattern made, got {each!r}")
+    return listed
+
+
+def _attached(given: Any) -> list[tuple[str, Any]]:
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        return [(phase_of(p), s) for p, each in given.items() for s in _listed(each)]
+    return [("preprocessing", s) for s in _listed(given)]
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, (list, tuple)) else [given]
+
+
+def phase_of(name: str) -> str:
+    """The phase that a name means. CompileError for another."""
+    if not isinstance(name, str) or name not in PHASES:
+        raise CompileError(f"patterns cannot be attached to '{name}'", note=f"phases: {', '.join(PHASES)}")
+    return PHASES[name]

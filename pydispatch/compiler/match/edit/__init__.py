@@ -1,0 +1,1 @@
+"""A match → the edited program: calls, symbols, clean-up."""

@@ -1,0 +1,156 @@
+"""A call in place of what matched: casts in front of it and behind it, and the uses of the old values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import func, tensor
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import FunctionType, IndexType, SymbolRefAttr, TensorType
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.util import dialect as util
+
+
+class Inserter:
+    """Puts operations in front of or behind one operation, in order."""
+
+    def __init__(self, place: Operation, after: bool) -> None:
+        self.place, self.after = place, after
+        self.block: Block = place.parent_block()  # type: ignore[assignment]
+        self.last = place
+
+    def add(self, op: Operation) -> Operation:
+        for inner in op.walk():
+            set_location(inner, self.place)
+        if self.after:
+            self.block.insert_op_after(op, self.last)
+            self.last = op
+        else:
+            self.block.insert_op_before(op, self.place)
+        return op
+
+    def cast(self, value: SSAValue, wanted: Attribute, why: Callable[[str], Exception], shapes: bool) -> SSAValue:
+        """The value with the type that is wanted."""
+        if value.type == wanted:
+            return value
+        ok = (
+            shapes
+            and isinstance(value.type, TensorType)
+            and isinstance(wanted, TensorType)
+            and value.type.element_type == wanted.element_type
+            and len(value.type.get_shape()) == len(wanted.get_shape())
+            and all(
+                a == b or DYNAMIC in (a, b)
+                for a, b in zip(value.type.get_shape(), wanted.get_shape(), strict=True)
+            )
+        )
+        if not ok:
+            raise why(f"{value.type} cannot become {wanted}" + ("" if shapes else " without a type conversion"))
+        assert isinstance(wanted, TensorType)
+        return self.add(tensor.CastOp(value, wanted)).results[0]
+
+    def empty(self, type: Attribute, like: SSAValue | None) -> SSAValue:
+        """An empty tensor with the sizes of another."""
+        assert isinstance(type, TensorType)
+        like = None if like is None else shape_source(like)
+        sizes = []
+        for dim, size in enumerate(type.get_shape()):
+            if size != DYNAMIC:
+                continue
+            assert like is not None
+            index = self.add(ConstantOp.from_int_and_width(dim, IndexType())).results[0]
+            sizes.append(self.add(tensor.DimOp(like, index)).results[0])
+        return self.add(tensor.EmptyOp(sizes, type)).results[0]
+
+
+def shape_source(value: SSAValue) -> SSAValue:
+    """A value of the same shape that is still there when the operation of `value` is gone."""
+    while isinstance(value, OpResult):
+        op = value.op
+        outputs = getattr(op, "outputs", None)
+        if op.name.startswith("linalg.") and outputs is not None and value.index < len(outputs):
+            value = outputs[value.index]
+        elif op.name.startswith(("arith.", "math.")) and op.operands and op.operands[0].type == value.type:
+            value = op.operands[0]
+        else:
+            break
+    return value
+
+
+def call_in_place(
+    function: Operation,
+    name: str,
+    inputs: Sequence[SSAValue],
+    outputs: Sequence[SSAValue],
+    at: Inserter,
+    spec: Operation,
+    with_func: bool = False,
+    casts: bool = True,
+) -> Operation:
+    """Calls `function` with `inputs`; `outputs` are replaced by its results. CompileError at `spec`."""
+    type = function.properties.get("function_type")
+    assert isinstance(type, FunctionType)
+    takes, gives = type.inputs.data, type.outputs.data
+    note = f"@{name} is ({', '.join(map(str, takes))}) -> ({', '.join(map(str, gives))})"
+    if len(takes) != len(inputs) or len(gives) != len(outputs):
+        raise CompileError(
+            f"@{name} takes {len(takes)} and gives {len(gives)} value(s), the match has {len(inputs)} input(s) and "
+            f"{len(outputs)} output(s)", location_of(spec), note,
+        )  # fmt: skip
+
+    def why(what: str) -> Callable[[str], Exception]:
+        return lambda text: CompileError(f"{what} of @{name}: {text}", location_of(spec), note)
+
+    _check_order(inputs, at, spec)
+    before = [list(o.uses) for o in outputs]
+    given = [at.cast(v, t, why(f"argument {i}"), casts) for i, (v, t) in enumerate(zip(inputs, takes, strict=True))]
+    if with_func:
+        call: Operation = func.CallOp(name, given, list(gives))
+    else:
+        call = util.CallOp(operands=[given], result_types=[list(gives)], properties={"callee": SymbolRefAttr(name)})
+    at.add(call)
+    for i, (old, new, uses) in enumerate(zip(outputs, call.results, before, strict=True)):
+        new.name_hint = old.name_hint
+        if not uses:
+            continue
+        back = at.cast(new, old.type, why(f"result {i}"), casts)
+        for use in uses:
+            use.operation.operands[use.index] = back
+    check_uses(call, spec)
+    return call
+
+
+def _check_order(inputs: Sequence[SSAValue], at: Inserter, spec: Operation) -> None:
+    """CompileError when an input is made behind the place of the call."""
+    for value in inputs:
+        owner = value.owner
+        if isinstance(owner, Operation) and owner.parent is at.block:
+            late = at.last.is_before_in_block(owner) or (owner is at.place and not at.after)
+            if late:
+                raise CompileError(
+                    f"the call at {location_of(at.place)} would use %{value.name_hint or 'a value'} in front of its "
+                    "definition", location_of(spec), "insert it 'after' the operation that makes the last input",
+                )  # fmt: skip
+
+
+def check_uses(call: Operation, spec: Operation) -> None:
+    """CompileError when a use of the results of `call` stands in front of it."""
+    pending = list(call.results)
+    block = call.parent_block()
+    while pending:
+        value = pending.pop()
+        for use in value.uses:
+            user: Operation | None = use.operation
+            while user is not None and user.parent is not block:
+                user = user.parent_op()
+            if user is None or user is call or user.is_before_in_block(call):
+                raise CompileError(
+                    f"'{use.operation.name}' would use the result of the call in front of it", location_of(spec),
+                    f"the use is at {location_of(use.operation)}; insert the call 'before' what it replaces",
+                )  # fmt: skip
+            if use.operation.name == "tensor.cast":
+                pending += use.operation.results

@@ -1,0 +1,118 @@
+"""What is left over after a replacement: operations and private symbols that nothing uses, equal things, casts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
+from xdsl.ir import Operation, OpResult
+from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
+
+from pydispatch.compiler.match.edit.symbols import references, symbol_of
+
+_VALUE_DIALECTS = ("arith.", "math.", "tensor.", "linalg.", "flow.tensor.", "affine.apply", "affine.min", "affine.max")
+_UNUSED_TOO = ("flow.dispatch", "hal.dispatch.extern")
+
+
+def eliminate_dead(root: Operation) -> None:
+    """Erases operations under `root` whose results nothing uses, then private symbols to which nothing refers."""
+    pending = [op for op in root.walk() if op is not root]
+    while pending:
+        op = pending.pop()
+        if op.parent is None or not _is_dead(op):
+            continue
+        makers = [v.op for v in op.operands if isinstance(v, OpResult)]
+        inside = [v.op for inner in op.walk() for v in inner.operands if isinstance(v, OpResult)]
+        op.detach()
+        op.erase()
+        pending += [m for m in (*makers, *inside) if m.parent is not None]
+    if isinstance(root, ModuleOp):
+        eliminate_symbols(root)
+
+
+def _is_dead(op: Operation) -> bool:
+    if not op.results or any(r.first_use is not None for r in op.results):
+        return False
+    if op.name in _UNUSED_TOO:
+        return True
+    if op.name.startswith(_VALUE_DIALECTS):
+        return any(isinstance(r.type, TensorType) for r in op.results) or not op.regions
+    return bool(would_be_trivially_dead(op))
+
+
+def eliminate_symbols(module: ModuleOp) -> None:
+    """Erases private symbols that nothing but themselves and each other refers to."""
+    ops = list(module.body.block.ops)
+    by_name = {symbol_of(op): op for op in ops if symbol_of(op)}
+    live = [op for op in ops if not (symbol_of(op) and op.properties.get("sym_visibility") == StringAttr("private"))]
+    seen = set(live)
+    while live:
+        for name in references(live.pop()):
+            op = by_name.get(name)
+            if op is not None and op not in seen:
+                seen.add(op)
+                live.append(op)
+    for op in ops:
+        if op not in seen:
+            op.detach()
+            op.erase(safe_erase=False)
+
+
+def eliminate_common(root: Operation) -> None:
+    """Computes equal things once."""
+    from xdsl.transforms.common_subexpression_elimination import cse
+
+    cse(root)
+
+
+def canonicalize(root: Operation) -> None:
+    """The library's simplifications, and casts that undo each other."""
+    from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
+    from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
+    from xdsl.transforms.dead_code_elimination import region_dce
+
+    from pydispatch import ir
+
+    fold_casts(root)
+    pattern = GreedyRewritePatternApplier([CanonicalizationRewritePattern()], ctx=ir.context(), folding_enabled=True)
+    walker = PatternRewriteWalker(pattern, post_walk_func=region_dce)
+    for region in root.regions:
+        walker.rewrite_region(region)
+
+
+def fold_casts(root: Operation) -> None:
+    """`cast(cast(x))` becomes one cast, or `x` itself."""
+    for op in list(root.walk()):
+        if op.name != "tensor.cast":
+            continue
+        source = op.operands[0]
+        while isinstance(source, OpResult) and source.op.name == "tensor.cast":
+            source = source.op.operands[0]
+        if source.type == op.results[0].type:
+            op.results[0].replace_all_uses_with(source)
+
+
+def _inline(root: Operation) -> None:
+    from pydispatch.compiler.flatten.inline import inline_calls
+
+    if isinstance(root, ModuleOp):
+        inline_calls(root)
+
+
+def _normalize(root: Operation) -> None:
+    from pydispatch.compiler.normalize import normalize
+
+    if isinstance(root, ModuleOp):
+        normalize(root)
+
+
+PASSES: dict[str, Callable[[Operation], None]] = {
+    "canonicalize": canonicalize,
+    "cse": eliminate_common,
+    "dce": eliminate_dead,
+    "symbol-dce": lambda root: eliminate_symbols(root) if isinstance(root, ModuleOp) else None,
+    "inline": _inline,
+    "normalize": _normalize,
+    "linalg-generalize-named-ops": _normalize,
+}
+"""What `transform.apply_registered_pass` may name."""

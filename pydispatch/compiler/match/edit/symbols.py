@@ -1,0 +1,96 @@
+"""Symbols of a spec that become symbols of the program, with everything that they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Operation
+from xdsl.ir.core import ParametrizedAttribute
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+
+_ORIGIN = "pyd.imported"
+
+
+def symbol_of(op: Operation) -> str:
+    name = op.properties.get("sym_name", op.attributes.get("sym_name"))
+    return name.data if isinstance(name, StringAttr) else ""
+
+
+def table_of(module: ModuleOp) -> dict[str, Operation]:
+    """The symbols of a module."""
+    return {symbol_of(op): op for op in module.body.block.ops if symbol_of(op)}
+
+
+def clone(op: Operation) -> Operation:
+    """A copy that keeps the places in the source."""
+    copy: Operation = op.clone()
+    for new, old in zip(copy.walk(), op.walk(), strict=True):
+        new.location = old.location
+    return copy
+
+
+def references(op: Operation) -> Iterator[str]:
+    """The symbols that an operation and what is in it refer to."""
+    for inner in op.walk():
+        for attribute in (*inner.properties.values(), *inner.attributes.values()):
+            yield from _references(attribute)
+
+
+def _references(attribute: Attribute) -> Iterator[str]:
+    pending: list[Attribute] = [attribute]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, SymbolRefAttr):
+            yield each.root_reference.data
+        elif isinstance(each, ParametrizedAttribute):
+            pending += each.parameters
+        else:
+            data = getattr(each, "data", None)
+            if isinstance(data, tuple):
+                pending += [a for a in data if isinstance(a, Attribute)]
+            elif isinstance(each, DictionaryAttr):
+                pending += each.data.values()
+
+
+def import_symbol(
+    name: str, source: dict[str, Operation], program: ModuleOp, imported: dict[str, Operation], at: Operation,
+    if_undefined: bool = False, force: bool = False,
+) -> Operation:  # fmt: skip
+    """Copies a symbol, and those it refers to, to the start of the program; the symbol of the program.
+
+    A symbol that this spec brought before is there already. CompileError at `at` when there is none of this name, or
+    the program has another.
+    """
+    if name in imported and imported[name].parent is not None:
+        return imported[name]
+    if name not in source:
+        near = ", ".join(f"@{n}" for n, op in source.items() if not op.name.startswith("transform."))
+        raise CompileError(f"the spec has no symbol '@{name}'", location_of(at), f"symbols: {near or 'none'}")
+    known = table_of(program)
+    if name in known:
+        if if_undefined:
+            return known[name]
+        if not force:
+            raise CompileError(
+                f"the program has a symbol '@{name}' of its own", location_of(at),
+                "rename the one in the spec, or write 'if undefined' to use the one of the program",
+            )  # fmt: skip
+        known[name].detach()
+        known[name].erase(safe_erase=False)
+    copy = clone(source[name])
+    first = program.body.block.first_op
+    if first is None:
+        program.body.block.add_op(copy)
+    else:
+        program.body.block.insert_op_before(copy, first)
+    imported[name] = copy
+    for other in dict.fromkeys(references(source[name])):
+        if other in source and other != name and other not in table_of(program):
+            import_symbol(other, source, program, imported, at)
+    return copy
+
+
+__all__ = ["clone", "import_symbol", "references", "set_location", "symbol_of", "table_of"]

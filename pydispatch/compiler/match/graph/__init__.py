@@ -1,0 +1,1 @@
+"""A program → the nodes that patterns are compared with."""

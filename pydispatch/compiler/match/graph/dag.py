@@ -1,0 +1,258 @@
+"""Finds the computation of a pattern above an operation of the program, or says how far it got and why it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from pydispatch.compiler.match.graph.facts import castable
+from pydispatch.compiler.match.graph.view import Node, View, source_of
+
+NAME_ONLY = "match.operation_name_only"
+ABSENT = "absent"
+"""Stands for an input that the pattern only overwrites and that the program has not."""
+_STEPS = 100_000
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Where a comparison stopped. depth: how many operations of the pattern had agreed; op: of the program."""
+
+    depth: int
+    reason: str
+    op: Operation | None = None
+
+
+@dataclass
+class Match:
+    """inputs[i]: what stands for input i of the pattern; None for one that is only overwritten and is not there."""
+
+    root: Operation
+    inputs: list[SSAValue | None]
+    outputs: list[SSAValue]
+    ops: set[Operation] = field(default_factory=set)
+
+
+class Pattern:
+    """The operations of a block, the last of which is the root, over the arguments of the block."""
+
+    def __init__(self, block: Block, root: Operation) -> None:
+        self.block, self.root = block, root
+        self.view = View()
+        self.inputs = list(block.args)
+        self.nodes = self.view.nodes(root)
+        self._index: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}
+        used, self._path = self._reach()
+        self.unused = [a for a in block.args if a not in used]
+
+    @property
+    def path(self) -> Sequence[int | None]:
+        """What a search tree goes by: keys in pre-order, None for anything."""
+        return self._path
+
+    def _reach(self, limit: int = 48) -> tuple[set[SSAValue], list[int | None]]:
+        used: set[SSAValue] = set()
+        path: list[int | None] = []
+        seen: set[Node] = set()
+        pending: list[SSAValue | Node] = [self.nodes[0]] if self.nodes else []
+        while pending:
+            child = pending.pop()
+            if self.leaf(child) is not None or self.name_only(child) is not None:
+                if not isinstance(child, Node):
+                    used.add(source_of(child))
+                path.append(None)
+                continue
+            node = self.view.node(child)
+            path.append(node.key)
+            used.update(source_of(u) for u in node.unread)
+            if node in seen and len(path) > limit:
+                continue
+            seen.add(node)
+            pending += reversed(node.children)
+        for node in self.nodes[1:]:
+            self._uses_of(node, used, seen)
+        return used, path[:limit]
+
+    def _uses_of(self, node: Node, used: set[SSAValue], seen: set[Node]) -> None:
+        pending: list[SSAValue | Node] = [node]
+        while pending:
+            child = pending.pop()
+            if self.leaf(child) is not None:
+                used.add(source_of(child))  # type: ignore[arg-type]
+                continue
+            inner = self.view.node(child)
+            if inner in seen:
+                continue
+            seen.add(inner)
+            used.update(source_of(u) for u in inner.unread)
+            pending += inner.children
+
+    def leaf(self, child: SSAValue | Node) -> int | None:
+        """The input that a child is."""
+        if isinstance(child, Node):
+            return None
+        return self._index.get(source_of(child))
+
+    def name_only(self, child: SSAValue | Node) -> str | None:
+        """The name of an operation of which only the name counts."""
+        op = child.op if isinstance(child, Node) else source_of(child).owner
+        return op.name if isinstance(op, Operation) and NAME_ONLY in op.attributes else None
+
+    def match(self, root: Operation, view: View) -> Match | Mismatch:
+        """Compares with the operations above `root`."""
+        if len(root.results) != len(self.root.results):
+            want, got = len(self.root.results), len(root.results)
+            return Mismatch(0, f"expected {self.root.name} with {want} result(s), got {root.name} with {got}", root)
+        search = _Search(self, view)
+        nodes = view.nodes(root)
+        for i, (mine, theirs) in enumerate(zip(self.nodes, nodes, strict=True)):
+            if not search.compare(mine, theirs, f"result {i}" if len(nodes) > 1 else ""):
+                assert search.best is not None
+                return search.best
+        return Match(root, search.inputs(), list(root.results), search.ops)
+
+
+class _Search:
+    """One comparison; `trail` lets it take back what it bound."""
+
+    def __init__(self, pattern: Pattern, view: View) -> None:
+        self.pattern, self.view = pattern, view
+        self.bound: dict[int, SSAValue | str] = {}
+        self.trail: list[int] = []
+        self.agreed: set[tuple[Node, Node]] = set()
+        self.ops: set[Operation] = set()
+        self.depth = self.steps = 0
+        self.best: Mismatch | None = None
+
+    def inputs(self) -> list[SSAValue | None]:
+        found = [self.bound.get(i) for i in range(len(self.pattern.inputs))]
+        return [None if isinstance(f, str) else f for f in found]
+
+    def fail(self, reason: str, where: str, op: Operation | None) -> bool:
+        if self.best is None or self.depth > self.best.depth:
+            self.best = Mismatch(self.depth, f"{where}: {reason}" if where else reason, op)
+        return False
+
+    def compare(
+        self, mine: SSAValue | Node, theirs: SSAValue | Node, where: str, user: Operation | None = None
+    ) -> bool:
+        """Depth first, without recursion for chains of single operands: programs may be long, patterns are not."""
+        leaf = self.pattern.leaf(mine)
+        if leaf is not None:
+            return self.bind(leaf, theirs, where, user)
+        name = self.pattern.name_only(mine)
+        theirs_node = self.view.node(theirs)
+        op = theirs_node.op or user
+        if name is not None:
+            if theirs_node.op is None or theirs_node.op.name != name:
+                return self.fail(f"expected {name}, got {_what(theirs_node)}", where, op)
+            return True
+        mine_node = self.pattern.view.node(mine)
+        if (mine_node, theirs_node) in self.agreed:
+            return True
+        if not self.alike(mine_node, theirs_node, where, op) or not self.children(mine_node, theirs_node):
+            return False
+        for i, out in enumerate(mine_node.unread):
+            number = self.pattern.leaf(out)
+            if number is not None and number not in self.bound:
+                have = theirs_node.unread
+                self._set(number, have[i] if i < len(have) else ABSENT)
+        self.agreed.add((mine_node, theirs_node))
+        if theirs_node.op is not None and not theirs_node.is_constant:
+            self.ops.add(theirs_node.op)
+        return True
+
+    def alike(self, mine: Node, theirs: Node, where: str, op: Operation | None) -> bool:
+        """The two compute the same of their operands, and their types fit."""
+        if mine.key != theirs.key:
+            return self.fail(differ(mine, theirs), where, op)
+        if not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType) and not where:
+            return self.fail(f"expected {shape_text(mine.type)}, got {theirs.type}", where, op)
+        self.depth += 1
+        self.steps += 1
+        if self.steps > _STEPS:
+            return self.fail("too many ways to order the operands of commutative operations", where, op)
+        problem = None if mine.is_constant else castable(theirs.type, mine.type)
+        return problem is None or self.fail(f"result of {mine.label}: {problem}", where, op)
+
+    def children(self, mine: Node, theirs: Node) -> bool:
+        if len(mine.children) != len(theirs.children):
+            want, got = len(mine.children), len(theirs.children)
+            return self.fail(f"expected {want} operand(s), got {got}", mine.label, theirs.op)
+        orders = [list(theirs.children)]
+        if mine.commutative:
+            orders.append(orders[0][::-1])
+        mark, depth = len(self.trail), self.depth
+        for order in orders:
+            if all(
+                self.compare(a, b, f"operand {i} of {mine.label}", theirs.op)
+                for i, (a, b) in enumerate(zip(mine.children, order, strict=True))
+            ):
+                return True
+            while len(self.trail) > mark:
+                del self.bound[self.trail.pop()]
+            self.depth = depth
+            self.agreed.clear()
+        return False
+
+    def bind(self, leaf: int, theirs: SSAValue | Node, where: str, user: Operation | None) -> bool:
+        wanted = self.pattern.inputs[leaf]
+        name = f"%{wanted.name_hint or leaf}"
+        if isinstance(theirs, Node):
+            return self.fail(
+                f"input {name} of the pattern is computed by {theirs.label} inside of a fused operation, "
+                "where it is no value of its own", where, theirs.op or user,
+            )  # fmt: skip
+        if not isinstance(wanted.type, TensorType) and isinstance(theirs.type, TensorType):
+            theirs = self._element(theirs)
+        problem = castable(theirs.type, wanted.type)
+        if problem is not None and source_of(theirs) is not theirs:
+            theirs, problem = source_of(theirs), castable(source_of(theirs).type, wanted.type)
+        if problem is not None:
+            return self.fail(problem, where, user)
+        before = self.bound.get(leaf)
+        if before is None:
+            self._set(leaf, theirs)
+            return True
+        if isinstance(before, str):
+            self.bound[leaf] = theirs
+        elif source_of(before) is not source_of(theirs):
+            other = f"%{before.name_hint}" if before.name_hint else "another value"
+            this = f"%{theirs.name_hint}" if theirs.name_hint else "a different one"
+            return self.fail(f"input {name} of the pattern is {other} elsewhere, here it is {this}", where, user)
+        return True
+
+    def _element(self, value: SSAValue) -> SSAValue:
+        """What every element of a tensor is, when it was filled with that; else the tensor itself."""
+        node = self.view.node(value)
+        inner = node.children[0] if node.label == "splat" else value
+        return value if isinstance(inner, Node) else inner
+
+    def _set(self, leaf: int, value: SSAValue | str) -> None:
+        self.bound[leaf] = value
+        self.trail.append(leaf)
+
+
+def _what(node: Node) -> str:
+    if node.is_constant and node.parts:
+        return f"the constant {node.parts[0][1]}"
+    return node.label
+
+
+def differ(mine: Node, theirs: Node) -> str:
+    """Two nodes with different keys: the first thing that differs."""
+    if mine.label != theirs.label:
+        return f"expected {_what(mine)}, got {_what(theirs)}"
+    have = dict(theirs.parts)
+    for what, text in mine.parts:
+        if have.get(what, text) != text:
+            return f"{what} of {mine.label}: expected {text}, got {have[what]}"
+    return f"the operations named {mine.label} differ"
+
+
+def shape_text(type: Attribute) -> str:
+    """A type as messages show it."""
+    return str(TensorType(type.element_type, type.get_shape())) if isinstance(type, TensorType) else str(type)

@@ -1,0 +1,181 @@
+"""What is known about sizes: from types, and from where a dynamic size comes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+
+from pydispatch.compiler.match.graph.view import source_of
+from pydispatch.ir.core.syntax import DYNAMIC
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size between `low` and `high` (None: no bound) that is a multiple of `multiple`."""
+
+    low: int = 0
+    high: int | None = None
+    multiple: int = 1
+
+    @property
+    def static(self) -> int | None:
+        return self.low if self.low == self.high else None
+
+
+def castable(given: Attribute, wanted: Attribute) -> str | None:
+    """None when a value of type `given` may be cast to `wanted`, else why not.
+
+    Sizes that `wanted` leaves open may be anything. An encoding `array<i1: ...>` marks sizes that are a divisor.
+    """
+    if not isinstance(wanted, TensorType):
+        return None if given == wanted else f"expected {wanted}, got {given}"
+    plain = TensorType(wanted.element_type, wanted.get_shape())
+    if not isinstance(given, TensorType):
+        return f"expected {plain}, got {given}"
+    divides = _divisors(wanted)
+    wrong = given.element_type != wanted.element_type or len(given.get_shape()) != len(wanted.get_shape())
+    if not wrong:
+        for size, want, divisor in zip(given.get_shape(), wanted.get_shape(), divides, strict=True):
+            if want == DYNAMIC:
+                continue
+            fits = size != DYNAMIC and size % want == 0 if divisor and want else size == want
+            wrong = wrong or not fits
+    if not wrong:
+        return None
+    if any(divides):
+        shape = "x".join(
+            "?" if s == DYNAMIC else f"({s}*n)" if d else str(s)
+            for s, d in zip(wanted.get_shape(), divides, strict=True)
+        )
+        return f"expected tensor<{shape}x{wanted.element_type}>, got {given}"
+    return f"expected {plain}, got {given}"
+
+
+def _divisors(type: TensorType[Attribute]) -> list[bool]:
+    encoding = type.encoding
+    rank = len(type.get_shape())
+    if not isinstance(encoding, DenseArrayBase):
+        return [False] * rank
+    flags = [bool(v) for v in encoding.get_values()]
+    return (flags + [False] * rank)[:rank]
+
+
+def size_of(value: SSAValue, dim: int) -> Size:
+    """What is known about one size of a tensor."""
+    value = source_of(value)
+    assert isinstance(value.type, TensorType)
+    size = value.type.get_shape()[dim]
+    if size != DYNAMIC:
+        return Size(size, size, size or 1)
+    dynamic = sum(1 for s in value.type.get_shape()[:dim] if s == DYNAMIC)
+    if isinstance(value, OpResult):
+        op = value.op
+        if op.name in ("tensor.empty", "flow.tensor.empty") and dynamic < len(op.operands):
+            return size_from(op.operands[dynamic])
+        if op.name in ("linalg.generic", "linalg.fill") and op.operands:
+            outputs = getattr(op, "outputs", None)
+            if outputs is not None and value.index < len(outputs):
+                return size_of(outputs[value.index], dim)
+        if op.name in ("flow.tensor.tie_shape", "flow.dispatch.tie_shape"):
+            return size_from(op.operands[1 + dynamic])
+        if op.name.startswith(("arith.", "math.")) and op.operands and op.operands[0].type == value.type:
+            return size_of(op.operands[0], dim)
+    return Size()
+
+
+def size_from(value: SSAValue) -> Size:
+    """What is known about an index."""
+    if not isinstance(value, OpResult):
+        return Size()
+    op = value.op
+    if op.name == "arith.constant":
+        constant = op.properties.get("value")
+        if isinstance(constant, IntegerAttr):
+            number = int(constant.value.data)
+            return Size(number, number, number or 1)
+    if op.name == "util.assume.int":
+        return _assumed(op, value.index)
+    if op.name == "arith.muli":
+        left, right = size_from(op.operands[0]), size_from(op.operands[1])
+        high = None if left.high is None or right.high is None else left.high * right.high
+        return Size(left.low * right.low, high, left.multiple * right.multiple)
+    if op.name == "tensor.dim":
+        index = size_from(op.operands[1]).static
+        if index is not None:
+            return size_of(op.operands[0], index)
+    return Size()
+
+
+def size_identity(value: SSAValue, dim: int) -> Hashable:
+    """A number, or what two sizes have in common only when they are the same number in every run."""
+    while True:
+        assert isinstance(value.type, TensorType)
+        if value.type.get_shape()[dim] == DYNAMIC:
+            value = _shaped_like(value)
+        assert isinstance(value.type, TensorType)
+        if value.type.get_shape()[dim] != DYNAMIC:
+            return value.type.get_shape()[dim]
+        index = _dynamic_size(value, dim)
+        while isinstance(index, OpResult) and index.op.name == "util.assume.int":
+            index = index.op.operands[index.index]
+        if index is None:
+            return (value, dim)
+        known = size_from(index).static
+        if known is not None:
+            return known
+        if not isinstance(index, OpResult) or index.op.name != "tensor.dim":
+            return index
+        axis = size_from(index.op.operands[1]).static
+        if axis is None:
+            return index
+        value, dim = index.op.operands[0], axis
+
+
+def _shaped_like(value: SSAValue) -> SSAValue:
+    """A value further up that has the same sizes; the value itself where it is made."""
+    while True:
+        value = source_of(value)
+        if not isinstance(value, OpResult):
+            return value
+        op = value.op
+        outputs = getattr(op, "outputs", None)
+        if op.name.startswith("linalg.") and outputs is not None and value.index < len(outputs):
+            value = outputs[value.index]
+        elif op.name.startswith(("arith.", "math.")) and op.operands and op.operands[0].type == value.type:
+            value = op.operands[0]
+        else:
+            return value
+
+
+def _dynamic_size(value: SSAValue, dim: int) -> SSAValue | None:
+    """The index that a dynamic size was given as."""
+    assert isinstance(value.type, TensorType)
+    dynamic = sum(1 for s in value.type.get_shape()[:dim] if s == DYNAMIC)
+    if isinstance(value, OpResult) and value.op.name in ("tensor.empty", "flow.tensor.empty"):
+        return value.op.operands[dynamic] if dynamic < len(value.op.operands) else None
+    if isinstance(value, OpResult) and value.op.name in ("flow.tensor.tie_shape", "flow.dispatch.tie_shape"):
+        return value.op.operands[1 + dynamic]
+    return None
+
+
+def _assumed(op: Operation, index: int) -> Size:
+    rows = op.properties.get("assumptions")
+    if not isinstance(rows, ArrayAttr) or index >= len(rows):
+        return Size()
+    row = rows.data[index]
+    entries = row.data if isinstance(row, ArrayAttr) else [row]
+    found: list[Size] = []
+    for entry in entries:
+        if not isinstance(entry, DictionaryAttr):
+            return Size()
+        numbers = {k: int(v.value.data) for k, v in entry.data.items() if isinstance(v, IntegerAttr)}
+        found.append(Size(numbers.get("umin", 0), numbers.get("umax"), max(1, numbers.get("udiv", 1))))
+    if not found:
+        return Size()
+    highs = [f.high for f in found]
+    high = None if None in highs else max(h for h in highs if h is not None)
+    multiple = found[0].multiple if len({f.multiple for f in found}) == 1 else 1
+    return Size(min(f.low for f in found), high, multiple)

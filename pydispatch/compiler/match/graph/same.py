@@ -1,0 +1,46 @@
+"""Whether a `linalg.generic` is a named operation written out."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.match.graph.view import View
+
+
+def is_like(op: Operation, name: str) -> bool:
+    """True when `op` computes what the operation called `name` would over the same operands.
+
+    Between generic and named structured operations, in both directions as far as one of the two is `linalg.generic`.
+    """
+    if not isinstance(op, GenericOp) or not name.startswith("linalg.") or name == "linalg.generic":
+        return False
+    made = _named(op, name)
+    if made is None:
+        return False
+    try:
+        view = View()
+        mine, theirs = view.nodes(made), View().nodes(op)
+        return [n.key for n in mine] == [n.key for n in theirs]
+    except Exception:  # The named operation cannot take such operands.
+        return False
+    finally:
+        made.erase()
+
+
+def _named(op: GenericOp, name: str) -> Operation | None:
+    from pydispatch import ir
+
+    kind = ir.context().get_optional_op(name)
+    if kind is None:
+        return None
+    sizes = DenseArrayBase.from_list(i32, [len(op.inputs), len(op.outputs)])
+    try:
+        made: Operation = kind.create(
+            operands=list(op.operands), result_types=[r.type for r in op.results],
+            properties={"operandSegmentSizes": sizes},
+        )  # fmt: skip
+        return made
+    except Exception:  # One that needs more to be made.
+        return None

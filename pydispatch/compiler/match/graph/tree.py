@@ -1,0 +1,74 @@
+"""Many patterns at once: a tree over the keys of patterns in pre-order, which a walk over the program follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.match.graph.view import Node, View
+
+T = TypeVar("T")
+
+
+class _Branch(Generic[T]):
+    __slots__ = ("any", "by_key", "here")
+
+    def __init__(self) -> None:
+        self.by_key: dict[int, _Branch[T]] = {}
+        self.any: _Branch[T] | None = None
+        self.here: list[T] = []
+
+
+class Tree(Generic[T]):
+    """Finds what was added with a path that fits a node. It may find too much, never too little."""
+
+    def __init__(self) -> None:
+        self._root: _Branch[T] = _Branch()
+
+    def add(self, path: Sequence[int | None], item: T) -> None:
+        """path: the keys of a pattern in pre-order, None for anything; it may be cut off anywhere."""
+        branch = self._root
+        for key in path:
+            if key is None:
+                branch.any = branch.any or _Branch()
+                branch = branch.any
+            else:
+                branch = branch.by_key.setdefault(key, _Branch())
+        branch.here.append(item)
+
+    def find(self, op: Operation, view: View) -> list[T]:
+        """The items for the first result of an operation, without order."""
+        if not op.results:
+            return []
+        nodes = view.nodes(op)
+        found: list[T] = []
+        self._walk(self._root, (nodes[0], None), view, found)
+        return found
+
+    def _walk(self, branch: _Branch[T], rest: object, view: View, found: list[T]) -> None:
+        """rest: what is still to be visited, as (first, (second, ...)): branches share it."""
+        found += branch.here
+        if rest is None:
+            return
+        assert isinstance(rest, tuple)
+        child: SSAValue | Node = rest[0]
+        later: object = rest[1]
+        if branch.any is not None:
+            self._walk(branch.any, later, view, found)
+        if not branch.by_key:
+            return
+        node: Node = view.node(child)
+        inner = branch.by_key.get(node.key)
+        if inner is None:
+            return
+        children: Sequence[SSAValue | Node] = node.children
+        before = len(found)
+        for order in (children, children[::-1]) if node.commutative else (children,):
+            into = later
+            for each in reversed(order):
+                into = (each, into)
+            self._walk(inner, into, view, found)
+        if node.commutative and len(found) > before + 1:  # Both orders may lead to the same.
+            found[before:] = list({id(f): f for f in found[before:]}.values())

@@ -1,0 +1,355 @@
+"""A program as the matcher sees it: nodes that say what is computed, not how it is written.
+
+Elementwise `linalg.generic`s, however much is fused into one, and `arith`/`math` on tensors give the same nodes, one
+for each scalar operation. Named operations look like what they are normalised to. Casts between static and dynamic
+sizes are not there. What an output tensor holds before it is overwritten is no part of a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.compiler.match.graph import expressions
+from pydispatch.compiler.match.graph.expressions import Body, number, operation_key
+from pydispatch.errors import CompileError
+
+Child = "SSAValue | Node"
+_CASTS = ("tensor.cast",)
+# Operations whose other operands are only sizes.
+_SPLATS = ("tensor.splat", "flow.tensor.splat")
+
+
+class Node:
+    """One computed value.
+
+    key: number of the computation without its operands; 0 for what comes from outside. children: its operands, in
+    order. label, parts: what messages call it and its details, (what, text). op: the operation of the program that it
+    is part of. value: the value when it exists there, None inside of a fused operation. unread: outputs that are
+    overwritten.
+    """
+
+    __slots__ = ("children", "commutative", "key", "label", "op", "parts", "type", "unread", "value")
+
+    def __init__(
+        self,
+        key: Hashable,
+        children: Sequence[SSAValue | Node],
+        type: Attribute,
+        op: Operation | None,
+        label: str,
+        value: SSAValue | None = None,
+        commutative: bool = False,
+        parts: Sequence[tuple[str, str]] = (),
+        unread: Sequence[SSAValue] = (),
+    ) -> None:
+        self.key = number(key)
+        self.children = children
+        self.type = type
+        self.op = op
+        self.label = label
+        self.value = value
+        self.commutative = commutative and len(children) == 2
+        self.parts = parts
+        self.unread = unread
+
+    @property
+    def is_constant(self) -> bool:
+        return self.label == "constant"
+
+
+class View:
+    """The nodes of one program or pattern, made when they are asked for."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[Operation, list[Node]] = {}
+        self._outside: dict[SSAValue, Node] = {}
+
+    def node(self, child: SSAValue | Node) -> Node:
+        """The node of a value. Casts are looked through."""
+        if isinstance(child, Node):
+            return child
+        child = source_of(child)
+        if not isinstance(child, OpResult):
+            found = self._outside.get(child)
+            if found is None:
+                found = self._outside[child] = Node(("outside", id(child)), (), child.type, None, "an argument", child)
+            return found
+        return self.nodes(child.op)[child.index]
+
+    def nodes(self, op: Operation) -> list[Node]:
+        """One node for each result of an operation."""
+        found = self._nodes.get(op)
+        if found is None:
+            found = self._nodes[op] = _nodes_of(op, self)
+        return found
+
+    def forget(self, op: Operation) -> None:
+        """To be called for an operation whose operands have changed."""
+        self._nodes.pop(op, None)
+
+
+def source_of(value: SSAValue) -> SSAValue:
+    """The value in front of casts that only change what the type states of the sizes."""
+    while isinstance(value, OpResult) and value.op.name in _CASTS:
+        value = value.op.operands[0]
+    return value
+
+
+def _nodes_of(op: Operation, view: View) -> list[Node]:
+    if isinstance(op, GenericOp):
+        return _of_generic(op)
+    if op.name == "arith.constant":
+        value = op.properties.get("value")
+        key = expressions.constant_key(value) or ("constant", value)
+        text = expressions.constant_text(value)
+        return [Node(key, (), op.results[0].type, op, "constant", op.results[0], parts=[("value", text)])]
+    if op.name in _SPLATS:
+        return [_splat(op, op.operands[0], view, ())]
+    if _is_named(op):
+        named = _of_named(op, view)
+        if named is not None:
+            return named
+    key, commutes, swapped = operation_key(op)
+    captured: list[SSAValue] = []
+    regions = tuple(expressions.region_key(op, captured)) if op.regions else ()
+    operands = list(reversed(op.operands)) if swapped else list(op.operands)
+    parts = [(name, str(value)) for name, value in sorted(op.properties.items())]
+    several = len(op.results) > 1
+    children = [*operands, *captured]
+    return [
+        Node(("op", key, regions, i if several else 0), children, r.type, op, op.name, r, commutes, parts)
+        for i, r in enumerate(op.results)
+    ]
+
+
+def _splat(op: Operation, scalar: SSAValue, view: View, unread: Sequence[SSAValue]) -> Node:
+    """A tensor of equal elements: a constant when the element is one."""
+    inner = view.node(scalar)
+    result = op.results[0]
+    if inner.is_constant:
+        node = Node((), (), result.type, op, "constant", result, parts=inner.parts, unread=unread)
+        node.key = inner.key
+        return node
+    return Node(("splat",), [scalar], result.type, op, "splat", result, unread=unread)
+
+
+# --- linalg.generic ---
+
+
+def is_identity(map: AffineMap, rank: int) -> bool:
+    """Every loop is a result, in order."""
+    return len(map.results) == rank and all(
+        isinstance(e, AffineDimExpr) and e.position == i for i, e in enumerate(map.results)
+    )
+
+
+def _of_generic(op: GenericOp) -> list[Node]:
+    block = op.body.block
+    maps = [m.data for m in op.indexing_maps.data]
+    iterators = [str(i.data) for i in op.iterator_types.data]
+    inputs, outputs = list(op.inputs), list(op.outputs)
+    rank = len(iterators)
+    out_args = block.args[len(inputs) :]
+    elementwise = (
+        all(i == "parallel" for i in iterators)
+        and all(is_identity(m, rank) for m in maps[len(inputs) :])
+        and not any(list(a.uses) for a in out_args)
+        and not any(inner.regions for inner in block.ops)
+    )
+    if elementwise:
+        last = block.last_op
+        assert last is not None
+        made: dict[SSAValue, SSAValue | Node] = {}
+        nodes: list[Node] = []
+        for result, value in zip(op.results, last.operands, strict=True):
+            nodes.append(_scalar_root(op, block, maps, value, result, made, outputs))
+        return nodes
+    body = Body(block)
+    yields = body.yields()
+    read = [o for o, a in zip(outputs, out_args, strict=True) if list(a.uses)]
+    unread = [o for o, a in zip(outputs, out_args, strict=True) if not list(a.uses)]
+    last = block.last_op
+    assert last is not None
+    parts = [
+        ("iterator_types", str(iterators)),
+        ("indexing_maps", str([str(m) for m in maps])),
+        ("body", "yield " + ", ".join(body.text(v) for v in last.operands)),
+    ]
+    key = ("structured", tuple(iterators), tuple(str(m) for m in maps), yields, len(inputs))
+    children = [*inputs, *read, *body.captured]
+    return [
+        Node((*key, i), children, r.type, op, "linalg.generic", r, parts=parts, unread=unread)
+        for i, r in enumerate(op.results)
+    ]
+
+
+def _scalar_root(
+    op: GenericOp,
+    block: Block,
+    maps: Sequence[AffineMap],
+    value: SSAValue,
+    result: SSAValue,
+    made: dict[SSAValue, SSAValue | Node],
+    outputs: Sequence[SSAValue],
+) -> Node:
+    """The node of one result: that of the yielded scalar, with the result as its value."""
+    child = _scalar(op, block, maps, value, result.type, made)
+    if isinstance(child, Node) and child.value is None:
+        copy = Node((), child.children, result.type, op, child.label, result, child.commutative, child.parts, outputs)
+        copy.key = child.key
+        return copy
+    return Node(("copy",), [child], result.type, op, "a copy", result, unread=outputs)
+
+
+def _scalar(
+    op: GenericOp,
+    block: Block,
+    maps: Sequence[AffineMap],
+    value: SSAValue,
+    type: Attribute,
+    made: dict[SSAValue, SSAValue | Node],
+) -> SSAValue | Node:
+    """One scalar of the body, as a tensor of the shape of the result. Bodies may be long, so nothing here recurses."""
+    pending = [value]
+    while pending:
+        top = pending[-1]
+        if top in made:
+            pending.pop()
+            continue
+        inner = top.owner
+        if isinstance(inner, Operation) and inner.parent is block:
+            missing = [v for v in inner.operands if v not in made]
+            if missing:
+                pending += missing
+                continue
+        pending.pop()
+        made[top] = _scalar_child(op, block, maps, top, type, made)
+    return made[value]
+
+
+def _scalar_child(
+    op: GenericOp,
+    block: Block,
+    maps: Sequence[AffineMap],
+    value: SSAValue,
+    type: Attribute,
+    made: dict[SSAValue, SSAValue | Node],
+) -> SSAValue | Node:
+    inner = value.owner
+    assert isinstance(type, TensorType)
+    if inner is block:
+        index = block.args.index(value)
+        operand = op.operands[index]
+        map = maps[index]
+        if not map.results or is_identity(map, map.num_dims):
+            return operand
+        return Node(("map", str(map)), [operand], type, op, f"an operand read by {map}")
+    if not isinstance(inner, Operation) or inner.parent is not block:
+        return value
+    wide = TensorType(value.type, type.get_shape())
+    if inner.name == "arith.constant":
+        attribute = inner.properties.get("value")
+        key = expressions.constant_key(attribute) or ("constant", attribute)
+        return Node(key, (), wide, op, "constant", parts=[("value", expressions.constant_text(attribute))])
+    key, commutes, swapped = operation_key(inner)
+    children = [made[v] for v in inner.operands]
+    if swapped:
+        children.reverse()
+    index = inner.results.index(value) if len(inner.results) > 1 else 0
+    parts = [(name, str(attr)) for name, attr in sorted(inner.properties.items())]
+    return Node(("op", key, (), index), children, wide, op, inner.name, None, commutes, parts)
+
+
+# --- named operations ---
+
+
+def _is_named(op: Operation) -> bool:
+    from pydispatch.compiler.normalize import rows
+
+    return op.name in rows()
+
+
+def _of_named(op: Operation, view: View) -> list[Node] | None:
+    """The nodes of what a named operation is normalised to, over its own operands; None when that is not one core."""
+    from pydispatch.compiler.normalize import normalize
+
+    outer = Block(arg_types=[o.type for o in op.operands])
+    mapping: dict[SSAValue, SSAValue] = dict(zip(op.operands, outer.args, strict=True))
+    for inner in op.walk():
+        for v in inner.operands:
+            if v not in mapping and not (isinstance(v.owner, Operation | Block) and _inside(v, op)):
+                mapping[v] = outer.insert_arg(v.type, len(outer.args))
+    back = {a: v for v, a in mapping.items()}
+    for operand, argument in zip(op.operands, outer.args, strict=False):
+        back[argument] = operand
+    copy = op.clone(dict(mapping))
+    # One operand given twice is two arguments: each stands for its place.
+    for i in range(len(op.operands)):
+        copy.operands[i] = outer.args[i]
+    outer.add_op(copy)
+    outer.add_op(ReturnOp(*copy.results))
+    function = FuncOp("scratch", FunctionType.from_lists([a.type for a in outer.args], [r.type for r in op.results]),
+                      Region(outer))  # fmt: skip
+    try:
+        normalize(ModuleOp([function]))
+    except (CompileError, NotImplementedError):
+        return None
+    last = outer.last_op
+    assert last is not None
+    if any(inner.name == op.name for inner in outer.ops):  # only checked, or kept as it is
+        return None
+    inside = View()
+    nodes: list[Node] = []
+    for result, value in zip(op.results, last.operands, strict=True):
+        found = _moved(inside.node(value), inside, back, op, {})
+        if not isinstance(found, Node) or (found.value is None and not found.key):
+            return None
+        if found.label == "splat" and view.node(found.children[0]).is_constant:
+            scalar = view.node(found.children[0])
+            found.key, found.label, found.children, found.parts = scalar.key, "constant", (), scalar.parts
+        found.value, found.type = result, result.type
+        found.unread = [o for o in getattr(op, "outputs", ()) if not _reads(found, o)]
+        nodes.append(found)
+    return nodes
+
+
+def _reads(node: Node, value: SSAValue) -> bool:
+    """Whether a node, inside of its operation, has the value for an operand."""
+    pending: list[SSAValue | Node] = [node]
+    while pending:
+        child = pending.pop()
+        if child is value:
+            return True
+        if isinstance(child, Node):
+            pending += child.children
+    return False
+
+
+def _inside(value: SSAValue, op: Operation) -> bool:
+    owner = value.owner
+    if isinstance(owner, Block):
+        parent = owner.parent_op()
+        return parent is not None and op.is_ancestor(parent)
+    return owner is not op and op.is_ancestor(owner)
+
+
+def _moved(
+    node: Node, inside: View, back: dict[SSAValue, SSAValue], op: Operation, done: dict[Node, SSAValue | Node]
+) -> SSAValue | Node:
+    """A node of the scratch function as one of the program: its arguments become the operands."""
+    if node in done:
+        return done[node]
+    if node.value in back:
+        return back[node.value]
+    children = [_moved(inside.node(c), inside, back, op, done) for c in node.children]
+    unread = [back[u] for u in node.unread if u in back]
+    new = Node((), children, node.type, op, node.label, None, node.commutative, node.parts, unread)
+    new.key = node.key
+    done[node] = new
+    return new

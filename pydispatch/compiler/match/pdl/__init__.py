@@ -1,0 +1,1 @@
+"""PDL specs → matches and replacements."""

@@ -1,0 +1,106 @@
+"""Applies the patterns of a `pdl` module until none matches any more."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from xdsl.dialects import pdl
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.compiler.match.edit import cleanup
+from pydispatch.compiler.match.graph.dag import Mismatch
+from pydispatch.compiler.match.graph.expressions import number
+from pydispatch.compiler.match.graph.tree import Tree
+from pydispatch.compiler.match.graph.view import source_of
+from pydispatch.compiler.match.pdl.match import PdlPattern, canonical_name
+from pydispatch.compiler.match.pdl.rewrite import Rewriting
+from pydispatch.compiler.match.report import Report
+from pydispatch.compiler.match.transform.index import kind_of
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+SWEEPS = 32
+"""So often the program is gone through; a set of patterns that still matches then would do so forever."""
+EXPLAINED = 8
+
+
+def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
+    """Rewrites `program`. CompileError, in the spec, for a pattern that cannot be applied or never ends."""
+    patterns = [PdlPattern(op, i) for i, op in enumerate(o for o in spec.walk() if isinstance(o, pdl.PatternOp))]
+    if not patterns:
+        raise CompileError("the spec has no pdl.pattern", location_of(spec) or location_of(spec.body.block.first_op))
+    tree: Tree[PdlPattern] = Tree()
+    for pattern in patterns:
+        report.declare(pattern.name)
+        tree.add(pattern.path(), pattern)
+    # What an operation itself has is compared first; where that differs, it does for all operations of its kind.
+    refused: dict[Hashable, set[int]] = {}
+    for _ in range(SWEEPS):
+        changed = False
+        for op in list(program.walk()):
+            if op.parent is not None and _inside(op, program):
+                changed = _apply_at(op, tree, program, report, refused) or changed
+        if not changed:
+            break
+        cleanup.eliminate_dead(program)
+    else:
+        last = report.found[-1].pattern
+        culprit = next((p.op for p in patterns if p.name == last), spec)
+        raise CompileError(f"{last} still matches after {SWEEPS} rounds", location_of(culprit),
+                           "its replacement contains what it matches")  # fmt: skip
+    for pattern in [p for p in patterns if p.name in report.unmatched][:EXPLAINED]:
+        for op in program.walk():
+            match = pattern.match(op)
+            if isinstance(match, Mismatch):
+                report.miss(pattern.name, op, match)
+
+
+def _inside(op: Operation, program: ModuleOp) -> bool:
+    return program.is_ancestor(op)
+
+
+def _apply_at(
+    op: Operation, tree: Tree[PdlPattern], program: ModuleOp, report: Report, refused: dict[Hashable, set[int]]
+) -> bool:
+    candidates = tree.find(op, NAMES)  # type: ignore[arg-type]
+    if not candidates:
+        return False
+    known = refused.setdefault((kind_of(op), *op.properties.items(), *op.attributes.items()), set())
+    left = [p for p in candidates if p.order not in known]
+    for pattern in sorted(left, key=lambda p: (-p.benefit, p.order)):
+        match = pattern.match(op)
+        if isinstance(match, Mismatch):
+            if match.depth == 0:
+                known.add(pattern.order)
+            report.miss(pattern.name, op, match)
+            continue
+        into = Rewriting(pattern, match, op, program)
+        report.match(pattern.name, op, into.description())
+        into.run()
+        return True
+    return False
+
+
+class _Name:
+    """An operation as a search tree sees it: its name."""
+
+    __slots__ = ("children", "commutative", "key")
+
+    def __init__(self, value: SSAValue) -> None:
+        op = value.owner if isinstance(value, OpResult) else None
+        self.key = number(("name", canonical_name(op.name))) if isinstance(op, Operation) else -1
+        self.children = list(op.operands) if isinstance(op, Operation) else []
+        self.commutative = isinstance(op, Operation) and len(self.children) == 2 and op.name.startswith("arith.")
+
+
+class _Names:
+    def node(self, value: SSAValue | _Name) -> _Name:
+        return value if isinstance(value, _Name) else _Name(source_of(value))
+
+    def nodes(self, op: Operation) -> list[_Name]:
+        return [_Name(r) for r in op.results]
+
+
+NAMES = _Names()
+

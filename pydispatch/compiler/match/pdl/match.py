@@ -1,0 +1,248 @@
+"""One `pdl.pattern` against one operation. Casts are looked through, sizes that a type leaves open may be anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import pdl
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+
+from pydispatch.compiler.match.graph import expressions
+from pydispatch.compiler.match.graph.dag import Mismatch
+from pydispatch.compiler.match.graph.expressions import number
+from pydispatch.compiler.match.graph.facts import castable
+from pydispatch.compiler.match.graph.same import is_like
+from pydispatch.compiler.match.graph.view import source_of
+from pydispatch.compiler.match.pdl.native import CONSTRAINTS
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+Bound = dict[SSAValue, Any]
+"""A value of the pattern -> the operation, value, type, attribute of the program, or a list of these."""
+
+
+def canonical_name(name: str) -> str:
+    """Structured operations may be written generic or named."""
+    return "linalg.*" if name.startswith("linalg.") else name
+
+
+class PdlPattern:
+    """A pattern and where it begins."""
+
+    def __init__(self, op: pdl.PatternOp, order: int) -> None:
+        self.op, self.order = op, order
+        self.name = f"@{op.sym_name.data}" if isinstance(op.sym_name, StringAttr) else f"pattern {order}"
+        self.benefit = op.benefit.value.data
+        last = op.body.block.last_op
+        assert isinstance(last, pdl.RewriteOp)
+        self.rewrite = last
+        self.root = self._root()
+        self.constraints = [o for o in op.body.block.ops if isinstance(o, pdl.ApplyNativeConstraintOp)]
+        for each in self.constraints:
+            if each.constraint_name.data not in CONSTRAINTS:
+                raise CompileError(f"there is no native constraint '{each.constraint_name.data}'", location_of(each),
+                                   f"constraints: {', '.join(CONSTRAINTS)}")  # fmt: skip
+
+    def _root(self) -> pdl.OperationOp:
+        """The operation that no other of the pattern reads, though the rewrite may name another."""
+        ops = [o for o in self.op.body.block.ops if isinstance(o, pdl.OperationOp)]
+        read = {
+            v.owner.parent_.owner
+            for o in ops
+            for v in o.operand_values
+            if isinstance(v.owner, pdl.ResultOp | pdl.ResultsOp)
+        }
+        roots = [o for o in ops if o not in read]
+        if len(roots) != 1:
+            raise CompileError(f"{self.name} has {len(roots)} operations that no other reads, expected one root",
+                               location_of(self.op))  # fmt: skip
+        return roots[0]
+
+    def path(self, limit: int = 48) -> list[int | None]:
+        """What a search tree goes by."""
+        path: list[int | None] = []
+        pending: list[pdl.OperationOp | None] = [self.root]
+        while pending and len(path) < limit:
+            op = pending.pop()
+            if op is None or op.opName is None:
+                path.append(None)
+                continue
+            path.append(number(("name", canonical_name(op.opName.data))))
+            if any(isinstance(v.owner, pdl.OperandsOp | pdl.ResultsOp) for v in op.operand_values):
+                break
+            owners = [v.owner for v in reversed(op.operand_values)]
+            pending += [o.parent_.owner if isinstance(o, pdl.ResultOp) else None for o in owners]  # type: ignore[misc]
+        return path
+
+    def match(self, op: Operation) -> Bound | Mismatch:
+        """What the pattern's values are in the program."""
+        search = _Search()
+        if not search.operation(self.root, op, ""):
+            assert search.best is not None
+            return search.best
+        for each in self.constraints:
+            given = [search.known(v) for v in each.args]
+            problem = CONSTRAINTS[each.constraint_name.data](given)
+            if problem is not None:
+                return Mismatch(search.depth, f"{each.constraint_name.data}: {problem}", op)
+        return search.bound
+
+
+class _Search:
+    def __init__(self) -> None:
+        self.bound: Bound = {}
+        self.depth = 0
+        self.best: Mismatch | None = None
+
+    def fail(self, reason: str, where: str, op: Operation | None) -> bool:
+        if self.best is None or self.depth > self.best.depth:
+            self.best = Mismatch(self.depth, f"{where}: {reason}" if where else reason, op)
+        return False
+
+    def known(self, value: SSAValue) -> Any:
+        """The value of the pattern in the program; constants of the pattern are known from the start."""
+        if value in self.bound:
+            return self.bound[value]
+        return constant_of(value)
+
+    def operation(self, mine: pdl.OperationOp, op: Operation, where: str) -> bool:
+        if mine.op in self.bound:
+            same = self.bound[mine.op] is op
+            return same or self.fail(f"another {op.name} than elsewhere in the pattern", where, op)
+        name = mine.opName.data if mine.opName is not None else None
+        if name is not None and op.name != name and not is_like(op, name):
+            return self.fail(f"expected {name}, got {op.name}", where, op)
+        names = [n.data for n in mine.attributeValueNames]
+        for attribute, value in zip(names, mine.attribute_values, strict=True):
+            if not self.attribute(attribute, value, op, where):
+                return False
+        if not self.types(mine.type_values, [r.type for r in op.results], f"result of {op.name}", op):
+            return False
+        self.depth += 1
+        operands = list(op.operands)
+        orders = [operands]
+        if len(operands) == 2 and op.name in expressions.COMMUTATIVE:
+            orders.append(operands[::-1])
+        for order in orders:
+            saved, depth = dict(self.bound), self.depth
+            if self.operands(mine.operand_values, order, op):
+                self.bound[mine.op] = op
+                return True
+            self.bound, self.depth = saved, depth
+        return False
+
+    def attribute(self, name: str, mine: SSAValue, op: Operation, where: str) -> bool:
+        got = op.properties.get(name, op.attributes.get(name))
+        if got is None:
+            return self.fail(f"{op.name} has no attribute '{name}'", where, op)
+        owner = mine.owner
+        wanted = self.known(mine)
+        if wanted is not None and not _equal(wanted, got):
+            return self.fail(f"attribute '{name}' of {op.name}: expected {wanted}, got {got}", where, op)
+        if isinstance(owner, pdl.AttributeOp) and owner.value_type is not None:
+            type = self.known(owner.value_type)
+            have = getattr(got, "type", None)
+            if type is not None and have != type:
+                return self.fail(f"attribute '{name}' of {op.name}: expected a {type}, got {got}", where, op)
+        self.bound[mine] = got
+        return True
+
+    def types(self, mine: Sequence[SSAValue], got: list[Attribute], where: str, op: Operation) -> bool:
+        if not mine:
+            return True
+        if len(mine) == 1 and isinstance(mine[0].type, pdl.RangeType):
+            wanted = self.known(mine[0])
+            if wanted is not None and list(wanted) != got:
+                return self.fail(f"expected types {_texts(wanted)}, got {_texts(got)}", where, op)
+            self.bound[mine[0]] = got
+            return True
+        if len(mine) != len(got):
+            return self.fail(f"expected {len(mine)} result(s), got {len(got)}", where, op)
+        return all(self.type(m, g, where, op) for m, g in zip(mine, got, strict=True))
+
+    def type(self, mine: SSAValue, got: Attribute, where: str, op: Operation | None) -> bool:
+        constant = constant_of(mine)
+        if constant is not None:
+            problem = castable(got, constant)
+            return problem is None or self.fail(problem, where, op)
+        before = self.bound.setdefault(mine, got)
+        return before == got or self.fail(f"expected {before} as elsewhere, got {got}", where, op)
+
+    def operands(self, mine: Sequence[SSAValue], got: list[SSAValue], op: Operation) -> bool:
+        if len(mine) == 1 and isinstance(mine[0].type, pdl.RangeType):
+            return self.range(mine[0], got, op)
+        if len(mine) != len(got):
+            return self.fail(f"expected {len(mine)} operand(s), got {len(got)}", op.name, op)
+        return all(
+            self.operand(m, g, f"operand {i} of {op.name}", op) for i, (m, g) in enumerate(zip(mine, got, strict=True))
+        )
+
+    def range(self, mine: SSAValue, got: list[SSAValue], op: Operation) -> bool:
+        owner = mine.owner
+        if isinstance(owner, pdl.ResultsOp):
+            makers = {v.owner for v in map(source_of, got)}
+            if len(makers) != 1 or not isinstance(next(iter(makers)), Operation):
+                return self.fail("expected all operands to be results of one operation", op.name, op)
+            maker = next(iter(makers))
+            assert isinstance(maker, Operation) and isinstance(owner.parent_.owner, pdl.OperationOp)
+            return self.operation(owner.parent_.owner, maker, f"operands of {op.name}")
+        if isinstance(owner, pdl.OperandsOp) and owner.value_type is not None and not self.types(
+            [owner.value_type], [v.type for v in got], f"operands of {op.name}", op
+        ):
+            return False
+        self.bound[mine] = got
+        return True
+
+    def operand(self, mine: SSAValue, got: SSAValue, where: str, user: Operation) -> bool:
+        owner = mine.owner
+        if isinstance(owner, pdl.OperandOp):
+            before = self.bound.get(mine)
+            if before is not None and source_of(before) is not source_of(got):
+                return self.fail("another value than elsewhere in the pattern", where, user)
+            if owner.value_type is not None and not self.type(owner.value_type, got.type, where, user):
+                return False
+            self.bound.setdefault(mine, got)
+            return True
+        if not isinstance(owner, pdl.ResultOp | pdl.ResultsOp):
+            return self.fail("a range of values among others is not supported", where, user)
+        source = source_of(got)
+        parent = owner.parent_.owner
+        assert isinstance(parent, pdl.OperationOp)
+        if not isinstance(source, OpResult):
+            return self.fail(f"expected {_name(parent)}, got an argument", where, user)
+        index = owner.index.value.data if owner.index is not None else 0
+        if source.index != index:
+            return self.fail(f"expected result {index} of {_name(parent)}, got result {source.index}", where, user)
+        if not self.operation(parent, source.op, where):
+            return False
+        self.bound[mine] = got
+        return True
+
+
+def constant_of(value: SSAValue) -> Any:
+    """The type, types or attribute that a value of the pattern always is."""
+    owner = value.owner
+    if isinstance(owner, pdl.TypeOp):
+        return owner.constantType
+    if isinstance(owner, pdl.TypesOp):
+        return list(owner.constantTypes.data) if isinstance(owner.constantTypes, ArrayAttr) else None
+    if isinstance(owner, pdl.AttributeOp):
+        return owner.value
+    return None
+
+
+def _equal(wanted: Attribute, got: Attribute) -> bool:
+    if wanted == got:
+        return True
+    key = expressions.constant_key(wanted)
+    return key is not None and key == expressions.constant_key(got)
+
+
+def _name(op: pdl.OperationOp) -> str:
+    return op.opName.data if op.opName is not None else "an operation"
+
+
+def _texts(types: Sequence[Attribute]) -> str:
+    return f"({', '.join(map(str, types))})"

@@ -1,0 +1,176 @@
+"""Constraints and rewrites that pdl patterns call by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    IndexType,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.dialects.tensor import DimOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.match.edit.symbols import clone, table_of
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.flow import dialect as flow
+
+
+def _element_type(given: Sequence[Any]) -> str | None:
+    """`checkTensorElementType(type, element)`."""
+    type, element = given
+    if not isinstance(type, TensorType):
+        return f"expected a tensor, got {type}"
+    return None if type.element_type == element else f"expected elements of {element}, got {type}"
+
+
+CONSTRAINTS: dict[str, Callable[[Sequence[Any]], str | None]] = {"checkTensorElementType": _element_type}
+"""Name -> a function from what is bound to None, or to the reason why not."""
+
+
+def rewrite_as_dispatch(given: Sequence[Any], place: Operation, program: ModuleOp, spec: Operation) -> list[Any]:
+    """`rewriteAsFlowDispatch(root, name, inputs, replaced values, their sizes, other operands)`.
+
+    The external function `name` is called once with, for each tensor, its base and an offset in elements: inputs, then
+    results, then the other operands.
+    """
+    if len(given) != 6:
+        raise CompileError(f"rewriteAsFlowDispatch takes 6 arguments, got {len(given)}", location_of(spec),
+                           "the root, the name, inputs, replaced values, their sizes, other operands")  # fmt: skip
+    _, name, inputs, replaced, sizes, others = given
+    if not isinstance(name, StringAttr):
+        raise CompileError(f"the name of the function is a string, got {name}", location_of(spec))
+    for value in (*inputs, *others):
+        if not isinstance(value.type, TensorType | IntegerType | AnyFloat):
+            raise CompileError(f"'{name.data}' cannot be given a {value.type}", location_of(spec),
+                               "operands are tensors, integers and floats; cast an index to i32 or i64")  # fmt: skip
+    operands = [*inputs, *others]
+    tensors = [v for v in operands if isinstance(v.type, TensorType)]
+    scalars = [v for v in operands if not isinstance(v.type, TensorType)]
+    executable = _executable(name.data, [v.type for v in inputs], [v.type for v in replaced],
+                             [v.type for v in others], program, place)  # fmt: skip
+
+    def add(op: Operation) -> SSAValue:
+        set_location(op, place)
+        place.parent.insert_op_before(op, place)  # type: ignore[union-attr]
+        return op.results[0]
+
+    dims = []
+    for tensor in tensors:
+        for d, size in enumerate(tensor.type.get_shape()):
+            if size == DYNAMIC:
+                dims.append(add(DimOp(tensor, add(ConstantOp.from_int_and_width(d, IndexType())))))
+    dispatch = flow.DispatchOp(
+        operands=[[], [*tensors, *scalars], dims, _result_dims(replaced, sizes, spec)],
+        result_types=[[v.type for v in replaced]],
+        properties={"entry_points": ArrayAttr([SymbolRefAttr(executable, [f"{name.data}_entry_point"])])},
+    )
+    add(dispatch)
+    for old, new in zip(replaced, dispatch.results, strict=True):
+        new.name_hint = old.name_hint
+        for use in list(old.uses):
+            if use.operation not in (dispatch,) and not _in_front(use.operation, dispatch):
+                use.operation.operands[use.index] = new
+    return [dispatch]
+
+
+def _in_front(user: Operation, dispatch: Operation) -> bool:
+    """Whether a use stands in front of the dispatch: the sizes that were asked of the old value."""
+    return user.parent is dispatch.parent and user.is_before_in_block(dispatch)
+
+
+def _result_dims(replaced: Sequence[SSAValue], sizes: Sequence[SSAValue], spec: Operation) -> list[SSAValue]:
+    """Of the sizes given, those that the types leave open; all sizes may be given, or only these."""
+    shapes: list[int] = [s for v in replaced for s in v.type.get_shape()]  # type: ignore[attr-defined]
+    dynamic = sum(1 for s in shapes if s == DYNAMIC)
+    if len(sizes) == len(shapes):
+        return [v for v, s in zip(sizes, shapes, strict=True) if s == DYNAMIC]
+    if len(sizes) == dynamic:
+        return list(sizes)
+    raise CompileError(
+        f"the replaced values have {len(shapes)} sizes, {dynamic} of them dynamic, but {len(sizes)} are given",
+        location_of(spec), "give the size of every dimension of every replaced value",
+    )  # fmt: skip
+
+
+def _executable(
+    function: str, inputs: Sequence[Attribute], results: Sequence[Attribute], others: Sequence[Attribute],
+    program: ModuleOp, place: Operation,
+) -> str:  # fmt: skip
+    """The name of the executable that calls the function; made when the program has none yet."""
+    types = [t.element_type if isinstance(t, TensorType) else t for t in (*inputs, *results, *others)]
+    name = f"{function}_{'_'.join(map(str, types))}_executable"
+    if name in table_of(program):
+        return name
+    from pydispatch import ir
+
+    tensors = [t for t in (*inputs, *results, *others) if isinstance(t, TensorType)]
+    scalars = [t for t in (*inputs, *others) if not isinstance(t, TensorType)]
+    # Bindings come as the dispatch gives them: tensor operands, then results.
+    order = [t for t in (*inputs, *others) if isinstance(t, TensorType)] + list(results)
+    assert len(order) == len(tensors)
+    bindings = [f"%b{i}: !stream.binding" for i in range(len(order))]
+    arguments = [*bindings, *(f"%s{i}: {t}" for i, t in enumerate(scalars))]
+    lines, call, signature = [], [], []
+    numbers = {"in": iter(range(len(order))), "scalar": iter(range(len(scalars)))}
+    fresh = len(order) - len(results)
+    outs = iter(range(fresh, len(order)))
+
+    def pass_on(type: Attribute, binding: int | None) -> None:
+        if isinstance(type, TensorType):
+            lines.append(f"%m{binding} = stream.binding.subspan %b{binding}[%c0] : !stream.binding -> "
+                         f"memref<{type.element_type}>")  # fmt: skip
+            call.append(f"%m{binding}, %c0")
+            signature.append(f"memref<{type.element_type}>, index")
+        else:
+            call.append(f"%s{next(numbers['scalar'])}")
+            signature.append(str(type))
+
+    for type in inputs:
+        pass_on(type, next(numbers["in"]) if isinstance(type, TensorType) else None)
+    for type in results:
+        pass_on(type, next(outs))
+    for type in others:
+        pass_on(type, next(numbers["in"]) if isinstance(type, TensorType) else None)
+    body = "\n        ".join(lines)
+    text = f"""
+  stream.executable private @"{name}" {{
+    stream.executable.export public @{function}_entry_point workgroups() -> (index, index, index) {{
+      %c1 = arith.constant 1 : index
+      stream.return %c1, %c1, %c1 : index, index, index
+    }}
+    builtin.module {{
+      func.func private @{function}({", ".join(signature)}) attributes {{llvm.bareptr = [true]}}
+      func.func @{function}_entry_point({", ".join(arguments)}) {{
+        %c0 = arith.constant 0 : index
+        {body}
+        func.call @{function}({", ".join(call)}) : ({", ".join(signature)}) -> ()
+        return
+      }}
+    }}
+  }}"""
+    made = ir.parse(text, f"<{function}>").body.block.first_op
+    assert made is not None
+    copy = clone(made)
+    for inner in copy.walk():
+        set_location(inner, place)
+    first = program.body.block.first_op
+    assert first is not None
+    program.body.block.insert_op_before(copy, first)
+    return name
+
+
+REWRITES: dict[str, Callable[[Sequence[Any], Operation, ModuleOp, Operation], list[Any]]] = {
+    "rewriteAsFlowDispatch": rewrite_as_dispatch,
+}
+"""Name -> a function from (what is bound, the operation to build in front of, the program, the call in the spec)."""

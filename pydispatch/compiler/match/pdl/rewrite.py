@@ -1,0 +1,204 @@
+"""The right-hand side of a `pdl.pattern`: operations made in front of the root, and what they replace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects import pdl
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i1, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation
+
+from pydispatch.compiler.match.pdl.match import Bound, PdlPattern, constant_of
+from pydispatch.compiler.match.pdl.native import REWRITES
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+
+
+class Rewriting:
+    """One match of one pattern being replaced."""
+
+    def __init__(self, pattern: PdlPattern, bound: Bound, root: Operation, program: ModuleOp) -> None:
+        self.pattern, self.program = pattern, program
+        self.env = dict(bound)
+        self.root = root
+        self.place = root
+
+    def description(self) -> str:
+        """What takes the place of the match, for the report."""
+        ops = [self.pattern.rewrite, *self.pattern.rewrite.body.walk()]
+        names = [o.constraint_name.data for o in ops if isinstance(o, pdl.ApplyNativeRewriteOp)]
+        named = [o.opName.data for o in ops if isinstance(o, pdl.OperationOp) and o.opName is not None]
+        return ", ".join(names) or (named[-1] if named else "")
+
+    def run(self) -> None:
+        """CompileError, in the spec, when the replacement cannot be made or leaves uses without a value."""
+        rewrite = self.pattern.rewrite
+        if rewrite.name_ is not None:
+            given = [self.get(v) for v in rewrite.external_args]
+            self._native(rewrite.name_.data, [self.root, *given] if rewrite.root is not None else given, rewrite)
+        else:
+            for op in rewrite.body.block.ops if rewrite.body.blocks else ():
+                handler = _HANDLERS.get(op.name)
+                if handler is None:
+                    raise CompileError(f"'{op.name}' cannot stand in a rewrite", location_of(op))
+                handler(self, op)
+        self._check()
+
+    def get(self, value: SSAValue) -> Any:
+        """What a value of the pattern is."""
+        if value not in self.env:
+            constant = constant_of(value)
+            if constant is None:
+                raise CompileError(f"%{value.name_hint or 'value'} is not bound by the pattern",
+                                   location_of(value))  # fmt: skip
+            return constant
+        return self.env[value]
+
+    def values(self, operands: Any) -> list[Any]:
+        """What several values are, ranges taken apart."""
+        found: list[Any] = []
+        for each in operands:
+            got = self.get(each)
+            found += got if isinstance(got, list) else [got]
+        return found
+
+    def _native(self, name: str, given: list[Any], op: Operation) -> list[Any]:
+        if name not in REWRITES:
+            raise CompileError(f"there is no native rewrite '{name}'", location_of(op),
+                               f"rewrites: {', '.join(REWRITES)}")  # fmt: skip
+        return REWRITES[name](given, self.place, self.program, op)
+
+    def _check(self) -> None:
+        if self.root.parent is not None and all(not list(r.uses) for r in self.root.results):
+            self.root.detach()
+            self.root.erase()
+
+
+def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
+    from pydispatch import ir
+
+    assert op.opName is not None
+    name = op.opName.data
+    kind = ir.context().get_optional_op(name)
+    if kind is None:
+        raise CompileError(f"operation '{name}' is not known", location_of(op))
+    operands = self.values(op.operand_values)
+    types = self.values(op.type_values) if op.type_values else _inferred(self, op, name, operands)
+    given: dict[str, Attribute] = {
+        n.data: self.get(v) for n, v in zip(op.attributeValueNames, op.attribute_values, strict=True)
+    }
+    properties: dict[str, Attribute] = {}
+    if issubclass(kind, IRDLOperation):
+        definition = kind.get_irdl_definition()
+        properties = {k: given.pop(k) for k in list(given) if k in definition.properties}
+        for key, each in definition.properties.items():
+            default = getattr(each, "default_value", None)
+            if key not in properties and default is not None:
+                properties[key] = default
+        sized = any(isinstance(o, AttrSizedOperandSegments) for o in definition.options)
+        if sized and len(definition.operands) == 2 and "operandSegmentSizes" not in properties:
+            outputs = len(types)
+            properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [len(operands) - outputs, outputs])
+    new = kind.create(operands=operands, result_types=types, properties=properties, attributes=given)
+    set_location(new, self.root)
+    self.place.parent.insert_op_before(new, self.place)  # type: ignore[union-attr]
+    try:
+        new.verify()
+    except Exception as error:
+        text = (str(error).strip().splitlines() or ["it does not verify"])[0]
+        raise CompileError(f"the pattern makes a bad '{name}': {text}", location_of(op)) from None
+    self.env[op.op] = new
+
+
+def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SSAValue]) -> list[Attribute]:
+    """Result types that the pattern does not give."""
+    uses = [u.operation for u in op.op.uses]
+    if any(isinstance(u, pdl.ReplaceOp) for u in uses):
+        return [r.type for r in self.root.results]
+    if name in ("tensor.dim", "tensor.rank"):
+        return [IndexType()]
+    if name == "arith.constant":
+        names = [n.data for n in op.attributeValueNames]
+        value = self.get(op.attribute_values[names.index("value")]) if "value" in names else None
+        type = getattr(value, "type", None)
+        if isinstance(type, Attribute):
+            return [type]
+    if name in ("arith.cmpi", "arith.cmpf") and operands:
+        return [i1]
+    if name.startswith(("arith.", "math.")) and operands and "cast" not in name and not name.endswith(("f", "i", "ui")):
+        return [operands[0].type]
+    if name.startswith(("arith.", "math.")) and operands and not any(s in name for s in ("ext", "trunc", "to", "cast")):
+        return [operands[0].type]
+    if not uses:
+        return []
+    raise CompileError(f"the result types of '{name}' are not given", location_of(op),
+                       "write -> (%type : !pdl.type) behind it")  # fmt: skip
+
+
+def _result(self: Rewriting, op: pdl.ResultOp) -> None:
+    parent = self.get(op.parent_)
+    index = op.index.value.data
+    if index >= len(parent.results):
+        raise CompileError(f"'{parent.name}' has {len(parent.results)} result(s), asked for number {index}",
+                           location_of(op))  # fmt: skip
+    self.env[op.val] = parent.results[index]
+
+
+def _results(self: Rewriting, op: pdl.ResultsOp) -> None:
+    parent = self.get(op.parent_)
+    if op.index is None:
+        self.env[op.val] = list(parent.results)
+    else:
+        one = parent.results[op.index.value.data]
+        self.env[op.val] = [one] if isinstance(op.val.type, pdl.RangeType) else one
+
+
+def _range(self: Rewriting, op: pdl.RangeOp) -> None:
+    self.env[op.result] = self.values(op.arguments)
+
+
+def _replace(self: Rewriting, op: pdl.ReplaceOp) -> None:
+    target = self.get(op.op_value)
+    new = list(self.get(op.repl_operation).results) if op.repl_operation is not None else self.values(op.repl_values)
+    if [v.type for v in new] != [r.type for r in target.results]:
+        want, got = (", ".join(str(v.type) for v in vs) for vs in (target.results, new))
+        raise CompileError(f"'{target.name}' gives ({want}), its replacement ({got})", location_of(op))
+    for old, value in zip(target.results, new, strict=True):
+        value.name_hint = value.name_hint or old.name_hint
+        old.replace_all_uses_with(value)
+    _erase_op(self, target, op)
+
+
+def _erase(self: Rewriting, op: pdl.EraseOp) -> None:
+    _erase_op(self, self.get(op.op_value), op)
+
+
+def _erase_op(self: Rewriting, target: Operation, op: Operation) -> None:
+    if any(list(r.uses) for r in target.results):
+        raise CompileError(f"'{target.name}' is erased, but its result is still used", location_of(op),
+                           "replace it, or erase its users first")  # fmt: skip
+    if target is self.place:
+        following = target.next_op
+        assert following is not None
+        self.place = following
+    target.detach()
+    target.erase()
+
+
+def _apply(self: Rewriting, op: pdl.ApplyNativeRewriteOp) -> None:
+    made = self._native(op.constraint_name.data, [self.get(v) for v in op.args], op)
+    for result, value in zip(op.res, made, strict=False):
+        self.env[result] = value
+
+
+def _constant(self: Rewriting, op: Any) -> None:
+    self.get(op.results[0])
+
+
+_HANDLERS: dict[str, Callable[[Rewriting, Any], None]] = {
+    "pdl.operation": _operation, "pdl.result": _result, "pdl.results": _results, "pdl.range": _range,
+    "pdl.replace": _replace, "pdl.erase": _erase, "pdl.apply_native_rewrite": _apply, "pdl.type": _constant,
+    "pdl.types": _constant, "pdl.attribute": _constant,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Python patterns → matches and replacements."""

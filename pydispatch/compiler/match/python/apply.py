@@ -1,0 +1,111 @@
+"""Applies Python patterns. Which matches are taken is settled before anything is replaced.
+
+Matches are taken by benefit, then in the order of the patterns, then from the end of the program to its start. One that
+shares an operation with one taken before is left, unless they share nothing but constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.match.edit import cleanup
+from pydispatch.compiler.match.graph.dag import Match, Mismatch
+from pydispatch.compiler.match.graph.tree import Tree
+from pydispatch.compiler.match.graph.view import View
+from pydispatch.compiler.match.python.match import Compiled, MatchInfo, compile_pattern, failed
+from pydispatch.compiler.match.python.replace import Replacer
+from pydispatch.compiler.match.report import Report
+from pydispatch.compiler.match.transform.matchers import FUNCTIONS
+from pydispatch.patterns import Pattern, Replacement
+from pydispatch.patterns.sizes import Undecided
+
+EXPLAINED = 8
+
+
+def apply_patterns(
+    patterns: Sequence[Pattern], module: ModuleOp, report: Report, targets: tuple[str, ...] = (), replace: bool = True
+) -> None:
+    """Rewrites `module`. CompileError for a kernel that does not fit. replace=False: only looks.
+
+    targets: the formats that the program is compiled for, for predicates and generators.
+    """
+    compiled = [compile_pattern(p, i) for i, p in enumerate(patterns)]
+    view = View()
+    ops = [op for function in module.body.block.ops if function.name in FUNCTIONS for op in function.walk()]
+    accepted = _settle(_find(compiled, ops, view, targets, report))
+    replacer = Replacer(module, targets)
+    for each, match, chosen in accepted:
+        report.match(each.name, match.root, replacer.describe(chosen))
+    unmatched = set(report.unmatched)
+    for each in [c for c in compiled if c.name in unmatched and c.dag is not None][:EXPLAINED]:
+        for op in ops:
+            match_or_not = each.match(op, view)
+            if isinstance(match_or_not, Mismatch):
+                report.miss(each.name, op, match_or_not)
+    for each, match, chosen in accepted if replace else ():
+        if chosen is not None:
+            replacer.replace(each, match, chosen)
+    if replace and accepted:
+        cleanup.eliminate_dead(module)
+
+
+_Taken = tuple[Compiled, Match, "Replacement | None"]
+
+
+def _find(
+    compiled: Sequence[Compiled], ops: Sequence[Operation], view: View, targets: tuple[str, ...], report: Report
+) -> list[tuple[tuple[int, int, int], _Taken]]:
+    """Every match, with what it is ordered by."""
+    tree: Tree[Compiled] = Tree()
+    for each in compiled:
+        report.declare(each.name, each.dag.nodes[0].label if each.dag is not None else "")
+        if each.dag is not None:
+            tree.add(each.dag.path, each)
+    others = [each for each in compiled if each.dag is None]
+    found = []
+    for place, op in enumerate(ops):
+        for each in (*tree.find(op, view), *others):
+            match = each.match(op, view)
+            if isinstance(match, Mismatch):
+                report.miss(each.name, op, match)
+                continue
+            chosen = _choose(each, match, targets, report)
+            if chosen is not None or not each.pattern.replacements:
+                found.append(((-each.pattern.benefit, each.order, -place), (each, match, chosen)))
+    return found
+
+
+def _settle(found: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
+    """The matches that are taken: none shares an operation with one in front of it."""
+    taken: set[Operation] = set()
+    accepted = []
+    for _, item in sorted(found, key=lambda each: each[0]):
+        match = item[1]
+        ops = {op for op in (match.ops | {match.root}) if op.name != "arith.constant"}
+        if not ops & taken:
+            taken |= ops
+            accepted.append(item)
+    return accepted
+
+
+def _choose(each: Compiled, match: Match, targets: tuple[str, ...], report: Report) -> Replacement | None:
+    """The first replacement whose predicate holds."""
+    info: Any = MatchInfo(each, match, targets)
+    for replacement in each.pattern.replacements:
+        if replacement.when is None:
+            return replacement
+        try:
+            verdict: object = replacement.when(info)
+        except Undecided as why:
+            verdict = str(why)
+        except Exception as error:
+            raise failed("predicate", each.name, error, match.root) from error
+        if verdict is True or (verdict and not isinstance(verdict, str)):
+            return replacement
+        why_not = verdict if isinstance(verdict, str) else f"its predicate does not hold for {info}"
+        report.miss(each.name, match.root, Mismatch(len(match.ops) or 1, why_not, match.root))
+    return None

@@ -1,0 +1,193 @@
+"""Python patterns against the program, and what predicates and generators of kernels get to see of a match."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+
+import pydispatch
+from pydispatch.compiler.match.graph import facts
+from pydispatch.compiler.match.graph.dag import Match, Mismatch
+from pydispatch.compiler.match.graph.dag import Pattern as Dag
+from pydispatch.compiler.match.graph.structure import structure_of
+from pydispatch.compiler.match.graph.view import View
+from pydispatch.compiler.match.python.lower import Lowering
+from pydispatch.compiler.match.python.sizes import disagreement, to_compare
+from pydispatch.errors import CompileError, InvalidArgumentError
+from pydispatch.ir.core.locations import location_of
+from pydispatch.patterns import Pattern
+from pydispatch.patterns.sizes import Dynamic
+
+
+class Compiled:
+    """A pattern ready to be matched. dag: None for a matcher over operations. outputs: which results of the root."""
+
+    def __init__(self, pattern: Pattern, order: int, dag: Dag | None, outputs: list[int]) -> None:
+        self.pattern, self.order, self.dag, self.outputs = pattern, order, dag, outputs
+        self.name = pattern.name
+        self.compare = to_compare(pattern)
+
+    def match(self, op: Operation, view: View) -> Match | Mismatch:
+        if self.dag is None:
+            return self._call(op)
+        found = self.dag.match(op, view)
+        if isinstance(found, Match):
+            found.outputs = [found.outputs[i] for i in self.outputs]
+            problem = disagreement(self.pattern, self.compare, found.inputs)
+            if problem is not None:
+                return Mismatch(len(found.ops), problem, op)
+        return found
+
+    def _call(self, op: Operation) -> Match | Mismatch:
+        assert self.pattern.match_op is not None
+        try:
+            got = self.pattern.match_op(OpInfo(op))
+        except Exception as error:
+            raise failed("function", self.name, error, op) from error
+        if got is None or isinstance(got, str):
+            return Mismatch(1 if got else 0, got or f"expected what {self.name} looks for, got {op.name}", op)
+        try:
+            inputs, outputs = got
+            values = [*inputs, *outputs]
+        except (TypeError, ValueError):
+            values = [None]
+        if not all(isinstance(v, SSAValue) for v in values) or not all(v.owner is op for v in outputs):
+            raise InvalidArgumentError(
+                f"matcher '{self.name}' must return None, a text, or (inputs, outputs) with outputs among op.results"
+            )
+        return Match(op, list(inputs), list(outputs), {op})
+
+
+class OpInfo:
+    """An operation as a matcher function sees it."""
+
+    def __init__(self, op: Operation) -> None:
+        self.op = op
+        self.name = op.name
+        self.operands = list(op.operands)
+        self.results = list(op.results)
+        self.attributes: dict[str, Any] = {**op.attributes, **op.properties}
+        structure = structure_of(op)
+        self.inputs = list(structure.inputs) if structure is not None else self.operands
+        self.loops = list(structure.iterators) if structure is not None else []
+
+    def producer(self, index: int) -> OpInfo | None:
+        """The operation that makes an operand; None for an argument."""
+        owner = self.operands[index].owner
+        return OpInfo(owner) if isinstance(owner, Operation) else None
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+def compile_pattern(pattern: Pattern, order: int) -> Compiled:
+    """The pattern's operations, from its trace."""
+    if pattern.match_op is not None:
+        return Compiled(pattern, order, None, [])
+    from pydispatch import ir
+
+    lowering = Lowering(pattern.inputs)
+    names = [lowering.value(v) for v in pattern.outputs]
+    roots = {n.partition("#")[0] for n in names}
+    if len(roots) != 1:
+        raise CompileError(
+            f"pattern '{pattern.name}' returns results of {len(roots)} operations",
+            note="the results of a pattern come from one operation, such as argmax; write one pattern for each",
+        )
+    arguments = ", ".join(f"%in_{name}: {type.mlir}" for name, type in pattern.inputs)
+    body = "\n".join(lowering.lines)
+    text = f"func.func @{pattern.name}({arguments}) {{\n{body}\nreturn\n}}"
+    function = ir.parse(text, f"<pattern {pattern.name}>").body.block.first_op
+    assert function is not None
+    block = function.regions[0].block
+    for argument, (name, _) in zip(block.args, pattern.inputs, strict=True):
+        argument.name_hint = name
+    last = block.last_op
+    assert last is not None
+    position = next(iter(roots))[2:]
+    root = next(
+        op for op, line in zip([o for o in block.ops if o is not last], lowering.lines, strict=True)
+        if line.partition(" ")[0].partition(":")[0] == f"%v{position}"
+    )  # fmt: skip
+    dag = Dag(block, root)
+    if dag.unused:
+        name = pattern.inputs[list(block.args).index(dag.unused[0])][0]
+        raise CompileError(f"pattern '{pattern.name}' does not use its input '{name}'",
+                           note="leave the parameter out")  # fmt: skip
+    dag_outputs = [int(n.partition("#")[2] or 0) for n in names]
+    return Compiled(pattern, order, dag, dag_outputs)
+
+
+def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:
+    """What a user's function of a pattern raised, at the operation that it looked at."""
+    ours = str(Path(pydispatch.__file__).parent)
+    lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(ours)]
+    note = f"raised in {lines[-1].filename}:{lines[-1].lineno}" if lines else None
+    text = f"the {what} of pattern '{pattern}' raised {type(error).__name__}: {error}"
+    return CompileError(text, location_of(op), note)
+
+
+class MatchInfo:
+    """A match as predicates and generators see it: every named size is an attribute, a number or `Dynamic`."""
+
+    def __init__(self, compiled: Compiled, match: Match, targets: tuple[str, ...] = ()) -> None:
+        self.pattern = compiled.pattern
+        self.op = OpInfo(match.root)
+        self.symbol = f"{compiled.name}_kernel"
+        self.targets = targets
+        names = [n for n, _ in compiled.pattern.inputs] or [f"in{i}" for i in range(len(match.inputs))]
+        self.inputs: dict[str, SSAValue | None] = dict(zip(names, match.inputs, strict=True))
+        self.outputs = list(match.outputs)
+        self.sizes: dict[str, int | Dynamic] = {}
+        for (_, type), value in zip(compiled.pattern.inputs, match.inputs, strict=False):
+            if value is None or not isinstance(value.type, TensorType):
+                continue
+            for axis, size in enumerate(type.shape or ()):
+                if isinstance(size, str) and not isinstance(self.sizes.get(size), int):
+                    self.sizes[size] = _size(size, value, axis)
+
+    def __getattr__(self, name: str) -> int | Dynamic:
+        sizes = self.__dict__.get("sizes", {})
+        if name in sizes:
+            return sizes[name]
+        raise AttributeError(f"the match has no size '{name}'; sizes: {', '.join(sizes) or 'none'}")
+
+    def value(self, name: str) -> SSAValue:
+        """An input, or 'out', 'out1', ..."""
+        found = self.inputs.get(name)
+        if found is None and name.startswith("out"):
+            found = self.outputs[int(name[3:] or 0)]
+        if found is None:
+            raise AttributeError(f"the match has no value '{name}'; inputs: {', '.join(self.inputs)}")
+        return found
+
+    def shape(self, name: str) -> tuple[int | Dynamic, ...]:
+        """The sizes of an input or output."""
+        value = self.value(name)
+        if not isinstance(value.type, TensorType):
+            return ()
+        return tuple(_size(f"size {i} of {name}", value, i) for i in range(len(value.type.get_shape())))
+
+    def dtype(self, name: str) -> str:
+        """The element type of an input or output, such as 'f32'."""
+        type = self.value(name).type
+        return str(type.element_type if isinstance(type, TensorType) else type)
+
+    def constant(self, name: str) -> float | int | None:
+        """The number that a scalar input always is; None when it is not one."""
+        owner = self.value(name).owner
+        value = owner.properties.get("value") if isinstance(owner, Operation) else None
+        return value.value.data if isinstance(value, (IntegerAttr, FloatAttr)) else None
+
+    def __str__(self) -> str:
+        texts = [f"{k} dynamic" if isinstance(v, Dynamic) else f"{k} = {v}" for k, v in self.sizes.items()]
+        return ", ".join(texts) or "this match"
+
+
+def _size(name: str, value: SSAValue, axis: int) -> int | Dynamic:
+    known = facts.size_of(value, axis)
+    return known.static if known.static is not None else Dynamic(name, known.low, known.high, known.multiple)

@@ -1,0 +1,137 @@
+"""Kernels of Python patterns become functions of the program, with what they dispatch, and are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.match.edit.calls import Inserter, call_in_place
+from pydispatch.compiler.match.edit.symbols import clone, table_of
+from pydispatch.compiler.match.graph.dag import Match
+from pydispatch.compiler.match.python.lower import Lowering
+from pydispatch.compiler.match.python.match import Compiled, MatchInfo, failed
+from pydispatch.compiler.match.python.text import Signature, dispatch_of_c, dispatch_of_whole, signature_of
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.patterns import Pattern, Replacement
+from pydispatch.patterns.kernels import CFunction, Generated, Traced, WholeKernel, unfit
+from pydispatch.patterns.trace import Value, outputs_of
+
+
+class Replacer:
+    """Puts kernels into one program; equal ones once."""
+
+    def __init__(self, program: ModuleOp, targets: tuple[str, ...] = ()) -> None:
+        self.program, self.targets = program, targets
+        self.known: dict[tuple[str, str], str] = {}
+
+    def describe(self, chosen: Replacement | None) -> str:
+        """What takes the place of a match, for the report."""
+        kernel = None if chosen is None else chosen.kernel
+        if isinstance(kernel, CFunction):
+            return f"C function {kernel.symbol}"
+        if isinstance(kernel, WholeKernel):
+            return f"kernel {kernel.entry}"
+        if isinstance(kernel, Generated):
+            return f"what {getattr(kernel.make, '__name__', 'a function')} makes"
+        return f"the computation of {getattr(kernel.function, '__name__', 'a function')}" if kernel is not None else ""
+
+    def replace(self, compiled: Compiled, match: Match, chosen: Replacement) -> None:
+        """CompileError, at the match, when the kernel does not fit the pattern."""
+        kernel: Any = chosen.kernel
+        if isinstance(kernel, Generated):
+            kernel = self._generated(compiled, match, kernel)
+        at = Inserter(match.root, after=True)
+        outputs = match.outputs
+        like = outputs[0] if outputs else None
+        inputs = [
+            v if v is not None else at.empty(t, like)
+            for v, t in zip(match.inputs, self._types(compiled, match), strict=True)
+        ]
+        try:
+            text, name = self._text(compiled.pattern, kernel, inputs, outputs, match)
+        except CompileError as error:
+            raise CompileError(error.message, error.location or location_of(match.root), error.note) from None
+        function = self._function(name, text, match.root)
+        call_in_place(function, function.properties["sym_name"].data, inputs, outputs, at, match.root)  # type: ignore[attr-defined]
+
+    def _generated(self, compiled: Compiled, match: Match, kernel: Generated) -> Any:
+        """What the user's function makes for this match: C text and the bytes of an object are called as its symbol."""
+        info = MatchInfo(compiled, match, self.targets)
+        try:
+            made = kernel.make(info)
+        except Exception as error:
+            raise failed("generator", compiled.name, error, match.root) from error
+        if isinstance(made, (str, bytes)):
+            problem = unfit(made)
+            if problem is not None:
+                raise CompileError(f"the generator of pattern '{compiled.name}' returned {problem[0]}",
+                                   location_of(match.root), problem[1])  # fmt: skip
+            return CFunction(made, info.symbol)
+        return made
+
+    def _types(self, compiled: Compiled, match: Match) -> list[Any]:
+        if compiled.dag is not None:
+            return [a.type for a in compiled.dag.inputs]
+        return [v.type for v in match.inputs if v is not None]
+
+    def _text(
+        self, pattern: Pattern, kernel: Any, inputs: list[SSAValue], outputs: list[SSAValue], match: Match
+    ) -> tuple[str, str]:
+        """The symbols that do the work, as text, and the name of the function among them."""
+        signature = signature_of(pattern, inputs, outputs, match)
+        if isinstance(kernel, Traced):
+            return self._traced(pattern, kernel, signature), pattern.name
+        if isinstance(kernel, CFunction):
+            return dispatch_of_c(pattern.name, kernel, signature), pattern.name
+        if isinstance(kernel, WholeKernel):
+            return dispatch_of_whole(pattern.name, kernel, signature), pattern.name
+        raise CompileError(f"pattern '{pattern.name}' was given {kernel!r} for a kernel",
+                           note="a generator returns C text, the bytes of an object, a CFunction, pydispatch.ptx(...), "
+                           "pydispatch.shader(...) or a WholeKernel")  # fmt: skip
+
+    def _traced(self, pattern: Pattern, kernel: Traced, signature: Signature) -> str:
+        values = [Value("input", type, (), i) for i, (_, type) in enumerate(signature.inputs)]
+        results = outputs_of(kernel.function(*values), getattr(kernel.function, "__name__", pattern.name))
+        wanted = [t for _, t in signature.outputs]
+        if [v.type.mlir for v in results] != [t.mlir for t in wanted]:
+            raise CompileError(
+                f"the replacement of pattern '{pattern.name}' gives ({', '.join(str(v.type) for v in results)}), "
+                f"the pattern ({', '.join(map(str, wanted))})"
+            )
+        lowering = Lowering(signature.inputs)
+        names = [lowering.value(v) for v in results]
+        types = ", ".join(v.type.mlir for v in results)
+        body = "\n".join(lowering.lines)
+        arguments = ", ".join(f"%in_{n}: {t.mlir}" for n, t in signature.inputs)
+        return (
+            f"util.func private @NAME({arguments}) -> ({types}) {{\n{body}\n"
+            f"util.return {', '.join(names)} : {types}\n}}"
+        )
+
+    def _function(self, name: str, text: str, place: Operation) -> Operation:
+        """The function of `text`; its symbols are called NAME and NAME_kernel there."""
+        key = (name, text)
+        known = table_of(self.program)
+        if key in self.known and self.known[key] in known:
+            return known[self.known[key]]
+        from pydispatch import ir
+
+        unique, n = name, 1
+        while unique in known or f"{unique}_kernel" in known:
+            unique, n = f"{name}_{n}", n + 1
+        self.known[key] = unique
+        made = ir.parse(text.replace("@NAME", f"@{unique}"), f"<pattern {name}>")
+        first = self.program.body.block.first_op
+        assert first is not None
+        for op in list(made.body.block.ops):
+            copy = clone(op)
+            for inner in copy.walk():
+                set_location(inner, place)
+            self.program.body.block.insert_op_before(copy, first)
+        return table_of(self.program)[unique]
+
+
+__all__ = ["Replacer", "TensorType"]

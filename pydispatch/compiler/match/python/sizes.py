@@ -1,0 +1,97 @@
+"""Whether sizes that a Python pattern calls alike are equal in the program.
+
+What the traced computation itself needs to be equal is so in every program that computes it: both operands of a sum.
+The rest, such as the two sizes of a square matrix, is looked up in the types and in where dynamic sizes come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.match.graph.facts import size_identity
+from pydispatch.patterns import Pattern
+from pydispatch.patterns.trace import Value
+
+Axis = tuple[int, int]
+"""(number of an input, number of one of its axes)."""
+
+
+def to_compare(pattern: Pattern) -> list[tuple[str, list[Axis]]]:
+    """For each name of a size: axes that the computation does not make equal by itself, one of each kind."""
+    same = _Same()
+    done: dict[Value, Sequence[Axis]] = {}
+    for value in pattern.outputs:
+        _axes(value, same, done)
+    kinds: dict[str, dict[Axis, Axis]] = {}
+    for i, (_, type) in enumerate(pattern.inputs):
+        for axis, size in enumerate(type.shape or ()):
+            if isinstance(size, str):
+                kinds.setdefault(size, {}).setdefault(same.first((i, axis)), (i, axis))
+    return [(name, list(axes.values())) for name, axes in kinds.items() if len(axes) > 1]
+
+
+def disagreement(
+    pattern: Pattern, compare: Sequence[tuple[str, list[Axis]]], inputs: Sequence[SSAValue | None]
+) -> str | None:
+    """None when sizes of the same name are equal in the match, else why not."""
+    for name, axes in compare:
+        first: tuple[object, Axis] | None = None
+        for i, axis in axes:
+            value = inputs[i]
+            if value is None or not isinstance(value.type, TensorType):
+                continue
+            got = size_identity(value, axis)
+            if first is None:
+                first = (got, (i, axis))
+            elif got != first[0]:
+                here, there = (f"size {a} of {pattern.inputs[n][0]}" for n, a in (first[1], (i, axis)))
+                if isinstance(got, int) and isinstance(first[0], int):
+                    return f"size {name} is {first[0]} as {here} and {got} as {there}"
+                return f"size {name}: {here} and {there} are not known to be equal"
+    return None
+
+
+class _Same:
+    """Axes that are equal, as sets of which one member is the first."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Axis, Axis] = {}
+
+    def first(self, axis: Axis) -> Axis:
+        while axis in self._parent:
+            axis = self._parent[axis]
+        return axis
+
+    def join(self, a: Axis, b: Axis) -> None:
+        a, b = self.first(a), self.first(b)
+        if a != b:
+            self._parent[max(a, b)] = min(a, b)
+
+
+def _axes(value: Value, same: _Same, done: dict[Value, Sequence[Axis]]) -> Sequence[Axis]:
+    """The axes of inputs that the axes of a value are."""
+    if value not in done:
+        done[value] = _made(value, [_axes(v, same, done) for v in value.operands], same)
+    return done[value]
+
+
+def _made(value: Value, operands: list[Sequence[Axis]], same: _Same) -> Sequence[Axis]:
+    if value.op == "input":
+        assert isinstance(value.detail, int)
+        return [(value.detail, axis) for axis in range(len(value.shape))]
+    if value.op == "matmul":
+        a, b = operands
+        same.join(a[1], b[0])
+        return [a[0], b[1]]
+    if value.op in ("reduce", "argmax"):
+        assert isinstance(value.detail, tuple)
+        dropped = value.detail[1] if value.op == "reduce" else value.detail[0]
+        return [axis for n, axis in enumerate(operands[0]) if n != dropped]
+    longest: Sequence[Axis] = max(operands, key=len, default=())
+    for each in operands:
+        for mine, theirs in zip(reversed(longest), reversed(each), strict=False):
+            same.join(mine, theirs)
+    return longest

@@ -1,0 +1,244 @@
+"""The text of a function that dispatches a user's kernel, and of the executable that calls it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import TensorType as IrTensor
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.match.graph.dag import Match
+from pydispatch.compiler.match.graph.structure import structure_of
+from pydispatch.errors import CompileError
+from pydispatch.patterns import Pattern
+from pydispatch.patterns.kernels import CFunction, WholeKernel
+from pydispatch.patterns.types import Size, TensorType
+
+
+@dataclass
+class Signature:
+    """What a kernel takes and gives. sizes: name -> (input, axis) that has it first, in order of first use."""
+
+    inputs: list[tuple[str, TensorType]]
+    outputs: list[tuple[str, TensorType]]
+    sizes: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def tensors(self) -> list[tuple[str, TensorType]]:
+        return [(n, t) for n, t in self.inputs if t.shape is not None]
+
+    @property
+    def scalars(self) -> list[tuple[str, TensorType]]:
+        return [(n, t) for n, t in self.inputs if t.shape is None]
+
+    def dims(self, type: TensorType) -> str:
+        """`{%n, %m}` behind a type."""
+        named = [f"%size_{s}" for s in type.shape or () if not isinstance(s, int)]
+        return f"{{{', '.join(named)}}}" if named else ""
+
+
+def signature_of(pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValue], match: Match) -> Signature:
+    """Of a traced pattern as it was written, of a matcher by what it matched."""
+    if pattern.match_op is None:
+        given = [(n, _named(n, t)) for n, t in pattern.inputs]
+        names = ["out"] if len(pattern.outputs) == 1 else [f"out{i}" for i in range(len(pattern.outputs))]
+        signature = Signature(given, [(n, v.type) for n, v in zip(names, pattern.outputs, strict=True)])
+    else:
+        given = [(f"in{i}", _actual(f"in{i}", v)) for i, v in enumerate(inputs)]
+        names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
+        signature = Signature(given, [(n, _result(v, match)) for n, v in zip(names, outputs, strict=True)])
+    for name, type in signature.inputs:
+        for axis, size in enumerate(type.shape or ()):
+            if isinstance(size, str):
+                signature.sizes.setdefault(size, (name, axis))
+    for name, type in signature.outputs:
+        for size in type.shape or ():
+            if not isinstance(size, int) and size not in signature.sizes:
+                raise CompileError(f"pattern '{pattern.name}': size {size} of {name} is a size of no input",
+                                   note="name the size in an input, or give it as a number")  # fmt: skip
+    return signature
+
+
+def _named(name: str, type: TensorType) -> TensorType:
+    if type.shape is None:
+        return type
+    return TensorType(type.dtype, tuple(f"{name}_size{i}" if s is None else s for i, s in enumerate(type.shape)))
+
+
+def _actual(name: str, value: SSAValue) -> TensorType:
+    if not isinstance(value.type, IrTensor):
+        return TensorType(str(value.type), None)
+    shape = tuple(s if s >= 0 else f"{name}_size{i}" for i, s in enumerate(value.type.get_shape()))
+    return TensorType(str(value.type.element_type), shape)
+
+
+def _result(value: SSAValue, match: Match) -> TensorType:
+    """The type of a matched result; its dynamic sizes are those of the inputs with the same loop."""
+    assert isinstance(value.type, IrTensor)
+    shape: list[Size] = list(value.type.get_shape())
+    structure = structure_of(match.root)
+    for axis, size in enumerate(shape):
+        if isinstance(size, int) and size >= 0:
+            continue
+        shape[axis] = f"a size that is dynamic in result {axis}"
+        if structure is None:
+            continue
+        index = match.root.results.index(value)
+        loop = structure.maps[len(structure.inputs) + index].results[axis]
+        for operand, map in zip(structure.inputs, structure.maps, strict=False):
+            if loop in map.results and operand in match.inputs:
+                number = match.inputs.index(operand)
+                shape[axis] = f"in{number}_size{map.results.index(loop)}"
+                break
+    return TensorType(str(value.type.element_type), tuple(shape))
+
+
+def _function(signature: Signature, lines: list[str], dispatch: str) -> str:
+    """The function around a dispatch; NAME is its name."""
+    arguments = ", ".join(f"%in_{n}: {t.mlir}" for n, t in signature.inputs)
+    types = [t.mlir for _, t in signature.outputs]
+    results = ", ".join(f"%r#{i}" for i in range(len(types))) if len(types) > 1 else "%r"
+    count = f"%r:{len(types)}" if len(types) > 1 else "%r"
+    given = dict(signature.inputs)
+    head = []
+    for size, (name, axis) in signature.sizes.items():
+        head.append(f"%axis_{size} = arith.constant {axis} : index")
+        head.append(f"%size_{size} = tensor.dim %in_{name}, %axis_{size} : {given[name].mlir}")
+    body = "\n    ".join([*head, *lines])
+    return (
+        f"  util.func private @NAME({arguments}) -> ({', '.join(types)}) {{\n    {body}\n    {count} = {dispatch}\n"
+        f"    util.return {results} : {', '.join(types)}\n  }}\n"
+    )
+
+
+def _signature_types(signature: Signature, operands: list[str]) -> str:
+    tensors = [f"{t.mlir}{signature.dims(t)}" for _, t in signature.tensors]
+    results = ", ".join(f"{t.mlir}{signature.dims(t)}" for _, t in signature.outputs)
+    return f"({', '.join([*tensors, *operands])}) -> ({results})"
+
+
+def _bytes(data: bytes) -> str:
+    return f'dense<"0x{data.hex().upper()}"> : vector<{len(data)}xi8>'
+
+
+def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
+    """An executable whose workgroups call a C function, and the function that dispatches it."""
+    arguments = list(kernel.arguments) or _default_arguments(kernel, signature)
+    values = _values(name, kernel, signature)
+    unknown = next((a for a in arguments if a not in values), None)
+    if unknown is not None:
+        raise CompileError(f"pattern '{name}': the C function {kernel.symbol} asks for '{unknown}'",
+                           note=f"there are {', '.join(values)}")  # fmt: skip
+    file, data = kernel.object_file()
+    sizes = list(signature.sizes)
+    bindings = [n for n, _ in (*signature.tensors, *signature.outputs)]
+    passed = [f"%in_{n}: {t.dtype}" for n, t in signature.scalars] + [f"%size_{s}: index" for s in sizes]
+    # The function that is called may have the name of the pattern.
+    export = name if name != kernel.symbol else f"{name}_entry"
+    entry = ", ".join([*(f"%b_{n}: !stream.binding" for n in bindings), *passed])
+    call = ", ".join(values[a][0] for a in arguments)
+    types = ", ".join(values[a][1] for a in arguments)
+    grid = "%c1, %c1, %c1"
+    count = "%c1 = arith.constant 1 : index"
+    first = ""
+    if kernel.tile is not None:
+        size, tile = kernel.tile
+        if size not in signature.sizes:
+            raise CompileError(f"pattern '{name}': tile names '{size}', which is no dynamic or named size",
+                               note=f"sizes: {', '.join(sizes) or 'none'}")  # fmt: skip
+        count += f"\n      %x = affine.apply affine_map<()[s0] -> (s0 ceildiv {tile})>()[%size_{size}]"
+        grid = "%x, %c1, %c1"
+        first = f"%first = affine.apply affine_map<()[s0] -> (s0 * {tile})>()[%id]"
+    else:
+        first = "%first = arith.constant 0 : index"
+    dtypes = dict((*signature.tensors, *signature.outputs))
+    views = "\n        ".join(
+        f"%m_{n} = stream.binding.subspan %b_{n}[%c0] : !stream.binding -> memref<{dtypes[n].dtype}>" for n in bindings
+    )
+    workload = ", ".join(f"%size_{s}: index" for s in sizes)
+    operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)] + [f"%size_{s}" for s in sizes]
+    listed = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("index" for _ in sizes)])
+    bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
+    dispatch = f"flow.dispatch @NAME_kernel::@{export}{bracket}({', '.join(operands)}) : {listed}"
+    return f"""
+  stream.executable private @NAME_kernel attributes {{
+    hal.executable.objects = [#hal.executable.object<{{path = "{file}", data = {_bytes(data)}}}>]
+  }} {{
+    stream.executable.export public @{export} workgroups({workload}) -> (index, index, index) {{
+      {count}
+      stream.return {grid} : index, index, index
+    }}
+    builtin.module {{
+      func.func private @{kernel.symbol}({types}) attributes {{hal.import.static, llvm.bareptr}}
+      func.func @{export}({entry}) {{
+        %c0 = arith.constant 0 : index
+        %id = stream.dispatch.workgroup.id[0] : index
+        {first}
+        {views}
+        func.call @{kernel.symbol}({call}) : ({types}) -> ()
+        return
+      }}
+    }}
+  }}
+""" + _function(signature, [], dispatch)
+
+
+def _default_arguments(kernel: CFunction, signature: Signature) -> list[str]:
+    names = [n for n, _ in (*signature.inputs, *signature.outputs)]
+    return [*names, *signature.sizes, *(["first"] if kernel.tile is not None else [])]
+
+
+def _values(name: str, kernel: CFunction, signature: Signature) -> dict[str, tuple[str, str]]:
+    """Name of an argument -> (value, type) in the kernel."""
+    found = {n: (f"%m_{n}", f"memref<{t.dtype}>") for n, t in (*signature.tensors, *signature.outputs)}
+    found |= {n: (f"%in_{n}", t.dtype) for n, t in signature.scalars}
+    found |= {s: (f"%size_{s}", "index") for s in signature.sizes if s not in found}
+    if "out" in found:
+        found["out0"] = found["out"]
+    return {**found, "first": ("%first", "index"), "id": ("%id", "index")}
+
+
+_BACKENDS = {"cuda-nvptx-fb": "cuda", "vulkan-spirv-fb": "vulkan-spirv", "webgpu-wgsl-fb": "webgpu-spirv"}
+
+
+def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> str:
+    """A function around a `hal.dispatch.extern`."""
+    for size in (*kernel.constants, *(w[0] for w in kernel.workgroups if isinstance(w, tuple))):
+        if size not in signature.sizes:
+            raise CompileError(f"pattern '{name}': the kernel {kernel.entry} asks for the size '{size}'",
+                               note=f"sizes: {', '.join(signature.sizes) or 'none'}")  # fmt: skip
+    sizes = list(signature.sizes)
+    lines = [f"%i_{s} = arith.index_cast %size_{s} : index to i32" for s in kernel.constants]
+    operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)]
+    operands += [f"%i_{s}" for s in kernel.constants]
+    listed = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("i32" for _ in kernel.constants)])
+    words = sum(2 if t.dtype in ("i64", "f64") else 1 for _, t in signature.scalars) + len(kernel.constants)
+    bindings = ["#hal.pipeline.binding<storage_buffer, ReadOnly>" for _ in signature.tensors]
+    bindings += ["#hal.pipeline.binding<storage_buffer>" for _ in signature.outputs]
+    grid, count = [], []
+    for i in range(3):
+        each = kernel.workgroups[i] if i < len(kernel.workgroups) else 1
+        grid.append(f"%g{i}")
+        count.append(
+            f"%g{i} = arith.constant {each} : index" if isinstance(each, int) else
+            f"%g{i} = affine.apply affine_map<()[s0] -> (s0 ceildiv {each[1]})>()[%w_{each[0]}]"
+        )  # fmt: skip
+    workload = ", ".join(f"%w_{s}: index" for s in sizes)
+    objects = ", ".join(
+        f'#hal.executable.target<"{_BACKENDS.get(format, "llvm-cpu")}", "{format}"> ordinal(0) = '
+        f'[#hal.executable.object<{{path = "{file}", data = {_bytes(data)}}}>]'
+        for format, file, data in kernel.objects()
+    )
+    bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
+    size = ""
+    if kernel.workgroup_size is not None:
+        size = f" attributes {{workgroup_size = [{', '.join(f'{n} : index' for n in kernel.workgroup_size)}]}}"
+    lines_of_count = "\n      ".join(count)
+    dispatch = (
+        f'hal.dispatch.extern "{kernel.entry}"{bracket}({", ".join(operands)}) : {listed}\n'
+        f"      count(%device: !hal.device{', ' if workload else ''}{workload}) -> (index, index, index) {{\n"
+        f"      {lines_of_count}\n      hal.return {', '.join(grid)} : index, index, index\n      }}\n"
+        f"      layout(#hal.pipeline.layout<constants = {words}, bindings = [{', '.join(bindings)}]>)\n"
+        f"      objects({{{objects}}}){size}"
+    )
+    return _function(signature, lines, dispatch)

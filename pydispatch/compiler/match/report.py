@@ -1,0 +1,125 @@
+"""What patterns found, and where and why they nearly did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation
+
+from pydispatch.compiler.match.graph.dag import Mismatch
+from pydispatch.errors import Location
+from pydispatch.ir.core.locations import location_of
+
+_KEPT = 3
+OUTSIDE = "the module"
+"""What `function_of` gives where there is none."""
+
+
+def place_of(op: Operation | None) -> str:
+    """`file:line:column`, or what there is."""
+    location = None if op is None else location_of(op)
+    return str(location) if location is not None else "an unknown place"
+
+
+def function_of(op: Operation) -> str:
+    """`@name` of the function around an operation."""
+    parent: Operation | None = op
+    while parent is not None:
+        name = parent.properties.get("sym_name")
+        if name is not None and parent.name in ("func.func", "util.func"):
+            return f"@{name.data}"  # type: ignore[attr-defined]
+        parent = parent.parent_op()
+    return OUTSIDE
+
+
+@dataclass(frozen=True)
+class Found:
+    """One match. kernel: what took its place, '' when nothing did."""
+
+    pattern: str
+    op: str
+    function: str
+    place: str
+    kernel: str = ""
+
+    def __str__(self) -> str:
+        into = f" → {self.kernel}" if self.kernel else ""
+        return f"{self.place}: {self.pattern} matches {self.op} in {self.function}{into}"
+
+
+@dataclass(frozen=True)
+class Miss:
+    """One near miss: `depth` operations of the pattern agreed below `op`, then `reason` stopped it at `stopped`."""
+
+    pattern: str
+    op: str
+    function: str
+    place: str
+    depth: int
+    reason: str
+    stopped: str
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        far = f"{self.depth} operation{'s' if self.depth != 1 else ''} agreed, then "
+        at = f" (at {self.stopped})" if self.stopped != self.place else ""
+        return f"{self.place}: {self.pattern} nearly matches {self.op} in {self.function}: {far}{self.reason}{at}"
+
+
+@dataclass
+class Report:
+    """What one run of specs and patterns did. near: for each pattern, its deepest misses, the best first."""
+
+    patterns: list[str] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
+    near: dict[str, list[Miss]] = field(default_factory=dict)
+    roots: dict[str, str] = field(default_factory=dict)
+
+    def declare(self, pattern: str, root: str = "") -> None:
+        """A pattern that is going to be tried. root: the name of the operation that it begins with, when it has one."""
+        if root:
+            self.roots[pattern] = root
+        if pattern not in self.patterns:
+            self.patterns.append(pattern)
+
+    def match(self, pattern: str, op: Operation, kernel: str = "") -> None:
+        self.found.append(Found(pattern, op.name, function_of(op), place_of(op), kernel))
+
+    def miss(self, pattern: str, op: Operation, mismatch: Mismatch) -> None:
+        """Keeps a miss when it is among the deepest of its pattern. A wrong root alone is no near miss."""
+        if mismatch.depth == 0 and mismatch.op is op and mismatch.reason.startswith("expected"):
+            return
+        kept = self.near.setdefault(pattern, [])
+        if len(kept) >= _KEPT and mismatch.depth <= kept[-1].depth:
+            return
+        miss = Miss(pattern, op.name, function_of(op), place_of(op), mismatch.depth, mismatch.reason,
+                    place_of(mismatch.op or op), location_of(mismatch.op or op))  # fmt: skip
+        if miss in kept:
+            return
+        kept.append(miss)
+        kept.sort(key=lambda m: -m.depth)
+        del kept[_KEPT:]
+
+    @property
+    def unmatched(self) -> list[str]:
+        """The patterns that matched nothing, in order."""
+        hit = {f.pattern for f in self.found}
+        return [p for p in self.patterns if p not in hit]
+
+    def explain(self, pattern: str) -> str:
+        """One sentence on a pattern that matched nothing."""
+        near = self.near.get(pattern)
+        if not near:
+            root = f", {self.roots[pattern]}" if pattern in self.roots else ""
+            why = f"nothing came near: no operation of the program is like its root{root}"
+            return f"{pattern} matched nothing, and {why}"
+        return f"{pattern} matched nothing; nearest is {near[0]}"
+
+    def text(self) -> str:
+        """The whole report, for people."""
+        lines = [str(f) for f in self.found]
+        for pattern in self.patterns:
+            if pattern in self.unmatched and not self.near.get(pattern):
+                lines.append(self.explain(pattern))
+            lines += [str(m) for m in self.near.get(pattern, [])]
+        return "\n".join(lines) + ("\n" if lines else "")

@@ -1,0 +1,1 @@
+"""Transform-dialect specs → matches and replacements."""

@@ -1,0 +1,147 @@
+"""Operations of actions: imports, calls in place of what matched, clean-up."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.match.edit import cleanup
+from pydispatch.compiler.match.edit.calls import Inserter, call_in_place
+from pydispatch.compiler.match.edit.symbols import import_symbol, symbol_of, table_of
+from pydispatch.compiler.match.graph.view import View
+from pydispatch.compiler.match.report import OUTSIDE, function_of
+from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter
+from pydispatch.compiler.match.transform.matchers import FUNCTIONS, Absent
+
+
+def _import(run: Interpreter, op: Any, env: Env) -> None:
+    name = op.symbol.root_reference.data
+    found = []
+    for module in run.ops(op, env):
+        if not isinstance(module, ModuleOp):
+            run.fail(op, f"symbols are imported into a module, this handle holds {module.name}",
+                     "get it with transform.util.get_nearest_symbol_table")  # fmt: skip
+        found.append(
+            import_symbol(name, run.top, module, run.imported, op, op.if_undefined is not None,
+                          op.force_import is not None)
+        )  # fmt: skip
+    env[op.results[0]] = found
+
+
+def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
+    place = run.check(op, env[op.place[0]])
+    if len(place) != 1:
+        run.fail(op, f"a call is put at one operation, this handle holds {len(place)}")
+    if place[0].name in FUNCTIONS or function_of(place[0]) == OUTSIDE:
+        run.fail(op, f"a call is put inside of a function, this handle holds {place[0].name}",
+                 "name the operation that matched, or the one that makes the last input")  # fmt: skip
+    function = _function(run, op, env)
+    at = Inserter(place[0], op.insert_after is not None)
+    outputs = [v for handle in op.outputs for v in env[handle]]
+    inputs = [
+        at.empty(v.type, outputs[0] if outputs else None) if isinstance(v, Absent) else v
+        for handle in op.inputs
+        for v in env[handle]
+    ]
+    for value in (*inputs, *outputs):
+        if not isinstance(value, SSAValue):
+            run.fail(op, "the inputs and outputs of a call are values, this handle holds operations",
+                     "get them with transform.get_operand and transform.get_result")  # fmt: skip
+    for value in outputs:
+        run.forget_users(value)
+    casts = any(o.name.startswith("transform.type_conversion.") for block in op.conversions.blocks for o in block.ops)
+    call = call_in_place(function, symbol_of(function), inputs, outputs, at, op,
+                         op.name == "transform.func.cast_and_call", casts)  # fmt: skip
+    env[op.results[0]] = [call]
+
+
+def _function(run: Interpreter, op: Any, env: Env) -> Operation:
+    if op.function_name is not None:
+        name = op.function_name.root_reference.data
+        known = table_of(run.program)
+        if name in known:
+            return known[name]
+        return import_symbol(name, run.top, run.program, run.imported, op)
+    held = run.check(op, env[op.function[0]])
+    if len(held) != 1 or held[0].name not in ("func.func", "util.func"):
+        run.fail(op, f"a function is called, this handle holds {', '.join(h.name for h in held) or 'nothing'}")
+    return held[0]
+
+
+def _dce(run: Interpreter, op: Any, env: Env) -> None:
+    for each in run.ops(op, env):
+        cleanup.eliminate_dead(each)
+
+
+def _cse(run: Interpreter, op: Any, env: Env) -> None:
+    for each in run.ops(op, env):
+        cleanup.eliminate_common(each)
+    run.view = View()
+
+
+def _patterns(run: Interpreter, op: Any, env: Env) -> None:
+    sets = [inner for block in op.body.blocks for inner in block.ops]
+    for each in run.ops(op, env):
+        for inner in sets:
+            if inner.name != "transform.apply_patterns.canonicalization":
+                run.fail(inner, f"'{inner.name}' is not a set of patterns that is known",
+                         "known: transform.apply_patterns.canonicalization")  # fmt: skip
+            cleanup.canonicalize(each)
+        if "apply_cse" in op.attributes:
+            cleanup.eliminate_common(each)
+    run.view = View()
+
+
+def _pass(run: Interpreter, op: Any, env: Env) -> None:
+    name = op.pass_name.data
+    if name not in cleanup.PASSES:
+        near = difflib.get_close_matches(name, cleanup.PASSES, 2)
+        run.fail(op, f"there is no pass '{name}'" + (f" (nearest: {', '.join(near)})" if near else ""),
+                 f"passes: {', '.join(cleanup.PASSES)}")  # fmt: skip
+    for each in run.ops(op, env):
+        cleanup.PASSES[name](each)
+    run.view = View()
+    if op.results:
+        env[op.results[0]] = env[op.operands[0]]
+
+
+def _annotate(run: Interpreter, op: Any, env: Env) -> None:
+    value: Attribute = UnitAttr()
+    if len(op.operands) == 2:
+        held = env[op.operands[1]]
+        if len(held) != 1 or not isinstance(held[0], Attribute):
+            run.fail(op, "the value of an annotation is one number or text")
+        value = held[0]
+    for each in run.ops(op, env):
+        each.attributes[op.name_.data] = value
+
+
+def _print(run: Interpreter, op: Any, env: Env) -> None:
+    from pydispatch import ir
+
+    title = op.attributes.get("name")
+    if isinstance(title, StringAttr):
+        print(f"[[[ {title.data} ]]]", file=sys.stderr)
+    if not op.operands:
+        print(ir.print_module(run.program), end="", file=sys.stderr)
+    for value in op.operands:
+        for each in env[value]:
+            print(ir.print_module(each) if isinstance(each, Operation) else str(each), end="\n", file=sys.stderr)
+
+
+HANDLERS: dict[str, Handler] = {
+    "transform.util.import_symbol": _import,
+    "transform.iree.import_symbol": _import,
+    "transform.util.cast_and_call": _cast_and_call,
+    "transform.func.cast_and_call": _cast_and_call,
+    "transform.apply_dce": _dce,
+    "transform.apply_cse": _cse,
+    "transform.apply_patterns": _patterns,
+    "transform.apply_registered_pass": _pass,
+    "transform.annotate": _annotate,
+    "transform.print": _print,
+}

@@ -1,0 +1,141 @@
+"""Which of many matchers can say yes to an operation: read off the matchers once, so that the others are not run."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.match.graph import expressions
+from pydispatch.compiler.match.graph.tree import Tree
+from pydispatch.compiler.match.transform.interpret import Interpreter
+from pydispatch.compiler.match.transform.matchers import pattern_of, same_names
+from pydispatch.ir.dialects.transform.matchers import (
+    MatchDagOp,
+    MatchOperationNameOp,
+    MatchRegionsOp,
+    MatchStructuredOp,
+)
+from pydispatch.ir.dialects.transform.syntax import strings_of
+
+# Of a matcher that has only these, the answer depends on nothing but what `kind_of` tells apart.
+_LOCAL = frozenset(
+    f"transform.{name}"
+    for name in (
+        "match.operation_name", "match.structured", "match.structured.yield", "match.structured.rank",
+        "match.structured.num_inputs", "match.structured.num_inits", "match.structured.elemental_bitwidth",
+        "match.structured.dim", "match.structured.body", "match.param.cmpi", "param.constant", "get_operand",
+        "get_result", "iree.match.cast_compatible_type", "iree.match.regions", "yield",
+    )
+)  # fmt: skip
+
+
+def _is_local(matcher: Any) -> bool:
+    """Whether a matcher looks at the operation itself and at nothing around it."""
+    return len(matcher.body.block.args) == 1 and all(
+        op.name in _LOCAL for op in _steps(matcher)
+    )
+
+
+def _steps(matcher: Any) -> Iterator[Operation]:
+    """The operations of a matcher, without what `iree.match.regions` compares with."""
+    pending = list(matcher.body.block.ops)
+    while pending:
+        op = pending.pop()
+        yield op
+        if not isinstance(op, MatchRegionsOp):
+            pending += [inner for region in op.regions for block in region.blocks for inner in block.ops]
+
+
+def kind_of(op: Operation) -> Hashable:
+    """Operations of one kind differ in nothing but their operands, their place and discardable attributes."""
+    regions = tuple(expressions.region_key(op, [])) if op.regions else ()
+    types = (tuple(v.type for v in op.operands), tuple(r.type for r in op.results))
+    segments = op.properties.get("operandSegmentSizes")
+    return (op.name, types, segments, expressions.properties_key(op), regions)
+
+
+class Index:
+    """Matchers by what they ask of their root: a computation, a body, a name, or nothing that can be read off."""
+
+    def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:
+        self.run = run
+        self.tree: Tree[int] = Tree()
+        self.by_body: dict[Hashable, list[int]] = {}
+        self.by_name: dict[str, list[int]] = {}
+        self.any: list[int] = []
+        self.roots: dict[int, int] = {}
+        self.scalars = False
+        self.local = {number for number, matcher in enumerate(matchers) if _is_local(matcher)}
+        self.refused: dict[Hashable, set[int]] = {}
+        self.count = len(matchers)
+        for number, matcher in enumerate(matchers):
+            self._add(number, matcher)
+
+    def _add(self, number: int, matcher: Any) -> None:
+        roots: set[SSAValue] = set(matcher.body.block.args[:1])
+        names: set[str] | None = None
+        body: Hashable | None = None
+        for op in matcher.body.block.ops:
+            if not op.operands or op.operands[0] not in roots:
+                continue
+            if isinstance(op, MatchDagOp):
+                pattern = pattern_of(self.run, op)
+                self.tree.add(pattern.path, number)
+                self.run.report.declare(f"@{matcher.sym_name.data}", pattern.nodes[0].label)
+                self.roots[number] = pattern.nodes[0].key
+                self.scalars = self.scalars or not isinstance(pattern.nodes[0].type, TensorType)
+                return
+            if isinstance(op, MatchOperationNameOp):
+                names = same_names(strings_of(op.op_names))
+            elif isinstance(op, MatchStructuredOp):
+                block = op.body.block
+                last = block.last_op
+                if last is not None:
+                    roots |= {
+                        r for r, v in zip(op.results, last.operands, strict=False) if v is block.args[0]
+                    }
+            elif isinstance(op, MatchRegionsOp) and op.body.block.first_op is not None:
+                body = tuple(expressions.region_key(op.body.block.first_op, []))
+        if body is not None:
+            self.by_body.setdefault(body, []).append(number)
+        elif names is not None:
+            for name in names:
+                self.by_name.setdefault(name, []).append(number)
+        else:
+            self.any.append(number)
+
+    def candidates(self, op: Operation) -> list[int]:
+        """The numbers of the matchers to try, in order; without those that said no to an operation of the same kind."""
+        if not self.local:
+            return self._candidates(op)
+        kind = kind_of(op)
+        refused = self.refused.setdefault(kind, set())
+        if len(refused) == len(self.local) == self.count:
+            return []
+        return [number for number in self._candidates(op) if number not in refused]
+
+    def refuse(self, number: int, op: Operation) -> None:
+        """A matcher said no to an operation."""
+        if number in self.local:
+            self.refused.setdefault(kind_of(op), set()).add(number)
+
+    def _candidates(self, op: Operation) -> list[int]:
+        found = set(self.any)
+        found.update(self.by_name.get(op.name, ()))
+        if op.regions and self.by_body:
+            found.update(self.by_body.get(tuple(expressions.region_key(op, [])), ()))
+        if op.results and (self.scalars or isinstance(op.results[0].type, TensorType)):
+            found.update(self.tree.find(op, self.run.view))
+        return sorted(found)
+
+    def near(self, number: int, op: Operation) -> bool:
+        """Whether a matcher can come near to `op`: it is like the root."""
+        if number not in self.roots:
+            names = {name for name, numbers in self.by_name.items() if number in numbers}
+            return not names or op.name in names
+        if not op.results or not (self.scalars or isinstance(op.results[0].type, TensorType)):
+            return False
+        return self.run.view.nodes(op)[0].key == self.roots[number]

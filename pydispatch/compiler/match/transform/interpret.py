@@ -1,0 +1,149 @@
+"""Runs transform sequences over a program. Handles hold operations, values or numbers of the program, in lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NoReturn
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from pydispatch.compiler.match.graph.dag import Mismatch
+from pydispatch.compiler.match.graph.view import View
+from pydispatch.compiler.match.report import Report
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.dialects.transform.dialect import NamedSequenceOp
+
+ENTRIES = ("__transform_main", "__preprocessing_main", "__kernel_config")
+Env = dict[SSAValue, list[Any]]
+Handler = Callable[["Interpreter", Any, Env], None]
+
+
+class NoMatch(Exception):
+    """A matcher says no."""
+
+    def __init__(self, mismatch: Mismatch) -> None:
+        super().__init__(mismatch.reason)
+        self.mismatch = mismatch
+
+
+@cache
+def handlers() -> dict[str, Handler]:
+    """What to do for each operation, by its name."""
+    from pydispatch.compiler.match.transform import actions, loops, matchers
+
+    return {**loops.HANDLERS, **matchers.HANDLERS, **actions.HANDLERS}
+
+
+class Interpreter:
+    """One run of one spec over one program."""
+
+    def __init__(self, spec: ModuleOp, program: ModuleOp, report: Report, name: str = "") -> None:
+        self.spec, self.program, self.report, self.name = spec, program, report, name
+        self.view = View()
+        self.symbols = {_symbol(op): op for op in spec.walk() if _symbol(op) and op.parent_op() is not None}
+        self.top = {_symbol(op): op for op in spec.body.block.ops if _symbol(op)}
+        self.imported: dict[str, Operation] = {}
+        self.patterns: dict[Operation, Any] = {}
+        self.depth = 0
+
+    def run(self) -> None:
+        """Runs the entry point of the spec. CompileError when something in the spec or its effect is wrong."""
+        entry = next((self.top[e] for e in ENTRIES if isinstance(self.top.get(e), NamedSequenceOp)), None)
+        if entry is None:
+            names = [f"@{n}" for n, op in self.top.items() if isinstance(op, NamedSequenceOp)]
+            raise CompileError(
+                f"the spec {self.name} has no transform.named_sequence @__transform_main".replace("  ", " "),
+                location_of(self.spec), f"sequences: {', '.join(names) or 'none'}",
+            )  # fmt: skip
+        assert isinstance(entry, NamedSequenceOp)
+        try:
+            self.call(entry, [[self.program]] if entry.body.block.args else [])
+        except NoMatch as no:
+            self.fail(entry, f"a matcher outside of transform.foreach_match said no: {no.mismatch.reason}")
+
+    def call(self, sequence: NamedSequenceOp, arguments: Sequence[list[Any]]) -> list[list[Any]]:
+        """Runs a sequence; what it yields."""
+        block = sequence.body.block
+        if len(arguments) != len(block.args):
+            self.fail(sequence, f"@{sequence.sym_name.data} takes {len(block.args)} handle(s), got {len(arguments)}")
+        self.depth += 1
+        if self.depth > 100:
+            self.fail(sequence, f"@{sequence.sym_name.data} includes itself")
+        env: Env = dict(zip(block.args, arguments, strict=True))
+        try:
+            return self.block(block, env)
+        finally:
+            self.depth -= 1
+
+    def block(self, block: Block, env: Env) -> list[list[Any]]:
+        """Runs the operations of a block; the operands of its last one when that yields."""
+        table = handlers()
+        for op in block.ops:
+            if op.name in ("transform.yield", "transform.match.structured.yield"):
+                return [env[v] for v in op.operands]
+            handler = table.get(op.name)
+            if handler is None:
+                self.fail(op, f"'{op.name}' cannot stand in a sequence", "it describes the program, not what to do")
+            handler(self, op, env)
+        return []
+
+    def sequence(self, op: Operation, reference: SymbolRefAttr) -> NamedSequenceOp:
+        """The sequence that a symbol names."""
+        name = reference.root_reference.data
+        found = self.top.get(name) or self.symbols.get(name)
+        if not isinstance(found, NamedSequenceOp):
+            names = [f"@{n}" for n, s in self.symbols.items() if isinstance(s, NamedSequenceOp)]
+            self.fail(op, f"there is no sequence '@{name}'", f"sequences: {', '.join(names) or 'none'}")
+        return found
+
+    def fail(self, op: Operation, message: str, note: str | None = None) -> NoReturn:
+        """An error of the spec, at the operation of the spec."""
+        raise CompileError(message, location_of(op), note)
+
+    def ops(self, op: Operation, env: Env, index: int = 0) -> list[Operation]:
+        """The operations that operand `index` holds; those that are gone are an error."""
+        return self.check(op, env[op.operands[index]])
+
+    def check(self, op: Operation, held: list[Any]) -> list[Operation]:
+        for each in held:
+            if not isinstance(each, Operation):
+                self.fail(op, f"'{op.name}' needs a handle of operations, this one holds "
+                          f"{'values' if isinstance(each, SSAValue) else 'numbers'}")  # fmt: skip
+            if each is not self.program and each.parent is None:
+                self.fail(op, f"'{op.name}' uses a handle of an operation that is gone",
+                          "an earlier step erased or replaced it: use the handle in front of that step")  # fmt: skip
+        return held
+
+    def one(self, op: Operation, env: Env, index: int = 0) -> Operation:
+        """The one operation that operand `index` holds."""
+        found = self.ops(op, env, index)
+        if len(found) != 1:
+            self.fail(op, f"'{op.name}' needs a handle of one operation, this one holds {len(found)}")
+        return found[0]
+
+    def value(self, op: Operation, held: list[Any]) -> SSAValue:
+        """The one value that a handle holds."""
+        if len(held) != 1 or not isinstance(held[0], SSAValue):
+            self.fail(op, f"'{op.name}' needs a handle of one value, this one holds {len(held)}")
+        return held[0]
+
+    def forget_users(self, value: SSAValue) -> None:
+        """To be called when uses of a value are about to change."""
+        for use in value.uses:
+            user: Operation | None = use.operation
+            while user is not None and user is not self.program:
+                self.view.forget(user)
+                user = user.parent_op()
+
+
+def no(reason: str, op: Operation | None, depth: int = 1) -> NoReturn:
+    """A matcher says no, after `depth` things agreed."""
+    raise NoMatch(Mismatch(depth, reason, op))
+
+
+def _symbol(op: Operation) -> str:
+    name = op.properties.get("sym_name", op.attributes.get("sym_name"))
+    return name.data if isinstance(name, StringAttr) else ""

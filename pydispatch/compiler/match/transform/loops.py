@@ -1,0 +1,271 @@
+"""Operations that get from one handle to another, and those that run sequences over many operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import IsolatedFromAbove
+
+from pydispatch.compiler.match.graph.structure import structure_of
+from pydispatch.compiler.match.transform.index import Index
+from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, no
+from pydispatch.compiler.match.transform.matchers import same_names
+from pydispatch.errors import CompileError
+from pydispatch.ir.dialects.transform.syntax import strings_of
+
+
+def _match(run: Interpreter, op: Any, env: Env) -> None:
+    names = same_names(strings_of(op.ops))
+    found: dict[Operation, None] = {}
+    for root in run.ops(op, env):
+        for each in root.walk():
+            if each is root or (names and each.name not in names):
+                continue
+            if op.interface is not None and op.interface.data == "LinalgOp" and structure_of(each) is None:
+                continue
+            if op.op_attrs is not None and not _has(each, op.op_attrs.data):
+                continue
+            if op.filter_result_type is not None and [r.type for r in each.results] != [op.filter_result_type]:
+                continue
+            found[each] = None
+    env[op.results[0]] = list(found)
+
+
+def _has(op: Operation, wanted: Any) -> bool:
+    return all(op.properties.get(k, op.attributes.get(k)) == v for k, v in wanted.items())
+
+
+def _foreach(run: Interpreter, op: Any, env: Env) -> None:
+    lists = [env[v] for v in op.operands]
+    if len({len(each) for each in lists}) > 1:
+        run.fail(op, f"the handles hold different numbers of things: {', '.join(str(len(each)) for each in lists)}")
+    block = op.body.block
+    gathered: list[list[Any]] = [[] for _ in op.results]
+    for row in zip(*lists, strict=True):
+        yielded = run.block(block, {**env, **{a: [x] for a, x in zip(block.args, row, strict=True)}})
+        for into, each in zip(gathered, yielded, strict=False):
+            into += each
+    env.update(zip(op.results, gathered, strict=True))
+
+
+def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
+    matchers = [run.sequence(op, m) for m in op.matchers.data]
+    actions = [run.sequence(op, a) for a in op.actions.data]
+    for matcher, action in zip(matchers, actions, strict=True):
+        given, taken = matcher.function_type.outputs.data, action.function_type.inputs.data
+        extra = [v.type for v in op.operands[1:]]
+        if [*extra, *given] != list(taken) and list(given) != list(taken):
+            run.fail(
+                action, f"the matcher @{matcher.sym_name.data} gives ({', '.join(map(str, given))}), its action "
+                f"@{action.sym_name.data} takes ({', '.join(map(str, taken))})",
+                "let the action take exactly what the matcher yields",
+            )  # fmt: skip
+        run.report.declare(f"@{matcher.sym_name.data}")
+    index = Index(run, matchers)
+    extras = [env[v] for v in op.operands[1:]]
+    gathered: list[list[Any]] = [[] for _ in op.results[1:]]
+    for root in run.ops(op, env):
+        visited = [root] if op.restrict_root is not None else [each for each in _post_order(root) if each is not root]
+        for each in visited:
+            if each.parent is None and each is not run.program:
+                continue
+            for number in index.candidates(each):
+                yielded = _try(run, matchers[number], each, extras)
+                if yielded is None:
+                    index.refuse(number, each)
+                    continue
+                run.report.match(f"@{matchers[number].sym_name.data}", each, f"@{actions[number].sym_name.data}")
+                for into, held in zip(gathered, _act(run, op, actions[number], yielded, each), strict=False):
+                    into += held
+                break
+    explain(run, matchers, run.ops(op, env), index)
+    env[op.results[0]] = env[op.operands[0]]
+    env.update(zip(op.results[1:], gathered, strict=True))
+
+
+def _try(run: Interpreter, matcher: Any, op: Operation, extras: list[list[Any]]) -> list[list[Any]] | None:
+    try:
+        return run.call(matcher, [[op], *extras])
+    except NoMatch as miss:
+        run.report.miss(f"@{matcher.sym_name.data}", op, miss.mismatch)
+        return None
+
+
+def _act(run: Interpreter, op: Any, action: Any, handles: list[list[Any]], root: Operation) -> list[list[Any]]:
+    try:
+        return run.call(action, handles)
+    except NoMatch as miss:
+        run.fail(action, f"the action @{action.sym_name.data} said no: {miss.mismatch.reason}",
+                 "what may say no belongs into the matcher")  # fmt: skip
+
+
+def explain(run: Interpreter, matchers: list[Any], roots: list[Operation], index: Index) -> None:
+    """For matchers that matched nothing: tries them on everything that is like their root, to see how far they get."""
+    unmatched = set(run.report.unmatched)
+    chosen = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:EXPLAINED]
+    for root in roots:
+        for each in root.walk() if chosen else ():
+            for number, matcher in chosen:
+                if each is not root and index.near(number, each):
+                    _try(run, matcher, each, [[] for _ in matcher.body.block.args[1:]])
+
+
+EXPLAINED = 8
+"""So many matchers that found nothing are explained for one `foreach_match`: explaining looks at every operation."""
+
+
+def _post_order(root: Operation) -> list[Operation]:
+    """Every operation under `root`, what is inside of an operation in front of it."""
+    found: list[Operation] = []
+    pending: list[tuple[Operation, bool]] = [(root, False)]
+    while pending:
+        op, done = pending.pop()
+        if done or not op.regions:
+            found.append(op)
+            continue
+        pending.append((op, True))
+        inside = [child for region in op.regions for block in region.blocks for child in block.ops]
+        pending += [(child, False) for child in reversed(inside)]
+    return found
+
+
+def _include(run: Interpreter, op: Any, env: Env) -> None:
+    sequence = run.sequence(op, op.target)
+    try:
+        yielded = run.call(sequence, [env[v] for v in op.operands])
+    except NoMatch:
+        if op.failures is None or op.failures.data != "suppress":
+            raise
+        yielded = [[] for _ in op.results]
+    if len(yielded) != len(op.results):
+        run.fail(op, f"@{sequence.sym_name.data} yields {len(yielded)} handle(s), {len(op.results)} are wanted")
+    env.update(zip(op.results, yielded, strict=True))
+
+
+def _constant(run: Interpreter, op: Any, env: Env) -> None:
+    env[op.results[0]] = [op.value]
+
+
+def _operands(run: Interpreter, op: Any, env: Env) -> None:
+    env[op.results[0]] = [v for each in run.ops(op, env) for v in _pick(op, list(each.operands), "operand", each)]
+
+
+def _results(run: Interpreter, op: Any, env: Env) -> None:
+    env[op.results[0]] = [v for each in run.ops(op, env) for v in _pick(op, list(each.results), "result", each)]
+
+
+def _pick(op: Any, values: list[SSAValue], what: str, target: Operation) -> list[SSAValue]:
+    picked = op.positions(len(values))
+    if picked is None:
+        asked = ", ".join(str(v) for v in op.properties["positions"].get_values())
+        no(f"{target.name} has {len(values)} {what}(s), asked for number {asked}", target)
+    return [values[i] for i in picked]
+
+
+def _defining(run: Interpreter, op: Any, env: Env) -> None:
+    found: list[Operation] = []
+    for value in env[op.operands[0]]:
+        if not isinstance(value, SSAValue):
+            run.fail(op, f"'{op.name}' needs a handle of values")
+        if not isinstance(value.owner, Operation):
+            no(f"%{value.name_hint or 'value'} is an argument, not the result of an operation", None)
+        found.append(value.owner)
+    env[op.results[0]] = list(dict.fromkeys(found))
+
+
+def _producer(run: Interpreter, op: Any, env: Env) -> None:
+    found = []
+    for each in run.ops(op, env):
+        for value in _pick(op, list(each.operands), "operand", each):
+            if not isinstance(value.owner, Operation):
+                no(f"an operand of {each.name} is an argument, not the result of an operation", each)
+            found.append(value.owner)
+    env[op.results[0]] = found
+
+
+def _consumers(run: Interpreter, op: Any, env: Env) -> None:
+    found: dict[Operation, None] = {}
+    for each in run.ops(op, env):
+        for value in _pick(op, list(each.results), "result", each):
+            found.update(dict.fromkeys(use.operation for use in value.uses))
+    env[op.results[0]] = list(found)
+
+
+def _parent(run: Interpreter, op: Any, env: Env) -> None:
+    name = op.attributes.get("op_name")
+    names = same_names([name.data]) if name is not None else set()
+    nth = op.attributes.get("nth_parent")
+    found: dict[Operation, None] = {}
+    for each in run.ops(op, env):
+        parent: Operation | None = each
+        for _ in range(nth.value.data if isinstance(nth, IntegerAttr) else 1):
+            parent = parent.parent_op() if parent is not None else None
+            while parent is not None and (
+                (names and parent.name not in names)
+                or ("isolated_from_above" in op.attributes and not parent.has_trait(IsolatedFromAbove))
+            ):
+                parent = parent.parent_op()
+        if parent is None:
+            no(f"{each.name} has no such operation around it", each)
+        found[parent] = None
+    env[op.results[0]] = list(found)
+
+
+def _table(run: Interpreter, op: Any, env: Env) -> None:
+    found: dict[Operation, None] = {}
+    for each in run.ops(op, env):
+        parent: Operation | None = each
+        while parent is not None and not isinstance(parent, ModuleOp):
+            parent = parent.parent_op()
+        if parent is None:
+            raise CompileError(f"there is no module around {each.name}")
+        found[parent] = None
+    env[op.results[0]] = list(found)
+
+
+def _merge(run: Interpreter, op: Any, env: Env) -> None:
+    held = [x for v in op.operands for x in env[v]]
+    env[op.results[0]] = list(dict.fromkeys(held)) if op.deduplicate is not None else held
+
+
+def _split(run: Interpreter, op: Any, env: Env) -> None:
+    held = env[op.operands[0]]
+    if len(held) != len(op.results):
+        run.fail(op, f"the handle holds {len(held)} operation(s), {len(op.results)} are wanted")
+    env.update((r, [x]) for r, x in zip(op.results, held, strict=True))
+
+
+def _count(run: Interpreter, op: Any, env: Env) -> None:
+    env[op.results[0]] = [IntegerAttr(len(env[op.operands[0]]), 64)]
+
+
+def _cast(run: Interpreter, op: Any, env: Env) -> None:
+    type = op.results[0].type
+    wanted = getattr(getattr(type, "operation", None), "data", None)
+    for each in env[op.operands[0]]:
+        if wanted is not None and each.name not in same_names([wanted]):
+            no(f"expected {wanted}, got {each.name}", each)
+    env[op.results[0]] = env[op.operands[0]]
+
+
+HANDLERS: dict[str, Handler] = {
+    "transform.structured.match": _match,
+    "transform.foreach": _foreach,
+    "transform.foreach_match": _foreach_match,
+    "transform.include": _include,
+    "transform.param.constant": _constant,
+    "transform.get_operand": _operands,
+    "transform.get_result": _results,
+    "transform.get_defining_op": _defining,
+    "transform.get_producer_of_operand": _producer,
+    "transform.get_consumers_of_result": _consumers,
+    "transform.get_parent_op": _parent,
+    "transform.util.get_nearest_symbol_table": _table,
+    "transform.iree.get_nearest_symbol_table": _table,
+    "transform.merge_handles": _merge,
+    "transform.split_handle": _split,
+    "transform.num_associations": _count,
+    "transform.cast": _cast,
+}

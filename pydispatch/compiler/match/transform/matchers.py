@@ -1,0 +1,352 @@
+"""Operations of matchers: each looks at the program and may say no, with the reason."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, StringAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.match.graph import expressions
+from pydispatch.compiler.match.graph.dag import Match, Mismatch, Pattern
+from pydispatch.compiler.match.graph.expressions import Body
+from pydispatch.compiler.match.graph.facts import castable, size_of
+from pydispatch.compiler.match.graph.structure import Structure, is_projected_permutation, structure_of
+from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, no
+from pydispatch.ir.dialects.transform.syntax import strings_of
+
+FUNCTIONS = ("func.func", "util.func")
+
+
+def same_names(names: list[str]) -> set[str]:
+    """Functions have two spellings, which mean the same."""
+    return {*names, *(FUNCTIONS if any(n in FUNCTIONS for n in names) else ())}
+
+
+def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
+    names = same_names(strings_of(op.op_names))
+    for each in run.ops(op, env):
+        if each.name not in names:
+            no(f"expected {' or '.join(sorted(names))}, got {each.name}", each, 0)
+
+
+def _operation_empty(run: Interpreter, op: Any, env: Env) -> None:
+    if env[op.operands[0]]:
+        no("expected no operation", None)
+
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
+
+
+def _cmpi(run: Interpreter, op: Any, env: Env) -> None:
+    left, right = env[op.operands[0]], env[op.operands[1]]
+    if len(left) != len(right):
+        no(f"expected as many numbers on both sides, got {len(left)} and {len(right)}", None)
+    for a, b in zip(left, right, strict=True):
+        if not _COMPARE[op.predicate.data](_number(run, op, a), _number(run, op, b)):
+            hint = op.operands[0].name_hint
+            wanted = f"%{hint or 'value'} {op.predicate.data} {_number(run, op, b)}"
+            no(f"expected {wanted}, got {_number(run, op, a)}", None)
+
+
+def _number(run: Interpreter, op: Operation, param: Any) -> int:
+    value = param.value.data if isinstance(param, IntegerAttr) else param
+    if not isinstance(value, int):
+        run.fail(op, f"'{op.name}' compares integers, got {param}")
+    return value
+
+
+def _structured(run: Interpreter, op: Any, env: Env) -> None:
+    root = run.one(op, env)
+    if structure_of(root) is None:
+        no(f"expected a structured operation, got {root.name}", root, 0)
+    block = op.body.block
+    inner = {**env, block.args[0]: [root]}
+    yielded = run.block(block, inner)
+    if len(yielded) != len(op.results):
+        run.fail(op, f"the body yields {len(yielded)} handle(s), '{op.name}' has {len(op.results)} result(s)")
+    env.update(zip(op.results, yielded, strict=True))
+
+
+def _of(run: Interpreter, op: Any, env: Env) -> tuple[Operation, Structure]:
+    root = run.one(op, env)
+    found = structure_of(root)
+    if found is None:
+        no(f"expected a structured operation, got {root.name}", root, 0)
+    return root, found
+
+
+def _give_count(of: Callable[[Structure], int]) -> Handler:
+    def handler(run: Interpreter, op: Any, env: Env) -> None:
+        _, structure = _of(run, op, env)
+        env[op.results[0]] = [IntegerAttr(of(structure), 64)]
+
+    return handler
+
+
+def _bitwidth(run: Interpreter, op: Any, env: Env) -> None:
+    value = run.value(op, env[op.operands[0]])
+    type = expressions.element_type(value.type)
+    if isinstance(type, IndexType):
+        width = 64
+    elif isinstance(type, IntegerType):
+        width = type.width.data
+    elif isinstance(type, AnyFloat):
+        width = type.bitwidth
+    else:
+        no(f"expected numbers, got {value.type}", None)
+    env[op.results[0]] = [IntegerAttr(width, 64)]
+
+
+def _dim(run: Interpreter, op: Any, env: Env) -> None:
+    root, structure = _of(run, op, env)
+    picked = op.positions(len(structure.iterators))
+    if picked is None:
+        no(f"expected more loops than {len(structure.iterators)}", root)
+    for kind in ("parallel", "reduction"):
+        wrong = next((i for i in picked if kind in op.attributes and structure.iterators[i] != kind), None)
+        if wrong is not None:
+            no(f"loop {wrong}: expected {kind}, got {structure.iterators[wrong]}", root)
+    if op.results:
+        sizes = structure.sizes()
+        env[op.results[0]] = [IntegerAttr(sizes[i], 64) for i in picked]
+
+
+def _side(of: Callable[[Structure], list[SSAValue]], offset: Callable[[Structure], int], what: str) -> Handler:
+    def handler(run: Interpreter, op: Any, env: Env) -> None:
+        root, structure = _of(run, op, env)
+        values = of(structure)
+        picked = op.positions(len(values))
+        if picked is None:
+            no(f"expected more {what}s than {len(values)}", root)
+        for i in picked:
+            map = structure.maps[offset(structure) + i]
+            for flag, whole in (("permutation", True), ("projected_permutation", False)):
+                if flag in op.attributes and not is_projected_permutation(map, whole):
+                    no(f"{what} {i}: expected a {flag.replace('_', ' ')}, got {map}", root)
+        for result in op.results:
+            kind = result.type.name
+            if kind == "transform.any_value":
+                env[result] = [values[i] for i in picked]
+            elif kind == "transform.affine_map":
+                env[result] = [structure.maps[offset(structure) + i] for i in picked]
+            else:
+                env[result] = [_producer(values[i], what, i, root) for i in picked]
+
+    return handler
+
+
+def _producer(value: SSAValue, what: str, index: int, root: Operation) -> Operation:
+    if not isinstance(value.owner, Operation):
+        no(f"{what} {index} is not the result of an operation", root)
+    return value.owner
+
+
+def _result(run: Interpreter, op: Any, env: Env) -> None:
+    root, _ = _of(run, op, env)
+    picked = op.positions(len(root.results))
+    if picked is None:
+        no(f"expected more results than {len(root.results)}", root)
+    for result in op.results:
+        if result.type.name == "transform.any_value":
+            env[result] = [root.results[i] for i in picked]
+            continue
+        users = [list(dict.fromkeys(u.operation for u in root.results[i].uses)) for i in picked]
+        for i, found in zip(picked, users, strict=True):
+            if not found or ("single" in op.attributes and len(found) != 1):
+                wanted = "a single user" if "single" in op.attributes else "a user"
+                no(f"result {i}: expected {wanted}, got {len(found)}", root)
+        env[result] = [found[0] for found in users]
+
+
+def _body(run: Interpreter, op: Any, env: Env) -> None:
+    root, structure = _of(run, op, env)
+    block = structure.body
+    if block is None or block.last_op is None:
+        no("the operation has no body", root)
+    last = block.last_op
+    arguments = list(block.args)
+    if "passthrough" in op.attributes:
+        taken = [v for v in last.operands if v in arguments[: len(structure.inputs)]]
+        if len(taken) != len(last.operands):
+            no("body: expected that inputs are yielded as they are", root)
+    if "elementwise" in op.attributes:
+        bad = next((i for i in structure.iterators if i != "parallel"), None)
+        if bad is not None:
+            no(f"body: expected an elementwise operation, it has a {bad} loop", root)
+    position = op.attributes.get("reduction_position")
+    if isinstance(position, IntegerAttr):
+        _reduction(root, structure, int(position.value.data))
+    contraction = strings_of(op.attributes.get("contraction"))
+    if contraction:
+        _contraction(root, structure, contraction)
+
+
+def _reduction(root: Operation, structure: Structure, position: int) -> None:
+    assert structure.body is not None and structure.body.last_op is not None
+    yielded = structure.body.last_op.operands
+    if position >= len(yielded):
+        no(f"body: expected more than {position} result(s)", root)
+    combiner = yielded[position].owner
+    argument = structure.body.args[len(structure.inputs) + position]
+    if not isinstance(combiner, Operation) or argument not in combiner.operands:
+        no(f"body: result {position} is not combined with what the output holds", root)
+
+
+def _contraction(root: Operation, structure: Structure, names: list[str]) -> None:
+    assert structure.body is not None and structure.body.last_op is not None
+    multiply, add = names[0], names[-1]
+    last = structure.body.last_op.operands[0].owner
+    if not isinstance(last, Operation) or last.name != add:
+        got = last.name if isinstance(last, Operation) else "an argument"
+        no(f"body: expected {add} to be yielded, got {got}", root)
+    if not any(isinstance(v.owner, Operation) and v.owner.name == multiply for v in last.operands):
+        no(f"body: expected {add} of a {multiply}", root)
+
+
+# --- iree ---
+
+
+def pattern_of(run: Interpreter, op: Any) -> Pattern:
+    """The pattern of a `cast_compatible_dag_from_root`, made once."""
+    found: Pattern | None = run.patterns.get(op)
+    if found is None:
+        block = op.body.block
+        root = block.last_op
+        if root is not None and not root.results and root.operands:  # A terminator: what makes its operand is the root.
+            root = root.operands[0].owner
+        if not isinstance(root, Operation) or not root.results:
+            run.fail(op, "the pattern has no operation", "write the operations to find behind ^bb0(...):")
+        found = run.patterns[op] = Pattern(block, root)
+        if found.unused:
+            name = found.unused[0].name_hint or found.unused[0].index
+            run.fail(op, f"input %{name} of the pattern is used by no operation above its root",
+                     "the root is the last operation; leave the input out")  # fmt: skip
+    return found
+
+
+def _dag(run: Interpreter, op: Any, env: Env) -> None:
+    pattern = pattern_of(run, op)
+    root = run.one(op, env)
+    match = pattern.match(root, run.view)
+    if isinstance(match, Mismatch):
+        raise NoMatch(match)
+    if len(op.results) != 2:
+        run.fail(op, f"'{op.name}' gives inputs and outputs: 2 results, not {len(op.results)}")
+    inputs = []
+    for argument, value in zip(pattern.inputs, match.inputs, strict=True):
+        inputs.append(value if value is not None else Absent(argument.type, root))
+    env[op.results[0]] = inputs
+    env[op.results[1]] = list(match.outputs)
+
+
+class Absent:
+    """An output tensor that the pattern names, but the program does not need: an empty one is made for it."""
+
+    def __init__(self, type: Attribute, root: Operation) -> None:
+        self.type, self.root = type, root
+
+
+def _type(run: Interpreter, op: Any, env: Env) -> None:
+    for value in env[op.operands[0]]:
+        if not isinstance(value, SSAValue):
+            run.fail(op, f"'{op.name}' needs a handle of values")
+        problem = castable(value.type, op.target_type)
+        if problem is not None:
+            name = f"%{value.name_hint}" if value.name_hint else "value"
+            no(f"{op.operands[0].name_hint or name}: {problem}", value.owner if isinstance(value.owner, Operation)
+               else None, 2)  # fmt: skip
+
+
+def _tensor(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]:
+    value = run.value(op, env[op.operands[0]])
+    if not isinstance(value.type, TensorType):
+        no(f"expected a tensor, got {value.type}", None, 2)
+    rank, dim = len(value.type.get_shape()), op.dim.value.data
+    dim += rank if dim < 0 else 0
+    if not 0 <= dim < rank:
+        no(f"expected more than {op.dim.value.data} sizes, got {value.type}", None, 2)
+    return value, dim
+
+
+def _multiple(run: Interpreter, op: Any, env: Env) -> None:
+    value, dim = _tensor(run, op, env)
+    size, wanted = size_of(value, dim), op.size.value.data
+    known = size.static
+    if wanted <= 0 or (known % wanted if known is not None else size.multiple % wanted):
+        got = str(known) if known is not None else "a dynamic size"
+        more = "" if known is not None or size.multiple == 1 else f" that is a multiple of {size.multiple}"
+        no(f"size {dim} of {value.type}: expected a multiple of {wanted}, got {got}{more}", None, 2)
+
+
+def _bounds(run: Interpreter, op: Any, env: Env) -> None:
+    value, dim = _tensor(run, op, env)
+    size = size_of(value, dim)
+    if op.umin is not None and size.low < op.umin.value.data:
+        no(f"size {dim} of {value.type}: expected at least {op.umin.value.data}, known is at least {size.low}", None, 2)
+    if op.umax is not None and (size.high is None or size.high > op.umax.value.data):
+        known = "nothing" if size.high is None else f"at most {size.high}"
+        no(f"size {dim} of {value.type}: expected at most {op.umax.value.data}, known is {known}", None, 2)
+
+
+def _regions(run: Interpreter, op: Any, env: Env) -> None:
+    wanted = op.body.block.first_op
+    if wanted is None:
+        run.fail(op, "the body holds no operation to compare with")
+    for root in run.ops(op, env):
+        captured: list[SSAValue] = []
+        if _regions_of(root) == expressions.region_key(wanted, captured):
+            continue
+        no(_region_difference(wanted, root), root, 2)
+
+
+def _regions_of(op: Operation) -> list[Any]:
+    captured: list[SSAValue] = []
+    return expressions.region_key(op, captured)
+
+
+def _region_difference(wanted: Operation, root: Operation) -> str:
+    mine = wanted.regions[0].blocks.first if wanted.regions else None
+    theirs = root.regions[0].blocks.first if root.regions else None
+    if mine is None or theirs is None or mine.last_op is None or theirs.last_op is None:
+        return f"expected {len(wanted.regions)} region(s), got {len(root.regions)}"
+    if [a.type for a in mine.args] != [a.type for a in theirs.args]:
+        want, got = (", ".join(str(a.type) for a in b.args) for b in (mine, theirs))
+        return f"body: expected arguments ({want}), got ({got})"
+    a, b = Body(mine), Body(theirs)
+    for i, (x, y) in enumerate(zip(mine.last_op.operands, theirs.last_op.operands, strict=False)):
+        if a.key(x) != b.key(y):
+            return f"body, result {i}: expected {a.text(x)}, got {b.text(y)}"
+    return f"body: expected {len(mine.last_op.operands)} result(s), got {len(theirs.last_op.operands)}"
+
+
+def _nothing(run: Interpreter, op: Any, env: Env) -> None:
+    run.ops(op, env)
+
+
+HANDLERS: dict[str, Handler] = {
+    "transform.match.operation_name": _operation_name,
+    "transform.match.operation_empty": _operation_empty,
+    "transform.match.param.cmpi": _cmpi,
+    "transform.match.structured": _structured,
+    "transform.match.structured.rank": _give_count(lambda s: len(s.iterators)),
+    "transform.match.structured.num_inputs": _give_count(lambda s: len(s.inputs)),
+    "transform.match.structured.num_inits": _give_count(lambda s: len(s.outputs)),
+    "transform.match.structured.elemental_bitwidth": _bitwidth,
+    "transform.match.structured.dim": _dim,
+    "transform.match.structured.input": _side(lambda s: list(s.inputs), lambda s: 0, "input"),
+    "transform.match.structured.init": _side(lambda s: list(s.outputs), lambda s: len(s.inputs), "output"),
+    "transform.match.structured.result": _result,
+    "transform.match.structured.body": _body,
+    "transform.iree.match.cast_compatible_dag_from_root": _dag,
+    "transform.iree.match.cast_compatible_type": _type,
+    "transform.iree.match.dim_is_multiple_of": _multiple,
+    "transform.iree.match.dim_bounds": _bounds,
+    "transform.iree.match.regions": _regions,
+    "transform.iree.match.has_no_lowering_config": _nothing,
+}
+__all__ = ["FUNCTIONS", "HANDLERS", "Absent", "Match", "StringAttr", "pattern_of", "same_names"]

@@ -1,0 +1,1 @@
+"""Groups and dispatch regions → executables with functions, and dispatches of them."""

@@ -1,0 +1,272 @@
+"""`flow.dispatch.region` and `flow.dispatch.workgroups` whose bodies compute on tensors.
+
+A body that does not ask which workgroup it is in gives the same everywhere: it becomes host code, and is formed into
+dispatches like any other. One that asks keeps its grid: its operations are a dispatch of their own, every workgroup
+runs all of them, and writes the slices that it inserts into the results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, UnitAttr, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from pydispatch.compiler.analysis.destinations import ALIASES, LAZY, LOADS, STORES, Slice, slice_of
+from pydispatch.compiler.analysis.ties import GRID, UPDATES
+from pydispatch.compiler.outline.export_config import answer_sizes
+from pydispatch.compiler.outline.regions import DISPATCHES, RegionKernel
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects import iree_tensor_ext
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.dialects.util import scalars
+
+ASKS = {
+    f"{dialect}.dispatch.workgroup.{what}": op
+    for dialect in ("flow", "stream")
+    for what, op in (("id", hal.InterfaceWorkgroupIDOp), ("count", hal.InterfaceWorkgroupCountOp))
+}
+_VIEWS = (*LAZY, *ALIASES, *STORES, "tensor.insert_slice", "tensor.dim", "tensor.extract")
+
+
+def is_computed(op: Operation) -> bool:
+    """Whether a dispatch is more than slices, microkernels and scalar code, which regions.py turns into kernels."""
+    found = False
+    for inner in op.regions[0].walk():
+        if inner.name == "iree_codegen.ukernel.generic":
+            return False
+        if inner.name not in _VIEWS and inner.name != "flow.return":
+            found |= any(isinstance(v.type, TensorType) for v in (*inner.operands, *inner.results))
+    return found
+
+
+def open_regions(function: Operation) -> None:
+    """Replaces the computed dispatches of a host function: by their bodies, or by regions that are marked as grids."""
+    for op in list(function.walk()):
+        if op.name not in DISPATCHES:
+            continue
+        answer_sizes(op)
+        if not is_computed(op):
+            continue
+        region = op if isinstance(op, flow.DispatchRegionOp) else _as_region(cast(flow.DispatchWorkgroupsOp, op))
+        if any(inner.name in ASKS for inner in region.body.walk()):
+            region.attributes[GRID] = UnitAttr()
+        else:
+            _inline(region)
+
+
+@dataclass
+class Grid:
+    """A dispatch with a grid chosen by hand: its operations, now in the host's block, and its count and workload."""
+
+    group: list[Operation]
+    count: Region
+    workload: list[SSAValue]
+
+
+def open_grid(region: flow.DispatchRegionOp) -> Grid:
+    """Puts the body of a marked region in its place. CompileError when it has no grid."""
+    kernel = RegionKernel(region, "")
+    count = kernel.count()
+    for op in list(region.body.walk()):
+        if op.name in ASKS:
+            new = ASKS[op.name](result_types=[op.results[0].type], properties={"dimension": op.properties["dimension"]})
+            _replace(op, new)
+    block = region.parent
+    assert block is not None
+    end = region.body.block.last_op
+    assert end is not None
+    ends = list(end.operands)
+    group = _inline(region)
+    members = set(group)
+    for value in dict.fromkeys(ends):
+        _own_destination(value, members, block, group[0])
+    return Grid(group, count, kernel.workload)
+
+
+def _own_destination(value: SSAValue, members: set[Operation], block: Block, first: Operation) -> None:
+    """A tensor that a result is inserted into and that the body also reads is another value for the insertions."""
+    last: Operation | None = None
+    while isinstance(value.owner, Operation) and value.owner in members and value.owner.name in UPDATES:
+        last, value = value.owner, value.owner.operands[UPDATES[value.owner.name]]
+    if last is None:
+        return
+    if isinstance(value.owner, Operation) and value.owner in members:
+        if value.owner.name != "tensor.empty":
+            raise CompileError(
+                f"a result of this dispatch is inserted into what '{value.owner.name}' makes in every workgroup",
+                location_of(last), "insert into a tensor.empty, or into a tensor from outside of the dispatch",
+            )  # fmt: skip
+        return
+    if sum(1 for use in value.uses if use.operation in members) > 1:
+        barrier = scalars.OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])
+        set_location(barrier, last)
+        block.insert_op_before(barrier, first)
+        last.operands[UPDATES[last.name]] = barrier.results[0]
+
+
+def _inline(region: Operation) -> list[Operation]:
+    """Moves the body in front of the region, which goes."""
+    block = region.parent
+    assert block is not None
+    moved = list(region.regions[0].block.ops)
+    end = moved.pop()
+    for old, new in zip(region.results, end.operands, strict=True):
+        old.replace_all_uses_with(new)
+    for op in moved:
+        op.detach()
+        block.insert_op_before(op, region)
+    region.detach()
+    region.erase(safe_erase=False)
+    return moved
+
+
+def _replace(old: Operation, new: Operation) -> None:
+    block = old.parent
+    assert block is not None
+    set_location(new, old)
+    block.insert_op_before(new, old)
+    for before, after in zip(old.results, new.results, strict=True):
+        before.replace_all_uses_with(after)
+    old.detach()
+    old.erase()
+
+
+def _as_region(op: flow.DispatchWorkgroupsOp) -> flow.DispatchRegionOp:
+    """The same dispatch as a region: loads are slices of the operands, stores are insertions into the results."""
+    return _Unfolding(op).region()
+
+
+class _Unfolding:
+    """The body of a `flow.dispatch.workgroups` on its way into a region.
+
+    holds: arguments of the body -> what the dispatch is given. places: arguments for results -> the tensor so far.
+    """
+
+    def __init__(self, op: flow.DispatchWorkgroupsOp) -> None:
+        self.op, self.body = op, op.body.block
+        operands = list(op.arguments)
+        self.holds: dict[SSAValue, SSAValue] = dict(zip(self.body.args, operands, strict=False))
+        self.places: dict[SSAValue, SSAValue] = {}
+        self.order: list[SSAValue] = []
+        tied = [-1] * len(op.results)
+        if op.tied_operands is not None:
+            tied = [int(n) for n in op.tied_operands.get_values()]
+        fresh = list(self.body.args)[len(operands) :]
+        dims = iter(op.result_dims)
+        for result, tie in zip(op.results, tied, strict=True):
+            assert isinstance(result.type, TensorType)
+            sizes = [next(dims) for n in result.type.get_shape() if n < 0]
+            argument = self.body.args[tie] if tie >= 0 else fresh.pop(0)
+            self.places[argument] = operands[tie] if tie >= 0 else self._empty(result.type, sizes)
+            self.order.append(argument)
+
+    def _empty(self, type_: TensorType[Attribute], sizes: list[SSAValue]) -> SSAValue:
+        empty = tensor.EmptyOp(sizes, type_)
+        set_location(empty, self.op)
+        first = self.body.first_op
+        assert first is not None
+        self.body.insert_op_before(empty, first)
+        return empty.tensor
+
+    def region(self) -> flow.DispatchRegionOp:
+        op, body = self.op, self.body
+        views = [inner for inner in body.ops if inner.name in (*ALIASES, *LOADS, *STORES)]
+        for inner in views:
+            self._view(inner)
+        end = body.last_op
+        assert end is not None
+        _replace(end, flow.ReturnOp(operands=[[self.places[a] for a in self.order]]))
+        for argument, operand in zip(list(body.args), op.arguments, strict=False):
+            if not isinstance(argument.type, iree_tensor_ext.DispatchTensorType):
+                argument.replace_all_uses_with(operand)
+        for inner in reversed(views):
+            inner.detach()
+            inner.erase(safe_erase=False)
+        for argument in reversed(list(body.args)):
+            body.erase_arg(argument, safe_erase=False)
+        regions = [op.body, op.count]
+        for each in regions:
+            op.detach_region(each)
+        region = flow.DispatchRegionOp(
+            operands=[list(op.workload), list(op.result_dims)], result_types=[[r.type for r in op.results]],
+            regions=regions,
+        )  # fmt: skip
+        _replace(op, region)
+        return region
+
+    def _view(self, inner: Operation) -> None:
+        if inner.name in STORES:
+            target = inner.operands[1]
+            if target not in self.places:
+                raise CompileError("a tensor is stored that is no result of the dispatch", location_of(inner))
+            self.places[target] = _store(inner, self.places[target])
+        elif inner.name in LOADS:
+            source = inner.operands[0]
+            _load(inner, self.places[source] if source in self.places else self.holds[source])
+        elif isinstance(inner.results[0].type, iree_tensor_ext.DispatchTensorType):
+            source, result = inner.operands[0], inner.results[0]
+            self.holds[result] = self.holds.get(source, source)
+            if source in self.places:
+                self.order[self.order.index(source)] = result
+                self.places[result] = self.places.pop(source)
+        else:
+            inner.results[0].replace_all_uses_with(inner.operands[0])
+
+
+def _load(op: Operation, source: SSAValue) -> None:
+    """The results of a load come from `source`."""
+    block = op.parent
+    assert block is not None
+    part = slice_of(op)
+    if _is_whole(part, source, list(cast(iree_tensor_ext.DispatchTensorLoadOp, op).source_dims)):
+        op.results[0].replace_all_uses_with(source)
+        return
+    new = tensor.ExtractSliceOp.build(
+        operands=[source, *_dynamic(part)], result_types=[op.results[0].type], properties=_static(part)
+    )
+    set_location(new, op)
+    block.insert_op_before(new, op)
+    op.results[0].replace_all_uses_with(new.results[0])
+
+
+def _store(op: Operation, target: SSAValue) -> SSAValue:
+    """`target` after a store."""
+    block = op.parent
+    assert block is not None
+    part, value = slice_of(op), op.operands[0]
+    if _is_whole(part, target, list(cast(iree_tensor_ext.DispatchTensorStoreOp, op).target_dims)) and (
+        value.type == target.type
+    ):
+        return value
+    new = tensor.InsertSliceOp.build(
+        operands=[value, target, *_dynamic(part)], result_types=[target.type], properties=_static(part)
+    )
+    set_location(new, op)
+    block.insert_op_before(new, op)
+    return new.results[0]
+
+
+def _is_whole(part: Slice, value: SSAValue, dims: list[SSAValue]) -> bool:
+    assert isinstance(value.type, TensorType)
+    left = iter(dims)
+    sizes = [n if n >= 0 else next(left, None) for n in value.type.get_shape()]
+    if any(o != 0 for o in part.offsets) or any(s != 1 for s in part.strides):
+        return False
+    return len(sizes) == len(part.sizes) and all(a == b for a, b in zip(sizes, part.sizes, strict=True))
+
+
+def _dynamic(part: Slice) -> list[list[SSAValue]]:
+    return [[v for v in row if isinstance(v, SSAValue)] for row in part.rows]
+
+
+def _static(part: Slice) -> dict[str, DenseArrayBase]:
+    names = ("static_offsets", "static_sizes", "static_strides")
+    return {
+        name: DenseArrayBase.from_list(i64, [DYNAMIC_INDEX if isinstance(v, SSAValue) else v for v in row])
+        for name, row in zip(names, part.rows, strict=True)
+    }

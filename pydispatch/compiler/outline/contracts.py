@@ -1,0 +1,192 @@
+"""What a generated kernel relies on, as a function of its constants: the contract of its export.
+
+A contract stands beside the kernel IR of a variant, as a function with the attribute `pyd.contract`:
+`func.func @export(scalars, sizes) -> (x, y, z, bytes of each binding)`. It travels with the machine code
+(`compiler/host/contract_program.py`, docs/artifact.md), so that a host program which somebody edited cannot hand a kernel
+less than it was compiled for.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, cf, func
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, TensorType, UnitAttr, i64
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+
+from pydispatch.compiler.analysis.known_sizes import Sizes
+from pydispatch.compiler.analysis.sizes import constant_index
+from pydispatch.compiler.analysis.ties import GRID
+from pydispatch.compiler.host.types import dtype_of
+from pydispatch.compiler.kernel_ir.words import words_of
+from pydispatch.compiler.kernels.loops.frame import Kernel, sizes_of
+from pydispatch.compiler.outline.bounds import check_bounds
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects.hal import dialect as hal
+
+CONTRACT = "pyd.contract"
+WRITTEN = "pyd.written"
+"""Which bindings are written, bit by bit."""
+
+
+def contract_of(source: func.FuncOp, kernel: Kernel) -> func.FuncOp:
+    """The contract of the kernel of a dispatch function."""
+    return _Contract(source, kernel).build()
+
+
+class _Contract:
+    def __init__(self, source: func.FuncOp, kernel: Kernel) -> None:
+        self.source, self.kernel = source, kernel
+        self.scalars = [a for a in source.body.block.args if not isinstance(a.type, TensorType)]
+        self.block = Block(arg_types=[a.type for a in self.scalars])
+        self.known: dict[SSAValue, SSAValue] = dict(zip(self.scalars, self.block.args, strict=True))
+        self.words: dict[int, BlockArgument] = {}
+        at = 0
+        for scalar, argument in zip(self.scalars, self.block.args, strict=True):
+            self.words[at] = argument
+            at += words_of(scalar.type, location_of(source))
+
+    def build(self) -> func.FuncOp:
+        self._check_sizes()
+        if (
+            GRID not in self.source.attributes
+        ):  # where those slices lie that stand in a grid chosen by hand, its author knows
+            self._check_bounds()
+        results = [*self._grid(), *self._bytes()]
+        self._put(func.ReturnOp(*results))
+        name = self.source.sym_name.data
+        types = [a.type for a in self.scalars], [IndexType() for _ in results]
+        contract = func.FuncOp(name, types, Region(self.block))
+        written = sum(1 << i for i, b in enumerate(self.kernel.layout.bindings) if not b.read_only)
+        contract.attributes[CONTRACT] = UnitAttr()
+        contract.attributes[WRITTEN] = IntegerAttr(written - (1 << 64) if written >> 63 else written, i64)
+        set_location(contract, self.source)
+        return contract
+
+    def _put(self, op: Operation) -> SSAValue | None:
+        set_location(op, self.source)
+        self.block.add_op(op)
+        return op.results[0] if op.results else None
+
+    def _value(self, op: Operation) -> SSAValue:
+        result = self._put(op)
+        assert result is not None
+        return result
+
+    def _number(self, value: int) -> SSAValue:
+        return self._value(arith.ConstantOp.from_int_and_width(value, IndexType()))
+
+    def _require(self, holds: SSAValue, what: str) -> None:
+        self._put(cf.AssertOp(holds, what))
+
+    def _check_sizes(self) -> None:
+        for number, size in enumerate(sizes_of(self.source)):
+            holds = self._value(arith.CmpiOp(self.known[size], self._number(0), "sge"))
+            self._require(holds, f"size {number} is negative")
+
+    def _check_bounds(self) -> None:
+        """What the host checks of sizes in front of the dispatch, once more: the kernel relies on it."""
+        copy = self.source.clone()
+        block = copy.body.block
+        mapping: dict[SSAValue, SSAValue] = {
+            inner: self.known[outer]
+            for inner, outer in zip(block.args, self.source.body.block.args, strict=True)
+            if outer in self.known
+        }
+        sizes = Sizes()
+        operations = list(block.ops)
+        for op in operations:
+            for result in op.results:
+                sizes.meet(result)
+            sizes.learn(op)
+        check_bounds(operations, sizes)
+        for op in block.ops:
+            if isinstance(op, cf.AssertOp):
+                holds = self._copy(op.operands[0], mapping)
+                if holds is not None:
+                    self._require(holds, op.msg.data)
+
+    def _grid(self) -> list[SSAValue]:
+        """The largest number of workgroups along each axis; -1 where the grid was chosen by hand."""
+        if GRID in self.source.attributes:
+            return [self._number(-1)] * 3
+        count = self.kernel.count.block
+        mapping: dict[SSAValue, SSAValue] = {
+            a: self.known[s] for a, s in zip(count.args[1:], sizes_of(self.source), strict=True)
+        }
+        last = count.last_op
+        assert isinstance(last, hal.ReturnOp)
+        found = [self._copy(v, mapping) for v in last.operands]
+        return [self._number(-1) if v is None else v for v in found]
+
+    def _bytes(self) -> list[SSAValue]:
+        """The bytes of each binding up to the end of what the kernel looks at."""
+        needed: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)
+        mapping: dict[SSAValue, SSAValue] = {}
+        for op in self.kernel.function.walk():
+            if isinstance(op, hal.InterfaceBindingSubspanOp):
+                here = self._extent(op, mapping)
+                place = op.binding.value.data
+                other = needed[place]
+                if here is not None:
+                    needed[place] = here if other is None else self._value(arith.MaxUIOp(other, here))
+        found = [self._number(0) if n is None else n for n in needed]
+        for place, value in enumerate(found):  # as a check it is computed exactly: what wraps around is refused
+            if not isinstance(value.owner, arith.ConstantOp):
+                holds = self._value(arith.CmpiOp(value, self._number(0), "sge"))
+                self._require(holds, f"binding {place} would have more than 2^63 bytes")
+        return found
+
+    def _extent(self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:
+        type_ = op.results[0].type
+        assert isinstance(type_, MemRefType)
+        dynamic = iter(op.dynamic_dims)
+        fixed, total = 1, None
+        for size in type_.get_shape():
+            if size >= 0:
+                fixed *= size
+                continue
+            value = self._copy(next(dynamic), mapping)
+            if value is None:
+                return None
+            total = value if total is None else self._value(arith.MuliOp(total, value))
+        if fixed == 0:
+            return self._number(0)
+        bits = dtype_of(type_.element_type, location_of(op)) & 0xFFFFFF
+        whole, packed = max(1, -(-bits // 8)), 8 // bits if bits in (2, 4) else 1
+        if total is None:
+            return self._offset(op, mapping, self._number(-(-fixed // packed) * whole))
+        elements = total if fixed == 1 else self._value(arith.MuliOp(total, self._number(fixed)))
+        if packed > 1:
+            elements = self._value(arith.CeilDivUIOp(elements, self._number(packed)))
+        elif whole > 1:
+            elements = self._value(arith.MuliOp(elements, self._number(whole)))
+        return self._offset(op, mapping, elements)
+
+    def _offset(
+        self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue], size: SSAValue
+    ) -> SSAValue | None:
+        if op.byte_offset is None or constant_index(op.byte_offset) == 0:
+            return size
+        start = self._copy(op.byte_offset, mapping)
+        return None if start is None else self._value(arith.AddiOp(size, start))
+
+    def _copy(self, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:
+        """`value`, which arithmetic makes of constants, made here; None when it is made of something else."""
+        found = mapping.get(value)
+        if found is not None:
+            return found
+        op = value.owner
+        if isinstance(op, hal.InterfaceConstantLoadOp):
+            found = self.words.get(op.ordinal.value.data)
+            if found is not None and found.type == value.type:
+                mapping[value] = found
+                return found
+            return None
+        if isinstance(op, Block) or op.regions or op.name.split(".")[0] not in ("arith", "affine", "math"):
+            return None
+        for operand in op.operands:
+            if self._copy(operand, mapping) is None:
+                return None
+        copy = op.clone(mapping)
+        set_location(copy, self.source)
+        self.block.add_op(copy)
+        return mapping[value]

@@ -1,0 +1,44 @@
+"""Equal dispatch functions: the layers of a model repeat, and their kernels are made once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from pydispatch.ir.dialects.flow import dialect as flow
+
+
+class Made:
+    """The executables of a program so far."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, flow.DispatchOp] = {}
+
+    def is_known(self, executable: flow.ExecutableOp, dispatch: flow.DispatchOp) -> bool:
+        """Whether an equal executable was made before; `dispatch` then calls that one."""
+        first = self._known.setdefault(shape_of_code(executable), dispatch)
+        if first is dispatch:
+            return False
+        dispatch.properties["entry_points"] = first.properties["entry_points"]
+        return True
+
+
+def shape_of_code(op: Operation) -> Hashable:
+    """Equal for operations that do the same: names of symbols, of values and places in the source do not count."""
+    numbers: dict[SSAValue | Block, int] = {}
+
+    def number(value: SSAValue | Block) -> int:
+        return numbers.setdefault(value, len(numbers))
+
+    def block(b: Block) -> Hashable:
+        return number(b), tuple((number(a), a.type) for a in b.args), tuple(of(o) for o in b.ops)
+
+    def of(op: Operation) -> Hashable:
+        operands = tuple(number(v) for v in op.operands)
+        regions = tuple(tuple(block(b) for b in region.blocks) for region in op.regions)
+        results = tuple((number(r), r.type) for r in op.results)
+        stated = frozenset((k, v) for k, v in (*op.properties.items(), *op.attributes.items()) if k != "sym_name")
+        return op.name, operands, tuple(number(b) for b in op.successors), results, stated, regions
+
+    return of(op)

@@ -1,0 +1,354 @@
+"""Every executable → `hal.executable` with one variant for each target.
+
+`stream.executable` (functions over bindings), `flow.executable` (functions over tensors) and `hal.executable.source`
+are expanded for the targets of the program; a `hal.executable` keeps the variants that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IndexType,
+    IntAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from pydispatch.compiler.kernel_ir.kernel import Layout
+from pydispatch.compiler.kernel_ir.words import words_of
+from pydispatch.compiler.kernels.lower import lower
+from pydispatch.compiler.outline.contracts import contract_of
+from pydispatch.compiler.outline.form import symbol_name
+from pydispatch.compiler.outline.interface import lower_common, lower_interface
+from pydispatch.compiler.target.architectures import chosen_targets, objects_attribute, objects_for
+from pydispatch.compiler.target.cuda import architecture
+from pydispatch.compiler.target.select import BACKENDS, apply_levels, canonical, config_string
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects import stream
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.dialects.hal import dialect as hal
+
+EXECUTABLES = ("stream.executable", "flow.executable", "hal.executable", "hal.executable.source")
+
+
+@dataclass
+class Selection:
+    """What to compile for: the targets, and the CPU levels that apply to variants written by hand."""
+
+    targets: Sequence[hal.ExecutableTargetAttr]
+    explicit: bool = False  # named by the caller: hand-written variants of other targets are left out
+    levels: Sequence[str] = ()
+    features: str = ""
+    written: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+
+
+def expand_executables(module: ModuleOp, selection: Selection) -> None:
+    """Rewrites all executables of `module` in place, see above. CompileError when one has no variant left."""
+    check_variants(module)
+    derive_constants(module)
+    selection.written = written_bindings(module)
+    for op in list(module.body.block.ops):
+        if op.name not in EXECUTABLES:
+            continue
+        variants = (
+            _keep(op, selection) if isinstance(op, hal.ExecutableOp) else _expand(op, selection.targets, selection)
+        )
+        new = hal.ExecutableOp(
+            properties={"sym_name": StringAttr(symbol_name(op)), "sym_visibility": StringAttr("private")},
+            regions=[Region(Block(variants))],
+        )
+        set_location(new, op)
+        module.body.block.insert_op_before(new, op)
+        op.detach()
+        op.erase(safe_erase=False)
+
+
+def check_variants(module: ModuleOp) -> None:
+    """CompileError for a dispatch that names a variant which its hand-written executable does not have."""
+    known = {
+        op.sym_name.data: [v.sym_name.data for v in op.body.block.ops if isinstance(v, hal.ExecutableVariantOp)]
+        for op in module.body.block.ops
+        if isinstance(op, hal.ExecutableOp)
+    }
+    for op in module.walk():
+        if not isinstance(op, flow.DispatchOp):
+            continue
+        for reference in op.entry_points.data:
+            names, executable = reference.nested_references.data, reference.root_reference.data
+            if len(names) == 2 and executable in known and names[0].data not in known[executable]:
+                raise CompileError(
+                    f"executable '@{executable}' has no variant '@{names[0].data}'",
+                    location_of(op),
+                    f"variants: {', '.join('@' + n for n in known[executable]) or 'none'}",
+                )
+
+
+def derive_constants(module: ModuleOp) -> None:
+    """A layout that counts no constants, although a dispatch passes scalars, gets its count from the operands."""
+    words: dict[tuple[str, str], int] = {}
+    for op in module.walk():
+        if isinstance(op, flow.DispatchOp):
+            needed = sum(words_of(a.type, location_of(op)) for a in op.arguments if not is_tensor(a))
+            for reference in op.entry_points.data:
+                words[reference.root_reference.data, reference.nested_references.data[-1].data] = needed
+    for op in module.body.block.ops:
+        if not isinstance(op, (hal.ExecutableOp, hal.ExecutableSourceOp)):
+            continue
+        for export in op.walk():
+            if isinstance(export, hal.ExecutableExportOp) and export.layout.constants.data == 0:
+                count = words.get((op.sym_name.data, export.sym_name.data), 0)
+                layout = export.layout
+                export.properties["layout"] = hal.PipelineLayoutAttr(IntAttr(count), layout.bindings, layout.flags)
+
+
+def written_bindings(module: ModuleOp) -> dict[tuple[str, str], set[int]]:
+    """For each dispatched export (executable, name): the bindings that some dispatch of it writes."""
+    written: dict[tuple[str, str], set[int]] = {}
+    for op in module.walk():
+        if not isinstance(op, flow.DispatchOp):
+            continue
+        tensors = [i for i, a in enumerate(op.arguments) if is_tensor(a)]
+        results: set[int] = set()
+        fresh = len(tensors)
+        tied = tied_operands(op)
+        for index, result in enumerate(op.results):
+            if tied[index] >= 0:
+                results.add(tensors.index(tied[index]))
+            elif is_tensor(result):
+                results.add(fresh)
+                fresh += 1
+        for reference in op.entry_points.data:
+            key = (reference.root_reference.data, reference.nested_references.data[-1].data)
+            written.setdefault(key, set()).update(results)
+    return written
+
+
+def is_tensor(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType)
+
+
+def tied_operands(op: flow.DispatchOp) -> list[int]:
+    """Per result the argument that it is written into, -1 for a new tensor."""
+    if op.tied_operands is None:
+        return [-1] * len(op.results)
+    return [int(i) for i in op.tied_operands.get_values()]
+
+
+def variant_name(target: hal.ExecutableTargetAttr) -> str:
+    """A symbol for a target: its format, and its CPU or architecture when that is not the baseline."""
+    name = target.format.data
+    cpu = config_string(target, "cpu", architecture(target) or "generic")
+    features = config_string(target, "cpu_features")
+    if cpu != "generic":
+        name += f"_{cpu}"
+    elif features:
+        name += f"_{features}"
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
+def _unique(name: str, taken: Iterable[str]) -> str:
+    used = set(taken)
+    candidate, n = name, 1
+    while candidate in used:
+        candidate, n = f"{name}_{n}", n + 1
+    return candidate
+
+
+def _expand(op: Operation, targets: Sequence[hal.ExecutableTargetAttr], selection: Selection) -> list[Operation]:
+    names: list[str] = []
+    variants: list[Operation] = []
+    for target in chosen_targets(op, targets):
+        names.append(_unique(variant_name(target), names))
+        objects = matching_objects(op, target)
+        body = _hand_written(op, selection) if not isinstance(op, flow.ExecutableOp) else _generated(op, target)
+        variants.append(_variant(op, names[-1], target, objects, body))
+    return variants
+
+
+def _variant(
+    source: Operation, name: str, target: Attribute, objects: Sequence[Attribute], body: list[Operation]
+) -> Operation:
+    variant = hal.ExecutableVariantOp(
+        properties={
+            "sym_name": StringAttr(name), "sym_visibility": StringAttr("public"), "target": target,
+            "objects": ArrayAttr(objects) if objects else None,
+        },
+        regions=[Region(Block(body))],
+    )  # fmt: skip
+    set_location(variant, source)
+    return variant
+
+
+def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[Attribute]:
+    """The objects that the executable lists for a target; those of all keys that match, in order."""
+    attribute = objects_attribute(op)
+    if isinstance(attribute, ArrayAttr):  # a list without keys is for every target
+        return list(attribute.data)
+    if not isinstance(attribute, hal.ExecutableObjectsAttr):
+        return []
+    found = objects_for(attribute, target)
+    if not found and (calls_static(op) or not any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)):
+        listed = [k for k in attribute.targets.data if isinstance(k, hal.ExecutableTargetAttr)]
+        note = f"keys: {', '.join(str(k) for k in attribute.targets.data)}"
+        backends = [key.backend.data for key in listed]
+        if backends and target.backend.data not in backends:
+            note += f"; for them compile with targets='{backends[0]}', --target={backends[0]}"
+        raise CompileError(f"no objects of '{symbol_name(op)}' match the target {target}", location_of(op), note)
+    return found
+
+
+def calls_static(op: Operation) -> bool:
+    """Whether kernels of an executable call functions that its objects have to define, for want of a fallback."""
+    static = {
+        symbol_name(f)
+        for f in op.walk()
+        if isinstance(f, func.FuncOp)
+        and {"hal.import.static", "hal.import.bitcode"} & f.attributes.keys()
+        and "hal.import.fallback" not in f.attributes
+    }
+    return any(c.callee.root_reference.data in static for c in op.walk() if isinstance(c, func.CallOp))
+
+
+def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
+    """The variants of a hand-written executable that are wanted, one for each CPU level."""
+    kept: list[Operation] = []
+    found: list[str] = []
+    formats = {(t.backend, t.format) for t in selection.targets}
+    for variant in op.body.block.ops:
+        if not isinstance(variant, hal.ExecutableVariantOp):
+            continue
+        target = canonical(variant.target)
+        found.append(str(target))
+        if selection.explicit and (target.backend, target.format) not in formats:
+            continue
+        if target.backend.data not in BACKENDS:
+            raise CompileError(
+                f"variant '@{variant.sym_name.data}': there is no backend '{target.backend.data}' in this build",
+                location_of(variant),
+                f"supported: {', '.join(BACKENDS)}; choose the targets to compile with targets=",
+            )
+        levels = [target]
+        if selection.levels or selection.features:
+            levels = apply_levels(target, selection.levels, selection.features)
+        for level in levels:
+            copy = variant.clone()
+            copy.properties["target"] = level
+            if level != target:
+                name = f"{variant.sym_name.data}_{variant_name(level)}"
+                copy.properties["sym_name"] = StringAttr(name)
+            for inner in copy.body.block.ops:
+                if isinstance(inner, ModuleOp):
+                    lower_common(inner)
+            kept.append(copy)
+    if not kept:
+        raise CompileError(
+            f"executable '@{op.sym_name.data}' has no variant for the chosen targets",
+            location_of(op),
+            f"wanted {', '.join(str(t) for t in selection.targets)}; it has {', '.join(found) or 'none'}",
+        )
+    return kept
+
+
+def _hand_written(op: Operation, selection: Selection) -> list[Operation]:
+    """The exports and the module of a `stream.executable` or `hal.executable.source`, in kernel IR."""
+    body: list[Operation] = []
+    modules = [inner.clone() for inner in op.regions[0].block.ops if isinstance(inner, ModuleOp)]
+    functions = {symbol_name(f): f for m in modules for f in m.body.block.ops if isinstance(f, func.FuncOp)}
+    executable = symbol_name(op)
+    ordinal = 0
+    for export in op.regions[0].block.ops:
+        if isinstance(export, stream.ExecutableExportOp):
+            function = _entry(export, functions)
+            layout = lower_interface(function, selection.written.get((executable, symbol_name(export))))
+            body.append(make_export(export, ordinal, layout, _with_device(export.count, export)))
+            ordinal += 1
+        elif not isinstance(export, ModuleOp):
+            body.append(export.clone())
+    for module in modules:
+        lower_common(module)
+    return [*body, *modules]
+
+
+def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp]) -> func.FuncOp:
+    """The function that an export names; it takes the export's name."""
+    reference = export.function_ref
+    name = reference.data if isinstance(reference, StringAttr) else symbol_name(export)
+    if isinstance(reference, SymbolRefAttr):
+        name = reference.root_reference.data
+    if name not in functions:
+        raise CompileError(
+            f"export '@{symbol_name(export)}' names no function of its executable",
+            location_of(export),
+            f"functions: {', '.join('@' + f for f in functions) or 'none'}",
+        )
+    functions[name].properties["sym_name"] = StringAttr(symbol_name(export))
+    return functions[name]
+
+
+def _with_device(count: Region, export: Operation) -> Region:
+    """The grid region of a stream export with the device in front of its arguments, as `hal` exports have it."""
+    if not count.blocks:
+        raise CompileError(
+            f"export '@{symbol_name(export)}' has no workgroup count", location_of(export),
+            "give it a region: workgroups(%size: index) -> (index, index, index) { ... }",
+        )  # fmt: skip
+    copy = count.clone()
+    copy.block.insert_arg(hal.DeviceType(), 0)
+    terminator = copy.block.last_op
+    assert terminator is not None
+    end = hal.ReturnOp(operands=[list(terminator.operands)])
+    set_location(end, terminator)
+    copy.block.insert_op_before(end, terminator)
+    terminator.detach()
+    terminator.erase()
+    return copy
+
+
+def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) -> Operation:
+    """A `hal.executable.export` with the name of `source`."""
+    bindings = [
+        hal.PipelineBindingAttr(
+            StringAttr("storage_buffer"), ArrayAttr([StringAttr("ReadOnly")] if b.read_only else [])
+        )
+        for b in layout.bindings
+    ]  # fmt: skip
+    stated = source.attributes.get("workgroup_size")
+    export = hal.ExecutableExportOp(
+        properties={
+            "sym_name": StringAttr(symbol_name(source)),
+            "sym_visibility": StringAttr("public"),
+            "ordinal": IntegerAttr(ordinal, IndexType()),
+            "layout": hal.PipelineLayoutAttr(IntAttr(layout.constants), ArrayAttr(bindings), ArrayAttr([])),
+            "workgroup_size": stated if isinstance(stated, ArrayAttr) else None,
+        },
+        regions=[Region(), count],
+    )
+    set_location(export, source)
+    return export
+
+
+def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[Operation]:
+    """The exports and the module of an outlined executable for one target."""
+    exports = [e for e in op.body.block.ops if isinstance(e, flow.ExecutableExportOp)]
+    module = next(m for m in op.body.block.ops if isinstance(m, ModuleOp))
+    functions = {symbol_name(f): f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
+    body: list[Operation] = []
+    kernels: list[Operation] = []
+    for ordinal, export in enumerate(exports):
+        kernel = lower(functions[symbol_name(export)], target)
+        count = _with_device(export.count, export) if export.count.blocks else kernel.count
+        body.append(make_export(export, ordinal, kernel.layout, count))
+        body.append(contract_of(functions[symbol_name(export)], kernel))
+        kernels += [*kernel.globals, kernel.function]
+    inner = ModuleOp(kernels)
+    set_location(inner, op)
+    return [*body, inner]

@@ -1,0 +1,54 @@
+"""`export_config = #iree_codegen.export_config<workgroup_size = […]>` of dispatches that are written by hand."""
+
+from __future__ import annotations
+
+import re
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr
+from xdsl.ir import Operation
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+
+_ASKS = ("flow.dispatch.workgroup.size", "stream.dispatch.workgroup.size")
+_SIZE = re.compile(r"workgroup_size\s*=\s*\[([^\]]*)\]")
+
+
+def stated_size(dispatch: Operation) -> tuple[int, int, int] | None:
+    """The workgroup size that a dispatch asks for, None when it does not. CompileError when it is none."""
+    config = dispatch.attributes.get("export_config")
+    found = None if config is None else _SIZE.search(str(config))
+    if found is None:
+        return None
+    words = [word.split(":")[0].strip() for word in found[1].split(",") if word.strip()]
+    if not 1 <= len(words) <= 3 or not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise CompileError(
+            f"'{dispatch.name}': the workgroup_size of an export_config is one to three positive integers, got "
+            f"[{found[1].strip()}]", location_of(dispatch),
+        )  # fmt: skip
+    x, y, z = (*map(int, words), 1, 1)[:3]
+    return x, y, z
+
+
+def size_attribute(dispatch: Operation) -> dict[str, ArrayAttr[IntegerAttr[IndexType]]]:
+    """The property of an export that states the size; nothing when the dispatch does not."""
+    size = stated_size(dispatch)
+    return {} if size is None else {"workgroup_size": ArrayAttr([IntegerAttr(n, IndexType()) for n in size])}
+
+
+def answer_sizes(dispatch: Operation) -> None:
+    """Who asks in a dispatch for the workgroup's size gets the stated one, and 1 where none is stated."""
+    size = stated_size(dispatch) or (1, 1, 1)
+    for op in list(dispatch.regions[0].walk()):
+        if op.name not in _ASKS:
+            continue
+        axis = op.properties["dimension"].value.data  # type: ignore[attr-defined]
+        constant = arith.ConstantOp(IntegerAttr(size[axis], IndexType()))
+        set_location(constant, op)
+        block = op.parent
+        assert block is not None
+        block.insert_op_before(constant, op)
+        op.results[0].replace_all_uses_with(constant.result)
+        op.detach()
+        op.erase()

@@ -1,0 +1,107 @@
+"""`hal.dispatch.extern` → an executable with one variant for each of its targets, and a `flow.dispatch` of it."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Operation, Region
+
+from pydispatch.compiler.target.select import BACKENDS, canonical
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.dialects.hal import dialect as hal
+
+
+def outline_externs(module: ModuleOp) -> None:
+    """Rewrites the functions of `module` in place. Dispatches of the same kernel share an executable."""
+    taken = {_symbol(op) for op in module.body.block.ops}
+    known: dict[tuple[object, ...], str] = {}
+    for function in list(module.body.block.ops):
+        if function.name not in ("func.func", "util.func"):
+            continue
+        for op in [op for op in function.walk() if isinstance(op, hal.DispatchExternOp)]:
+            key = _key(op)
+            name = known.get(key)
+            if name is None:
+                name = known[key] = _name(op, taken)
+                executable = _executable(op, name)
+                module.body.block.insert_op_before(executable, function)
+            _replace(op, name)
+
+
+def _symbol(op: Operation) -> str:
+    name = op.properties.get("sym_name")
+    return name.data if isinstance(name, StringAttr) else ""
+
+
+def _name(op: hal.DispatchExternOp, taken: set[str]) -> str:
+    base = "".join(c if c.isalnum() else "_" for c in f"extern_{op.export_name.data}")
+    name, n = base, 1
+    while name in taken:
+        name, n = f"{base}_{n}", n + 1
+    taken.add(name)
+    return name
+
+
+def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
+    """What must be equal for two dispatches to be of one kernel."""
+    from io import StringIO
+
+    from xdsl.printer import Printer
+
+    out = StringIO()
+    Printer(out, print_generic_format=True).print_region(op.count)
+    kept = [(k, v) for k, v in sorted(op.properties.items()) if k not in ("operandSegmentSizes", "tied_operands")]
+    return (*kept, out.getvalue())
+
+
+def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
+    variants: list[Operation] = []
+    names: list[str] = []
+    given = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
+    rows = list(zip(given, op.target_ordinals.data, op.target_objects.data, strict=True))
+    # A kernel may be given for more targets than this build knows; when it knows none, the error names them.
+    known = [row for row in rows if isinstance(row[0], hal.ExecutableTargetAttr) and row[0].backend.data in BACKENDS]
+    for target, ordinal, objects in known or rows:
+        base = "".join(c if c.isalnum() else "_" for c in target.format.data)
+        names.append(base if base not in names else f"{base}_{len(names)}")
+        properties: dict[str, Attribute | None] = {
+            "sym_name": op.export_name, "sym_visibility": StringAttr("public"), "ordinal": ordinal,
+            "layout": op.layout, "workgroup_size": op.workgroup_size, "subgroup_size": op.subgroup_size,
+            "workgroup_local_memory": op.workgroup_local_memory,
+        }  # fmt: skip
+        export = hal.ExecutableExportOp(properties=properties, regions=[Region(), op.count.clone()])
+        variant = hal.ExecutableVariantOp(
+            properties={
+                "sym_name": StringAttr(names[-1]), "sym_visibility": StringAttr("public"), "target": target,
+                "objects": objects,
+            },
+            regions=[Region(Block([export]))],
+        )  # fmt: skip
+        variants.append(variant)
+    executable = hal.ExecutableOp(
+        properties={"sym_name": StringAttr(name), "sym_visibility": StringAttr("private")},
+        regions=[Region(Block(variants))],
+    )
+    for inner in executable.walk():
+        set_location(inner, op)
+    return executable
+
+
+def _replace(op: hal.DispatchExternOp, name: str) -> None:
+    dispatch = flow.DispatchOp(
+        operands=[list(op.workload), list(op.arguments), list(op.argument_dims), list(op.result_dims)],
+        result_types=[[r.type for r in op.results]],
+        properties={
+            "entry_points": ArrayAttr([SymbolRefAttr(name, [op.export_name.data])]), "tied_operands": op.tied_operands,
+        },
+        attributes=dict(op.attributes),
+    )  # fmt: skip
+    set_location(dispatch, op)
+    block = op.parent
+    assert block is not None
+    block.insert_op_before(dispatch, op)
+    for old, new in zip(op.results, dispatch.results, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    block.detach_op(op)
+    op.erase(safe_erase=False)

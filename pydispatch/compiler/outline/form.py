@@ -1,0 +1,181 @@
+"""Forms dispatches: outlines the tensor operations of host functions into executables (`flow.executable`).
+
+Every group of operations (see fusion.py) becomes one function over tensors and one `flow.dispatch`. What is left on
+tensors in host code are views, copies of runs of memory, constants and read-backs (see views.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, OpResult
+
+from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
+from pydispatch.compiler.analysis.known_sizes import Sizes
+from pydispatch.compiler.analysis.sizes import Known, remembered
+from pydispatch.compiler.analysis.ties import GRID
+from pydispatch.compiler.fusion.groups import WhyNot, form_groups
+from pydispatch.compiler.fusion.im2col import lay_out_patches
+from pydispatch.compiler.fusion.simplify import simplify
+from pydispatch.compiler.fusion.split import split_reductions
+from pydispatch.compiler.fusion.wide_sums import widen_sums
+from pydispatch.compiler.kernels.legality import why_not
+from pydispatch.compiler.outline.bounds import check_bounds
+from pydispatch.compiler.outline.computed_regions import Grid, open_grid, open_regions
+from pydispatch.compiler.outline.equal import Made
+from pydispatch.compiler.outline.explain import Report
+from pydispatch.compiler.outline.outline import Outline
+from pydispatch.compiler.outline.regions import outline_regions
+from pydispatch.ir.dialects.flow import dialect as flow
+
+HOST_FUNCTIONS = ("func.func", "util.func")
+
+
+def host_functions(module: ModuleOp) -> list[Operation]:
+    """The functions of the host program that have a body, in order."""
+    return [op for op in module.body.block.ops if op.name in HOST_FUNCTIONS and op.regions[0].blocks]
+
+
+def symbol_name(op: Operation) -> str:
+    """The name that an operation defines."""
+    name = op.properties.get("sym_name", op.attributes.get("sym_name"))
+    assert isinstance(name, StringAttr)
+    return name.data
+
+
+def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not, reassociate: bool = True) -> list[Report]:
+    """Rewrites every host function and initializer of `module` in place; executables are put in front of it.
+
+    why_not: says why an operation may not join a group, None when it may. reassociate: sums of floats may be
+    split. Returns what became of each function.
+    """
+    for function in host_functions(module):
+        open_regions(function)
+    outline_regions(module, [(symbol_name(function), function) for function in host_functions(module)])
+    reports: list[Report] = []
+    initializers = 0
+    made = Made()
+    for op in list(module.body.block.ops):
+        if op.name == "util.initializer" and op.regions and op.regions[0].blocks:
+            name = f"initializer_{initializers}"
+            initializers += 1
+        elif op.name in HOST_FUNCTIONS and op.regions[0].blocks:
+            name = symbol_name(op)
+        else:
+            continue
+        former = Former(op, name, why_not, made, reassociate)
+        former.run()
+        for executable in former.executables:
+            module.body.block.insert_op_before(executable, op)
+        reports.append(former.report)
+    return reports
+
+
+@dataclass
+class Former:
+    """One host function."""
+
+    function: Operation
+    name: str
+    why_not: WhyNot
+    made: Made = field(default_factory=Made)
+    reassociate: bool = True
+    executables: list[flow.ExecutableOp] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.report = Report(self.name)
+
+    def run(self) -> None:
+        simplify(self.function)
+        if self.reassociate:
+            widen_sums(self.function)
+        split_reductions(self.function, self.reassociate)
+        lay_out_patches(self.function)
+        entry: Sizes | None = None
+        for block in self.function.regions[0].blocks:
+            sizes = Sizes(entry)
+            entry = entry or sizes
+            self._block(block, sizes)
+
+    def _block(self, block: Block, sizes: Sizes) -> None:
+        grids = [
+            open_grid(op) for op in list(block.ops) if isinstance(op, flow.DispatchRegionOp) and GRID in op.attributes
+        ]
+        for argument in block.args:
+            sizes.meet(argument)
+        known: Known = {}
+        for op in list(block.ops):
+            for result in op.results:
+                sizes.meet(result)
+            with remembered(known):
+                sizes.learn(op)
+                sizes.settle(op)
+            if op.name.startswith("scf."):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._block(inner, Sizes(sizes))
+        for grid in grids:
+            self._outline([op for op in grid.group if op.parent is block], sizes, grid)
+        groups, edges = form_groups(block, self.why_not)
+        self.report.begin(groups, edges)
+        for group in groups:
+            self.report.outlined(self._outline(group, sizes))
+        drop_unused(block)
+        sort_topologically(block)
+
+    def _outline(self, group: list[Operation], sizes: Sizes, grid: Grid | None = None) -> flow.DispatchOp:
+        if grid is None:
+            check_bounds(group, sizes)
+        outline = Outline(group, f"{self.name}_dispatch_{len(self.executables)}", sizes, grid)
+        executable = outline.build()
+        if grid is not None or not self.made.is_known(executable, outline.dispatch):
+            self.executables.append(executable)
+        return outline.dispatch
+
+
+def drop_unused(block: Block) -> None:
+    """Erases operations without effects that nothing uses."""
+    for op in reversed(list(block.ops)):
+        if op.results and not has_effects(op) and not op.regions and all(not list(r.uses) for r in op.results):
+            op.detach()
+            op.erase()
+
+
+def sort_topologically(block: Block) -> None:
+    """Reorders a block so that every value stands before its uses; keeps the order otherwise, and of effects always."""
+    ops = list(block.ops)
+    previous: dict[Operation, Operation] = {}
+    last: Operation | None = None
+    for op in ops:
+        if has_effects(op):
+            if last is not None:
+                previous[op] = last
+            last = op
+    placed: set[Operation] = set()
+    order: list[Operation] = []
+
+    def place(op: Operation) -> None:
+        stack = [op]
+        while stack:
+            top = stack[-1]
+            if top in placed:
+                stack.pop()
+                continue
+            needed = [v.op for v in inputs_of(top) if isinstance(v, OpResult) and v.op.parent is block]
+            if top in previous:
+                needed.append(previous[top])
+            missing = [n for n in needed if n not in placed]
+            if missing:
+                stack += reversed(missing)
+            else:
+                placed.add(top)
+                order.append(top)
+                stack.pop()
+
+    for op in ops:
+        place(op)
+    if order != ops:
+        for op in ops:
+            op.detach()
+        block.add_ops(order)

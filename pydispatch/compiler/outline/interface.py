@@ -1,0 +1,103 @@
+"""Functions over bindings and operands (`stream`) → kernel IR, which reaches them through `hal.interface`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, IndexType, IntegerAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation
+
+from pydispatch.compiler.kernel_ir.kernel import Binding, Layout
+from pydispatch.compiler.kernel_ir.words import words_of
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects import stream
+from pydispatch.ir.dialects.hal import dialect as hal
+
+WORKGROUP = {
+    f"{dialect}.dispatch.workgroup.{what}": op
+    for dialect in ("stream", "flow")
+    for what, op in (
+        ("id", hal.InterfaceWorkgroupIDOp),
+        ("count", hal.InterfaceWorkgroupCountOp),
+        ("size", hal.InterfaceWorkgroupSizeOp),
+    )
+}
+
+RETURNS = ("func.return", "util.return", "stream.return", "hal.return", "flow.return")
+
+
+def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> Layout:
+    """Rewrites `function` in place to take no arguments; returns its layout.
+
+    written: the bindings that some dispatch writes, None when nothing is known.
+    """
+    block = function.body.block
+    constants = bindings = 0
+    ordinals: dict[object, int] = {}
+    first = block.first_op
+    for argument in list(block.args):
+        if isinstance(argument.type, stream.BindingType):
+            ordinals[argument] = bindings
+            bindings += 1
+            continue
+        words = words_of(argument.type, location_of(function))
+        load = hal.InterfaceConstantLoadOp.create(
+            result_types=[argument.type], properties={"ordinal": IntegerAttr(constants, IndexType())}
+        )
+        constants += words
+        load.results[0].name_hint = argument.name_hint
+        set_location(load, function)
+        assert first is not None
+        block.insert_op_before(load, first)
+        argument.replace_all_uses_with(load.results[0])
+    layout = Layout(constants, tuple(Binding(written is not None and i not in written) for i in range(bindings)))
+    for op in list(function.walk()):
+        if isinstance(op, stream.BindingSubspanOp):
+            _subspan(op, ordinals, layout)
+    for argument in reversed(list(block.args)):
+        if list(argument.uses):
+            user = next(iter(argument.uses)).operation
+            raise CompileError(f"'{user.name}' cannot use a binding directly", location_of(user),
+                               "take a view of it with stream.binding.subspan")  # fmt: skip
+        block.erase_arg(argument)
+    function.properties["function_type"] = FunctionType.from_lists([], [])
+    function.properties.pop("arg_attrs", None)
+    return layout
+
+
+def lower_common(module: ModuleOp) -> None:
+    """Workgroup queries of the other dialects and their terminators, in every function of a kernel module."""
+    for op in list(module.walk()):
+        if op.name in WORKGROUP:
+            _replace(op, WORKGROUP[op.name].create(result_types=[r.type for r in op.results], properties=op.properties))
+        elif op.name in RETURNS and op.name != "func.return":
+            parent = op.parent_op()
+            if isinstance(parent, func.FuncOp):
+                _replace(op, func.ReturnOp(*op.operands))
+
+
+def _replace(op: Operation, new: Operation) -> None:
+    block = op.parent
+    assert block is not None
+    set_location(new, op)
+    block.insert_op_before(new, op)
+    for old, result in zip(op.results, new.results, strict=True):
+        result.name_hint = old.name_hint
+        old.replace_all_uses_with(result)
+    op.detach()
+    op.erase()
+
+
+def _subspan(op: stream.BindingSubspanOp, ordinals: dict[object, int], layout: Layout) -> None:
+    if op.binding not in ordinals:
+        raise CompileError("the binding of stream.binding.subspan is not an argument of the function", location_of(op))
+    ordinal = ordinals[op.binding]
+    flags = ArrayAttr([StringAttr("ReadOnly")] if layout.bindings[ordinal].read_only else [])
+    new = hal.InterfaceBindingSubspanOp(
+        operands=[[op.byte_offset], list(op.dynamic_dims)],
+        result_types=[op.result.type],
+        properties={"binding": IntegerAttr(ordinal, IndexType()), "flags": flags},
+    )
+    _replace(op, new)

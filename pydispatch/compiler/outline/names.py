@@ -1,0 +1,136 @@
+"""Names of outlined functions: what they compute and on which shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.compiler.analysis.sizes import iterators, maps_of, shape_of
+
+MOST_WORDS = 4
+QUIET = (
+    "arith.constant", "tensor.empty", "tensor.splat", "tensor.cast", "tensor.expand_shape", "tensor.collapse_shape",
+    "flow.tensor.reshape",
+)  # fmt: skip
+"""Operations that no name needs."""
+
+
+def shape_text(type_: Attribute) -> str:
+    """`tensor<?x4xf32>` → `Dx4xf32`."""
+    assert isinstance(type_, TensorType)
+    return "".join(f"{'D' if d < 0 else d}x" for d in type_.get_shape()) + _word(str(type_.element_type))
+
+
+def _word(text: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in text).strip("_")
+
+
+def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValue]) -> str:
+    """`f_dispatch_0` → `f_dispatch_0_matmul_DxDx784xf32_add_maximumf`.
+
+    The first word is the heaviest operation of the group, then its loops and element type, then what comes behind it.
+    """
+    loud = [op for op in group if op.name not in QUIET and isinstance(op.results[0].type, TensorType)]
+    kinds = {word_of(op) for op in loud}
+    whole = _whole(loud, outputs)
+    if whole is not None:
+        return f"{name}_{whole}_{shape_text(outputs[0].type)}"
+    if not loud:
+        return f"{name}_copy_{shape_text(outputs[0].type)}"
+    if all(op.name.startswith(("arith.", "math.")) or _is_pointwise(op) for op in loud) and len(kinds) > 1:
+        return f"{name}_elementwise_{shape_text(outputs[0].type)}"
+    main = max(loud, key=lambda op: (_weight(op), -loud.index(op)))
+    words = [word_of(op) for op in loud[loud.index(main) + 1 :] if word_of(op) != word_of(main)]
+    tail = list(dict.fromkeys(words))[:MOST_WORDS]
+    return "_".join([name, word_of(main), loops_text(main), *tail])
+
+
+def _whole(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
+    """A well-known name for all of `ops` together."""
+    reductions = [o for o in ops if _is_reduction(o)]
+    words = [w for op in ops for w in body_words(op)]
+    contraction = any(is_contraction(o) for o in ops)
+    if not contraction and len(reductions) == 2 and "exp" in words and any("max" in w for w in words):
+        return "softmax"
+    rows = [len(shape_of(o.results[0])) for o in reductions]
+    if not contraction and rows and rows[0] < len(shape_of(outputs[0])) and {"rsqrt", "sqrt"} & set(words):
+        return "normalize"
+    if sum(is_contraction(o) for o in ops) == 2 and "exp" in words:
+        return "attention"
+    return None
+
+
+def _is_reduction(op: Operation) -> bool:
+    return op.name == "linalg.generic" and "reduction" in iterators(op)
+
+
+def _is_pointwise(op: Operation) -> bool:
+    return op.name == "linalg.generic" and not _is_reduction(op)
+
+
+def is_contraction(op: Operation) -> bool:
+    """Whether products of two inputs are summed."""
+    if not _is_reduction(op) or len(cast(GenericOp, op).inputs) < 2:
+        return False
+    words = body_words(op)
+    return any(w.startswith("mul") for w in words) and any(w.startswith("add") for w in words)
+
+
+def _weight(op: Operation) -> int:
+    return 3 if is_contraction(op) else 2 if _is_reduction(op) else 1
+
+
+def body_words(op: Operation) -> list[str]:
+    """The arithmetic of an operation: `addf`, `exp`, ..."""
+    ops = op.regions[0].walk() if op.regions else [op]
+    return [o.name.split(".")[1] for o in ops if o.name.startswith(("arith.", "math.")) and o.name != "arith.constant"]
+
+
+def word_of(op: Operation) -> str:
+    """One word for an operation."""
+    if is_contraction(op):
+        return contraction_word(op)
+    if _is_reduction(op):
+        words = body_words(op)
+        return f"reduce_{words[-1]}" if words else "reduce"
+    if op.name == "linalg.generic":
+        words = body_words(op)
+        if not words:
+            identity = all(m == AffineMap.identity(m.num_dims) for m in maps_of(op))
+            inputs = maps_of(op)[:-1]
+            full = bool(inputs) and len(inputs[0].results) == inputs[0].num_dims
+            return "copy" if identity else "transpose" if full else "broadcast"
+        return words[-1] if len(words) == 1 else "elementwise"
+    return op.name.split(".")[-1]
+
+
+def contraction_word(op: Operation) -> str:
+    """matmul, batch_matmul, matvec, dot, conv or contract."""
+    maps, kinds = maps_of(op), iterators(op)
+    if any(not isinstance(e, AffineDimExpr) for m in maps for e in m.results):
+        return "conv"
+    used = [{e.position for e in m.results if isinstance(e, AffineDimExpr)} for m in maps[:2]]
+    parallel = {i for i, k in enumerate(kinds) if k == "parallel"}
+    batch, rows, columns = parallel & used[0] & used[1], parallel & used[0] - used[1], parallel & used[1] - used[0]
+    word = "matmul" if rows and columns else "matvec" if rows else "vecmat" if columns else "dot"
+    return f"batch_{word}" if batch else word
+
+
+def loops_text(op: Operation) -> str:
+    """The sizes of the loops of an operation with the element type of its result: `DxDx784xf32`."""
+    type_ = op.results[0].type
+    assert isinstance(type_, TensorType)
+    if not _is_reduction(op):
+        return shape_text(type_)
+    sizes = [-1] * len(iterators(op))
+    generic = cast(GenericOp, op)
+    for value, map_ in zip((*generic.inputs, *generic.outputs), maps_of(op), strict=True):
+        for n, expr in zip(shape_of(value), map_.results, strict=False):
+            if isinstance(expr, AffineDimExpr) and n >= 0:
+                sizes[expr.position] = n
+    return "".join(f"{'D' if n < 0 else n}x" for n in sizes) + _word(str(type_.element_type))

@@ -1,0 +1,173 @@
+"""A group of tensor operations → an executable with one function over tensors, and a dispatch of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from pydispatch.compiler.analysis.kinds import inputs_of, size_operands
+from pydispatch.compiler.analysis.known_sizes import Sizes
+from pydispatch.compiler.analysis.sizes import Term, shape_of, term_of
+from pydispatch.compiler.analysis.ties import GRID, tied_arguments
+from pydispatch.compiler.outline.computed_regions import Grid
+from pydispatch.compiler.outline.names import export_name
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.dialects.flow import dialect as flow
+from pydispatch.ir.dialects.flow import tensors
+
+
+class Outline:
+    """One group on its way into an executable. The arguments are tensors, then scalars, then sizes."""
+
+    def __init__(self, group: Sequence[Operation], name: str, sizes: Sizes, grid: Grid | None = None) -> None:
+        """grid: the dispatch has this one, chosen by hand."""
+        self.group, self.name, self.sizes, self.grid = list(group), name, sizes, grid
+        self.last = self.group[-1]
+        inside = set(self.group)
+        nested = {inner for op in self.group for region in op.regions for inner in region.walk()}
+        blocks = {b for op in self.group for inner in op.walk() for r in inner.regions for b in r.blocks}
+        outer: dict[SSAValue, None] = {}
+        for op in self.group:
+            for value in inputs_of(op):
+                owner = value.owner
+                within = owner in blocks if isinstance(owner, Block) else owner in inside or owner in nested
+                if not within:
+                    outer[value] = None
+        self.outputs = [
+            r for op in self.group for r in op.results
+            if any(use.operation not in inside and use.operation not in nested for use in r.uses)
+        ] or list(self.last.results)  # fmt: skip
+        self.tensors = [v for v in outer if isinstance(v.type, TensorType)]
+        self._sort(outer)
+
+    def _sort(self, outer: dict[SSAValue, None]) -> None:
+        """Which of the values from outside are sizes, and which are just scalars."""
+        self.dims: dict[SSAValue, list[Term]] = {}
+        wanted: dict[Term, None] = {}
+        for value in (*self.tensors, *self.outputs):
+            terms = self.sizes.of(value)
+            self.dims[value] = [t for t, n in zip(terms, shape_of(value), strict=True) if n < 0]
+        for tensor in self.tensors:
+            wanted.update(dict.fromkeys(t for t in self.dims[tensor] if not isinstance(t, int)))
+        deciding = {v for op in self.group for v in size_operands(op)}
+        self.term: dict[SSAValue, Term] = {}
+        self.scalars: list[SSAValue] = []
+        for value in outer:
+            if isinstance(value.type, TensorType):
+                continue
+            if isinstance(value.type, IndexType):
+                term = self.sizes.resolve(term_of(value))
+                if isinstance(term, int) or term in wanted or value in deciding:
+                    self.term[value] = term
+                    if not isinstance(term, int):
+                        wanted[term] = None
+                    continue
+            self.scalars.append(value)
+        self.wanted = list(wanted)
+
+    def build(self) -> flow.ExecutableOp:
+        """The executable; `dispatch` stands in the group's place, and the group is gone."""
+        function = self._function()
+        dispatch = self.dispatch = self._dispatch(function)
+        for op in reversed(self.group):
+            op.detach()
+            op.erase(safe_erase=False)
+        export = flow.ExecutableExportOp.create(
+            properties={"sym_name": StringAttr(function.sym_name.data), "sym_visibility": StringAttr("public")},
+            regions=[Region() if self.grid is None else self.grid.count],
+        )
+        inner = ModuleOp([function])
+        executable = flow.ExecutableOp.create(
+            properties={"sym_name": StringAttr(self.name), "sym_visibility": StringAttr("private")},
+            regions=[Region(Block([export, inner]))],
+        )
+        for op in (executable, export, inner, function):
+            set_location(op, dispatch)
+        return executable
+
+    def _function(self) -> func.FuncOp:
+        types = [*(v.type for v in (*self.tensors, *self.scalars)), *(IndexType() for _ in self.wanted)]
+        body = Block(arg_types=types)
+        mapping: dict[SSAValue, SSAValue] = {}
+        sizes: dict[Term, SSAValue] = dict(
+            zip(self.wanted, body.args[len(self.tensors) + len(self.scalars) :], strict=True)
+        )
+        location = self.group[0]
+
+        def put(op: Operation) -> SSAValue:
+            set_location(op, location)
+            body.add_op(op)
+            return op.results[0]
+
+        def size(term: Term) -> SSAValue:
+            if isinstance(term, int) and term not in sizes:
+                sizes[term] = put(arith.ConstantOp.from_int_and_width(term, IndexType()))
+            return sizes[term]
+
+        for value, argument in zip((*self.tensors, *self.scalars), body.args, strict=False):
+            argument.name_hint = value.name_hint
+            mapping[value] = argument
+        for tensor in self.tensors:
+            if self.dims[tensor]:
+                dims = [size(t) for t in self.dims[tensor]]
+                mapping[tensor] = put(
+                    tensors.DispatchTieShapeOp(operands=[mapping[tensor], dims], result_types=[tensor.type])
+                )
+        for value, term in self.term.items():
+            mapping[value] = size(term)
+        for op in self.group:
+            copy = op.clone(mapping)
+            for new, old in zip(copy.walk(), op.walk(), strict=True):
+                set_location(new, old)
+            for new_result, result in zip(copy.results, op.results, strict=True):
+                new_result.name_hint = result.name_hint
+            body.add_op(copy)
+        put_return = func.ReturnOp(*(mapping[o] for o in self.outputs))
+        set_location(put_return, self.last)
+        body.add_op(put_return)
+        name = export_name(self.name, self.group, self.outputs)
+        function = func.FuncOp(name, (types, [o.type for o in self.outputs]), Region(body))
+        function.attributes["sizes"] = IntegerAttr(len(self.wanted), i64)  # an index in front of them is a scalar
+        if self.grid is not None:
+            function.attributes[GRID] = UnitAttr()
+        return function
+
+    def _dispatch(self, function: func.FuncOp) -> flow.DispatchOp:
+        def host(terms: Sequence[Term]) -> list[SSAValue]:
+            return [self.sizes.value(t, self.last) for t in terms]
+
+        block = self.last.parent
+        assert block is not None
+        sizes = host(self.wanted)
+        argument_dims = [d for t in self.tensors for d in host(self.dims[t])]
+        result_dims = [d for o in self.outputs for d in host(self.dims[o])]
+        workload = sizes if self.grid is None else self.grid.workload
+        tied = tied_arguments(function)
+        properties = {"tied_operands": DenseArrayBase.from_list(i64, tied)} if any(t >= 0 for t in tied) else {}
+        dispatch = flow.DispatchOp(
+            operands=[workload, [*self.tensors, *self.scalars, *sizes], argument_dims, result_dims],
+            result_types=[[o.type for o in self.outputs]],
+            properties={
+                "entry_points": ArrayAttr([SymbolRefAttr(self.name, [function.sym_name.data])]), **properties
+            },
+        )  # fmt: skip
+        set_location(dispatch, self.last)
+        block.insert_op_before(dispatch, self.last)
+        for output, result in zip(self.outputs, dispatch.results, strict=True):
+            result.name_hint = output.name_hint
+            output.replace_all_uses_with(result)
+        return dispatch

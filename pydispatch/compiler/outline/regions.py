@@ -1,0 +1,390 @@
+"""`flow.dispatch.region` and `flow.dispatch.workgroups` → executables and `flow.dispatch`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import arith, func, memref, tensor
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from pydispatch.compiler.analysis.destinations import ALIASES, base_of
+from pydispatch.compiler.analysis.ties import GRID
+from pydispatch.compiler.outline.export_config import size_attribute
+from pydispatch.compiler.outline.slices import Body
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects import iree_tensor_ext, stream
+from pydispatch.ir.dialects.flow import dialect as flow
+
+DISPATCHES = ("flow.dispatch.region", "flow.dispatch.workgroups")
+IDS = tuple(f"{dialect}.dispatch.workgroup.id" for dialect in ("flow", "stream"))
+DERIVED_COUNTS = (
+    "iree_tensor_ext.dispatch.workgroup_count_from_slice", "iree_tensor_ext.dispatch.workgroup_count_from_dag_root"
+)  # fmt: skip
+
+
+def is_handwritten(op: Operation) -> bool:
+    """A dispatch of slices, microkernels and scalar code; grids that compute are computed_regions.py's."""
+    return op.name in DISPATCHES and GRID not in op.attributes
+
+
+def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]) -> None:
+    """Rewrites the dispatches in the bodies of `functions` (name, operation) in place.
+
+    Each becomes an executable in front of its function. Raises CompileError for a body that is not understood.
+    """
+    for name, function in functions:
+        for number, op in enumerate([op for op in function.walk() if is_handwritten(op)]):
+            kind = RegionKernel if isinstance(op, flow.DispatchRegionOp) else WorkgroupsKernel
+            executable = kind(op, f"{name}_region_{number}").outline()
+            module.body.block.insert_op_before(executable, function)
+        for op in list(function.walk()):
+            if op.name == "tensor.empty" and not list(op.results[0].uses):
+                op.detach()
+                op.erase()
+
+
+class Kernel(Body):
+    """One dispatch on its way into an executable. Results that are tied to no operand are the last bindings."""
+
+    def __init__(self, op: Operation, name: str) -> None:
+        super().__init__(Block())
+        self.op = self.source = op
+        self.name = name
+        self.kernel = self.block
+        self.workload: list[SSAValue] = list(cast(flow.DispatchRegionOp, op).workload)
+        self.zero: SSAValue | None = None
+        self.head: list[Operation] = []
+
+    @abstractmethod
+    def build(self) -> flow.DispatchOp:
+        """Translates the body; the dispatch that replaces the operation."""
+
+    @property
+    def body(self) -> Block:
+        return cast(flow.DispatchRegionOp, self.op).body.block
+
+    def outline(self) -> stream.ExecutableOp:
+        """Puts a dispatch in the place of the operation; the executable that it calls."""
+        dispatch = self.build()
+        self.source = self.op
+        self.add(func.ReturnOp())
+        first = self.kernel.first_op
+        assert first is not None
+        self.kernel.insert_ops_before(self.head, first)
+        count = self.count()
+        workload = self.workload
+        final = flow.DispatchOp(
+            operands=[workload, dispatch.arguments, dispatch.argument_dims, dispatch.result_dims],
+            result_types=[[r.type for r in dispatch.results]],
+            properties={
+                "entry_points": ArrayAttr([SymbolRefAttr(self.name, [self.name])]),
+                "tied_operands": dispatch.tied_operands,
+            },
+        )
+        dispatch.erase()
+        set_location(final, self.op)
+        block = self.op.parent
+        assert block is not None
+        block.insert_op_before(final, self.op)
+        for old, new in zip(self.op.results, final.results, strict=True):
+            new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+        executable = self._executable(count)
+        self.op.detach()
+        self.op.erase(safe_erase=False)
+        return executable
+
+    def _executable(self, count: Region) -> stream.ExecutableOp:
+        types = [a.type for a in self.kernel.args]
+        function = func.FuncOp(self.name, (types, []), Region(self.kernel))
+        export = stream.ExecutableExportOp.create(
+            properties={"sym_name": StringAttr(self.name), "sym_visibility": StringAttr("public")},
+            attributes=size_attribute(self.op),
+            regions=[count],
+        )
+        inner = ModuleOp([*self.declarations.values(), function])
+        executable = stream.ExecutableOp.create(
+            properties={"sym_name": StringAttr(self.name), "sym_visibility": StringAttr("private")},
+            attributes={} if (objects := self.all_objects()) is None else {"hal.executable.objects": objects},
+            regions=[Region(Block([export, inner]))],
+        )
+        for op in (executable, export, inner, function):
+            set_location(op, self.op)
+        return executable
+
+    def count(self) -> Region:
+        """The grid as a region of an export: what it uses from outside is workload too."""
+        region = cast(flow.DispatchRegionOp, self.op).count
+        self.block = block = Block(arg_types=[IndexType()] * len(self.workload))
+        if not region.blocks or any(op.name in DERIVED_COUNTS for op in region.block.ops):
+            if any(op.name in IDS for op in self.body.walk()):
+                raise CompileError(
+                    f"'{self.op.name}' asks for its workgroup id but has no grid", location_of(self.op),
+                    "give it one: count(%size: index) -> (index, index, index) { ... flow.return %x, %y, %z : ... }",
+                )  # fmt: skip
+            one = self.index(1)
+            self.add(stream.ReturnOp(operands=[[one, one, one]]))
+            return Region(block)
+        own = region.block
+        if len(own.args) != len(self.workload):
+            raise CompileError(
+                f"the grid of '{self.op.name}' takes {len(own.args)} values, its workload has {len(self.workload)}",
+                location_of(self.op), "the workload stands in brackets: flow.dispatch.region[%size] -> ...",
+            )  # fmt: skip
+        mapping: dict[SSAValue, SSAValue] = dict(zip(own.args, block.args, strict=True))
+        for op in own.ops:
+            self.source = op
+            for value in op.operands:
+                if value not in mapping:
+                    mapping[value] = self._outer_of_count(value, block)
+            if op.next_op is None:
+                self.add(stream.ReturnOp(operands=[[mapping[v] for v in op.operands]]))
+            else:
+                copy = op.clone(mapping)
+                self.add(copy)
+                mapping.update(zip(op.results, copy.results, strict=True))
+        return Region(block)
+
+    def _outer_of_count(self, value: SSAValue, block: Block) -> SSAValue:
+        if isinstance(value.owner, arith.ConstantOp):
+            return self.add(value.owner.clone()).results[0]
+        if value in self.workload:
+            return block.args[self.workload.index(value)]
+        self.workload.append(value)
+        return block.insert_arg(value.type, len(block.args))
+
+    # -- pieces
+
+    def at_head(self, op: Operation) -> SSAValue:
+        """An operation in front of the body."""
+        set_location(op, self.op)
+        self.head.append(op)
+        return op.results[0]
+
+    def _zero(self) -> SSAValue:
+        if self.zero is None:
+            self.zero = self.at_head(arith.ConstantOp.from_int_and_width(0, IndexType()))
+        return self.zero
+
+    def subspan(self, binding: SSAValue, type_: TensorType[Attribute], dims: Sequence[SSAValue]) -> Operation:
+        """The whole of a binding as a memref."""
+        return stream.BindingSubspanOp(
+            operands=[binding, self._zero(), list(dims)],
+            result_types=[MemRefType(type_.element_type, type_.get_shape())],
+        )
+
+
+class RegionKernel(Kernel):
+    """`flow.dispatch.region`: the body uses values of the host function as they are."""
+
+    def __init__(self, op: Operation, name: str) -> None:
+        super().__init__(op, name)
+        self.region = cast(flow.DispatchRegionOp, op)
+        self.arguments: list[SSAValue] = []
+        self.dims: list[SSAValue] = []
+        self.reads: dict[SSAValue, SSAValue] = {}
+        self.results: dict[SSAValue, SSAValue] = {}  # where a result began → its memref
+        self.inside = {self.region.body.block} | {
+            block for inner in self.region.body.walk() for r in inner.regions for block in r.blocks
+        }
+
+    def is_outer(self, value: SSAValue) -> bool:
+        block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+        return block not in self.inside
+
+    def scalar(self, value: SSAValue) -> SSAValue:
+        if value not in self.mapping and self.is_outer(value):
+            if isinstance(value.owner, arith.ConstantOp):
+                self.mapping[value] = self.at_head(value.owner.clone())
+            else:
+                self.mapping[value] = self._argument(value, value.type)
+        return super().scalar(value)
+
+    def _argument(self, value: SSAValue, type_: Attribute) -> SSAValue:
+        """A new operand of the dispatch, as the argument of the kernel; results stay behind it."""
+        self.arguments.append(value)
+        argument = self.kernel.insert_arg(type_, len(self.arguments) - 1)
+        argument.name_hint = value.name_hint
+        return argument
+
+    def host_dims(self, value: SSAValue) -> list[SSAValue]:
+        """The dynamic sizes of a tensor of the host function, as values there."""
+        assert isinstance(value.type, TensorType)
+        if isinstance(value.owner, Operation) and value.owner.name in ("tensor.empty", "flow.tensor.empty"):
+            return list(value.owner.operands)
+        return [self._host_dim(value, axis) for axis, n in enumerate(value.type.get_shape()) if n < 0]
+
+    def _host_dim(self, value: SSAValue, axis: int) -> SSAValue:
+        block = self.op.parent
+        assert block is not None
+        for use in value.uses:
+            user = use.operation
+            if isinstance(user, tensor.DimOp) and user.parent is block and user.is_before_in_block(self.op):
+                constant = user.index.owner
+                if isinstance(constant, arith.ConstantOp) and constant.value == IntegerAttr(axis, IndexType()):
+                    return user.result
+        constant = arith.ConstantOp.from_int_and_width(axis, IndexType())
+        made = tensor.DimOp(value, constant.result)
+        for op in (constant, made):
+            set_location(op, self.op)
+            block.insert_op_before(op, self.op)
+        return made.result
+
+    def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:
+        assert isinstance(value.type, TensorType)
+        dynamic = [i for i, n in enumerate(value.type.get_shape()) if n < 0]
+        return self.scalar(self.host_dims(value)[dynamic.index(axis)])
+
+    def target(self, op: Operation) -> SSAValue:
+        raise self.error(f"'{op.name}' belongs into flow.dispatch.workgroups")
+
+    def binding_to_read(self, value: SSAValue) -> SSAValue:
+        if value not in self.reads:
+            assert isinstance(value.type, TensorType)
+            binding = self._argument(value, stream.BindingType())
+            dims = self.host_dims(value)
+            self.dims += dims
+            self.reads[value] = self.at_head(self.subspan(binding, value.type, [self.scalar(d) for d in dims]))
+        return self.reads[value]
+
+    def binding_to_write(self, value: SSAValue) -> SSAValue:
+        if value not in self.results:
+            if isinstance(value.owner, Operation) and value.owner.name == "tensor.empty" and not self.is_outer(value):
+                return self._scratch(value)
+            raise self.error(
+                "a tensor is written that the dispatch does not return",
+                "return it, or write into a slice of a tensor that is returned",
+            )
+        return self.results[value]
+
+    def _scratch(self, value: SSAValue) -> SSAValue:
+        """Memory of the workgroup for a tensor that does not leave the dispatch."""
+        assert isinstance(value.type, TensorType)
+        if any(n < 0 for n in value.type.get_shape()):
+            raise self.error(
+                "a tensor of unknown size does not leave the dispatch",
+                "kernels have no allocator: give it a fixed size",
+            )
+        type_ = MemRefType(value.type.element_type, value.type.get_shape())
+        self.results[value] = self.at_head(memref.AllocaOp.get(value.type.element_type, shape=type_.get_shape()))
+        return self.results[value]
+
+    def build(self) -> flow.DispatchOp:
+        block = self.region.body.block
+        end = block.last_op
+        assert end is not None
+        roots = [base_of(v) for v in end.operands]
+        dims = iter(self.region.result_dims)
+        tied: list[int] = []
+        shapes = [[next(dims) for n in _shape(r) if n < 0] for r in self.region.results]
+        for number, (root, value) in enumerate(zip(roots, end.operands, strict=True)):
+            self.source = end
+            if root in roots[:number]:
+                raise self.error(f"results {roots.index(root)} and {number} are the same tensor overwritten")
+            if value.type != self.region.results[number].type:
+                raise self.error(f"result {number} is {value.type}, declared is {self.region.results[number].type}")
+            tied.append(self._tie(root))
+        fresh = [i for i, t in enumerate(tied) if t < 0]
+        for place in range(len(fresh)):
+            self.kernel.insert_arg(stream.BindingType(), len(self.arguments) + place)
+        for number, root in enumerate(roots):
+            if tied[number] < 0:
+                self._open_result(root, fresh.index(number), shapes[number])
+        self.translate(list(block.ops)[:-1])
+        for value, root in zip(end.operands, roots, strict=True):
+            if value is root and not self._is_empty(root) and not self.is_outer(root):
+                self.source = end
+                raise self.error("a slice cannot be returned as it is", "insert it into a tensor.empty first")
+        properties = {"tied_operands": DenseArrayBase.from_list(i64, tied)} if any(t >= 0 for t in tied) else {}
+        return flow.DispatchOp(
+            operands=[[], self.arguments, self.dims, list(self.region.result_dims)],
+            result_types=[[r.type for r in self.region.results]],
+            properties={"entry_points": ArrayAttr([]), **properties},
+        )
+
+    def _is_empty(self, value: SSAValue) -> bool:
+        return isinstance(value.owner, Operation) and value.owner.name in ("tensor.empty", "flow.tensor.empty")
+
+    def _tie(self, root: SSAValue) -> int:
+        """The operand that a result is written into, -1 for a new tensor."""
+        if self._is_empty(root) or not self.is_outer(root):
+            return -1
+        assert isinstance(root.type, TensorType)
+        number = len(self.arguments)
+        binding = self._argument(root, stream.BindingType())
+        dims = self.host_dims(root)
+        self.dims += dims
+        self.results[root] = self.at_head(self.subspan(binding, root.type, [self.scalar(d) for d in dims]))
+        return number
+
+    def _open_result(self, root: SSAValue, place: int, dims: Sequence[SSAValue]) -> None:
+        assert isinstance(root.type, TensorType)
+        sizes = [self.scalar(d) for d in dims]
+        binding = self.kernel.args[len(self.arguments) + place]
+        self.results[root] = self.at_head(self.subspan(binding, root.type, sizes))
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return tuple(value.type.get_shape()) if isinstance(value.type, TensorType) else ()
+
+
+class WorkgroupsKernel(Kernel):
+    """`flow.dispatch.workgroups`: the body has arguments of its own, `!...dispatch.tensor` for tensors."""
+
+    def is_outer(self, value: SSAValue) -> bool:
+        return False
+
+    def build(self) -> flow.DispatchOp:
+        op = cast(flow.DispatchWorkgroupsOp, self.op)
+        for argument in op.body.block.args:
+            is_binding = isinstance(argument.type, iree_tensor_ext.DispatchTensorType)
+            new = self.kernel.insert_arg(stream.BindingType() if is_binding else argument.type, len(self.kernel.args))
+            new.name_hint = argument.name_hint
+            self.mapping[argument] = new
+        tied = 0 if op.tied_operands is None else sum(1 for n in op.tied_operands.get_values() if int(n) >= 0)
+        expected = len(op.arguments) + len(op.results) - tied
+        if len(self.kernel.args) != expected:
+            raise self.error(
+                f"the kernel takes {len(self.kernel.args)} arguments, the dispatch has {expected} operands and results",
+                "operands come first, then one !iree_tensor_ext.dispatch.tensor for each result that is not tied",
+            )
+        self.translate(list(op.body.block.ops)[:-1])
+        return flow.DispatchOp(
+            operands=[[], list(op.arguments), list(op.argument_dims), list(op.result_dims)],
+            result_types=[[r.type for r in op.results]],
+            properties={"entry_points": ArrayAttr([]), "tied_operands": op.tied_operands},
+        )
+
+    def target(self, op: Operation) -> SSAValue:
+        whole = op.operands[0] if isinstance(op, iree_tensor_ext.DispatchTensorLoadOp) else op.operands[1]
+        dims = list(cast(iree_tensor_ext.DispatchTensorLoadOp, op).source_dims if whole is op.operands[0]
+                    else cast(iree_tensor_ext.DispatchTensorStoreOp, op).target_dims)  # fmt: skip
+        while isinstance(whole.owner, Operation) and whole.owner.name in ALIASES:
+            whole = whole.owner.operands[0]
+        type_ = whole.type
+        assert isinstance(type_, iree_tensor_ext.DispatchTensorType) and isinstance(type_.bound_type, TensorType)
+        return self.add(self.subspan(self.mapping[whole], type_.bound_type, [self.scalar(d) for d in dims])).results[0]
+
+    def binding_to_read(self, value: SSAValue) -> SSAValue:
+        raise self.error("a tensor is read that no load gave")
+
+    def binding_to_write(self, value: SSAValue) -> SSAValue:
+        raise self.error("a tensor is written that is not stored", "store the result with dispatch.tensor.store")
+
+    def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:
+        raise self.error("the size of this tensor is not known inside the dispatch")

@@ -1,0 +1,354 @@
+"""The body of a dispatch that is written on tensors → memrefs, in destination style.
+
+What is understood: slices of the tensors that the dispatch reads and returns, microkernel calls on them, and scalar
+code around these. Each tensor value is a view of a binding; nothing is copied where a slice is written back to where it
+was taken from.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    BoolAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from pydispatch.compiler.analysis.destinations import (
+    ALIASES,
+    LAZY,
+    LOADS,
+    STORES,
+    base_of,
+    check_destinations,
+    destination_of,
+    landing_of,
+    slice_of,
+)
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects import iree_codegen
+from pydispatch.ir.dialects.hal import dialect as hal
+
+
+class Body(ABC):
+    """Translates one body. A subclass knows the bindings. `mapping`: scalars of the source → scalars of the kernel."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.mapping: dict[SSAValue, SSAValue] = {}
+        self.source: Operation
+        self.declarations: dict[tuple[str, str], func.FuncOp] = {}
+        self.objects: list[Attribute] = []
+        self.keyed: dict[Attribute, list[Attribute]] = {}  # target -> objects for it alone
+        self._writes: dict[SSAValue, int] = {}
+        self._loaded: dict[SSAValue, int] = {}
+
+    # -- what subclasses know
+
+    @abstractmethod
+    def binding_to_read(self, value: SSAValue) -> SSAValue:
+        """The memref of a tensor from outside, as it was before the dispatch."""
+
+    @abstractmethod
+    def binding_to_write(self, value: SSAValue) -> SSAValue:
+        """The memref of the result that a tensor from outside, or an empty one, becomes."""
+
+    @abstractmethod
+    def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:
+        """A size of a tensor from outside, as a value of the kernel."""
+
+    @abstractmethod
+    def target(self, op: Operation) -> SSAValue:
+        """The memref of the whole binding that a tensor load or store names."""
+
+    @abstractmethod
+    def is_outer(self, value: SSAValue) -> bool:
+        """Whether a value comes from outside of the body."""
+
+    def scalar(self, value: SSAValue) -> SSAValue:
+        """A scalar as a value of the kernel."""
+        if value not in self.mapping:
+            raise self.error("the place of a result depends on a value that is computed behind this operation")
+        return self.mapping[value]
+
+    # -- writing
+
+    def add(self, op: Operation) -> Operation:
+        set_location(op, self.source)
+        self.block.add_op(op)
+        return op
+
+    def index(self, value: int) -> SSAValue:
+        return self.add(arith.ConstantOp.from_int_and_width(value, IndexType())).results[0]
+
+    def error(self, message: str, note: str | None = None) -> CompileError:
+        return CompileError(message, location_of(self.source), note)
+
+    # -- operations
+
+    def translate(self, ops: Sequence[Operation]) -> None:
+        """Everything but the terminator."""
+        for op in ops:
+            self.source = op
+            if op.name in LAZY:
+                if op.name in LOADS:
+                    self._loaded[op.results[0]] = self._writes.get(op.operands[0], 0)
+                continue
+            if op.name in ALIASES:
+                self.mapping[op.results[0]] = self.scalar(op.operands[0])
+            elif op.name in STORES:
+                self._put(op.operands[0], self.target(op), op)
+                self._wrote(op.operands[1])
+            elif op.name == "tensor.insert_slice":
+                self._put(op.operands[0], self.to_write(op.operands[1]), op)
+            elif op.name == "tensor.dim":
+                self._dim(op)
+            elif op.name == "tensor.extract":
+                indices = [self.scalar(v) for v in op.operands[1:]]
+                self.mapping[op.results[0]] = self.add(
+                    memref.LoadOp.get(self.to_read(op.operands[0]), indices)
+                ).results[0]
+            elif isinstance(op, iree_codegen.UkernelGenericOp):
+                self._ukernel(op)
+            else:
+                self._copy(op)
+
+    def _copy(self, op: Operation) -> None:
+        """Scalar code, with whatever its regions hold."""
+        if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
+            raise self.error(
+                f"'{op.name}' on tensors is not understood inside a dispatch",
+                "slices (tensor.extract_slice, tensor.insert_slice), tensor.extract, tensor.dim and "
+                "iree_codegen.ukernel.generic are; leave other operations outside, where the compiler fuses them",
+            )
+        operands = [self.scalar(v) for v in op.operands]
+        new = type(op).create(
+            operands=operands, result_types=[r.type for r in op.results], properties=dict(op.properties),
+            attributes=dict(op.attributes), regions=[self._region(region) for region in op.regions],
+        )  # fmt: skip
+        self.source = op
+        self.add(new)
+        for old, result in zip(op.results, new.results, strict=True):
+            result.name_hint = old.name_hint
+            self.mapping[old] = result
+
+    def _region(self, region: Region) -> Region:
+        blocks = [Block(arg_types=[a.type for a in block.args]) for block in region.blocks]
+        if len(blocks) > 1:
+            raise self.error("control flow between blocks is not understood inside a dispatch", "write it with scf")
+        outside = self.block
+        for old, new in zip(region.blocks, blocks, strict=True):
+            self.mapping.update(zip(old.args, new.args, strict=True))
+            self.block = new
+            self.translate(list(old.ops))
+        self.block = outside
+        return Region(blocks)
+
+    def _dim(self, op: Operation) -> None:
+        constant = op.operands[1].owner
+        if not isinstance(constant, arith.ConstantOp) or not isinstance(constant.value, IntegerAttr):
+            raise self.error("the axis of tensor.dim is not a constant")
+        self.mapping[op.results[0]] = self.dim(op.operands[0], constant.value.value.data)
+
+    def dim(self, value: SSAValue, axis: int) -> SSAValue:
+        """A size of any tensor, as a value of the kernel."""
+        assert isinstance(value.type, TensorType)
+        size = value.type.get_shape()[axis]
+        if size >= 0:
+            return self.index(size)
+        if self.is_outer(value):
+            return self.outer_dim(value, axis)
+        owner = value.owner
+        if isinstance(owner, Operation) and owner.name in ("tensor.extract_slice", *LOADS):
+            sizes = slice_of(owner).sizes
+            if len(sizes) == value.type.get_num_dims():
+                found = sizes[axis]
+                return self.index(found) if isinstance(found, int) else self.scalar(found)
+        if isinstance(owner, Operation) and owner.name == "tensor.empty":
+            return self.scalar(owner.operands[[i for i, n in enumerate(value.type.get_shape()) if n < 0].index(axis)])
+        if isinstance(owner, Operation) and owner.name == "tensor.insert_slice":
+            return self.dim(owner.operands[1], axis)
+        if isinstance(owner, iree_codegen.UkernelGenericOp):
+            return self.dim(destination_of(value), axis)
+        raise self.error("the size of this tensor is not known inside the dispatch")
+
+    # -- tensors as memrefs
+
+    def to_read(self, value: SSAValue) -> SSAValue:
+        """The memref with the elements of a tensor."""
+        if self.is_outer(value):
+            return self.binding_to_read(value)
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        if owner.name == "tensor.extract_slice":
+            return self.view(self.to_read(owner.operands[0]), owner)
+        if owner.name in LOADS:
+            if self._writes.get(owner.operands[0], 0) != self._loaded[value]:
+                raise self.error("a slice is read after its binding was written", "read all slices first")
+            return self.view(self.target(owner), owner)
+        return self.to_write(value)
+
+    def to_write(self, value: SSAValue) -> SSAValue:
+        """The memref that an operation overwrites when the tensor is its destination."""
+        if self.is_outer(value):
+            return self.binding_to_write(value)
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        if owner.name == "tensor.insert_slice":
+            return self.to_write(owner.operands[1])
+        if isinstance(owner, iree_codegen.UkernelGenericOp):
+            return self.to_write(destination_of(value))
+        landing = landing_of(value)
+        if owner.name == "tensor.empty":
+            if landing is None or landing.name in ("flow.return", "util.return"):
+                return self.binding_to_write(value)
+            base = self.target(landing) if landing.name in STORES else self.to_write(landing.operands[1])
+            return self.view(base, landing)
+        if owner.name == "tensor.extract_slice" or owner.name in LOADS:
+            whole = owner.operands[0]
+            same = landing is not None and landing.name in (*STORES, "tensor.insert_slice")
+            if landing is None or not same or slice_of(landing) != slice_of(owner) or (
+                base_of(landing.operands[1]) is not base_of(whole)
+            ):  # fmt: skip
+                raise self.error(
+                    "what is written here is not put back where it was taken from",
+                    "insert the result into the same slice of the same tensor, or write into a tensor.empty",
+                )
+            return self.view(self.target(owner) if owner.name in LOADS else self.to_write(whole), owner)
+        raise self.error(f"'{owner.name}' gives a tensor that cannot be written here")
+
+    def view(self, base: SSAValue, op: Operation) -> SSAValue:
+        """The slice of `base` that `op` names, of the shape that the tensor has."""
+        part = slice_of(op)
+        shaped = op.operands[0] if op.name in (*STORES, "tensor.insert_slice") else op.results[0]
+        assert isinstance(shaped.type, TensorType) and isinstance(base.type, MemRefType)
+        shape = shaped.type.get_shape()
+        if len(shape) != len(part.sizes):
+            raise self.error("a slice of lower rank is not understood inside a dispatch", "keep all dimensions")
+        strides = base.type.get_strides() or []
+        steps = [
+            s * t if s is not None and s >= 0 and isinstance(t, int) else None
+            for s, t in zip(strides, part.strides, strict=True)
+        ]
+        layout = StridedLayoutAttr([NoneAttr() if s is None else s for s in steps], NoneAttr())
+        type_ = MemRefType(shaped.type.element_type, shape, layout)
+        dynamic = [[self.scalar(n) for n in row if not isinstance(n, int)] for row in part.rows]
+        static = [[n if isinstance(n, int) else DYNAMIC_INDEX for n in row] for row in part.rows]
+        made = memref.SubviewOp(base, dynamic[0], dynamic[1], dynamic[2], static[0], static[1], static[2], type_)
+        return self.add(made).results[0]
+
+    def _put(self, value: SSAValue, base: SSAValue, op: Operation) -> None:
+        """Writes a tensor into a slice, unless it lies there already."""
+        root = base_of(value)
+        lies_there = isinstance(root.owner, Operation) and value.owner is not root.owner and (
+            root.owner.name == "tensor.empty"
+            or (root.owner.name in LAZY and slice_of(root.owner) == slice_of(op))
+        )  # fmt: skip
+        if not lies_there:
+            self.add(memref.CopyOp(self.to_read(value), self.view(base, op)))
+
+    def _wrote(self, binding: SSAValue) -> None:
+        self._writes[binding] = self._writes.get(binding, 0) + 1
+
+    # -- microkernels
+
+    def _ukernel(self, op: iree_codegen.UkernelGenericOp) -> None:
+        """A call: base, offset and the wanted strides of each tensor, then the scalars."""
+        check_destinations(op)
+        arguments: list[SSAValue] = []
+        shaped = 0
+        for number, value in enumerate((*op.inputs, *op.outputs)):
+            if not isinstance(value.type, TensorType):
+                arguments.append(self.scalar(value))
+                continue
+            writes = number >= len(op.inputs)
+            if writes:
+                self._check_last_use(value, op)
+            buffer = self.to_write(value) if writes else self.to_read(value)
+            assert isinstance(buffer.type, MemRefType)
+            rank = buffer.type.get_num_dims()
+            base = MemRefType(buffer.type.element_type, [])
+            types: list[Attribute | Sequence[Attribute] | None] = [base, IndexType(), [IndexType()] * (2 * rank)]
+            parts = self.add(iree_codegen.ExtractStridedMetadataOp(operands=[buffer], result_types=types)).results
+            arguments += [parts[0], parts[1], *(parts[2 + rank + d] for d in self._strided_dims(op, shaped, rank))]
+            shaped += 1
+        arguments += [self.scalar(v) for v in op.other_operands]
+        outputs = [r for r in op.results if not isinstance(r.type, TensorType)]
+        callee = self._declare(op, [a.type for a in arguments], [r.type for r in outputs])
+        call = self.add(func.CallOp(callee.sym_name.data, arguments, [r.type for r in outputs]))
+        self.mapping.update(zip(outputs, call.results, strict=True))
+        for value in op.outputs:
+            landing = landing_of(value)
+            if landing is not None and landing.name in STORES:
+                self._wrote(landing.operands[1])
+        found = op.attributes.get("hal.executable.objects")
+        if isinstance(found, ArrayAttr):
+            self.objects += [o for o in found.data if o not in self.objects]
+        elif isinstance(found, hal.ExecutableObjectsAttr):
+            for target, objects in zip(found.targets.data, found.objects.data, strict=True):
+                own = self.keyed.setdefault(target, [])
+                own += [o for o in cast("ArrayAttr[Attribute]", objects).data if o not in own]
+
+    def all_objects(self) -> Attribute | None:
+        """What the microkernels are linked with: a list for every target, or one for each that they name."""
+        if not self.keyed:
+            return ArrayAttr(self.objects) if self.objects else None
+        lists = [ArrayAttr([*own, *(o for o in self.objects if o not in own)]) for own in self.keyed.values()]
+        return hal.ExecutableObjectsAttr(ArrayAttr(list(self.keyed)), ArrayAttr(lists))
+
+    def _check_last_use(self, value: SSAValue, op: Operation) -> None:
+        """What is overwritten must not be needed afterwards; tensors from outside have a copy for that."""
+        if self.is_outer(value):
+            return
+        for use in value.uses:
+            user = use.operation
+            if user is not op and user.parent is op.parent and op.parent is not None and op.is_before_in_block(user):
+                raise CompileError(
+                    "a tensor is used after a microkernel has overwritten it", location_of(user),
+                    "use the result of the microkernel instead",
+                )  # fmt: skip
+
+    def _strided_dims(self, op: iree_codegen.UkernelGenericOp, number: int, rank: int) -> list[int]:
+        """The dimensions of shaped operand `number` whose strides are passed; all when nothing is said."""
+        if op.num_strided_outer_dims is not None:
+            return list(range(min(rank, int(op.num_strided_outer_dims.value.data))))
+        if op.strided_dims is None:
+            return list(range(rank))
+        rows = op.strided_dims.data
+        row = rows[number] if number < len(rows) else None
+        dims = [int(d.value.data) for d in row.data if isinstance(d, IntegerAttr)] if isinstance(row, ArrayAttr) else []
+        if row is None or any(not 0 <= d < rank for d in dims):
+            given = "nothing" if row is None else dims
+            raise self.error(f"strided_dims gives {given} for operand {number} of rank {rank}")
+        return dims
+
+    def _declare(
+        self, op: iree_codegen.UkernelGenericOp, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
+    ) -> func.FuncOp:
+        """The external function, once for each type; a second type gets another name for the same symbol."""
+        symbol = op.u_kernel_fn_name.data
+        extra = dict(op.fn_def_attrs.data) if op.fn_def_attrs is not None else {}
+        key = (symbol, f"{[str(t) for t in inputs]} {[str(t) for t in outputs]} {sorted(map(str, extra.items()))}")
+        if key not in self.declarations:
+            same = sum(1 for name, _ in self.declarations if name == symbol)
+            name = f"{symbol}.{same}" if same else symbol
+            made = func.FuncOp(name, (list(inputs), list(outputs)), Region(), "private")
+            made.attributes.update({"llvm.bareptr": BoolAttr.from_bool(True), **extra})
+            if same:
+                made.attributes.setdefault("hal.import.name", StringAttr(symbol))
+            set_location(made, op)
+            self.declarations[key] = made
+        return self.declarations[key]

@@ -1,0 +1,223 @@
+"""CPU names and features: what a target attribute says, and what the code that results requires of a machine.
+
+A CPU name is resolved into a level that LLVM knows and explicit features, all of which the runtime can detect; what
+else the named CPU has (system instructions) is left out, so that `requires` never asks for what nobody can check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pydispatch.compiler.kernel_ir.kernel import Target
+from pydispatch.errors import CompileError
+
+_V2 = "sse3 ssse3 sse4.1 sse4.2 popcnt cx16 sahf"
+_V3 = f"{_V2} avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
+_V4 = f"{_V3} avx512f avx512bw avx512cd avx512dq avx512vl"
+_CRYPTO = "adx aes pclmul"
+_ICELAKE = (
+    f"{_CRYPTO} avx512vnni avx512ifma avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq sha"
+)
+_ZEN = f"{_CRYPTO} sha sse4a"
+
+LEVELS: dict[str, frozenset[str]] = {
+    "x86-64": frozenset(),
+    "x86-64-v2": frozenset(_V2.split()),
+    "x86-64-v3": frozenset(_V3.split()),
+    "x86-64-v4": frozenset(_V4.split()),
+}
+
+# Name -> (level, what the CPU has besides).
+_X86: dict[str, tuple[str, str]] = {
+    "haswell": ("x86-64-v3", "pclmul"),
+    "skylake": ("x86-64-v3", _CRYPTO),
+    "skylake-avx512": ("x86-64-v4", _CRYPTO),
+    "cascadelake": ("x86-64-v4", f"{_CRYPTO} avx512vnni"),
+    "icelake-server": ("x86-64-v4", _ICELAKE),
+    "sapphirerapids": ("x86-64-v4", f"{_ICELAKE} avx512bf16 avx512fp16 avxvnni"),
+    "znver1": ("x86-64-v3", _ZEN),
+    "znver2": ("x86-64-v3", _ZEN),
+    "znver3": ("x86-64-v3", f"{_ZEN} vaes vpclmulqdq"),
+    "znver4": ("x86-64-v4", f"{_ICELAKE} sse4a avx512bf16"),
+    "znver5": ("x86-64-v4", f"{_ICELAKE} sse4a avx512bf16 avxvnni"),
+}
+_V82 = "aes crc dotprod fullfp16 lse rcpc rdm sha2"
+_ARM: dict[str, str] = {
+    "cortex-a72": "aes crc sha2",
+    "cortex-a76": _V82,
+    "neoverse-n1": _V82,
+    "neoverse-v1": f"{_V82} bf16 fp16fml i8mm sha3 sve",
+    "neoverse-n2": "bf16 crc dotprod fp16fml fullfp16 i8mm lse rcpc rdm sve sve2 sve2-bitperm",
+    "neoverse-v2": "bf16 crc dotprod fp16fml fullfp16 i8mm lse rcpc rdm sve sve2 sve2-bitperm",
+    "apple-m1": f"{_V82} fp16fml sha3",
+    "apple-m4": f"{_V82} bf16 fp16fml i8mm sha3",
+}
+
+BASELINE: dict[str, frozenset[str]] = {
+    "x86_64": frozenset(["64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"]),
+    "aarch64": frozenset(["fp-armv8", "neon", "v8a"]),
+    "riscv64": frozenset(["64bit", "i", "m", "a", "f", "d", "c", "zicsr", "zifencei"]),
+}
+_IMPLIED = {
+    "avx": "sse4.2", "avx2": "avx", "fma": "avx", "f16c": "avx", "avx512f": "avx2 fma f16c", "sse4.2": "sse4.1",
+    "sse4.1": "ssse3", "ssse3": "sse3", "avx512bw": "avx512f", "avx512dq": "avx512f", "avx512vl": "avx512f",
+    "avx512cd": "avx512f", "avx512vnni": "avx512f", "avx512bf16": "avx512bw",
+    "avx512fp16": "avx512bw avx512dq avx512vl",
+    "avx512vbmi": "avx512bw", "avx512vbmi2": "avx512bw", "avx512bitalg": "avx512bw", "avx512ifma": "avx512f",
+    "avx512vpopcntdq": "avx512f", "avxvnni": "avx2", "sse4a": "sse3", "vaes": "aes avx2", "vpclmulqdq": "pclmul avx",
+    "sve": "fullfp16", "sve2": "sve", "sve2-bitperm": "sve2", "sve2p1": "sve2", "fp16fml": "fullfp16", "f64mm": "sve",
+    "f32mm": "sve", "v8.1a": "crc lse rdm", "v8.2a": "v8.1a", "v": "d", "zvfh": "v zfhmin", "zfh": "zfhmin",
+}  # fmt: skip
+# Features that a kernel runs without: instructions that compilers never choose by themselves (system, cache control,
+# entropy, scheduling hints), and parts of what is there anyway. Targets that list all of a CPU's features name them.
+_NOT_REQUIRED = {
+    "x86_64": (
+        "cldemote clflushopt clwb clzero crc32 enqcmd evex512 fsgsbase hreset invpcid lwp monitor movdir64b movdiri "
+        "branch-hint mwaitx pconfig pku prefetchi prfchw ptwrite rdpid rdpru rdrnd rdseed rtm serialize sgx shstk "
+        "tsxldtrk uintr usermsr waitpkg wbnoinvd xsavec xsaveopt xsaves"
+    ),
+    "aarch64": (
+        "bti ccdp ccidx ccpp contextidr-el2 el2vmsa el3 lor mte nv outline-atomics pan pan-rwv perfmon predres ras "
+        "reserve-x18 sb spe specrestrict ssbs tlb-rmi tracev8.4 uaops v8.1a v8.2a vh"
+    ),
+    "riscv64": "relax zaamo zalrsc zca zcd zicntr zihpm zmmul",
+}
+_PARTS_OF_V = "zve32x zve32f zve64x zve64f zve64d zvl32b zvl64b zvl128b"
+_DETECTED_X86 = frozenset(f"{_V4} {_ICELAKE} sse4a avx512bf16 avx512fp16 avxvnni".split())
+
+
+def named_features(arch: str) -> frozenset[str]:
+    """Features that the tables of this file name."""
+    return _NAMED.get(arch, frozenset())
+
+
+def _words(*texts: str) -> frozenset[str]:
+    return frozenset(word for text in texts for word in text.split())
+
+
+_NAMED = {
+    "x86_64": _words(_V4, _NOT_REQUIRED["x86_64"], *(own for _, own in _X86.values())) | BASELINE["x86_64"],
+    "aarch64": _words(_NOT_REQUIRED["aarch64"], *_ARM.values()) | BASELINE["aarch64"],
+    "riscv64": _words(_NOT_REQUIRED["riscv64"], _PARTS_OF_V, "v zfh zfhmin zvfh") | BASELINE["riscv64"],
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What LLVM and the C compiler compile for.
+
+    cpu: a name that both know; features: with signs, in order; has: all features that code may use, without signs;
+    requires: those of them that not every machine of the architecture has; tune: whose timings to assume.
+    """
+
+    arch: str
+    cpu: str
+    features: tuple[str, ...]
+    has: frozenset[str]
+    requires: tuple[str, ...]
+    tune: str = ""
+
+    @property
+    def triple(self) -> str:
+        """The triple. Hosted in name only: see `pydispatch.compiler.toolchain.tools`."""
+        return f"{self.arch}-unknown-linux-gnu"
+
+    @property
+    def llvm_features(self) -> str:
+        """The feature string of LLVM's target machine."""
+        base = ("+m", "+a", "+f", "+d", "+c") if self.arch == "riscv64" else ()
+        return ",".join((*base, *self.features))
+
+    @property
+    def vector_width(self) -> int:
+        """Bits of the vectors that loops are turned into; 0: LLVM's choice."""
+        if "avx512f" in self.has:
+            return 512
+        return 256 if "avx2" in self.has else 0
+
+
+def machine_of(target: Target) -> Machine:
+    """The machine that a target names. Raises CompileError for an unknown architecture, CPU or feature spelling."""
+    arch = target.arch
+    if arch not in BASELINE:
+        raise CompileError(
+            f"format '{target.format}' has no machine code here",
+            note="known are: embedded-elf-x86_64, embedded-elf-arm_64, embedded-elf-riscv_64",
+        )
+    cpu, own, tune = _resolve(arch, target.cpu or "generic")
+    stated = [feature for feature in target.features if feature]
+    for feature in stated:
+        if feature[0] not in "+-" or not feature[1:].replace("-", "").replace(".", "").replace("_", "").isalnum():
+            raise CompileError(f"CPU feature '{feature}': expected a sign and LLVM's name, such as '+avx2'")
+    if arch == "riscv64":
+        _check_riscv(stated)
+    added = frozenset(feature[1:] for feature in stated if feature[0] == "+")
+    removed = frozenset(feature[1:] for feature in stated if feature[0] == "-")
+    level = LEVELS.get(cpu, frozenset())
+    has = _closed(level | own | added) - removed
+    features = (*(f"+{feature}" for feature in sorted(own - level - removed)), *stated)
+    free = {*_NOT_REQUIRED[arch].split(), *(_PARTS_OF_V.split() if "v" in has else ())}
+    requires = tuple(sorted(has - BASELINE[arch] - free))
+    return Machine(arch, cpu, features, has | BASELINE[arch], requires, tune)
+
+
+def _resolve(arch: str, cpu: str) -> tuple[str, frozenset[str], str]:
+    """(a name that LLVM knows, features besides, name to tune for)."""
+    if cpu in ("native", "host"):
+        return _native(arch)
+    if cpu == "generic":
+        return ("x86-64" if arch == "x86_64" else "generic"), frozenset(), ""
+    if arch == "x86_64" and cpu in LEVELS:
+        return cpu, frozenset(), ""
+    if arch == "x86_64" and cpu in _X86:
+        level, own = _X86[cpu]
+        return level, frozenset(own.split()), cpu
+    if arch == "aarch64" and cpu in _ARM:
+        return "generic", frozenset(_ARM[cpu].split()), cpu
+    if arch == "riscv64" and cpu == "generic-rv64":
+        return "generic", frozenset(), ""
+    names = {"x86_64": (*LEVELS, *_X86), "aarch64": tuple(_ARM), "riscv64": ("generic-rv64",)}[arch]
+    raise CompileError(
+        f"CPU '{cpu}' is not known for {arch}",
+        note=f'known are: generic, native, {", ".join(names)}; for others spell out cpu_features = "+..."',
+    )
+
+
+def _native(arch: str) -> tuple[str, frozenset[str], str]:
+    """This machine, as the highest level it has and what it has besides."""
+    from pydispatch.compiler.toolchain.llvm import host
+
+    host_arch, name, enabled = host()
+    if host_arch != arch:
+        raise CompileError(
+            f"CPU 'native' is this machine's, which is {host_arch}, and the target is {arch}",
+            note="name the CPU, or 'generic'",
+        )
+    if arch != "x86_64":
+        known = (
+            frozenset(" ".join(_ARM.values()).split()) if arch == "aarch64" else frozenset({"v", "zfh", "zba", "zbb"})
+        )
+        return "generic", enabled & known, name
+    level = max((level for level, needs in LEVELS.items() if needs <= enabled), key=lambda level: len(LEVELS[level]))
+    return level, (enabled & _DETECTED_X86) - LEVELS[level], name
+
+
+def _check_riscv(features: Iterable[str]) -> None:
+    if gone := [feature for feature in features if feature in ("-m", "-a", "-f", "-d", "-c")]:
+        raise CompileError(
+            f"riscv64 without {', '.join(gone)} is not supported",
+            note="embedded ELFs use the rv64gc calling convention",
+        )
+
+
+def _closed(features: frozenset[str]) -> frozenset[str]:
+    """The features and all that they imply."""
+    seen: set[str] = set()
+    pending = list(features)
+    while pending:
+        feature = pending.pop()
+        if feature not in seen:
+            seen.add(feature)
+            pending += _IMPLIED.get(feature, "").split()
+    return frozenset(seen)

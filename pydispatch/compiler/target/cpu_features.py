@@ -1,0 +1,47 @@
+"""Which CPU features LLVM knows: a name that it does not know would be dropped in silence."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+
+from pydispatch.compiler.target.cpu import BASELINE, named_features
+from pydispatch.errors import CompileError
+
+# LLVM prints the list to stderr, once in the life of a process.
+_LIST = (
+    "import sys; from llvmlite import binding as b; b.initialize_all_targets(); b.initialize_all_asmprinters(); "
+    "b.Target.from_triple(sys.argv[1] + '-unknown-linux-gnu').create_target_machine(features='+help')"
+)
+_LINE = re.compile(r"^  (\S+) +- ", re.MULTILINE)
+
+
+@functools.cache
+def known(arch: str) -> frozenset[str]:
+    """The names of LLVM's features of an architecture; only our own tables' where LLVM does not list them."""
+    done = subprocess.run([sys.executable, "-c", _LIST, arch], capture_output=True, text=True, check=False)
+    listed = done.stderr.partition("Available features")[2]
+    return frozenset(_LINE.findall(listed)) | named_features(arch)
+
+
+def check_features(arch: str, stated: Iterable[str]) -> None:
+    """CompileError, with the nearest names, for one of '+avx2', '-fma' that has no sign or that LLVM does not know."""
+    if arch not in BASELINE:
+        return  # `machine_of` says so
+    for feature in stated:
+        sign, name = feature[:1], feature[1:]
+        if sign not in ("+", "-") or not name:
+            raise CompileError(
+                f"CPU feature '{feature}': expected a sign and LLVM's name, such as '+avx2'",
+                note=f"did you mean '+{feature}'?" if feature in named_features(arch) else None,
+            )
+        if name in named_features(arch) or name in (names := known(arch)):
+            continue
+        near = difflib.get_close_matches(name, names, 3, 0.5)
+        some = f"nearest: {', '.join(sign + n for n in near)}" if near else (
+            f"for example {', '.join('+' + n for n in sorted(named_features(arch) - BASELINE[arch])[:6])}")  # fmt: skip
+        raise CompileError(f"{arch} has no CPU feature '{name}' (in '{feature}')", note=some)

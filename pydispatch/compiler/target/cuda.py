@@ -1,0 +1,92 @@
+"""Names of CUDA architectures: which a target attribute states, and whose code runs on which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr, UnregisteredAttr
+from xdsl.ir import Attribute
+
+from pydispatch.formats.ptx.interface import NAMES
+from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
+
+__all__ = [
+    "BACKEND", "DEFAULT", "ENTRIES", "FORMAT", "HINTS", "NAMES", "architecture", "best", "is_architecture", "number_of",
+    "runs_on", "stated", "with_architecture",
+]  # fmt: skip
+
+BACKEND, FORMAT = "cuda", "cuda-nvptx-fb"
+DEFAULT = "sm_75"
+"""What is generated for a target that states no architecture."""
+
+ENTRIES = ("target", "target_arch", "iree.gpu.target", "iree_codegen.target_info")
+"""Entries of a configuration that may state the architecture, the first one holds."""
+
+HINTS = frozenset((*ENTRIES, "target_features", "features", "ptx", "workgroup_size_limit"))
+
+_NAME = re.compile(r"(?:sm|compute)_(\d+)([af]?)")
+_QUOTED = re.compile(r'\barch\s*=\s*"([^"]*)"')
+
+
+def is_architecture(name: str) -> bool:
+    """Whether a name is spelled like an architecture: sm_80, sm_90a."""
+    return name.startswith("sm_") and _NAME.fullmatch(name) is not None
+
+
+def number_of(name: str) -> int:
+    """80 of sm_80 and of sm_80a. ValueError for anything else."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise ValueError(f"'{name}' is no CUDA architecture: expected a name such as sm_80")
+    return int(found[1])
+
+
+def stated(configuration: DictionaryAttr) -> str:
+    """The architecture that a configuration states, as it is written, '' for none.
+
+    It may be `target = "sm_80"`, `target_arch = "sm_80"`, or inside an `#iree_gpu.target<arch = "sm_80", ...>`.
+    """
+    for key in ENTRIES:
+        value = configuration.data.get(key)
+        if isinstance(value, StringAttr):
+            return value.data.replace("compute_", "sm_")
+        text = _opaque(value)
+        if found := _QUOTED.search(text):
+            return found[1]
+    return ""
+
+
+def _opaque(value: Attribute | None) -> str:
+    """The text of an attribute of another dialect."""
+    if isinstance(value, UnregisteredAttr):
+        return value.value.data
+    if isinstance(value, DictionaryAttr):
+        inner = value.data.get("arch")
+        return f'arch = "{inner.data}"' if isinstance(inner, StringAttr) else ""
+    return ""
+
+
+def architecture(target: ExecutableTargetAttr) -> str:
+    """The architecture of an executable target, '' when it states none or is not for CUDA."""
+    return stated(target.configuration) if target.backend.data == BACKEND else ""
+
+
+def with_architecture(target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
+    """The target with `target = name` for its architecture."""
+    config = {key: value for key, value in target.configuration.data.items() if key not in ("target", "target_arch")}
+    return ExecutableTargetAttr(target.backend, target.format, DictionaryAttr({"target": StringAttr(name), **config}))
+
+
+def runs_on(code: str, machine: str) -> bool:
+    """Whether PTX for one architecture can be compiled for another. Names with a suffix run on themselves alone."""
+    if code == machine:
+        return True
+    found = _NAME.fullmatch(code)
+    return found is not None and not found[2] and int(found[1]) <= number_of(machine)
+
+
+def best(have: Iterable[str], machine: str) -> str | None:
+    """Which of several architectures fits a machine best: itself, else the newest that runs on it."""
+    fitting = [name for name in have if is_architecture(name) and runs_on(name, machine)]
+    return max(fitting, key=lambda name: (name == machine, number_of(name)), default=None)

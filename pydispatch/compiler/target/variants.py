@@ -1,0 +1,205 @@
+"""`hal.executable.variant` → `kernel.Variant`, with its objects read from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Operation
+
+from pydispatch import files
+from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
+from pydispatch.compiler.kernel_ir.words import words_of
+from pydispatch.compiler.target.cuda import architecture
+from pydispatch.compiler.target.select import config_string
+from pydispatch.errors import CompileError, SystemError_
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.dialects.hal import dialect as hal
+
+
+def exports_of(variant: hal.ExecutableVariantOp) -> list[hal.ExecutableExportOp]:
+    return [op for op in variant.body.block.ops if isinstance(op, hal.ExecutableExportOp)]
+
+
+def variants_of(executable: hal.ExecutableOp) -> list[hal.ExecutableVariantOp]:
+    return [op for op in executable.body.block.ops if isinstance(op, hal.ExecutableVariantOp)]
+
+
+def layout_of(export: hal.ExecutableExportOp) -> Layout:
+    """The layout that an export declares."""
+    bindings = (
+        Binding(any(flag.data == "ReadOnly" for flag in binding.flags.data)) for binding in export.layout.bindings.data
+    )
+    return Layout(export.layout.constants.data, tuple(bindings))
+
+
+def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
+    """Export name → ordinal. CompileError when two exports share one or they are not dense."""
+    exports = exports_of(variant)
+    given = [e.ordinal.value.data if e.ordinal is not None else i for i, e in enumerate(exports)]
+    for position, (export, ordinal) in enumerate(zip(exports, given, strict=True)):
+        if given.index(ordinal) != position:
+            raise CompileError(
+                f"ordinal {ordinal} is used twice in variant '@{variant.sym_name.data}'", location_of(export)
+            )
+        if not 0 <= ordinal < len(exports):
+            raise CompileError(
+                f"ordinal {ordinal} of export '@{export.sym_name.data}' leaves a gap",
+                location_of(export),
+                f"the {len(exports)} exports of a variant are numbered 0 to {len(exports) - 1}",
+            )
+    return {e.sym_name.data: o for e, o in zip(exports, given, strict=True)}
+
+
+def build_variant(
+    executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, search_path: Sequence[str | Path]
+) -> Variant:
+    """Everything that a target needs to emit one variant. CompileError for an object that cannot be found."""
+    ordinals = ordinals_of(op)
+    exports = [
+        Export(
+            name=e.sym_name.data,
+            ordinal=ordinals[e.sym_name.data],
+            layout=layout_of(e),
+            workgroup_size=workgroup_size(e),
+            local_memory=e.workgroup_local_memory.value.data if e.workgroup_local_memory is not None else 0,
+            location=location_of(e),
+        )
+        for e in exports_of(op)
+    ]
+    modules = [m for m in op.body.block.ops if isinstance(m, ModuleOp)]
+    for module in modules:
+        check_interface(module, exports)
+    objects = op.objects.data if op.objects is not None else ()
+    return Variant(
+        executable=executable.sym_name.data,
+        name=op.sym_name.data,
+        target=target_of(op.target),
+        exports=tuple(sorted(exports, key=lambda e: e.ordinal)),
+        module=modules[0] if modules else None,
+        objects=tuple(load_object(cast(hal.ExecutableObjectAttr, o), op, search_path) for o in objects),
+        constants=constant_words(op),
+        location=location_of(op),
+    )
+
+
+def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
+    """CompileError where a kernel reads a constant or binding behind the end of its export's layout.
+
+    Functions that are no exports may be called by any of them, so they are held to the largest layout.
+    """
+    layouts = {export.name: export.layout for export in exports}
+    for function in module.body.block.ops:
+        if not isinstance(function, func.FuncOp):
+            continue
+        own = layouts.get(function.sym_name.data)
+        constants = own.constants if own else max((e.layout.constants for e in exports), default=0)
+        bindings = len(own.bindings) if own else max((len(e.layout.bindings) for e in exports), default=0)
+        where = f"the layout of '@{function.sym_name.data}'" if own else "the layouts of the exports"
+        for op in function.walk():
+            if isinstance(op, hal.InterfaceConstantLoadOp):
+                type = op.result.type
+                words = 1 if isinstance(type, IndexType) else words_of(type, location_of(op))
+                last, count, what = op.ordinal.value.data + words, constants, "constant"
+            elif isinstance(op, hal.InterfaceBindingSubspanOp):
+                last, count, what = op.binding.value.data + 1, bindings, "binding"
+            else:
+                continue
+            if last > count:
+                raise CompileError(
+                    f"{what} {last - 1} is read, but {where} has {count}",
+                    location_of(op),
+                    f"raise `{what}s` of the layout, or number from 0",
+                )
+
+
+def constant_blocks(op: hal.ExecutableVariantOp) -> list[hal.ExecutableConstantBlockOp]:
+    return [b for b in op.body.block.ops if isinstance(b, hal.ExecutableConstantBlockOp)]
+
+
+def constant_words(op: hal.ExecutableVariantOp) -> tuple[str, ...]:
+    """The key of each 32-bit word of the executable constants: one of 64 bits stands twice, low word first."""
+    return tuple(
+        key.data
+        for block in constant_blocks(op)
+        for key, type in zip(block.keys.data, block.function_type.outputs.data, strict=True)
+        for _ in range(1 if isinstance(type, IndexType) else words_of(type, location_of(block)))
+    )
+
+
+def target_of(attribute: hal.ExecutableTargetAttr) -> Target:
+    """A target attribute as data; entries that are not strings or integers are left out.
+
+    The architecture of a CUDA target is its entry "target", however the attribute spells it.
+    """
+    config: list[tuple[str, object]] = []
+    for key, value in attribute.configuration.data.items():
+        if isinstance(value, StringAttr):
+            config.append((key, value.data))
+        elif isinstance(value, IntegerAttr):
+            config.append((key, value.value.data))
+    if name := architecture(attribute):
+        config = [("target", name), *(pair for pair in config if pair[0] != "target")]
+    features = tuple(f for f in config_string(attribute, "cpu_features").split(",") if f)
+    cpu = config_string(attribute, "cpu", "generic")
+    return Target(attribute.backend.data, attribute.format.data, cpu, features, tuple(config))
+
+
+def workgroup_size(export: hal.ExecutableExportOp) -> tuple[int, int, int]:
+    """The declared size, (0, 0, 0) when there is none."""
+    if export.workgroup_size is None:
+        return (0, 0, 0)
+    values = [cast("IntegerAttr[Any]", v).value.data for v in export.workgroup_size.data]
+    if len(values) != 3 or any(v < 0 for v in values):
+        raise CompileError(f"workgroup_size {values} is not three sizes", location_of(export))
+    return (values[0], values[1], values[2])
+
+
+def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, search_path: Sequence[str | Path]) -> ObjectFile:
+    """The bytes of an object: in place, or from a file relative to the working directory or a search path."""
+    name = attribute.path or "inline.o"
+    if "\0" in name:
+        raise CompileError(f"object file {name!r}: a path cannot hold a NUL character", location_of(op))
+    if attribute.data is not None:
+        return ObjectFile(name, inline_bytes(attribute.data, op), location_of(op))
+    tried = [Path(name)] if Path(name).is_absolute() else [Path(name), *(Path(root) / name for root in search_path)]
+    tried = list(dict.fromkeys(tried))
+    for path in tried:
+        if path.exists() and not path.is_dir():
+            try:
+                return ObjectFile(str(path), files.read(path), location_of(op))
+            except SystemError_ as error:
+                raise CompileError(f"object file '{name}': {error}", location_of(op)) from None
+    raise CompileError(
+        f"object file '{name}' was not found",
+        location_of(op),
+        f"looked at {', '.join(str(p) for p in tried)}; name its folder with --iree-hal-executable-object-search-path= "
+        "or object_search_path=[...]",
+    )
+
+
+def inline_bytes(data: Attribute, op: Operation) -> bytes:
+    """The bytes of an inline `data` entry."""
+    if isinstance(data, StringAttr):
+        return data.data.encode("latin-1", "surrogateescape")
+    if isinstance(data, BytesAttr):
+        return bytes(data.data)
+    if isinstance(data, DenseIntOrFPElementsAttr):
+        values = [int(v) & 0xFF for v in data.get_values()]
+        return bytes(values * len(data) if data.is_splat() and len(values) == 1 else values)
+    if isinstance(data, ArrayAttr):
+        return bytes(cast("IntegerAttr[Any]", v).value.data & 0xFF for v in data.data)
+    raise CompileError(
+        f"cannot read object data given as {data.name}", location_of(op), "write dense<...> : vector<Nxi8>"
+    )

@@ -1,0 +1,298 @@
+"""LLVM, through llvmlite: text and bitcode in, an object file out.
+
+llvmlite's LLVM is built with assertions: what it does not expect ends the process. `opened`, `host`, `bitcode_symbols`
+and `version` therefore ask a process of LLVM's own (`llvm_process`), where the rest of this file runs; and callers pass
+only text of our emitter and bitcode that `objects` has checked.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import re
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydispatch.compiler.target.cpu import LEVELS
+from pydispatch.compiler.toolchain import llvm_process
+from pydispatch.errors import CompileError
+
+_TARGET_ATTRIBUTE = re.compile(
+    r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|stack-protector[^"=]*|'
+    r'stack-protector-buffer-size|min-legal-vector-width|probe-stack|prefer-vector-width|uniform-work-group-size)"'
+    r'(?:="[^"]*")?'
+)
+_ATTRIBUTES = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
+_DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
+_FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re.MULTILINE)
+_FEATURES = re.compile(r'"target-features"="([^"]*)"')
+_LINKAGE_KEPT = ("appending", "available_externally")
+
+
+class Described(Protocol):
+    """What is asked of a machine, of any kind."""
+
+    @property
+    def arch(self) -> str: ...
+    @property
+    def cpu(self) -> str: ...
+    @property
+    def triple(self) -> str: ...
+    @property
+    def llvm_features(self) -> str: ...
+    @property
+    def has(self) -> frozenset[str]: ...
+    @property
+    def tune(self) -> str: ...
+    @property
+    def vector_width(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine in words, to be sent to another process."""
+
+    arch: str
+    cpu: str
+    triple: str
+    llvm_features: str
+    has: frozenset[str]
+    tune: str
+    vector_width: int
+
+
+def opened(text: str, machine: Described) -> AbstractContextManager[Module]:
+    """A module of this text for a machine, for as long as a `with` block. CompileError when LLVM refuses the text;
+    `llvm_process.Died`, then or from a method, when LLVM ends over it."""
+    m = machine
+    spec = Machine(m.arch, m.cpu, m.triple, m.llvm_features, m.has, m.tune, m.vector_width)
+    return llvm_process.opened(Module, text, spec)
+
+
+def version() -> int:
+    """LLVM's major version."""
+    return llvm_process.version()[0]
+
+
+@functools.cache
+def host() -> tuple[str, str, frozenset[str]]:
+    """(architecture, LLVM's name of the CPU, its features)."""
+    return llvm_process.call(_host)
+
+
+@functools.lru_cache(maxsize=32)
+def bitcode_symbols(bitcode: bytes) -> frozenset[str]:
+    """What a bitcode file defines for others."""
+    return llvm_process.call(_bitcode_symbols, bitcode)
+
+
+@functools.cache
+def _library() -> Any:
+    """llvmlite's binding, set up once."""
+    from llvmlite import binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+def warm_up(loop: str) -> None:
+    """Compiles a text for this machine and drops it."""
+    llvm = _library()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
+    )
+    builder = llvm.create_pass_builder(machine, _tuning(llvm))
+    with llvm.create_context() as context, llvm.parse_assembly(loop, context) as module:
+        builder.getModulePassManager().run(module, builder)
+        machine.emit_object(module)
+
+
+def _tuning(llvm: Any) -> Any:
+    """The O3 pipeline with loop and SLP vectorisation: loops over points, and sums, become vectors by it alone."""
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = True
+    options.loop_interleaving = options.loop_unrolling = True
+    return options
+
+
+def _host() -> tuple[str, str, frozenset[str]]:
+    llvm = _library()
+    arch = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+    features = llvm.get_host_cpu_features()
+    return arch, str(llvm.get_host_cpu_name()), frozenset(name for name, enabled in features.items() if enabled)
+
+
+@functools.lru_cache(maxsize=64)
+def _target_machine(machine: Machine) -> Any:
+    llvm = _library()
+    target = llvm.Target.from_triple(machine.triple)
+    model = "medium" if machine.arch == "riscv64" else "small"
+    return target.create_target_machine(
+        cpu="generic-rv64" if machine.arch == "riscv64" else machine.cpu,
+        features=machine.llvm_features, opt=3, reloc="pic", codemodel=model,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=64)
+def layout(machine: Machine) -> str:
+    """LLVM's data layout."""
+    return str(_target_machine(machine).target_data)
+
+
+def function_attributes(machine: Machine) -> str:
+    """The attributes of every function that is emitted.
+
+    "no-builtins": no instruction becomes a library call behind our back, and any function may be inlined into ours.
+    """
+    words = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{machine.cpu}"']
+    if machine.arch == "riscv64":
+        words[-1] = '"target-cpu"="generic-rv64"'
+    # Gathers and scatters are slower than the loads and stores that they stand for on most processors.
+    shunned = ("+prefer-no-gather", "+prefer-no-scatter") if machine.arch == "x86_64" else ()
+    if features := ",".join([*filter(None, [machine.llvm_features]), *shunned]):
+        words.append(f'"target-features"="{features}"')
+    if machine.tune:
+        words.append(f'"tune-cpu"="{machine.tune}"')
+    if machine.vector_width:
+        words.append(f'"prefer-vector-width"="{machine.vector_width}"')
+    return " ".join(words)
+
+
+def _bitcode_symbols(bitcode: bytes) -> frozenset[str]:
+    llvm = _library()
+    context = llvm.create_context()
+    module = None
+    try:
+        module = llvm.parse_bitcode(bitcode, context)
+        return frozenset(_visible([*module.functions, *module.global_variables]))
+    finally:
+        if module is not None:
+            module.close()
+        context.close()
+
+
+def _visible(values: list[Any]) -> set[str]:
+    hidden = ("internal", "private")
+    return {v.name for v in values if not v.is_declaration and v.linkage.name not in hidden}
+
+
+class Module:
+    """One LLVM module on its way, as a context manager.
+
+    Everything of LLVM's is freed at its end, in order: freed later by the garbage collector, a module may outlive its
+    context, which crashes.
+    """
+
+    def __init__(self, text: str, machine: Machine) -> None:
+        self.machine = machine
+        self._llvm = _library()
+        self._context = self._llvm.create_context()
+        self._module: Any = None
+        head = f'target datalayout = "{layout(machine)}"\ntarget triple = "{machine.triple}"\n'
+        attributes = f"\nattributes #0 = {{ {function_attributes(machine)} }}\n"
+        try:
+            self._module = self._llvm.parse_assembly(head + text + attributes, self._context)
+            self._module.verify()
+        except RuntimeError as error:
+            self.close()
+            note = "this is a defect of the compiler"
+            raise CompileError(f"LLVM refuses the generated code: {error}", note=note) from None
+
+    def __enter__(self) -> Module:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees the module and then its context. May be called again."""
+        if self._module is not None:
+            self._module.close()
+        self._module = None
+        self._context.close()
+
+    def text(self) -> str:
+        """The module as LLVM IR."""
+        return str(self._module)
+
+    def undefined(self) -> set[str]:
+        """Functions and variables that are declared, not defined."""
+        functions = {f.name for f in self._module.functions if f.is_declaration and not f.name.startswith("llvm.")}
+        return functions | {v.name for v in self._module.global_variables if v.is_declaration}
+
+    def defined(self) -> set[str]:
+        """Functions and variables that are defined and visible."""
+        return _visible([*self._module.functions, *self._module.global_variables])
+
+    def link(self, name: str, bitcode: bytes, check_features: bool = False) -> None:
+        """Adds the functions of a bitcode file, as if compiled for this machine.
+
+        check_features: refuse a file compiled for features that the machine does not have. Raises CompileError for
+        that, for a file that LLVM refuses, and for a clash of symbols.
+        """
+        try:
+            text = self._text_of(bitcode)
+            extra = self._extra_features(text) if check_features else frozenset()
+            if extra:
+                plus = ",".join(f"+{feature}" for feature in sorted(extra))
+                raise CompileError(
+                    f"bitcode '{name}' was compiled for {', '.join(sorted(extra))}, which the target does not have",
+                    note=f'compile it for the target\'s CPU, or give the target cpu_features = "{plus}"',
+                )
+            text = _FLAGS.sub("", _TARGET_ATTRIBUTE.sub("", text))
+            text = _ATTRIBUTES.sub(lambda group: _DROPPED.sub("", group[0]), text)
+            self._link_text(self._adopt(text))
+        except RuntimeError as error:
+            raise CompileError(f"bitcode '{name}' cannot be linked: {str(error).strip()}") from None
+
+    def _text_of(self, bitcode: bytes) -> str:
+        module = self._llvm.parse_bitcode(bitcode, self._context)
+        try:
+            return str(module)
+        finally:
+            module.close()
+
+    def _link_text(self, text: str) -> None:
+        module = self._llvm.parse_assembly(text, self._context)
+        try:
+            self._module.link_in(module)
+        finally:
+            if not module.closed:
+                module.close()
+
+    def _adopt(self, text: str) -> str:
+        """The text with this module's triple and data layout."""
+        text = re.sub(r"^target triple = .*$", f'target triple = "{self.machine.triple}"', text, flags=re.M)
+        return re.sub(r"^target datalayout = .*$", f'target datalayout = "{layout(self.machine)}"', text, flags=re.M)
+
+    def _extra_features(self, text: str) -> frozenset[str]:
+        known = frozenset().union(*LEVELS.values()) if self.machine.arch == "x86_64" else frozenset[str]()
+        used = {f[1:] for found in _FEATURES.findall(text) for f in found.split(",") if f.startswith("+")}
+        interesting = {f for f in used if f in known or f.startswith(("avx", "amx", "sve", "sme"))}
+        return frozenset(interesting - self.machine.has - {"xsave"})
+
+    def internalize(self, keep: Collection[str]) -> None:
+        """Makes all that is defined private to the module, so that it inlines and what is unused goes."""
+        for value in (*self._module.functions, *self._module.global_variables):
+            if value.is_declaration or value.name in keep or value.name.startswith("llvm."):
+                continue
+            if value.linkage.name not in (*_LINKAGE_KEPT, "private", "internal"):
+                value.linkage = "internal"
+
+    def optimize(self) -> None:
+        """The O3 pipeline, with loop and SLP vectorisation."""
+        machine = _target_machine(self.machine)
+        builder = self._llvm.create_pass_builder(machine, _tuning(self._llvm))
+        self._module.verify()
+        builder.getModulePassManager().run(self._module, builder)
+
+    def object(self) -> bytes:
+        """The machine code as an ELF object."""
+        return bytes(_target_machine(self.machine).emit_object(self._module))
+
+    def assembly(self) -> str:
+        """The machine code as text."""
+        return str(_target_machine(self.machine).emit_assembly(self._module))

@@ -1,0 +1,322 @@
+"""LLVM in a process of its own: what it asserts ends that process, not the caller's.
+
+llvmlite's LLVM has assertions on, and nothing in a process survives one. Jobs are functions and objects of modules that
+`llvm_worker` imports by name; what they get and give is pickled. A process is started once, works for one job at a time
+and is replaced when it has died. It ends with its parent: its standard input is closed then.
+
+Where no process can be started, or with PYDISPATCH_LLVM_PROCESS=0, the same jobs run here, one at a time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from pydispatch.errors import CompileError, CompileWarning, InternalError
+
+if TYPE_CHECKING:
+    from pydispatch.compiler.kernel_ir.kernel import Variant
+
+PROCESSES = 1
+"""How many work side by side."""
+
+VARIABLE = "PYDISPATCH_LLVM_PROCESS"
+HEAD = 8
+"""Bytes in front of a message: its length, little endian."""
+
+_BOOT = "import sys; sys.path[:] = {path!r}; from pydispatch.compiler import llvm_worker; llvm_worker.main()"
+_SHOWN = 600  # characters of an assertion
+
+T = TypeVar("T")
+
+
+class Died(CompileError):
+    """The process has ended over a job. `said` is what it wrote to standard error, its last line first."""
+
+    def __init__(self, how: str, said: str) -> None:
+        self.said = said
+        note = "this is a defect of LLVM or of the compiler; other code for the same is a way around it"
+        super().__init__(f"LLVM ended ({how})" + (f": {said}" if said else ""), note=note)
+
+    def over(self, variant: Variant, cpu: str, kept: object = None) -> CompileError:
+        """The error for a variant. kept: the file that has its LLVM IR, if there is one."""
+        exports = ", ".join(f"'{export.name}'" for export in variant.exports)
+        where = f"; its LLVM IR is {kept}" if kept else "; dump= keeps its LLVM IR"
+        what = f"executable '{variant.executable}' (exports {exports}) cannot be compiled for {cpu}"
+        return CompileError(f"{what}: {self.message}{where}", variant.location, self.note)
+
+
+def _send(pipe: Any, message: object) -> None:
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    view = memoryview(len(data).to_bytes(HEAD, "little") + data)
+    while view:
+        view = view[pipe.write(view) :]
+
+
+def _receive(pipe: Any) -> Any:
+    size = int.from_bytes(_exactly(pipe, HEAD), "little")
+    return pickle.loads(_exactly(pipe, size))
+
+
+def _exactly(pipe: Any, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size:
+        part = pipe.read(min(size, 1 << 24))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+class Process:
+    """One process. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  (a pipe would have to be read all the time)
+        flags = [f"-{letter}" for letter, on in (("I", sys.flags.isolated), ("E", sys.flags.ignore_environment),
+                                                 ("S", sys.flags.no_site)) if on]  # fmt: skip
+        # A session of its own: an interrupt from the keyboard is the parent's.
+        own: dict[str, Any] = {"start_new_session": True} if os.name == "posix" else {"creationflags": 0x00000200}
+        self._popen = subprocess.Popen(
+            [sys.executable, *flags, "-c", _BOOT.format(path=list(sys.path))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0, **own,
+        )  # fmt: skip
+        self.pid = self._popen.pid
+        self._info: dict[str, Any] | None = None
+
+    def is_alive(self) -> bool:
+        return self._popen.poll() is None
+
+    def info(self) -> dict[str, Any]:
+        """What the process says first: `llvm`, the version as numbers. ModuleNotFoundError without llvmlite."""
+        if self._info is None:
+            self._info = cast("dict[str, Any]", self._answer())
+        return self._info
+
+    def ask(self, *request: object) -> Any:
+        """The answer to a request. Died, CompileError of the job, InternalError for what it raised besides."""
+        self.info()
+        try:
+            _send(self._popen.stdin, request)
+        except BrokenPipeError:
+            raise self._died() from None
+        except BaseException:
+            self.kill()
+            raise
+        return self._answer()
+
+    def _answer(self) -> Any:
+        try:
+            kind, *rest = _receive(self._popen.stdout)
+        except (EOFError, ConnectionError):
+            raise self._died() from None
+        except BaseException:  # an interrupt: what comes next would be the answer to this request
+            self.kill()
+            raise
+        if kind == "ok":
+            return rest[0]
+        if kind == "refused":
+            raise CompileError(rest[0], note=rest[1])
+        if kind == "missing":
+            raise ModuleNotFoundError(f"No module named '{rest[0]}'", name=rest[0])
+        raise InternalError(f"code generation failed: {rest[0]}")
+
+    def _died(self) -> Died:
+        code = self._popen.wait()
+        how = f"code {code}"
+        if code < 0:
+            with contextlib.suppress(ValueError):
+                how = signal.Signals(-code).name
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - (1 << 14)))
+        lines = [line.strip() for line in self._log.read().decode(errors="replace").splitlines() if line.strip()]
+        said = next((line for line in lines if "Assertion" in line or "LLVM ERROR" in line), lines[-1] if lines else "")
+        if code == -getattr(signal, "SIGKILL", 9) and not said:
+            said = "it was killed, perhaps for want of memory"
+        self.kill()
+        return Died(how, said[:_SHOWN])
+
+    def kill(self) -> None:
+        """Ends the process. May be called again."""
+        for pipe in (self._popen.stdin, self._popen.stdout):
+            with contextlib.suppress(OSError):
+                cast(Any, pipe).close()
+        if self._popen.returncode is None:
+            self._popen.kill()
+            self._popen.wait()
+        self._log.close()
+
+    def forget(self) -> None:
+        """In a child of a fork: the process is the parent's."""
+        self._popen.returncode = 0
+        for pipe in (self._popen.stdin, self._popen.stdout, self._log):
+            with contextlib.suppress(OSError):
+                cast(Any, pipe).close()
+
+
+class Pool:
+    """The processes of this one. A thread that asks again while it has one gets the same."""
+
+    def __init__(self, size: int = PROCESSES) -> None:
+        self._room = threading.BoundedSemaphore(size)
+        self._lock = threading.Lock()
+        self._free: list[Process] = []
+        self._all: list[Process] = []
+        self._mine = threading.local()
+        self.here = threading.RLock()  # for jobs in this process
+
+    def prepare(self) -> None:
+        """Starts a process for the first job. What goes wrong is left for that."""
+        with self._lock:
+            if not self._all and can_start():
+                with contextlib.suppress(OSError):
+                    self._free.append(self._start())
+
+    def _start(self) -> Process:
+        process = Process()
+        self._all.append(process)
+        return process
+
+    @contextlib.contextmanager
+    def process(self) -> Iterator[Process | None]:
+        """One for this thread; None where there is none and jobs run here."""
+        mine = getattr(self._mine, "process", None)
+        if mine is not None or not can_start():
+            yield mine
+            return
+        with self._room:
+            try:
+                mine = self._take()
+            except OSError as error:
+                _say(f"no process can be started for LLVM ({error}): it runs in this one, which it may end")
+                yield None
+                return
+            self._mine.process = mine
+            try:
+                yield mine
+            finally:
+                self._mine.process = None
+                with self._lock:
+                    if mine.is_alive():
+                        self._free.append(mine)
+                    else:
+                        mine.kill()
+                        self._all.remove(mine)
+
+    def _take(self) -> Process:
+        with self._lock:
+            while self._free:
+                process = self._free.pop()
+                if process.is_alive():
+                    return process
+                process.kill()
+                self._all.remove(process)
+            return self._start()
+
+    def close(self, forget: bool = False) -> None:
+        for process in self._all:
+            process.forget() if forget else process.kill()
+        self._all, self._free = [], []
+
+    def processes(self) -> list[int]:
+        """The numbers of those that run."""
+        with self._lock:
+            return [process.pid for process in self._all if process.is_alive()]
+
+
+POOL = Pool()
+
+
+def _after_fork() -> None:
+    global POOL
+    POOL.close(forget=True)
+    POOL = Pool()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(lambda: POOL.close())
+
+
+def can_start() -> bool:
+    """Whether jobs run in another process: unless the variable says no, or this is no Python but a program with one."""
+    if os.environ.get(VARIABLE, "1") == "0":
+        return False
+    name = Path(sys.executable or "").name.lower()
+    if "python" in name or "pypy" in name:
+        return True
+    who = f"'{name}' is" if name else "this program is"
+    _say(f"{who} no Python that can be started for LLVM: it runs in this process, which it may end")
+    return False
+
+
+_said: set[str] = set()
+
+
+def _say(text: str) -> None:
+    if text not in _said:
+        _said.add(text)
+        warnings.warn(text, CompileWarning, stacklevel=4)
+
+
+def start() -> None:
+    """Starts a process if there is none, so that LLVM is read in while the caller does something else."""
+    POOL.prepare()
+
+
+def version() -> tuple[int, ...]:
+    """LLVM's."""
+    with POOL.process() as process:
+        if process is not None:
+            return tuple(process.info()["llvm"])
+    from llvmlite import binding
+
+    return tuple(binding.llvm_version_info)
+
+
+def call(function: Callable[..., T], *args: object) -> T:
+    """What a function of a module gives. Raises what `Process.ask` does."""
+    with POOL.process() as process:
+        if process is not None:
+            return cast(T, process.ask("call", function.__module__, function.__qualname__, args))
+        with POOL.here:
+            return function(*args)
+
+
+class _Remote:
+    """An object in another process: its methods are called there."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *args, **named: self._process.ask("method", name, args, named)
+
+
+@contextlib.contextmanager
+def opened(kind: Callable[..., contextlib.AbstractContextManager[T]], *args: object) -> Iterator[T]:
+    """An object that lives where LLVM does, for as long as the block: kind(*args), which is a context manager. One per
+    thread. Results of its methods are copies."""
+    with POOL.process() as process:
+        if process is None:
+            with POOL.here, kind(*args) as made:
+                yield made
+            return
+        process.ask("open", kind.__module__, kind.__qualname__, args)
+        try:
+            yield cast(T, _Remote(process))
+        finally:
+            if process.is_alive():
+                process.ask("close")

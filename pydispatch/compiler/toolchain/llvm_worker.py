@@ -1,0 +1,104 @@
+"""The other side of `llvm_process`: takes requests from standard input, answers on standard output, ends at its end."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import traceback
+from typing import Any
+
+from pydispatch.compiler.toolchain.llvm_process import VARIABLE, _receive, _send
+from pydispatch.errors import CompileError
+
+_LOOP = """
+define void @f(ptr noalias %a, ptr noalias %b, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %p = getelementptr float, ptr %a, i64 %i
+  %q = getelementptr float, ptr %b, i64 %i
+  %v = load float, ptr %p
+  %w = fmul float %v, 3.0
+  store float %w, ptr %q
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+"""
+
+
+def main() -> None:
+    """Works until the parent closes the pipe."""
+    os.environ[VARIABLE] = "0"  # jobs run here
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    requests = os.fdopen(os.dup(0), "rb", buffering=0)
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # what somebody prints is no answer
+    try:
+        _send(answers, _hello())
+        _warm_up()
+        worker = Worker()
+        while True:
+            _send(answers, worker.answer(_receive(requests)))
+    except (EOFError, BrokenPipeError, KeyboardInterrupt):
+        os._exit(0)  # LLVM's destructors are of no use here
+
+
+def _hello() -> tuple[object, ...]:
+    try:
+        from llvmlite import binding
+    except ModuleNotFoundError as error:
+        return "missing", error.name or "llvmlite"
+    except Exception as error:
+        return "error", f"{type(error).__name__}: {error}"
+    return "ok", {"llvm": tuple(binding.llvm_version_info)}
+
+
+def _warm_up() -> None:
+    """Compiles a small loop: the first use of each part of LLVM reads it in."""
+    try:
+        from pydispatch.compiler.toolchain import llvm
+
+        llvm.warm_up(_LOOP)
+    except Exception:  # the first job meets it again, and says so
+        pass
+
+
+class Worker:
+    """Answers requests: ("call", module, name, arguments) of a function; ("open", module, name, arguments) of a context
+    manager, then ("method", name, arguments, named arguments) and ("close",)."""
+
+    def __init__(self) -> None:
+        self._open: Any = None
+        self._object: Any = None
+
+    def answer(self, request: Any) -> tuple[object, ...]:
+        kind, *rest = request
+        try:
+            return "ok", getattr(self, f"_do_{kind}")(*rest)
+        except CompileError as error:
+            return "refused", error.message, error.note
+        except Exception:
+            return "error", traceback.format_exc()
+
+    def _do_call(self, module: str, name: str, args: tuple[object, ...]) -> object:
+        return getattr(importlib.import_module(module), name)(*args)
+
+    def _do_open(self, module: str, name: str, args: tuple[object, ...]) -> None:
+        made = getattr(importlib.import_module(module), name)(*args)
+        self._object = made.__enter__()
+        self._open = made
+
+    def _do_method(self, name: str, args: tuple[object, ...], named: dict[str, object]) -> object:
+        return getattr(self._object, name)(*args, **named)
+
+    def _do_close(self) -> None:
+        made, self._open, self._object = self._open, None, None
+        made.__exit__(None, None, None)

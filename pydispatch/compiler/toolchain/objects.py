@@ -1,0 +1,356 @@
+"""Checks of the users' objects, before and after linking: a CompileError naming object, symbol and remedy."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import io
+import struct
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
+from pydispatch.compiler.toolchain import bitcode, cache, llvm_process
+from pydispatch.errors import CompileError, Location
+
+MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
+_NAMES = {
+    3: "x86",
+    40: "arm",
+    62: "x86_64",
+    183: "aarch64",
+    190: "cuda",
+    224: "amdgpu",
+    243: "riscv64",
+    258: "loongarch",
+}
+_LINKER_SYMBOLS = frozenset(
+    [
+        "_GLOBAL_OFFSET_TABLE_",
+        "_DYNAMIC",
+        "__ehdr_start",
+        "__executable_start",
+        "__dso_handle",
+        "_end",
+        "end",
+        "_etext",
+        "etext",
+        "_edata",
+        "edata",
+        "__bss_start",
+        "__global_pointer$",
+        "_TLS_MODULE_BASE_",
+    ]
+)
+_ALLOC, _WRITE, _EXEC, _TLS = 0x2, 0x1, 0x4, 0x400
+_SYMTAB, _UNDEFINED = 2, 0
+_RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got", ".toc", ".eh_frame")
+_RISCV_DOUBLE_FLOAT = 0x4
+_AR = b"!<arch>\n"
+_ANEW = "build it anew"
+_PARSE_BITCODE = (
+    "import sys; from llvmlite import binding as b; m = b.parse_bitcode(sys.stdin.buffer.read()); m.verify()"
+)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What an object or archive brings and needs. `lazy`: an archive, whose members count only when they are used."""
+
+    name: str
+    location: Location | None
+    defined: frozenset[str]
+    undefined: frozenset[str]
+    lazy: bool = False
+
+
+def check_object(file: ObjectFile, arch: str) -> Checked:
+    """Checks a relocatable object or an archive of them."""
+    if file.data[: len(_AR)] == _AR:
+        members = [_relocatable(f"{file.name}({name})", data, arch, file) for name, data in _members(file)]
+        defined = frozenset[str]().union(*(member.defined for member in members))
+        undefined = frozenset[str]().union(*(member.undefined for member in members)) - defined
+        return Checked(file.name, file.location, defined, undefined, lazy=True)
+    return _relocatable(file.name, file.data, arch, file)
+
+
+def _members(file: ObjectFile) -> Iterator[tuple[str, bytes]]:
+    """The objects of an archive, in the GNU or the BSD form; symbol tables are left out."""
+    data, position, names = file.data, len(_AR), b""
+    while position < len(data):
+        header = data[position : position + 60]
+        if len(header) < 60 or header[58:] != b"`\n" or not header[48:58].strip().isdigit():
+            raise _error(file, f"is a broken archive: no member begins at byte {position}", _ANEW)
+        name, size = header[:16].rstrip(), int(header[48:58])
+        body = data[position + 60 : position + 60 + size]
+        if len(body) < size:
+            raise _error(
+                file, f"is cut off: its member at byte {position} has {size} bytes, {len(body)} are there", _ANEW
+            )
+        position += 60 + size + (size & 1)
+        if name == b"//":
+            names = body
+        elif name.startswith(b"#1/") and name[3:].isdigit():
+            length = int(name[3:])
+            if not body.startswith(b"__.SYMDEF"):
+                yield body[:length].rstrip(b"\0").decode(errors="replace"), body[length:]
+        elif name not in (b"/", b"/SYM64/", b"__.SYMDEF", b"__.SYMDEF SORTED"):
+            if name.startswith(b"/") and name[1:].isdigit():
+                name = names[int(name[1:]) :].split(b"\n")[0]
+            yield name.rstrip(b"/").decode(errors="replace"), body
+
+
+def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked:
+    elf = _open(name, data, arch, file)
+    if elf["e_type"] != "ET_REL":
+        raise _error(file, f"{name} is not a relocatable object but {elf['e_type']}", "compile with -c", name="")
+    if arch == "riscv64" and elf["e_flags"] & 0x6 != _RISCV_DOUBLE_FLOAT:
+        raise _error(
+            file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d", name=""
+        )
+    try:
+        for section in elf.iter_sections():
+            _check_section(name, section, file)
+        return _symbols(name, elf, file)
+    except CompileError:
+        raise
+    except Exception as error:  # the reader fails in many ways on broken tables
+        raise _error(file, f"{name} has broken tables: {error or type(error).__name__}", _ANEW, name="") from error
+
+
+def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> Any:
+    from elftools.elf.elffile import ELFFile
+
+    if data[:4] != b"\x7fELF":
+        kind = "LLVM bitcode; name it .bc" if data[:4] in (bitcode.MAGIC, bitcode.WRAPPER) else "something else"
+        raise _error(file, f"{name} is not an ELF file but {kind}", "compile for a -linux or -elf target", name="")
+    if data[4:6] != b"\x02\x01":
+        raise _error(file, f"{name} is not a 64-bit little-endian ELF file", f"compile it for {arch}", name="")
+    if len(data) >= 20 and struct.unpack_from("<H", data, 18)[0] != MACHINES[arch]:
+        machine = struct.unpack_from("<H", data, 18)[0]
+        raise _error(
+            file,
+            f"{name} is for machine {_NAMES.get(machine, machine)}, the target is {arch}",
+            f"compile it with --target={arch}-linux, or list it under another target",
+            name="",
+        )
+    try:
+        elf = ELFFile(io.BytesIO(data))
+        end = elf["e_shoff"] + elf["e_shnum"] * elf["e_shentsize"]
+    except Exception as error:
+        raise _error(
+            file, f"{name} has a broken ELF header: {error or type(error).__name__}", _ANEW, name=""
+        ) from error
+    if end > len(data) or elf["e_shentsize"] not in (0, 64):
+        raise _error(
+            file, f"{name} is cut off: its section table ends at byte {end}, it has {len(data)}", _ANEW, name=""
+        )
+    return elf
+
+
+def _check_section(name: str, section: Any, file: ObjectFile) -> None:
+    flags, size = section["sh_flags"], section["sh_size"]
+    if section["sh_type"] != "SHT_NOBITS" and section["sh_offset"] + size > len(file.data):
+        raise _error(file, f"{name} is cut off inside section {section.name}", _ANEW, name="")
+    if flags & _TLS:
+        raise _error(
+            file,
+            f"{name} has thread-local data in section {section.name}",
+            "kernels have no thread of their own: pass state through a binding",
+            name="",
+        )
+    if section.name == ".note.GNU-stack" and flags & _EXEC:
+        raise _error(
+            file,
+            f"{name} asks for an executable stack",
+            'do not take the address of nested functions; in assembly add: .section .note.GNU-stack,"",@progbits',
+            name="",
+        )
+    if flags & _WRITE and flags & _EXEC:
+        raise _error(file, f"{name} has code in the writable section {section.name}", "put it into .text", name="")
+    if flags & _WRITE and flags & _ALLOC and size and not section.name.startswith(_RELRO):
+        raise _error(
+            file,
+            f"{name} has {size} bytes of writable data in section {section.name}{_owner(section)}",
+            "workgroups run at once and share nothing: make the data const, or pass it as a binding",
+            name="",
+        )
+
+
+def _owner(section: Any) -> str:
+    """The variables that lie in a section, for the message."""
+    table = section.elffile.get_section_by_name(".symtab")
+    number = next((i for i, other in enumerate(section.elffile.iter_sections()) if other.name == section.name), -1)
+    names = [
+        symbol.name
+        for symbol in (table.iter_symbols() if table is not None else ())
+        if symbol["st_shndx"] == number and symbol["st_info"]["type"] == "STT_OBJECT"
+    ]
+    return f" ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})" if names else ""
+
+
+def _symbols(name: str, elf: Any, file: ObjectFile) -> Checked:
+    defined: set[str] = set()
+    undefined: set[str] = set()
+    table = elf.get_section_by_name(".symtab")
+    for symbol in table.iter_symbols() if table is not None else ():
+        kind, place = symbol["st_info"], symbol["st_shndx"]
+        if kind["type"] == "STT_TLS":
+            raise _error(
+                file, f"{name} uses the thread-local variable '{symbol.name}'", "pass state through a binding", name=""
+            )
+        if place == "SHN_COMMON":
+            raise _error(
+                file,
+                f"{name} has the writable variable '{symbol.name}'",
+                "make it const, or pass it as a binding",
+                name="",
+            )
+        if kind["bind"] == "STB_LOCAL" or not symbol.name:
+            continue
+        if place != "SHN_UNDEF":
+            defined.add(symbol.name)
+        elif kind["bind"] != "STB_WEAK" and symbol.name not in _LINKER_SYMBOLS:
+            undefined.add(symbol.name)
+    return Checked(name, file.location, frozenset(defined), frozenset(undefined))
+
+
+def undefined_symbols(data: bytes) -> frozenset[str]:
+    """What an object of our own leaves to others. It is a valid 64-bit little-endian ELF file."""
+    start, size, count = (*struct.unpack_from("<40xQ", data), *struct.unpack_from("<58xHH", data))
+    sections = [struct.unpack_from("<4xI16xQQI", data, start + size * i) for i in range(count)]
+    undefined = set()
+    for type, offset, length, link in sections:
+        if type != _SYMTAB:
+            continue
+        names = sections[link][1]
+        for name, section in struct.iter_unpack("<I2xH16x", data[offset : offset + length]):
+            if name and section == _UNDEFINED:
+                undefined.add(data[names + name : data.index(b"\0", names + name)].decode())
+    return frozenset(undefined) - _LINKER_SYMBOLS
+
+
+def check_undefined(
+    undefined: Collection[str],
+    user: str,
+    checked: Sequence[Checked],
+    provided: Collection[str],
+    location: Location | None,
+    own: Collection[str] = (),
+) -> None:
+    """Every symbol of `undefined`, which `user` refers to, must be in an object, in `own` or in the device library."""
+    defined = {symbol for each in checked for symbol in each.defined} | set(own)
+    missing = sorted(symbol for symbol in undefined if symbol not in defined and symbol not in provided)
+    if missing:
+        raise CompileError(
+            f"{user} refers to {_quoted(missing)}, which no object defines{_nearest(missing, defined | set(provided))}",
+            location,
+            "add the object that defines it to hal.executable.objects, or drop hal.import.static so that it is "
+            "resolved when the program is loaded",
+        )
+
+
+def check_needs(checked: Sequence[Checked], own: Collection[str], provided: Collection[str]) -> None:
+    """Every symbol that a user's object refers to must be defined somewhere. Archives are left to the linker."""
+    defined = {symbol for each in checked for symbol in each.defined} | set(own)
+    for each in checked:
+        missing = sorted(each.undefined - defined - set(provided) - _LINKER_SYMBOLS)
+        if missing and not each.lazy:
+            raise CompileError(
+                f"object '{each.name}' refers to {_quoted(missing)}, which nothing defines"
+                f"{_nearest(missing, defined | set(provided))}",
+                each.location,
+                "kernels run without the C library: only mem*, the math functions and compiler builtins are there; "
+                "add an object that defines the symbol, or do without it",
+            )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def _nearest(missing: Sequence[str], known: Collection[str]) -> str:
+    found = {near for name in missing for near in difflib.get_close_matches(name, known, 2, 0.75)}
+    return f" (nearest: {_quoted(sorted(found))})" if found else ""
+
+
+def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = None) -> None:
+    """Checks a linked embedded ELF: it must load alone, on pages that are never writable and executable at once."""
+    name = file.name if file is not None else "the linked executable"
+    elf = _open(name, data, arch, file)
+    if elf["e_type"] != "ET_DYN":
+        raise _error(file, f"{name} is not a shared object but {elf['e_type']}", "link it with -shared", name="")
+    try:
+        _check_segments(name, elf, file)
+        table = elf.get_section_by_name(".dynsym")
+        symbols = list(table.iter_symbols()) if table is not None else []
+    except CompileError:
+        raise
+    except Exception as error:
+        raise _error(file, f"{name} has broken tables: {error or type(error).__name__}", _ANEW, name="") from error
+    undefined = sorted(s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name)
+    if undefined:
+        raise _error(
+            file, f"{name} leaves {_quoted(undefined)} undefined", "link it with --no-undefined -nostdlib", name=""
+        )
+    if query not in {s.name for s in symbols}:
+        raise _error(
+            file, f"{name} does not export '{query}'", "a whole library must define it; see docs/abi.md", name=""
+        )
+
+
+def _check_segments(name: str, elf: Any, file: ObjectFile | None) -> None:
+    for segment in elf.iter_segments():
+        kind, flags = segment["p_type"], segment["p_flags"]
+        if kind == "PT_TLS":
+            raise _error(file, f"{name} has thread-local data", "pass state through a binding", name="")
+        if kind == "PT_LOAD" and flags & 3 == 3:
+            raise _error(
+                file, f"{name} has a segment that is writable and executable", "link it with -z separate-code", name=""
+            )
+        if kind == "PT_GNU_STACK" and flags & 1:
+            raise _error(file, f"{name} asks for an executable stack", "link it with -z noexecstack", name="")
+
+
+def check_bitcode(file: ObjectFile) -> None:
+    """Checks a bitcode file before LLVM sees it, in this process, for the first time."""
+    from pydispatch.compiler.toolchain.llvm import version
+
+    ours = version()
+    try:
+        written = bitcode.llvm_major(file.data)
+    except bitcode.BitcodeError as error:
+        raise _error(file, f"is not readable bitcode: {error}", "build it anew with -emit-llvm -c") from error
+    if written is not None and written > ours:
+        raise _error(
+            file,
+            f"was written by LLVM {written}, this compiler reads up to LLVM {ours}",
+            "compile it with an older clang, or the bundled one: python -m ziglang clang; or give the .c file itself",
+        )
+    problem = _parses(file.data)
+    if problem:
+        raise _error(file, f"is broken bitcode: {problem}", "build it anew with -emit-llvm -c")
+
+
+@functools.lru_cache(maxsize=32)
+def _parses(data: bytes) -> str:
+    """'' when LLVM reads the file. Tried in another process: LLVM may end the process over hostile bitcode."""
+    key = cache.digest("bitcode", llvm_process.version(), data)
+    if cache.load(key) is not None:
+        return ""
+    done = subprocess.run([sys.executable, "-c", _PARSE_BITCODE], input=data, capture_output=True, check=False)
+    if done.returncode == 0:
+        cache.store(key, b"ok")
+        return ""
+    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else f"LLVM ended with code {done.returncode}"
+
+
+def _error(file: ObjectFile | None, message: str, note: str | None = None, name: str | None = None) -> CompileError:
+    """An error about a user's object; `name` is '' when the message names it already."""
+    if file is None:
+        return CompileError(message, None, "this is a defect of the compiler")
+    return CompileError(message if name == "" else f"object '{file.name}' {message}", file.location, note)

@@ -1,0 +1,1 @@
+"""Files of arrays and element types that NumPy lacks."""

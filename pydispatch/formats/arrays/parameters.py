@@ -1,0 +1,195 @@
+"""Files of named arrays, mapped and never copied: .safetensors, .npz (stored, not compressed) and .npy."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import mmap
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydispatch.errors import InvalidArgumentError, SystemError_
+from pydispatch.files import open_mapped, path_of
+from pydispatch.formats.arrays.npy_header import NpyHeader
+
+_MAX_HEADER = 100 << 20
+_SAFE_TYPES = {
+    "BOOL": ("b", 8), "U8": ("u", 8), "I8": ("i", 8), "U16": ("u", 16), "I16": ("i", 16), "U32": ("u", 32),
+    "I32": ("i", 32), "U64": ("u", 64), "I64": ("i", 64), "F16": ("f", 16), "BF16": ("bf", 16), "F32": ("f", 32),
+    "F64": ("f", 64), "C64": ("c", 64), "F8_E4M3": ("f8E4M3FN", 8), "F8_E5M2": ("f8E5M2", 8),
+    "F8_E8M0": ("f8E8M0FNU", 8), "F4": ("f4E2M1FN", 4),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An array in a file. kind: b, i, u, f, bf, c, an f8 name, or "V" for raw bits; bits: of an element."""
+
+    kind: str
+    bits: int
+    shape: tuple[int, ...]
+    data: memoryview
+
+    def __str__(self) -> str:
+        kind = {"b": "i1", "i": f"si{self.bits}", "u": f"ui{self.bits}", "f": f"f{self.bits}", "bf": "bf16"}
+        name = kind.get(self.kind, f"raw {self.bits}-bit" if self.kind == "V" else self.kind)
+        return "x".join([*(str(size) for size in self.shape), name])
+
+
+class ParameterFile(Mapping[str, Tensor]):
+    """The arrays of a file by name. Raises InvalidArgumentError that names the file, the array and the fault."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path_of("parameters", path, "the path of a file"))
+        try:
+            self.data = _map(self.path)
+        except SystemError_ as error:
+            raise SystemError_(f"parameters: {error}") from None
+        readers = {".safetensors": _safetensors, ".npz": _npz, ".npy": _npy}
+        reader = readers.get(self.path.suffix.lower())
+        if reader is None:
+            raise InvalidArgumentError(
+                f"parameters: '{self.path}': expected a .safetensors, .npz or .npy file; "
+                "safetensors.numpy.save_file and numpy.savez write such"
+            )
+        try:
+            self._tensors = reader(self.path, self.data)
+        except _Fault as fault:
+            raise InvalidArgumentError(f"parameters: '{self.path}': {fault}") from None
+
+    def __getitem__(self, key: str) -> Tensor:
+        return self._tensors[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+
+class _Fault(Exception):
+    """What is wrong with a file."""
+
+
+def _map(path: Path) -> memoryview:
+    with open_mapped(path) as stream:
+        if os.fstat(stream.fileno()).st_size == 0:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _bytes_of(shape: tuple[int, ...], bits: int) -> int:
+    return -(-math.prod(shape) * bits // 8)
+
+
+def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
+    if len(data) < 8:
+        raise _Fault(f"{len(data)} bytes are no .safetensors file")
+    (length,) = struct.unpack("<Q", data[:8])
+    if length > min(_MAX_HEADER, len(data) - 8):
+        raise _Fault(f"a header of {length} bytes does not fit into a file of {len(data)}")
+    try:
+        header = json.loads(bytes(data[8 : 8 + length]).decode("utf-8"), object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise _Fault(f"its header is no JSON: {str(error)[:100]}") from None
+    if not isinstance(header, dict):
+        raise _Fault("its header is no JSON object")
+    body = data[8 + length :]
+    places: list[tuple[int, int, str]] = []
+    tensors = {key: _safe_tensor(key, entry, body, places) for key, entry in header.items() if key != "__metadata__"}
+    places.sort()
+    for (_, end, key), (begin, _, other) in itertools.pairwise(places):
+        if begin < end:
+            raise _Fault(f"the bytes of {_shown(other)} begin at {begin}, inside those of {_shown(key)}")
+    return tensors
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; _Fault for one that says two things under one name."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for i, (key, _) in enumerate(pairs) if found[key] is not pairs[i][1])
+        raise _Fault(f"its header has {_shown(twice)} twice")
+    return found
+
+
+def _shown(key: str) -> str:
+    """A name of a file for messages: what cannot be printed is escaped."""
+    return f"{key!r:.200}"
+
+
+def _safe_tensor(key: str, entry: object, body: memoryview, places: list[tuple[int, int, str]]) -> Tensor:
+    if not isinstance(entry, dict):
+        raise _Fault(f"{_shown(key)}: expected an object with dtype, shape and data_offsets")
+    dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(dtype, str) or dtype not in _SAFE_TYPES:
+        raise _Fault(f"{_shown(key)}: unknown dtype {dtype!r:.40}")
+    if not _are_sizes(shape) or not _are_sizes(offsets) or shape is None or offsets is None or len(offsets) != 2:
+        raise _Fault(
+            f"{_shown(key)}: expected sizes and two offsets, got shape {shape!r:.60}, data_offsets {offsets!r:.60}"
+        )
+    kind, bits = _SAFE_TYPES[dtype]
+    begin, end = offsets
+    size = _bytes_of(tuple(shape), bits)
+    if not begin <= end <= len(body) or end - begin != size:
+        takes = f"{size} bytes" if size < 1 << 63 else "more than 2^63 bytes"
+        raise _Fault(
+            f"{_shown(key)}: {dtype} of shape {shape!r:.100} takes {takes}; its offsets are {begin} to {end} of "
+            f"{len(body)}"
+        )
+    if size:
+        places.append((begin, end, key))
+    return Tensor(kind, bits, tuple(shape), body[begin:end])
+
+
+def _are_sizes(value: object) -> bool:
+    return isinstance(value, list) and len(value) <= 64 and all(type(v) is int and 0 <= v < 2**63 for v in value)
+
+
+def _npy_tensor(key: str, data: memoryview) -> Tensor:
+    try:
+        header = NpyHeader.read(data)
+    except ValueError as error:
+        raise _Fault(f"{_shown(key)}: {error}") from None
+    size = _bytes_of(header.shape, header.bits)
+    if size > len(data) - header.length:
+        raise _Fault(f"{_shown(key)}: {header.shape} elements take {size} bytes, {len(data) - header.length} are there")
+    return Tensor(header.kind, header.bits, header.shape, data[header.length : header.length + size])
+
+
+def _npy(path: Path, data: memoryview) -> dict[str, Tensor]:
+    return {path.stem: _npy_tensor(path.stem, data)}
+
+
+def _npz(path: Path, data: memoryview) -> dict[str, Tensor]:
+    import zipfile
+
+    tensors: dict[str, Tensor] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, struct.error, OverflowError) as error:
+        raise _Fault(f"it is no zip file: {error}") from None
+    for member in members:
+        key = member.filename.removesuffix(".npy")
+        if member.compress_type != zipfile.ZIP_STORED:
+            raise _Fault(f"{_shown(key)} is compressed and cannot be mapped; write the file with numpy.savez")
+        if key in tensors:
+            raise _Fault(f"{_shown(key)} is there twice")
+        tensors[key] = _npy_tensor(key, _stored(key, member.header_offset, member.file_size, data))
+    return tensors
+
+
+def _stored(key: str, at: int, size: int, data: memoryview) -> memoryview:
+    """The bytes of a stored member, behind its local header."""
+    if not 0 <= at <= len(data) - 30 or bytes(data[at : at + 4]) != b"PK\x03\x04":
+        raise _Fault(f"{_shown(key)}: there is no local header at {at}")
+    name, extra = struct.unpack("<HH", data[at + 26 : at + 30])
+    begin = at + 30 + name + extra
+    if begin > len(data) or size > len(data) - begin:
+        raise _Fault(f"{_shown(key)}: {size} bytes at {begin} lie outside the {len(data)} bytes of the file")
+    return data[begin : begin + size]

@@ -1,0 +1,1 @@
+"""The artifact file (`.pdx`) and its manifest: readers and writers."""

@@ -1,0 +1,269 @@
+"""The artifact: one file that holds a compiled program. docs/artifact.md has the format."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydispatch._core.artifact import ArtifactFile, crc32
+from pydispatch.errors import ArtifactError, InvalidArgumentError
+from pydispatch.files import path_of, writing
+from pydispatch.formats.artifact import manifest as manifests
+from pydispatch.formats.artifact.manifest import ConstantEntry, ExecutableEntry, FunctionEntry, Manifest, VariantEntry
+from pydispatch.formats.artifact.pack import Entry, layout
+from pydispatch.formats.program.text import parameters_of
+from pydispatch.formats.storage import whole_file
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Artifact",
+    "ArtifactFile",
+    "ConstantEntry",
+    "Executable",
+    "ExecutableEntry",
+    "FunctionEntry",
+    "Manifest",
+    "Variant",
+    "VariantEntry",
+]
+
+PROGRAM = "program.bin"
+CONTRACTS = "contracts.bin"
+
+
+@dataclass
+class Variant:
+    """A binary to be packed.
+
+    format: such as "embedded-elf-x86_64". data: its bytes. suffix: of its member, without a dot: elf, ptx, spv, wgsl.
+    requires: features that a device must have. alignment: bytes that it needs its bindings aligned to. imports: symbols
+    that are resolved at load.
+    """
+
+    name: str
+    format: str
+    data: bytes
+    suffix: str = "elf"
+    requires: Sequence[str] = ()
+    alignment: int = 64
+    imports: Sequence[str] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Executable:
+    """An executable to be packed: the names of its exports by ordinal, and its variants."""
+
+    name: str
+    exports: Sequence[str]
+    variants: Sequence[Variant]
+
+
+def _path_part(name: str) -> str:
+    """`name` as one part of a member's path: what could mean something else in a path is written as %XX."""
+
+    def quote(match: re.Match[str]) -> str:
+        return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "surrogatepass"))
+
+    quoted = re.sub(r"[^A-Za-z0-9_.$+@=-]", quote, name)
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
+
+
+def _npy(array: NDArray[Any]) -> bytes:
+    """A .npy file whose elements start 64-byte aligned (NumPy's format 1.0 does that by itself)."""
+    import io
+
+    import numpy as np
+
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
+    return stream.getvalue()
+
+
+def package_version() -> str:
+    """The version of the installed package."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("pydispatch")
+    except metadata.PackageNotFoundError:
+        return "0+unknown"
+
+
+def warnings_of(variant: VariantEntry) -> list[str]:
+    """The sentences under the key "warnings" of a variant; what is none is left out."""
+    found = variant.extra.get("warnings")
+    return [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
+
+
+class Artifact:
+    """A compiled program. Made by `pydispatch.compile`, `Artifact.from_file` or `Artifact.from_bytes`.
+
+    It never changes. Members that come from a file stay in it: they are views, not copies.
+    """
+
+    def __init__(self, manifest: Manifest, content: Mapping[str, memoryview] | ArtifactFile) -> None:
+        """manifest, content: they agree, and the member "manifest.json" of the content is the manifest's text."""
+        self.manifest = manifest
+        self._content = content
+        missing = [name for name in [PROGRAM, *manifest.member_names()] if name not in content]
+        if missing:
+            more = f" and {len(missing) - 1} more that its manifest names" if len(missing) > 1 else ""
+            raise ArtifactError(f"the artifact lacks the member '{missing[0]}'{more}")
+
+    @classmethod
+    def build(
+        cls,
+        functions: Iterable[tuple[str, str]],
+        program: bytes,
+        executables: Iterable[Executable] = (),
+        constants: Iterable[NDArray[Any]] = (),
+        producers: Mapping[str, str] | None = None,
+        version: str | None = None,
+        dispatches: str = "",
+        contracts: bytes = b"",
+    ) -> Artifact:
+        """Packs a program.
+
+        functions: (name, signature). program: the bytes of docs/program.md, in the same order of executables, variants,
+        functions and constants. constants: arrays, stored as .npy. producers: tools that took part → their versions.
+        dispatches: what formats/artifact/dispatches.py makes of the compiler's decisions, for people. contracts: the bytes of
+        docs/program.md again, functions that the variants' key "contracts" numbers; empty for none.
+        Raises ArtifactError for names that are given twice.
+        """
+        data: dict[str, memoryview] = {}
+
+        def add(member: str, content: bytes) -> str:
+            if member in data:
+                raise ArtifactError(f"two members are named '{member}': executables and variants need different names")
+            data[member] = memoryview(content).toreadonly().cast("B")
+            return member
+
+        manifest = Manifest(version or package_version(), dict(producers or {}))
+        manifest.functions = [FunctionEntry(name, signature) for name, signature in functions]
+        for exe in executables:
+            entry = ExecutableEntry(exe.name, list(exe.exports))
+            manifest.executables.append(entry)
+            for variant in exe.variants:
+                path = f"executables/{_path_part(exe.name)}/{_path_part(variant.name)}.{variant.suffix}"
+                entry.variants.append(
+                    VariantEntry(
+                        variant.name, add(path, variant.data), variant.format, list(variant.requires),
+                        variant.alignment, list(variant.imports), dict(variant.extra),
+                    )
+                )  # fmt: skip
+        for i, array in enumerate(constants):
+            member = add(f"constants/{i}.npy", _npy(array))
+            manifest.constants.append(ConstantEntry(member, array.dtype.str, list(array.shape)))
+        if parameters := parameters_of(program):
+            manifest.extra["parameters"] = parameters
+        if dispatches:
+            manifest.extra["dispatches"] = dispatches
+        manifest = Manifest.from_json(manifest.to_json())  # what a reader would refuse is not written
+        head = {manifests.MEMBER: memoryview(manifest.to_bytes()), PROGRAM: memoryview(program).cast("B")}
+        if contracts:
+            head[CONTRACTS] = memoryview(contracts).cast("B")
+        return cls(manifest, {**head, **data})
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Artifact:
+        """Opens a .pdx file. Raises ArtifactError when it is broken, an OSError when it cannot be read."""
+        return cls._from_opened(ArtifactFile(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Artifact:
+        """Opens the bytes of a .pdx file, which are copied. Raises ArtifactError when they are broken."""
+        if isinstance(data, (str, os.PathLike)):
+            raise InvalidArgumentError(
+                f"from_bytes: expected the bytes of a .pdx file, got the path {os.fspath(data)!r}; use from_file"
+            )
+        return cls._from_opened(ArtifactFile(data))
+
+    @classmethod
+    def _from_opened(cls, file: ArtifactFile) -> Artifact:
+        try:
+            return cls(Manifest.from_bytes(file.find(manifests.MEMBER, verify=True)), file)
+        except ArtifactError as error:
+            text = str(error)
+            raise ArtifactError(text if text.startswith(file.name) else f"{file.name}: {text}") from None
+
+    @property
+    def functions(self) -> dict[str, str]:
+        """Names of the public functions → their signatures."""
+        return dict(self.manifest.signatures())
+
+    @property
+    def executables(self) -> list[ExecutableEntry]:
+        return self.manifest.executables
+
+    @property
+    def parameters(self) -> list[dict[str, Any]]:
+        """What has to be given when the program is loaded: scope, key, type and shape of each."""
+        found = self.manifest.extra.get("parameters", [])
+        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the compiler found odd, in sentences."""
+        return [text for e in self.executables for v in e.variants for text in warnings_of(v)]
+
+    @property
+    def members(self) -> list[str]:
+        """Names of all members, in the order of the file."""
+        return self._content.members() if isinstance(self._content, ArtifactFile) else list(self._content)
+
+    def read(self, member: str) -> memoryview:
+        """The bytes of a member, without a copy. Raises ArtifactError when there is no such member."""
+        if isinstance(self._content, ArtifactFile):
+            found: memoryview = self._content.find(member)
+            return found
+        if member not in self._content:
+            raise ArtifactError(f"the artifact has no member '{member}'; it has: {', '.join(self._content)}")
+        return self._content[member]
+
+    def verify(self) -> None:
+        """Compares the checksum of every member. Raises ArtifactError with the member and both sums."""
+        if isinstance(self._content, ArtifactFile):
+            self._content.verify()
+
+    def _parts(self) -> Iterator[bytes | memoryview]:
+        """The bytes of the file, piece by piece."""
+        names = self.members
+        members = [self.read(name) for name in names]
+        plan = layout(Entry(name, data.nbytes, crc32(data)) for name, data in zip(names, members, strict=True))
+        for (_, header), data in zip(plan.headers, members, strict=True):
+            yield header
+            yield data
+        yield plan.tail
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the file. The same artifact gives the same bytes."""
+        return b"".join(self._parts())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the file. Whoever reads `path` meanwhile sees the old file or the new one, never a part.
+
+        A device or pipe is written into, not replaced. Raises SystemError, an OSError with its number, when `path`
+        cannot be written; nothing is left behind then.
+        """
+        target = Path(path_of("save: path", path, "the path of a file"))
+        if target.exists() and not target.is_file() and not target.is_dir():
+            with writing("the artifact", target), target.open("wb") as stream:
+                stream.writelines(self._parts())
+            return
+        with writing("the artifact", target):
+            whole_file.write(target, list(self._parts()))
+
+    def file(self) -> ArtifactFile:
+        """The artifact as a file that C can read: the one it came from, or its bytes in memory."""
+        return self._content if isinstance(self._content, ArtifactFile) else ArtifactFile(self.to_bytes())
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.functions)
+        return f"<pydispatch.Artifact: functions {names or 'none'}; {len(self.executables)} executables>"

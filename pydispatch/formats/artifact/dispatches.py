@@ -1,0 +1,78 @@
+"""The key `dispatches` of a manifest: what the compiler put into each dispatch, for people.
+
+It is a string that holds JSON, so that loading an artifact reads over it at the speed of a copy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.artifact.strict import listed, text
+
+KEY = "dispatches"
+
+
+@dataclass(frozen=True)
+class DispatchEntry:
+    """One dispatch. executable, export: its names. ops: what it holds, each with the place in the source.
+
+    apart: (operation of another dispatch that reads a result, why it is not in this one). grids: how many workgroups
+    it has, in words, where variants differ one for each.
+    """
+
+    executable: str
+    export: str
+    ops: tuple[str, ...]
+    apart: tuple[tuple[str, str], ...] = ()
+    grids: tuple[str, ...] = ()
+
+
+Listing = Sequence[tuple[str, Sequence[DispatchEntry]]]
+"""(function, its dispatches) in the order of the program."""
+
+
+def encode(listing: Listing) -> str:
+    """The text, compact and the same for the same listing; empty for an empty listing."""
+    found: dict[str, Any] = {
+        function: [
+            [d.executable, d.export, list(d.ops), [list(pair) for pair in d.apart], list(d.grids)] for d in dispatches
+        ]
+        for function, dispatches in listing
+    }  # fmt: skip
+    return json.dumps(found, separators=(",", ":"), ensure_ascii=False) if found else ""
+
+
+def decode(encoded: object) -> Listing:
+    """Raises ArtifactError when it is not what `encode` writes."""
+    try:
+        found = json.loads(text(encoded))
+        return [
+            (text(function), [_entry(*listed(item)) for item in listed(dispatches)])
+            for function, dispatches in found.items()
+        ]
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ArtifactError(f"manifest.json: {KEY}: {error}") from None
+
+
+def _entry(executable: object, export: object, ops: object, apart: object, grids: object = None) -> DispatchEntry:
+    pairs = [(text(a), text(b)) for a, b in listed(apart)]
+    shown = tuple(map(text, listed([] if grids is None else grids)))
+    return DispatchEntry(text(executable), text(export), tuple(map(text, listed(ops))), tuple(pairs), shown)
+
+
+def render(listing: Listing) -> str:
+    """The listing for people."""
+    lines: list[str] = []
+    for function, dispatches in listing:
+        count = len(dispatches)
+        lines.append(f"@{function}: {count} dispatch{'' if count == 1 else 'es'}")
+        for dispatch in dispatches:
+            lines.append(f"  @{dispatch.export}")
+            lines.append(f"    holds {', '.join(dispatch.ops) or 'a copy'}")
+            lines += [f"    workgroups: {' or '.join(dispatch.grids)}"] if dispatch.grids else []
+            lines += [f"    apart from {consumer}: {reason}" for consumer, reason in dispatch.apart]
+    return "\n".join(lines) or "no dispatches were formed"

@@ -1,0 +1,162 @@
+"""The parameter structure of an import: its layout, and the C declaration that people copy.
+
+An import is called as `int32_t f(void* params, void* context, void* reserved)`. `params` points at a C structure of the
+results, the arguments and the fields that the declaration asks for, in this order, with the natural alignment of a
+64-bit target. Two results or more are a structure of their own at its beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydispatch.formats.artifact.strict import flag, listed, table, text
+
+SCALARS: dict[str, tuple[int, str]] = {
+    "i1": (1, "bool"),
+    "i8": (1, "int8_t"),
+    "i16": (2, "int16_t"),
+    "i32": (4, "int32_t"),
+    "i64": (8, "int64_t"),
+    "i128": (16, "__int128"),
+    "index": (8, "size_t"),
+    "f16": (2, "uint16_t"),
+    "bf16": (2, "uint16_t"),
+    "f32": (4, "float"),
+    "f64": (8, "double"),
+    "ptr": (8, "void*"),
+}
+"""What results and arguments may be -> bytes, which are the alignment too, and the C type. Halves are their bits."""
+
+FIELDS: dict[str, tuple[int, str]] = {"processor_id": (4, "uint32_t"), "processor_data": (8, "const uint64_t*")}
+"""What `hal.import.fields` may name -> bytes and C type."""
+
+_NOTES = {"f16": "the bits of an IEEE half", "bf16": "the bits of a bfloat16"}
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member of the structure. offset: bytes from its beginning, those inside `results` included."""
+
+    name: str
+    type: str
+    c_type: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """members: results, arguments, fields. results: how many of them are results. size, align: bytes, 0 and 1 when the
+    structure is empty; then `params` must not be read."""
+
+    members: tuple[Member, ...]
+    results: int
+    size: int
+    align: int
+
+
+def _kind(type_: str, table: dict[str, tuple[int, str]], what: str) -> tuple[int, str]:
+    if type_ not in table:
+        raise ValueError(f"{what} '{type_}' has no place in a C structure; known are: {', '.join(table)}")
+    return table[type_]
+
+
+def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[str] = ()) -> Layout:
+    """The structure of a signature. ValueError for a type that C has not."""
+    members: list[Member] = []
+    end, align = 0, 1
+
+    def add(name: str, type_: str, size: int, c_type: str) -> None:
+        nonlocal end, align
+        offset = -(-end // size) * size
+        members.append(Member(name, type_, c_type, offset, size))
+        end, align = offset + size, max(align, size)
+
+    for number, type_ in enumerate(results):
+        add(f"r{number}" if len(results) > 1 else "result", type_, *_kind(type_, SCALARS, "the result type"))
+    if len(results) > 1:
+        end = -(-end // align) * align
+    for number, type_ in enumerate(arguments):
+        add(f"a{number}", type_, *_kind(type_, SCALARS, "the argument type"))
+    for name in fields:
+        add(name, name, *_kind(name, FIELDS, "the field"))
+    return Layout(tuple(members), len(results), -(-end // align) * align, align)
+
+
+def _members(members: Sequence[Member], indent: str, base: int = 0) -> Iterator[str]:
+    width = max((len(f"{m.c_type} {m.name};") for m in members), default=0)
+    for member in members:
+        text = f"{member.c_type} {member.name};"
+        note = f": {_NOTES[member.type]}" if member.type in _NOTES else ""
+        yield f"{indent}{text:<{width}}  // {member.offset - base}{note}"
+
+
+def c_identifier(symbol: str) -> str:
+    """The symbol with everything that C does not allow in a name made an underscore."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", symbol)
+    return f"_{name}" if not name or name[0].isdigit() else name
+
+
+def c_declaration(
+    symbol: str, results: Sequence[str] = (), arguments: Sequence[str] = (), fields: Sequence[str] = ()
+) -> str:
+    """The structure and the function in C, ready to be copied; comments are offsets in bytes. ValueError as `layout`.
+
+    It needs <stdbool.h>, <stddef.h> and <stdint.h>.
+    """
+    name = c_identifier(symbol)
+    made = layout(results, arguments, fields)
+    lines: list[str] = []
+    if made.members:
+        own, rest = made.members[: made.results], made.members[made.results :]
+        lines.append(f"struct {name}_params {{  // {made.size} bytes, aligned to {made.align}")
+        if len(own) > 1:
+            lines += ["  struct {", *_members(own, "    "), "  } results;"]
+            lines += _members(rest, "  ")
+        else:
+            lines += _members(made.members, "  ")
+        lines.append("};")
+    else:
+        lines.append("// No results, arguments or fields: |params| is NULL.")
+    lines.append(f"int32_t {name}(void* params, void* context, void* reserved);  // 0 is success")
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class ImportSignature:
+    """One way in which a program calls a symbol. A symbol with several signatures has several of these.
+
+    results, arguments: keys of SCALARS, memrefs taken apart into pointers and indices. fields: keys of FIELDS. exports:
+    the exports of the executable from which the call can be reached.
+    """
+
+    symbol: str
+    optional: bool = False
+    results: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    exports: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def c(self) -> str:
+        """See `c_declaration`."""
+        return c_declaration(self.symbol, self.results, self.arguments, self.fields)
+
+    def to_json(self) -> dict[str, Any]:
+        """Lists, strings and booleans; `c` is made anew by whoever shows it, and is here for people."""
+        return {
+            "symbol": self.symbol, "optional": self.optional, "results": list(self.results),
+            "arguments": list(self.arguments), "fields": list(self.fields), "exports": list(self.exports), "c": self.c,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ImportSignature:
+        """What `to_json` gave. ValueError or KeyError for anything else."""
+        table(value)
+        return cls(
+            text(value["symbol"]), flag(value["optional"]),
+            *(tuple(map(text, listed(value[key]))) for key in ("results", "arguments", "fields", "exports")),
+        )  # fmt: skip

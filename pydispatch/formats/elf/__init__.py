@@ -1,0 +1,1 @@
+"""ELF files in all their forms (embedded libraries, FatELF, cubins) → facts about them."""

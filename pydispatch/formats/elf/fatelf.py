@@ -1,0 +1,191 @@
+"""FatELF: several ELF files, one per machine, in one file (`.sos`). Version 1 of the format, as IREE's tool writes it.
+
+Little-endian. A header of 8 bytes `{u32 magic, u16 version, u8 record count, u8 reserved}`, then records of 24
+`{u16 machine, u8 osabi, u8 osabi version, u8 word size, u8 byte order, u8[2] reserved, u64 offset, u64 size}`, then the
+ELF files at multiples of 4096 bytes. word size: 1 for 32 bits, 2 for 64; byte order: 0 big, 1 little (an ELF header
+writes the latter as 2 and 1).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydispatch._core import elf as core_elf
+from pydispatch.errors import ArtifactError, InvalidArgumentError
+from pydispatch.formats.elf.elf import MACHINES, is_elf
+
+MAGIC = 0x1F0E70FA
+VERSION = 1
+MAX_RECORDS = 255
+PAGE = 4096
+OSABIS = {0: "none", 3: "linux", 255: "standalone"}
+
+_HEADER = struct.Struct("<IHBB")
+_RECORD = struct.Struct("<HBBBBBBQQ")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one ELF file is for, and where it lies. offset, size: bytes in the FatELF file."""
+
+    machine: int
+    osabi: int
+    osabi_version: int
+    word_size: int
+    byte_order: int
+    reserved: tuple[int, int]
+    offset: int
+    size: int
+
+    @property
+    def machine_name(self) -> str:
+        return MACHINES.get(self.machine, f"machine{self.machine}")
+
+    @property
+    def target(self) -> str:
+        """A name for people and files, such as "x86_64_none_lp64le"."""
+        bits = {1: "lp32", 2: "lp64"}.get(self.word_size, f"word{self.word_size}")
+        order = {0: "be", 1: "le"}.get(self.byte_order, f"order{self.byte_order}")
+        return f"{self.machine_name}_{OSABIS.get(self.osabi, f'osabi{self.osabi}')}_{bits}{order}"
+
+    @property
+    def key(self) -> tuple[int, int, int, int]:
+        """What the loader tells records apart by."""
+        return (self.machine, self.osabi, self.word_size, self.byte_order)
+
+    @property
+    def is_loadable(self) -> bool:
+        """Whether the loader takes it, on a machine of its kind."""
+        return self.word_size == 2 and self.byte_order == 1 and self.osabi in OSABIS
+
+
+def is_fatelf(data: bytes | memoryview) -> bool:
+    return len(data) >= 4 and bytes(data[:4]) == MAGIC.to_bytes(4, "little")
+
+
+def read(data: bytes | memoryview) -> list[Record]:
+    """The records of a FatELF file, in order, each checked to lie inside it. Raises ArtifactError."""
+    size = len(data)
+    if not is_fatelf(data):
+        raise ArtifactError("not a FatELF file: it does not start with FA 70 0E 1F")
+    if size < _HEADER.size:
+        raise ArtifactError(f"the FatELF file is cut off after {size} bytes; its header has {_HEADER.size}")
+    _, version, count, _ = _HEADER.unpack_from(data)
+    if version != VERSION:
+        raise ArtifactError(f"the FatELF file has version {version}; version {VERSION} can be read")
+    end = _HEADER.size + _RECORD.size * count
+    if end > size:
+        raise ArtifactError(f"the FatELF file is cut off: {count} records need {end} bytes, it has {size}")
+    records = []
+    for i in range(count):
+        machine, osabi, abi_version, word, order, one, two, offset, length = _RECORD.unpack_from(
+            data, _HEADER.size + _RECORD.size * i
+        )
+        if offset < end or length == 0 or offset > size or length > size - offset:
+            raise ArtifactError(
+                f"record {i} of the FatELF file covers {length} bytes at {offset}; the file has {size}, "
+                f"and the records end at {end}"
+            )
+        records.append(Record(machine, osabi, abi_version, word, order, (one, two), offset, length))
+    return records
+
+
+def _describe(name: str, data: bytes) -> Record:
+    """A record for an ELF file, still without its place."""
+    if not is_elf(data):
+        what = "a FatELF file itself: split it first" if is_fatelf(data) else "not an ELF file"
+        raise InvalidArgumentError(f"{name} is {what}")
+    if len(data) < 20:
+        raise InvalidArgumentError(f"{name} is cut off after {len(data)} bytes, in its ELF header")
+    file_class, order, osabi, osabi_version = data[4], data[5], data[7], data[8]
+    if file_class not in (1, 2) or order not in (1, 2):
+        raise InvalidArgumentError(
+            f"{name} has ELF class {file_class} and byte order {order}; expected 1 or 2 for each"
+        )
+    kind, machine = struct.unpack_from("<HH" if order == 1 else ">HH", data, 16)
+    if kind != 3:
+        raise InvalidArgumentError(f"{name} is of ELF type {kind}, expected 3 (a shared object): link it with -shared")
+    return Record(machine, osabi, osabi_version, file_class, 1 if order == 1 else 0, (0, 0), 0, len(data))
+
+
+def join(files: Sequence[tuple[str, bytes]]) -> bytes:
+    """One FatELF file of pairs (name for messages, ELF file), in this order. The same input gives the same bytes.
+
+    Raises InvalidArgumentError for input that is no ELF shared object, for two files that the loader could not tell
+    apart, for none and for more than 255.
+    """
+    if not files:
+        raise InvalidArgumentError("nothing to join: expected at least one ELF file")
+    if len(files) > MAX_RECORDS:
+        raise InvalidArgumentError(f"{len(files)} files to join; a FatELF file has room for {MAX_RECORDS}")
+    taken: dict[tuple[int, int, int, int], str] = {}
+    offset = _round_up(_HEADER.size + _RECORD.size * len(files))
+    table = bytearray(_HEADER.pack(MAGIC, VERSION, len(files), 0))
+    body = bytearray()
+    start = offset
+    for name, data in files:
+        record = _describe(name, data)
+        if record.key in taken:
+            raise InvalidArgumentError(
+                f"{name} and {taken[record.key]} are both for {record.target}; the loader would never see the second"
+            )
+        taken[record.key] = name
+        body += bytes(offset - start - len(body)) + data
+        table += _RECORD.pack(*record.key[:2], record.osabi_version, *record.key[2:], 0, 0, offset, len(data))
+        offset += _round_up(len(data))
+    return bytes(table) + bytes(start - len(table)) + bytes(body)
+
+
+def _round_up(size: int) -> int:
+    return -(-size // PAGE) * PAGE
+
+
+def select(data: bytes | memoryview, machine: str | None = None) -> memoryview:
+    """The ELF file that the loader would take on `machine` ("x86_64", "aarch64", "riscv64"; None: this one).
+
+    A plain ELF file is returned as it is. Raises ArtifactError when no record fits.
+    """
+    machine = machine or core_elf.host_machine()
+    view = memoryview(data)
+    if not is_fatelf(view):
+        return view
+    records = read(view)
+    for record in records:
+        if record.machine_name == machine and record.is_loadable:
+            return view[record.offset : record.offset + record.size]
+    found = ", ".join(record.target for record in records) or "none at all"
+    raise ArtifactError(f"no record for {machine}; the FatELF file has {found}")
+
+
+def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
+    """Pairs (target name, ELF file) in the order of the records; a target that comes again has a number behind it."""
+    view = memoryview(data)
+    parts: list[tuple[str, memoryview]] = []
+    seen: dict[str, int] = {}
+    for record in read(view):
+        seen[record.target] = seen.get(record.target, 0) + 1
+        suffix = f"_{seen[record.target]}" if seen[record.target] > 1 else ""
+        parts.append((record.target + suffix, view[record.offset : record.offset + record.size]))
+    return parts
+
+
+def dump(data: bytes | memoryview) -> str:
+    """The header and every record as text, numbers first and names behind them."""
+    records = read(data)
+    _, version, count, reserved = _HEADER.unpack_from(data)
+    lines = [f"magic: {MAGIC:X}", f"version: {version}", f"records: {count}", f"reserved: {reserved}"]
+    for i, record in enumerate(records):
+        lines += [
+            f"record[{i}]: {record.target}",
+            f"  machine: {record.machine} / {record.machine:X} = {record.machine_name}",
+            f"  osabi: {record.osabi} / {record.osabi:X} = {OSABIS.get(record.osabi, 'unknown')}",
+            f"  osabi_version: {record.osabi_version} / {record.osabi_version:X}",
+            f"  word_size: {record.word_size} = {({1: '32-bit', 2: '64-bit'}).get(record.word_size, 'unknown')}",
+            f"  byte_order: {record.byte_order} = {({0: 'big', 1: 'little'}).get(record.byte_order, 'unknown')}",
+            f"  reserved: {record.reserved[0]} {record.reserved[1]}",
+            f"  offset: {record.offset} / {record.offset:X}",
+            f"  size: {record.size} / {record.size:X}",
+        ]
+    return "\n".join(lines)

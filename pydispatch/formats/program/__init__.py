@@ -1,0 +1,1 @@
+"""The host program (`program.bin`): opcodes, encoder and printer."""

@@ -1,0 +1,153 @@
+"""The bytes of a host program; docs/program.md is the format."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pydispatch.errors import InternalError
+from pydispatch.formats.program.opcodes import MAGIC, NONE, VERSION
+from pydispatch.formats.program.procedure import Label, Port, Procedure
+
+if TYPE_CHECKING:
+    from pydispatch.formats.program.program import Function, Program
+
+HEADER = 32
+_LOW = 0xFFFFFFFF
+
+
+def split(value: int) -> tuple[int, int]:
+    """The low and the high word of 64 bits."""
+    return value & _LOW, value >> 32 & _LOW
+
+
+def _float(value: float) -> tuple[int, int]:
+    low, high = struct.unpack("<2I", struct.pack("<d", value))
+    return low, high
+
+
+def _sizes(dims: Iterable[int]) -> list[int]:
+    return [word for size in dims for word in split(size)]
+
+
+class Encoder:
+    """Lays tables out one after another, collecting words."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.words: list[int] = [0] * HEADER
+        self.functions = {id(f): i for i, f in enumerate(program.functions)}
+
+    def place(self, words: Iterable[int]) -> int:
+        at = len(self.words)
+        self.words += words
+        return at
+
+    def records(self, header: int, records: list[list[int]]) -> None:
+        """A table of the header, at its words `header` and `header + 1`."""
+        self.words[header : header + 2] = self.place(w for record in records for w in record), len(records)
+
+    def encode(self) -> bytes:
+        program, string = self.program, self.program.string
+        self.records(5, [
+            [*string(e.name), e.constants_function, self.place(e.variant_conditions), len(e.variant_conditions), 0]
+            for e in program.executables
+        ])  # fmt: skip
+        self.records(7, [
+            [e.executable, e.ordinal, *string(e.name), e.constant_count, e.binding_count] for e in program.exports
+        ])  # fmt: skip
+        self.records(9, [
+            [*string(category), *string(key), *split(default), 0, 0] for category, key, default in program.queries
+        ])  # fmt: skip
+        numbers = {constant: i for i, constant in enumerate(program.parameters)}
+        self.records(11, [
+            [*string(member), *split(offset), *split(length), numbers.get(i, NONE), 0]
+            for i, (member, offset, length) in enumerate(program.constants)
+        ])  # fmt: skip
+        self.records(13, [self.function(f) for f in program.functions])
+        self.records(15, [self.procedure(p) for p in program.procedures])
+        self.records(17, [
+            [*string(g.name), int(g.dims is None), g.dtype, len(g.dims or ()), self.place(_sizes(g.dims or ())),
+             g.constant, *split(g.value), int(g.is_mutable), 0, 0]
+            for g in program.globals
+        ])  # fmt: skip
+        self.records(19, [[program.procedures.index(p)] for p in program.initializers])
+        self.records(21, [
+            [c.kind, *string(c.name), *string(c.location), *_float(c.atol), *_float(c.rtol), 0, 0, 0]
+            for c in program.checks
+        ])  # fmt: skip
+        self.records(23, [
+            [*string(p.scope), *string(p.key), p.dtype, len(p.shape), self.place(_sizes(p.shape)), 0]
+            for p in program.parameters.values()
+        ])  # fmt: skip
+        text = bytes(program._strings)
+        strings = text + bytes(-len(text) % 4)
+        self.words[3:5] = 4 * len(self.words), len(text)
+        self.words[0:3] = MAGIC, VERSION, len(self.words) + len(strings) // 4
+        return struct.pack(f"<{len(self.words)}I", *self.words) + strings
+
+    def tables(self, *tables: tuple[list[int], int]) -> list[int]:
+        """The (offset, count) pairs of tables that are placed now."""
+        return [word for words, count in tables for word in (self.place(words), count)]
+
+    def function(self, f: Function) -> list[int]:
+        string, pool = self.program.string, list(f.pool)
+
+        def push(words: Iterable[int]) -> int:
+            start = len(pool)
+            pool.extend(words)
+            return start
+
+        arguments: list[int] = []
+        for a in f.arguments:
+            dims = push(_sizes(a.dims or ()))
+            arguments += [int(a.dims is None), a.dtype, len(a.dims or ()), dims, *string(a.name), a.buffer, 0]
+        results: list[int] = []
+        for r in f.results:
+            place = r.register if r.dims is None else r.buffer
+            tied = 0 if r.tied == NONE else r.tied + 1
+            head = [int(r.dims is None), r.dtype, len(r.dims or ()), push(r.dims or ()), *string(r.name)]
+            results += [*head, place, tied]
+        buffers = [word for b in f.buffers for word in (b.kind, b.index, b.size, b.first, b.last, 0)]
+        instructions = [word for instruction in f.instructions for word in instruction]
+        tables = self.tables(
+            (arguments, len(f.arguments)),
+            (results, len(f.results)),
+            (buffers, len(f.buffers)),
+            (instructions, len(f.instructions)),
+            (pool, len(pool)),
+        )
+        return [*string(f.name), *string(f.signature), int(f.public), *tables, f.registers, f.region + 1, 0, 0, 0]
+
+    def procedure(self, p: Procedure) -> list[int]:
+        string, pool = self.program.string, list(p.pool)
+
+        def port(x: Port, is_argument: bool) -> list[int]:
+            at = len(pool)
+            if is_argument:
+                pool.extend(_sizes(x.dims or ()))
+            head = [int(x.dims is None), x.dtype, len(x.dims or ()), at if is_argument else 0, *string(x.name)]
+            return [*head, x.slot if is_argument else 0, 0]
+
+        arguments = [word for x in p.arguments for word in port(x, True)]
+        results = [word for x in p.results for word in port(x, False)]
+        slots = [word for s in p.slots for word in (int(s.rank is None), s.dtype, s.rank or 0, 0)]
+        steps = [self.operand(p, operand) for step in p.steps for operand in step]
+        tables = self.tables(
+            (arguments, len(p.arguments)),
+            (results, len(p.results)),
+            (slots, len(p.slots)),
+            (steps, len(p.steps)),
+            (pool, len(pool)),
+        )
+        return [*string(p.name), *string(p.signature), int(p.public), *tables, 0]
+
+    def operand(self, p: Procedure, operand: int | Label | Function) -> int:
+        if isinstance(operand, int):
+            return operand
+        if not isinstance(operand, Label):
+            return self.functions[id(operand)]
+        if not 0 <= operand.step < len(p.steps):
+            raise InternalError(f"procedure @{p.name}: a label was placed at no step")
+        return operand.step

@@ -1,0 +1,191 @@
+"""Builds the procedures of a host program: steps over slots that hold whole values (docs/program.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydispatch.formats.program.opcodes import NONE
+from pydispatch.formats.program.steps import LAST_USE, CheckKind, Step
+
+if TYPE_CHECKING:
+    from pydispatch.formats.program.program import Function, Program
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The type of a slot. rank: of a tensor; None makes it a scalar."""
+
+    dtype: int
+    rank: int | None
+
+
+@dataclass(frozen=True)
+class Port:
+    """An argument or result of a procedure. dims: sizes, -1 for a dynamic one; None makes it a scalar."""
+
+    dtype: int
+    dims: tuple[int, ...] | None
+    name: str = ""
+    slot: int = 0
+
+
+@dataclass(frozen=True)
+class Global:
+    """State of a loaded program. dims: as of a Port. constant: number of the initial tensor. value: initial scalar."""
+
+    name: str
+    dtype: int
+    dims: tuple[int, ...] | None
+    constant: int = NONE
+    value: int = 0
+    is_mutable: bool = True
+
+
+@dataclass(frozen=True)
+class Check:
+    """What `observe` hands values to. location: for people. atol, rtol: |a - b| <= atol + rtol * |b| holds."""
+
+    kind: CheckKind
+    location: str
+    name: str = ""
+    atol: float = 0.0
+    rtol: float = 0.0
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A constant whose bytes are not in the artifact. shape: sizes, all static."""
+
+    scope: str
+    key: str
+    dtype: int
+    shape: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Label:
+    """A place to jump to; `Procedure.place` gives it its step."""
+
+    step: int = -1
+
+
+class Procedure:
+    """One procedure under construction. Methods append a step; `last`: slots that it reads for the last time."""
+
+    def __init__(self, program: Program, name: str, signature: str = "", public: bool = True) -> None:
+        self.program = program
+        self.name, self.signature, self.public = name, signature, public
+        self.arguments: list[Port] = []
+        self.results: list[Port] = []
+        self.slots: list[Slot] = []
+        self.pool: list[int] = []
+        self.steps: list[tuple[int | Label | Function, ...]] = []
+
+    # -- slots
+
+    def slot(self, dtype: int, rank: int | None) -> int:
+        """A new slot for tensors of `rank` axes, or for scalars."""
+        self.slots.append(Slot(dtype, rank))
+        return len(self.slots) - 1
+
+    def add_argument(self, dtype: int, dims: tuple[int, ...] | None, name: str = "") -> int:
+        """An argument; returns its slot."""
+        slot = self.slot(dtype, None if dims is None else len(dims))
+        self.arguments.append(Port(dtype, dims, name, slot))
+        return slot
+
+    def add_result(self, dtype: int, dims: tuple[int, ...] | None, name: str = "") -> None:
+        """A result; of its sizes only their number matters."""
+        self.results.append(Port(dtype, dims, name))
+
+    # -- steps
+
+    def run(
+        self, function: Function, inputs: Sequence[int], outputs: Sequence[int], last: Collection[int] = ()
+    ) -> None:
+        """outputs: slots, NONE for a result that nobody needs."""
+        self._step(Step.RUN, function, self._push([*self._reads(inputs, last), *outputs]))
+
+    def move(self, pairs: Sequence[tuple[int, int]], last: Collection[int] = ()) -> None:
+        """Parallel (target, source) moves."""
+        sources = self._reads([source for _, source in pairs], last)
+        words = [word for (target, _), source in zip(pairs, sources, strict=True) for word in (target, source)]
+        self._step(Step.MOVE, self._push([len(pairs), *words]))
+
+    def label(self) -> Label:
+        return Label()
+
+    def place(self, label: Label) -> Label:
+        """The next step is where jumps to `label` go."""
+        label.step = len(self.steps)
+        return label
+
+    def jump(self, label: Label) -> None:
+        self._step(Step.JUMP, label)
+
+    def branch(self, condition: int, then: Label, other: Label) -> None:
+        """condition: an i1 scalar slot."""
+        self._step(Step.BRANCH, condition, then, other)
+
+    def read(self, target: int, tensor: int, indices: Sequence[int], location: str = "") -> None:
+        """One element of a tensor into a scalar slot; indices: scalar slots. location: for the error of a bad index."""
+        text = self._push(self.program.string(location)) if location else NONE
+        self._step(Step.READ, target, tensor, self._push([len(indices), *indices]), text)
+
+    def load(self, target: int, source: int) -> None:
+        """source: number of a global."""
+        self._step(Step.LOAD, target, source)
+
+    def store(self, target: int, source: int, last: Collection[int] = ()) -> None:
+        """target: number of a global."""
+        self._step(Step.STORE, target, *self._reads([source], last))
+
+    def observe(self, check: int, slots: Sequence[int]) -> None:
+        self._step(Step.OBSERVE, check, self._push([len(slots), *slots]))
+
+    def drop(self, slot: int) -> None:
+        self._step(Step.DROP, slot)
+
+    def ret(self, slots: Sequence[int], last: Collection[int] | None = None) -> None:
+        """All of `slots` are read for the last time, unless `last` says otherwise."""
+        self._step(Step.RETURN, self._push(self._reads(slots, slots if last is None else last)))
+
+    def constant(self, target: int, constant: int, dims: Sequence[int]) -> None:
+        """A tensor slot becomes a constant with these sizes."""
+        self._step(Step.CONSTANT, target, constant, self._push(_sizes(dims)))
+
+    def scalar(self, target: int, value: int) -> None:
+        """value: as `Function.constant` takes it."""
+        value &= (1 << 64) - 1
+        self._step(Step.SCALAR, target, value & 0xFFFFFFFF, value >> 32)
+
+    def dim(self, target: int, tensor: int, axis: int) -> None:
+        self._step(Step.DIM, target, tensor, axis)
+
+    def view(
+        self, target: int, source: int, dims: Sequence[int], offset: int = NONE, last: Collection[int] = ()
+    ) -> None:
+        """The same bytes in another shape. dims, offset (in bytes): scalar slots."""
+        self._step(Step.VIEW, target, *self._reads([source], last), self._push([offset, *dims]))
+
+    def _step(self, step: Step, *operands: int | Label | Function) -> None:
+        self.steps.append((step, *operands, *(0,) * (4 - len(operands))))
+
+    def _push(self, words: Iterable[int]) -> int:
+        start = len(self.pool)
+        self.pool += words
+        return start
+
+    def _reads(self, slots: Sequence[int], last: Collection[int]) -> list[int]:
+        """Slots with LAST_USE on the last appearance of those that end here."""
+        words: list[int] = []
+        for i, slot in enumerate(slots):
+            words.append(slot | LAST_USE if slot in last and slot not in slots[i + 1 :] else slot)
+        return words
+
+
+def _sizes(dims: Iterable[int]) -> list[int]:
+    """Two words for each size."""
+    return [half for size in dims for half in (size & 0xFFFFFFFF, size >> 32 & 0xFFFFFFFF)]

@@ -1,0 +1,194 @@
+"""Prints a host program (docs/program.md) for people."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.program.opcodes import HIGH_WORD, MAGIC, NONE, VERSION, BufferKind, Op, dtype_name
+from pydispatch.formats.program.procedure_text import ProcedureText
+from pydispatch.formats.program.steps import CheckKind
+
+HEADER = 32
+PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+
+
+def taken(pool: list[int], at: int, count: int) -> list[int]:
+    """`count` words of a function's pool. Raises ArtifactError where they end behind it."""
+    if at + count > len(pool):
+        raise ArtifactError(f"program.bin: {count} words at {at} of a pool end behind its {len(pool)} words")
+    return pool[at : at + count]
+
+
+class ProgramText:
+    """Reads the tables of a program and renders them. Trusts nothing: a bad offset is an ArtifactError."""
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) < 4 * HEADER or len(data) % 4:
+            raise ArtifactError(f"program.bin has {len(data)} bytes; expected a multiple of 4, at least {4 * HEADER}")
+        self.data = data
+        self.words = struct.unpack(f"<{len(data) // 4}I", data)
+        if self.words[0] != MAGIC or self.words[1] != VERSION:
+            raise ArtifactError(
+                f"program.bin starts with magic 0x{self.words[0]:08x}, version {self.words[1]}; "
+                f"expected 0x{MAGIC:08x}, version {VERSION}"
+            )
+
+    def table(self, offset: int, count: int, width: int) -> list[tuple[int, ...]]:
+        if offset + count * width > len(self.words):
+            raise ArtifactError(
+                f"program.bin: {count} records of {width} words at word {offset} end behind its {len(self.words)} words"
+            )
+        return [self.words[offset + i * width : offset + (i + 1) * width] for i in range(count)]
+
+    def string(self, offset: int, length: int) -> str:
+        base, size = self.words[3], self.words[4]
+        if offset + length > size or base + size > len(self.data):
+            raise ArtifactError(
+                f"program.bin: a string of {length} bytes at {offset} ends behind the {size} bytes of strings"
+            )
+        return self.data[base + offset : base + offset + length].decode("utf-8", "replace")
+
+    def render(self) -> str:
+        w = self.words
+        lines = []
+        executables = self.table(w[5], w[6], 6)
+        for i, e in enumerate(executables):
+            conditions = [str(c[0]) if c[0] != NONE else "always" for c in self.table(e[3], e[4], 1)]
+            constants = "" if e[2] == NONE else f", constants from function {e[2]}"
+            name = self.string(e[0], e[1])
+            lines.append(f"executable {i} @{name}: variant conditions [{', '.join(conditions)}]{constants}")
+        for i, x in enumerate(self.table(w[7], w[8], 6)):
+            owner = executables[x[0]] if x[0] < len(executables) else None
+            name = self.string(owner[0], owner[1]) if owner else "?"
+            export = self.string(x[2], x[3])
+            lines.append(f"export {i} @{name}::@{export}: ordinal {x[1]}, {x[4]} constants, {x[5]} bindings")
+        for i, q in enumerate(self.table(w[9], w[10], 8)):
+            key = f'"{self.string(q[0], q[1])}" :: "{self.string(q[2], q[3])}"'
+            lines.append(f"query {i} {key}, default {q[4] | q[5] << 32}")
+        parameters = self.table(w[23], w[24], 8)
+        for i, c in enumerate(self.table(w[11], w[12], 8)):
+            where = f"{self.string(c[0], c[1])} at {c[2] | c[3] << 32}"
+            if c[6] != NONE:
+                where = self.parameter(parameters[c[6]]) if c[6] < len(parameters) else f"parameter {c[6]}"
+            lines.append(f"constant {i} {where}, {c[4] | c[5] << 32} bytes")
+        for i, g in enumerate(self.table(w[17], w[18], 12)):
+            lines.append(f"global {i} " + self.state(g))
+        for i, k in enumerate(self.table(w[21], w[22], 12)):
+            kind = CheckKind(k[0]).name.lower() if k[0] < len(CheckKind) else f"kind {k[0]}"
+            lines.append(f"check {i} {kind} {self.string(k[1], k[2])} at {self.string(k[3], k[4])}")
+        for record in self.table(w[13], w[14], 20):
+            lines += self.function(record)
+        names = [self.string(r[0], r[1]) for r in self.table(w[13], w[14], 20)]
+        for record in self.table(w[15], w[16], 16):
+            lines += ProcedureText(self, names).render(record)
+        for (i,) in self.table(w[19], w[20], 1):
+            lines.append(f"initializer: procedure {i}")
+        return "\n".join(lines) + "\n"
+
+    def shape(self, offset: int, rank: int) -> str:
+        """`2x?x` from two words for each size."""
+        dims = [low | high << 32 for low, high in self.table(offset, rank, 2)]
+        return "".join(f"{'?' if d >> 63 else d}x" for d in dims)
+
+    def parameters(self) -> list[dict[str, Any]]:
+        """scope, key, type and shape of every parameter, as the manifest lists them."""
+        return [
+            {
+                "scope": self.string(p[0], p[1]),
+                "key": self.string(p[2], p[3]),
+                "type": dtype_name(p[4]),
+                "shape": [low | high << 32 for low, high in self.table(p[6], p[5], 2)],
+            }
+            for p in self.table(self.words[23], self.words[24], 8)
+        ]
+
+    def parameter(self, p: tuple[int, ...]) -> str:
+        name = f'"{self.string(p[0], p[1])}" :: "{self.string(p[2], p[3])}"'
+        return f"parameter {name} {self.shape(p[6], p[5])}{dtype_name(p[4])}"
+
+    def state(self, g: tuple[int, ...]) -> str:
+        shape = "scalar " if g[2] else self.shape(g[5], g[4])
+        value = g[7] | g[8] << 32
+        start = f" = {value - (1 << 64) if value >> 63 else value}" if g[2] else ""
+        start = f" = constant {g[6]}" if not g[2] and g[6] != NONE else start
+        return f"{'mutable ' if g[9] & 1 else ''}@{self.string(g[0], g[1])}: {shape}{dtype_name(g[3])}{start}"
+
+    def function(self, r: tuple[int, ...]) -> list[str]:
+        visibility = "public" if r[4] & 1 else "private"
+        lines = [f"function {visibility} @{self.string(r[0], r[1])} {self.string(r[2], r[3])}".rstrip()]
+        flat = [word for (word,) in self.table(r[13], r[14], 1)]
+        for i, a in enumerate(self.table(r[5], r[6], 8)):
+            halves = taken(flat, a[3], 2 * a[2])
+            dims = [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
+            shape = "".join(f"{'?' if d >> 63 else d}x" for d in dims)
+            lines.append(f"  argument {i} {self.string(a[4], a[5])}: {'scalar ' if a[0] else shape}{dtype_name(a[1])}")
+        for i, b in enumerate(self.table(r[9], r[10], 6)):
+            size = "" if b[2] == NONE else f", r{b[2]} bytes"
+            kind = BufferKind(b[0]).name.lower() if b[0] < len(BufferKind) else f"kind {b[0]}"
+            lines.append(f"  buffer {i}: {kind} {b[1]}{size}, regions {b[3]}..{b[4]}")
+        for instruction in self.table(r[11], r[12], 5):
+            lines.append("  " + self.instruction(instruction, flat))
+        for i, x in enumerate(self.table(r[7], r[8], 8)):
+            if x[0]:
+                lines.append(f"  result {i}: {dtype_name(x[1])} = r{x[6]}")
+            else:
+                shape = "".join(f"[r{register}]x" for register in taken(flat, x[3], x[2]))
+                tied = f", may take over argument {x[7] - 1}" if x[7] else ""
+                lines.append(f"  result {i}: {shape}{dtype_name(x[1])} in buffer {x[6]}{tied}")
+        return lines
+
+    def instruction(self, words: tuple[int, ...], pool: list[int]) -> str:
+        opcode, modifier = words[0] & 0xFFFF, words[0] >> 16
+        dst, a, b, c = words[1:]
+        try:
+            op = Op(opcode)
+        except ValueError:
+            return f"unknown opcode {opcode}"
+        name = op.name.lower()
+        if op is Op.CONST:
+            value = b | c << 32
+            return f"r{dst} = {value - (1 << 64) if value >> 63 else value}"
+        if op is Op.DIM:
+            return f"r{dst} = dim {b} of argument {a}"
+        if op in (Op.SCALAR, Op.QUERY, Op.VARIANT):
+            return f"r{dst} = {name} {a}" + (" exists" if modifier else "")
+        if op in (Op.CHECK_EQ, Op.CHECK):
+            condition = f"r{a} == r{b}" if op is Op.CHECK_EQ else f"r{a}"
+            return f"check {condition}, {self.string(*taken(pool, c, 2))!r}"
+        if op in (Op.DISPATCH, Op.FILL, Op.COPY):
+            return f"region {c}: {self.command(op, a, pool)}"
+        if op in (Op.CMP, Op.FCMP):
+            predicate = PREDICATES[modifier >> 8] if op is Op.CMP and modifier >> 8 < 10 else str(modifier >> 8)
+            return f"r{dst} = {name}.{modifier & 0xFF} {predicate} r{a}, r{b}"
+        operands = f"r{a}, r{b}, r{c}" if op in (Op.SELECT, Op.FMA) else f"r{a}, r{b}"
+        return f"r{dst} = {name}{f'.{modifier}' if modifier else ''} {operands}"
+
+    def command(self, op: Op, at: int, pool: list[int]) -> str:
+        def span(buffer: int, offset: int, length: int) -> str:
+            text = f"buffer {buffer}"
+            if offset != NONE:
+                text += f" + r{offset}"
+            return text if length == NONE else f"{text} for r{length}"
+
+        if op is Op.FILL:
+            buffer, offset, length, pattern, size = taken(pool, at, 5)
+            return f"fill {span(buffer, offset, length)} with {size} bytes of r{pattern}"
+        if op is Op.COPY:
+            source, source_offset, target, target_offset, length = taken(pool, at, 5)
+            return f"copy {span(source, source_offset, NONE)} to {span(target, target_offset, length)}"
+        export, x, y, z, n = taken(pool, at, 5)
+        constants = [f"r{k & ~HIGH_WORD}{'.high' if k & HIGH_WORD else ''}" for k in taken(pool, at + 5, n)]
+        (m,) = taken(pool, at + 5 + n, 1)
+        ranges = taken(pool, at + 6 + n, 3 * m)
+        bindings = [span(*ranges[3 * k : 3 * k + 3]) for k in range(m)]
+        return f"dispatch export r{export} [r{x}, r{y}, r{z}]({', '.join(constants)}) over ({', '.join(bindings)})"
+
+
+def parameters_of(program: bytes | memoryview) -> list[dict[str, Any]]:
+    """The parameters of a program, as the manifest lists them; none of bytes that are no program."""
+    try:
+        return ProgramText(bytes(program)).parameters()
+    except ArtifactError:  # whoever loads it will say what is wrong
+        return []

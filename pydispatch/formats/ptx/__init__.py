@@ -1,0 +1,1 @@
+"""PTX text → a module as data, and what its kernels expect."""

@@ -1,0 +1,217 @@
+"""Reads the bodies of PTX functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from pydispatch.formats.ptx.cursor import COMPARISONS, SPACES, VECTORS, Cursor, is_name
+from pydispatch.formats.ptx.module import Instruction, Label, Not, Operand, Param, Register, Symbol, Variable
+from pydispatch.formats.ptx.operands import ENDS, Operands
+
+_MAX_REGISTERS = 1 << 24
+_OPCODE = re.compile(r"[a-z]\w*(?:\.\w+(?:::\w+)*)*", re.ASCII)
+_TABLES = (".branchtargets", ".calltargets")
+_LASTING = ("global", "const", "shared")
+_MISSING = object()
+
+
+class Body(Operands):
+    """Reads one body, and holds what was found: items, registers, variables, tables."""
+
+    def __init__(
+        self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
+        pending: list[tuple[str, int]], types: Mapping[str, str], reserved: set[str],
+        opcodes: dict[str, tuple[str, tuple[str, ...]]],
+    ) -> None:  # fmt: skip
+        super().__init__(cursor, function, params, known, pending, types, reserved)
+        self.opcodes = opcodes
+        self.items: list[Instruction | Label] = []
+        self.tables: dict[str, tuple[str, ...]] = {}
+
+    def read(self) -> None:
+        """From the `{` to its `}`."""
+        cursor, words = self.cursor, self.words
+        self.find_labels()
+        for name, place in self.labels.get(cursor.at, ()):
+            self.declare(name, place, Symbol)
+        cursor.at += 1
+        while True:
+            word = words[cursor.at]
+            first = word[:1]
+            if first == ".":
+                self._directive(word)
+            elif word == "}":
+                cursor.at += 1
+                if len(self.scopes) == 1:
+                    return
+                self.scopes.pop()
+            elif word == "{":
+                self.open(cursor.at)
+                cursor.at += 1
+            elif word == ";":
+                cursor.at += 1
+            elif words[cursor.at + 1 : cursor.at + 2] == [":"] and is_name(word):
+                self._label()
+            elif first == "@" or _OPCODE.fullmatch(word):
+                self._instruction()
+            elif not word:
+                raise cursor.fail(f"the body of '{self.function}' has no end, expected '}}'")
+            else:
+                raise cursor.fail_expected(f"an instruction of '{self.function}'")
+
+    def _label(self) -> None:
+        cursor = self.cursor
+        at, name = cursor.at, self.words[cursor.at]
+        found = self.scopes[-1].names.get(name)
+        if not isinstance(found, Symbol):
+            raise cursor.fail(f"'{name}' is declared twice in this scope")
+        cursor.at += 2
+        word = self.words[cursor.at]
+        if word in _TABLES:
+            cursor.at += 1
+            targets: list[str] = []
+            while True:
+                place = cursor.at
+                targets.append(self.address_of(cursor.name("a label"), place).name)
+                if not cursor.accept(","):
+                    break
+            cursor.end_statement(word)
+            self.tables[found.name] = tuple(targets)
+        elif word == ".callprototype":
+            begin = cursor.at
+            while self.words[cursor.at] not in (";", "", "{", "}"):
+                cursor.at += 1
+            end = cursor.source.starts[cursor.at]
+            cursor.end_statement(word)
+            self.tables[found.name] = (cursor.source.text[cursor.source.starts[begin] : end].rstrip(),)
+        else:
+            self.items.append(Label(found.name, cursor.source.line(at)))
+
+    def _directive(self, word: str) -> None:
+        cursor, start = self.cursor, self.cursor.at
+        cursor.at += 1
+        if word == ".reg":
+            self._registers()
+        elif word[1:] in SPACES:
+            self._variables(word[1:], "", start)
+        elif word == ".loc":
+            location(cursor)
+        elif word == ".file":
+            file(cursor)
+        elif word == ".pragma":
+            cursor.string("a pragma")
+            while cursor.accept(","):
+                cursor.string("a pragma")
+            cursor.end_statement(word)
+        elif word == ".extern" and self.words[cursor.at][1:] in SPACES:
+            cursor.at += 1
+            self._variables(self.words[cursor.at - 1][1:], "extern", start)
+        else:
+            raise cursor.fail(f"'{word}' is no directive of a function's body", start)
+
+    def _variables(self, space: str, linkage: str, start: int) -> None:
+        for made, at in self.cursor.variables(space, linkage, start, self.address_of):
+            own = self.declare(made.name, at, Symbol)
+            if space in _LASTING:
+                self.reserved.add(own)
+            if own != made.name:
+                made = Variable(own, made.space, made.type, made.align, made.sizes, made.line, made.linkage,
+                                made.values, made.start, made.end)  # fmt: skip
+            self.variables.append(made)
+
+    def _registers(self) -> None:
+        cursor, scope = self.cursor, self.scopes[-1]
+        lanes = VECTORS.get(self.words[cursor.at], 1)
+        if lanes > 4:
+            raise cursor.fail_expected("a type")
+        cursor.at += lanes > 1
+        kind = cursor.type("a register")
+        while True:
+            at = cursor.at
+            name = cursor.name("a register")
+            if cursor.accept("<"):
+                count = cursor.integer("a count", 0, COMPARISONS)
+                cursor.expect(">")
+                if name in scope.ranges:
+                    raise cursor.fail(f"'{name}<>' is declared twice in this scope", at)
+                if count > _MAX_REGISTERS:
+                    raise cursor.fail(f"{count} registers, more than {_MAX_REGISTERS}", at)
+                scope.ranges[name] = count, kind, lanes
+                scope.cache.clear()
+            else:
+                self.declare(name, at, lambda own: self.register(own, kind, lanes))
+            if not cursor.accept(","):
+                break
+        cursor.end_statement("the declaration of registers")
+
+    # Instructions
+
+    def _instruction(self) -> None:
+        cursor, words = self.cursor, self.words
+        guard: Register | Not | None = None
+        if words[cursor.at] == "@":
+            cursor.at += 1
+            guard = self.guard()
+        at, word = cursor.at, words[cursor.at]
+        if word not in self.opcodes and not _OPCODE.fullmatch(word):
+            raise cursor.fail_expected("an instruction")
+        cursor.at += 1
+        while words[cursor.at][:1] == ".":  # `ld .global .u32`
+            word += words[cursor.at]
+            cursor.at += 1
+        opcode = self.opcodes.get(word)
+        if opcode is None:
+            first, *rest = word.split(".")
+            opcode = self.opcodes[word] = first, tuple(rest)
+        operands: list[Operand | None] = []
+        if words[cursor.at] == ";":
+            cursor.at += 1
+        else:
+            is_call, cache = opcode[0] == "call", self.scopes[-1].cache
+            while True:
+                word = words[cursor.at]
+                found = cache.get(word, _MISSING)
+                if found is not _MISSING and words[cursor.at + 1] in ENDS:
+                    cursor.at += 1
+                    operands.append(found)  # type: ignore[arg-type]
+                else:
+                    operands.append(self.operand(is_call, 0))
+                word = words[cursor.at]
+                if word == ",":
+                    cursor.at += 1
+                elif word == ";":
+                    cursor.at += 1
+                    break
+                else:
+                    cursor.end_statement(f"'{opcode[0]}'")
+        self.items.append(Instruction(opcode[0], opcode[1], tuple(operands), cursor.source.line(at), guard))
+
+
+def location(cursor: Cursor) -> None:
+    """What follows `.loc`: file, line, column, and what was inlined where."""
+    _place(cursor)
+    while cursor.accept(","):
+        if cursor.accept("function_name"):
+            cursor.name("a label")
+            if cursor.accept("+"):
+                cursor.integer("an offset")
+        elif cursor.accept("inlined_at"):
+            _place(cursor)
+        else:
+            raise cursor.fail_expected("function_name or inlined_at")
+
+
+def _place(cursor: Cursor) -> None:
+    for what in ("a file", "a line", "a column"):
+        if not cursor.words[cursor.at].isdigit():
+            raise cursor.fail_expected(f"the number of {what} behind .loc")
+        cursor.at += 1
+
+
+def file(cursor: Cursor) -> None:
+    """What follows `.file`: a number, a name, and perhaps its time and size."""
+    cursor.integer("the number of a file")
+    cursor.string("a file's name")
+    while cursor.accept(","):
+        cursor.integer("a number")

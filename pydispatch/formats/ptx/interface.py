@@ -1,0 +1,193 @@
+"""What a PTX kernel expects against what a program gives it, and what it needs of a device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydispatch.formats.ptx.module import Function, Param, PtxModule
+
+ARCHITECTURES = {
+    50: (4, 0), 52: (4, 1), 53: (4, 2), 60: (5, 0), 61: (5, 0), 62: (5, 0), 70: (6, 0), 72: (6, 1), 75: (6, 3),
+    80: (7, 0), 86: (7, 1), 87: (7, 4), 88: (7, 3), 89: (7, 8), 90: (7, 8), 100: (8, 6), 101: (8, 6), 103: (8, 8),
+    110: (9, 0), 120: (8, 7), 121: (8, 8),
+}  # fmt: skip
+"""Compute capability, 75 for 7.5 → the `.version` that has it first."""
+
+NAMES = tuple(f"sm_{number}" for number in ARCHITECTURES)
+
+MAX_THREADS, MAX_BLOCK = 1024, (1024, 1024, 64)
+MAX_SHARED = 232448
+"""Bytes of workgroup memory that a block can have on any device (227 KiB)."""
+
+_SHARED_KIB = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 90: 227, 120: 99}
+
+_TARGET = re.compile(r"sm_(\d{2,4})([af]?)", re.ASCII)
+_POINTERS = ("b64", "u64", "s64", "b8")
+
+
+def requirements(target: str) -> tuple[str, ...]:
+    """Names of what a device must have for PTX of a `.target`: every architecture up to it, `sm_50` ... `sm_80`.
+
+    sm_90a and sm_100f ask for themselves as well, and so does an architecture that is newer than those known.
+    InvalidArgumentError for what is no architecture.
+    """
+    number, suffix = split(target)
+    names = [f"sm_{known}" for known in ARCHITECTURES if known <= number]
+    if suffix or number not in ARCHITECTURES:
+        names.append(target)
+    return tuple(names)
+
+
+def capabilities(major: int, minor: int) -> frozenset[str]:
+    """Names of what a device of a compute capability has: what it can compile (`sm_80`, `sm_90a`, `sm_100f`) and whose
+    machine code it runs (`cubin_sm_86`)."""
+    number = 10 * major + minor
+    newest = max(ARCHITECTURES)
+    have = [known for known in ARCHITECTURES if known <= number] + list(range(newest + 1, number + 1))
+    names = {f"sm_{each}" for each in [*have, number]} | {f"sm_{number}a"}
+    for each in range(minor + 1):
+        names |= {f"sm_{major}{each}f", f"cubin_sm_{major}{each}"}
+    return frozenset(names)
+
+
+def shared_limit(capability: int) -> int:
+    """Most bytes of workgroup memory of a block on a compute capability (75 for 7.5). NVIDIA's CUDA C++ Programming
+    Guide lists them."""
+    known = [number for number in _SHARED_KIB if number <= capability]
+    return (_SHARED_KIB[max(known)] if known else 48) << 10
+
+
+def why_not(major: int, minor: int, requires: Sequence[str]) -> str:
+    """In words, why a device of a compute capability does not run what requires that; requires is not empty."""
+    newest, have = requires[-1], f"which this device of compute capability {major}.{minor} does not run"
+    if newest.startswith("cubin_"):
+        return f"is machine code for {newest.removeprefix('cubin_')}, {have}"
+    return f"is PTX for {newest}, {have}"
+
+
+def split(target: str) -> tuple[int, str]:
+    """(90, "a") of "sm_90a"."""
+    match = _TARGET.fullmatch(target)
+    if not match:
+        from pydispatch.errors import InvalidArgumentError
+
+        raise InvalidArgumentError(f"'{target}' is no architecture of CUDA; expected a name such as sm_80 or sm_90a")
+    return int(match[1]), match[2]
+
+
+def target_problem(module: PtxModule) -> str | None:
+    """Why a text cannot be right about its `.version` and `.target`, or None. An architecture that is newer than those
+    known is no problem here."""
+    match = _TARGET.fullmatch(module.target)
+    if not match:
+        return f"its .target '{module.target}' is no architecture; expected a name such as sm_80"
+    number, suffix = int(match[1]), match[2]
+    least = ARCHITECTURES.get(number)
+    if least is None:
+        if number < max(ARCHITECTURES):
+            return f"its .target {module.target} is no architecture; known are {', '.join(NAMES)}"
+        return None
+    if suffix:
+        least = max(least, (8, 8) if suffix == "f" else (8, 0))
+    if module.version < least:
+        return (
+            f"its .target {module.target} needs .version {least[0]}.{least[1]}, the text says "
+            f".version {module.version[0]}.{module.version[1]}"
+        )
+    return None
+
+
+# Parameters
+
+
+def parameter_sizes(entry: Function) -> tuple[int, ...]:
+    """Bytes of each parameter."""
+    return tuple(param.size for param in entry.params)
+
+
+def mismatch(entry: Function, constants: int, bindings: int) -> str | None:
+    """Why a kernel cannot be dispatched with so many 32-bit constants and bindings, or None.
+
+    Its parameters are a pointer per binding, and then the constants: one of up to 4 bytes takes one, one of 8 bytes
+    takes two (low, high).
+    """
+    given = _counted(bindings, "binding") + " and " + _counted(constants, "constant")
+    if len(entry.params) < bindings:
+        return (
+            f"it has {_counted(len(entry.params), 'parameter')} (line {entry.line}), the layout has {given}: expected "
+            f"{bindings} pointers, and then the constants"
+        )
+    for number, param in enumerate(entry.params[:bindings]):
+        if param.size != 8 or param.type not in _POINTERS:
+            return (
+                f"parameter {number} '{param.name}' (line {param.line}) is {_described(param)}, expected a "
+                f"pointer of 64 bits for binding {number}: the layout has {given}, and bindings come first"
+            )
+    words = 0
+    for number, param in enumerate(entry.params[bindings:], bindings):
+        if param.size > 8 or param.size not in (1, 2, 4, 8):
+            return (
+                f"parameter {number} '{param.name}' (line {param.line}) is {_described(param)}, expected a scalar of "
+                "up to 8 bytes: constants have 4 bytes, or 8 as two; write a parameter for each member of a struct"
+            )
+        words += 2 if param.size == 8 else 1
+    if words != constants:
+        rest = entry.params[bindings:]
+        shown = ", ".join(f"'{param.name}' {_described(param)}" for param in rest[:6]) + (", ..." if rest[6:] else "")
+        take = f"{'takes' if len(rest) == 1 else 'take'} {_counted(words, 'constant')} of 32 bits"
+        return (
+            f"its {_counted(len(rest), 'parameter')} behind the {_counted(bindings, 'pointer')} (line {entry.line}) "
+            f"{take}{f' ({shown})' if rest else ''}, the layout has {constants}; a parameter of 8 bytes takes two"
+        )
+    return None
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _described(param: Param) -> str:
+    if param.count or param.type == "b8":
+        return f"{param.size} bytes" + (" (.b8, a struct)" if param.count else "")
+    return f".{param.type} of {_counted(param.size, 'byte')}"
+
+
+def block_problem(entry: Function, size: Sequence[int], shared: int) -> str | None:
+    """Why a kernel cannot run with a block of so many threads and bytes of dynamic workgroup memory, or None."""
+    x, y, z = (*size, 1, 1)[:3]
+    shown = f"{x}x{y}x{z}"
+    if min(x, y, z) < 1:
+        return f"its block is {shown}, expected at least one thread in each direction"
+    if x * y * z > MAX_THREADS or any(a > b for a, b in zip((x, y, z), MAX_BLOCK, strict=True)):
+        return (
+            f"its block of {shown} is {x * y * z} threads, CUDA has up to {MAX_THREADS} in a block and "
+            f"{MAX_BLOCK[0]}x{MAX_BLOCK[1]}x{MAX_BLOCK[2]} in its directions"
+        )
+    required = entry.directives.get("reqntid")
+    if required:
+        wanted = (*required, 1, 1)[:3]
+        if wanted != (x, y, z):
+            return (
+                f"it states .reqntid {', '.join(map(str, wanted))} (line {entry.line}), the workgroup size is {shown}; "
+                "they have to be the same"
+            )
+    limit = entry.directives.get("maxntid")
+    if limit:
+        threads = 1
+        for each in limit:
+            threads *= each
+        if x * y * z > threads:
+            return (
+                f"it states .maxntid {', '.join(map(str, limit))} (line {entry.line}), {threads} threads; the "
+                f"workgroup size {shown} is {x * y * z}"
+            )
+    own = sum(v.size for v in entry.variables if v.space == "shared" and v.linkage != "extern")
+    if shared < 0 or own + shared > MAX_SHARED:
+        return (
+            f"it takes {own} bytes of workgroup memory and {shared} more at launch, a block has up to {MAX_SHARED} "
+            "on any device"
+        )
+    return None

@@ -1,0 +1,167 @@
+"""The names of a PTX function: scopes, registers, labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from pydispatch.formats.ptx.cursor import Cursor, is_name
+from pydispatch.formats.ptx.module import Immediate, Operand, Param, Register, Symbol, Variable, Vector
+
+_MAX_DEPTH = 64
+_SPECIAL = re.compile(
+    r"%(?:(?:n?tid|n?ctaid|n?clusterid|cluster_n?ctaid)(?:\.[xyzw])?|laneid|n?warpid|n?smid|gridid"
+    r"|is_explicit_cluster|cluster_n?ctarank|lanemask_(?:eq|le|lt|ge|gt)|clock(?:_hi|64)?|pm[0-7](?:_64)?"
+    r"|envreg(?:[12]?[0-9]|3[01])|globaltimer(?:_lo|_hi)?|reserved_smem_offset_(?:begin|end|cap|[01])"
+    r"|(?:total|aggr|dynamic)_smem_size|current_graph_exec)",
+    re.ASCII,
+)
+_LANES = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
+
+
+class _Scope:
+    """What `{ }` declares. names: what operands they are. ranges: prefix of `%r<10>` → count, type, lanes."""
+
+    __slots__ = ("cache", "names", "ranges")
+
+    def __init__(self) -> None:
+        self.names: dict[str, Operand] = {}
+        self.ranges: dict[str, tuple[int, str, int]] = {}
+        self.cache: dict[str, Operand | None] = {}
+
+
+class Names:
+    """The scopes of one body, and what they declare: registers, variables.
+
+    known: whether a name is one of the module. types: of its variables. pending: names that are neither, with their
+    places, for the end of the module: a function may be declared behind its use. reserved: names of variables in
+    functions, which last as long as the module.
+    """
+
+    def __init__(
+        self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
+        pending: list[tuple[str, int]], types: Mapping[str, str], reserved: set[str],
+    ) -> None:  # fmt: skip
+        self.cursor, self.words, self.function, self.known = cursor, cursor.words, function, known
+        self.pending, self.types, self.reserved = pending, types, reserved
+        self.registers: dict[str, str] = {}
+        self.variables: list[Variable] = []
+        self.taken: set[str] = set()
+        self.labels: dict[int, list[tuple[str, int]]] = {}
+        outer = _Scope()
+        for param in params:
+            if param.name == "_":
+                continue
+            self.taken.add(param.name)
+            if param.space == "reg":
+                self.registers[param.name] = param.type
+                outer.names[param.name] = Register(param.name)
+            else:
+                outer.names[param.name] = Symbol(param.name)
+        self.scopes = [outer]
+
+    # Scopes and names
+
+    def find_labels(self) -> None:
+        """The labels of every scope by the place of its `{`, for they are used in front of their definition."""
+        words, at = self.words, self.cursor.at
+        stack = [at]
+        while stack:
+            at += 1
+            word = words[at]
+            if word == ":":
+                if is_name(words[at - 1]):
+                    self.labels.setdefault(stack[-1], []).append((words[at - 1], at - 1))
+            elif word == "{":
+                stack.append(at)
+            elif word == "}":
+                stack.pop()
+            elif not word:
+                return
+
+    def _own_name(self, name: str) -> str:
+        """A name that nothing else of the function and of the module has."""
+        own, number = name, 1
+        while own in self.taken or own in self.reserved or self.known(own):
+            number += 1
+            own = f"{name}${number}"
+        self.taken.add(own)
+        return own
+
+    def declare(self, name: str, at: int, what: Callable[[str], Operand]) -> str:
+        scope = self.scopes[-1]
+        if name in scope.names:
+            raise self.cursor.fail(f"'{name}' is declared twice in this scope", at)
+        own = self._own_name(name)
+        scope.names[name] = what(own)
+        scope.cache.clear()
+        return own
+
+    def open(self, at: int) -> None:
+        if len(self.scopes) > _MAX_DEPTH:
+            raise self.cursor.fail(f"scopes nested deeper than {_MAX_DEPTH}", at)
+        self.scopes.append(_Scope())
+        for name, place in self.labels.get(at, ()):
+            self.declare(name, place, Symbol)
+
+    def resolve(self, name: str, at: int) -> Operand | None:
+        """What a name stands for here."""
+        if name == "_":
+            return None
+        for scope in reversed(self.scopes):
+            found = scope.names.get(name)
+            if found is not None:
+                return found
+            if scope.ranges and (found := self._of_range(scope, name)) is not None:
+                return found
+        if name[0] == "%":
+            if _SPECIAL.fullmatch(name):
+                return Register(name)
+            if "." not in name:
+                raise self.cursor.fail(f"the register '{name}' is not declared", at)
+        if "." in name:
+            return self._component(name, at)
+        if name == "WARP_SZ":
+            return Immediate(32)
+        if not self.known(name):
+            self.pending.append((name, at))
+        return Symbol(name)
+
+    def _of_range(self, scope: _Scope, name: str) -> Operand | None:
+        """`%r7` of `%r<10>`."""
+        first = len(name)
+        while first > 1 and name[first - 1].isdigit() and len(name) - first < 9:
+            first -= 1
+            digits = name[first:]
+            found = scope.ranges.get(name[:first])
+            if found is not None and (digits[0] != "0" or len(digits) == 1) and int(digits) < found[0]:
+                made = scope.names[name] = self.register(self._own_name(name), found[1], found[2])
+                return made
+        return None
+
+    def register(self, own: str, kind: str, lanes: int) -> Operand:
+        if lanes == 1:
+            self.registers[own] = kind
+            return Register(own)
+        each = tuple(f"{own}.{lane}" for lane in "xyzw"[:lanes])
+        self.registers.update(dict.fromkeys(each, kind))
+        return Vector(tuple(map(Register, each)))
+
+    def _component(self, name: str, at: int) -> Operand:
+        """`v.x` of a vector, `a.b0` of a register of 32 bits."""
+        base, _, component = name.partition(".")
+        found = self.resolve(base, at) if base != "_" else None
+        lane = _LANES.get(component, 4)
+        if isinstance(found, Vector) and lane < len(found.items):
+            operand = found.items[lane]
+            assert operand is not None
+            return operand
+        if isinstance(found, Register) and found.name[0:1] and re.fullmatch("[bh][0-3]", component):
+            return Register(f"{found.name}.{component}")
+        raise self.cursor.fail(f"'{name}' is no operand", at)
+
+    def address_of(self, name: str, at: int) -> Symbol:
+        found = self.resolve(name, at)
+        if not isinstance(found, Symbol):
+            raise self.cursor.fail(f"expected the name of a variable or a number, got '{name}'", at)
+        return found

@@ -1,0 +1,152 @@
+"""Reads the operands of PTX instructions."""
+
+from __future__ import annotations
+
+from pydispatch.formats.ptx.cursor import Value, is_name
+from pydispatch.formats.ptx.lex import literal
+from pydispatch.formats.ptx.module import (
+    SIZES,
+    Address,
+    Arguments,
+    Immediate,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    Vector,
+)
+from pydispatch.formats.ptx.names import Names
+
+ENDS = frozenset((",", ";", "}", ")", "]"))
+"""What may follow an operand that is one word."""
+
+
+class Operands(Names):
+    """Reads operands where the cursor stands, as the scopes are there."""
+
+    def guard(self) -> Register | Not:
+        cursor = self.cursor
+        negated = cursor.accept("!")
+        found = self._predicate("a guard @p or @!p")
+        return Not(found) if negated else found
+
+    def _predicate(self, what: str) -> Register:
+        cursor, at = self.cursor, self.cursor.at
+        if not is_name(self.words[at]):
+            raise cursor.fail_expected(f"the predicate of {what}")
+        cursor.at += 1
+        found = self.resolve(self.words[at], at)
+        if not isinstance(found, Register):
+            raise cursor.fail(f"expected the predicate of {what}, got '{self.words[at]}'", at)
+        return found
+
+    def operand(self, is_call: bool, depth: int) -> Operand | None:
+        cursor, words = self.cursor, self.words
+        at, word = cursor.at, words[cursor.at]
+        if depth > 4:
+            raise cursor.fail("operands nested deeper than any instruction takes")
+        if word == "[":
+            return self._address(depth)
+        if word == "{":
+            return Vector(self._list("}", is_call, depth))
+        if word == "(" and is_call:
+            return Arguments(tuple(item for item in self._list(")", False, depth) if item is not None))
+        if word == "!" and is_name(words[at + 1]):
+            cursor.at += 1
+            return Not(self._predicate("!p"))
+        found: Operand | None
+        if word and (is_name(word) or ("." in word[1:] and not word[0].isdigit() and word[0] != '"')):
+            following = words[at + 1]
+            if following in ("+", "-") or (following == "(" and word == "generic"):
+                return self._constant()
+            cursor.at += 1
+            found = self.resolve(word, at)
+            if following == "|":
+                return self._pair(found, at)
+            if following == "[" and isinstance(found, Symbol):
+                return self._element(found)
+            self.scopes[-1].cache[word] = found
+            return found
+        if word[:1].isdigit() and words[at + 1] in ENDS:
+            value_bits = literal(word)
+            if value_bits is not None:
+                cursor.at += 1
+                found = self.scopes[-1].cache[word] = Immediate(*value_bits)
+                return found
+        return self._constant()
+
+    def _constant(self) -> Operand:
+        value = self.cursor.expression(self.address_of)
+        return value if isinstance(value, Symbol) else Immediate(value)
+
+    def _pair(self, first: Operand | None, at: int) -> Pair:
+        cursor = self.cursor
+        cursor.expect("|")
+        place, word = cursor.at, self.words[cursor.at]
+        if not is_name(word):
+            raise cursor.fail_expected("a register behind '|'")
+        cursor.at += 1
+        second = self.resolve(word, place)
+        for found, where in ((first, at), (second, place)):
+            if found is not None and not isinstance(found, Register):
+                raise cursor.fail(f"expected a register beside '|', got '{self.words[where]}'", where)
+        return Pair(first, second)  # type: ignore[arg-type]
+
+    def _list(self, end: str, is_call: bool, depth: int) -> tuple[Operand | None, ...]:
+        cursor = self.cursor
+        cursor.at += 1
+        items: list[Operand | None] = []
+        if cursor.accept(end):
+            return ()
+        while True:
+            items.append(self.operand(is_call, depth + 1))
+            if not cursor.accept(","):
+                break
+        cursor.expect(end)
+        return tuple(items)
+
+    def _element(self, base: Symbol) -> Operand:
+        """`a[3]` stands for the address of an element."""
+        cursor = self.cursor
+        cursor.expect("[")
+        number = cursor.integer("a number of an element")
+        cursor.expect("]")
+        kind = next((v.type for v in self.variables if v.name == base.name), self.types.get(base.name))
+        if kind is None:
+            raise cursor.fail(f"an element of '{base.name}', which is no variable; write [{base.name}+bytes]")
+        return Address(base, number * SIZES[kind])
+
+    def _address(self, depth: int) -> Operand:
+        cursor, words = self.cursor, self.words
+        at = cursor.at
+        cursor.at += 1
+        word = words[cursor.at]
+        base: Register | Symbol | None = None
+        value: Value = 0
+        if is_name(word) or word[:1] == "%":
+            found = self.resolve(word, cursor.at)
+            if isinstance(found, Immediate):
+                value = found.value
+            elif isinstance(found, Register | Symbol):
+                base = found
+            else:
+                raise cursor.fail(f"'{word}' is no address")
+            cursor.at += 1
+            if words[cursor.at] in ("+", "-"):
+                cursor.at += words[cursor.at] == "+"
+                value = cursor.expression(cursor._no_symbol)
+        else:
+            value = cursor.expression(self.address_of)
+            if isinstance(value, Symbol):
+                base, value = Symbol(value.name), value.offset
+        if not isinstance(value, int):
+            raise cursor.fail("an address that is no integer", at)
+        if words[cursor.at] == ",":  # a texture or a tensor map with coordinates
+            items: list[Operand | None] = [Address(base, value)]
+            while cursor.accept(","):
+                items.append(self.operand(False, depth + 1))
+            cursor.expect("]", " behind an address")
+            return Arguments(tuple(item for item in items if item is not None))
+        cursor.expect("]", " behind an address")
+        return Address(base, value)

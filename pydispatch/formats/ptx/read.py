@@ -1,0 +1,298 @@
+"""Reads PTX: `read(text, name)` gives the module as data.
+
+What is read is checked as far as words go: grammar, names that are declared, types that exist. Whether an instruction
+exists and takes such operands is for ptxas, the driver or the interpreter to say.
+"""
+
+from __future__ import annotations
+
+from pydispatch.formats.ptx.body import Body, file, location
+from pydispatch.formats.ptx.cursor import LINKAGE, SPACES, Cursor
+from pydispatch.formats.ptx.lex import Words, decode
+from pydispatch.formats.ptx.module import SIZES, Function, Param, PtxModule, Symbol, Variable
+
+_NUMBERED = frozenset((
+    ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".reqnctapercluster", ".explicitcluster",
+    ".maxclusterrank", ".blocksareclusters", ".noreturn", ".abi_preserve", ".abi_preserve_control",
+))  # fmt: skip
+"""Directives of functions with their numbers, if any."""
+
+
+def read(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> PtxModule:
+    """Reads a module. name: of it in messages. ArtifactError "name:line:column: ..." when it is broken."""
+    return read_words(text, name)[0]
+
+
+def read_words(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> tuple[PtxModule, Words]:
+    """The same, with the words of the text."""
+    words = Words(decode(text, name), name)
+    return _Reader(words).read(), words
+
+
+class _Reader(Cursor):
+    def __init__(self, source: Words) -> None:
+        super().__init__(source)
+        self.functions: list[Function] = []
+        self.variables_: list[Variable] = []
+        self.defined: dict[str, int] = {}  # name → line of its definition
+        self.kinds: dict[str, str] = {}
+        self.types: dict[str, str] = {}
+        self.reserved: set[str] = set()
+        self.pending: list[tuple[str, int]] = []
+        self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.aliases: list[tuple[str, str, int, int]] = []
+
+    def read(self) -> PtxModule:
+        version, target, options, address_size = self._header()
+        start = self.source.starts[self.at]
+        while self.words[self.at]:
+            self._declaration()
+        defined = {function.name: function for function in self.functions if function.body is not None}
+        for alias, aliasee, at, end in self.aliases:
+            self._alias(alias, aliasee, at, end, defined.get(aliasee))
+        for word, at in self.pending:
+            if word not in self.kinds:
+                raise self.fail(f"'{word}' is not declared", at)
+        return PtxModule(self.source.name, self.source.text, version, target, options, address_size,
+                         tuple(self.functions), tuple(self.variables_), start)  # fmt: skip
+
+    def _header(self) -> tuple[tuple[int, int], str, tuple[str, ...], int]:
+        while self.accept(";"):
+            pass
+        if not self.accept(".version"):
+            begin = self.source.shown(self.at)
+            raise self.fail(f"no PTX: it begins with {begin}, expected .version (nvcc -ptx makes it of CUDA C++)")
+        major, _, minor = self.words[self.at].partition(".")
+        if not (major.isdigit() and minor.isdigit() and len(major) < 4 and len(minor) < 4):
+            raise self.fail_expected("a version such as 8.0")
+        version = int(major), int(minor)
+        self.at += 1
+        self.expect(".target", " behind .version")
+        target, options = self._target()
+        address_size = 64
+        while True:
+            if self.words[self.at] == ".address_size":
+                self.at += 1
+                at = self.at
+                address_size = self.integer("32 or 64")
+                if address_size != 64:
+                    raise self.fail(f".address_size {address_size}; only 64 is supported, compile with -m64", at)
+            elif self.accept(".target"):
+                more, others = self._target()
+                target, options = more or target, (*options, *others)
+            elif not target:
+                raise self.fail("no architecture is stated; expected .target sm_80 or another")
+            else:
+                return version, target, options, address_size
+
+    def _target(self) -> tuple[str, tuple[str, ...]]:
+        target, options = "", list[str]()
+        while True:
+            at = self.at
+            word = self.name("a target such as sm_80")
+            if word.startswith("sm_"):
+                if target:
+                    raise self.fail(f"a second architecture '{word}' beside '{target}'", at)
+                target = word
+            else:
+                options.append(word)
+            if not self.accept(","):
+                break
+        if not target and not options:
+            raise self.fail_expected("a target such as sm_80")
+        return target, tuple(options)
+
+    # Declarations
+
+    def _declaration(self) -> None:
+        start, linkage = self.at, ""
+        while self.words[self.at][1:] in LINKAGE and self.words[self.at][0] == ".":
+            if linkage:
+                raise self.fail(f"'.{linkage}' and '{self.words[self.at]}' at once")
+            linkage = self.words[self.at][1:]
+            self.at += 1
+        word = self.words[self.at]
+        self.at += 1
+        if word == ".entry" or word == ".func":
+            self._function(word == ".entry", linkage, start)
+        elif word[:1] == "." and word[1:] in SPACES and word != ".param":
+            for made, at in self.variables(word[1:], linkage, start, self._address_of):
+                self._define(made.name, "variable", at, linkage != "extern")
+                self.variables_.append(made)
+                self.types[made.name] = made.type
+        elif linkage:
+            self.at -= 1
+            raise self.fail_expected(f".func, .entry or a state space behind '.{linkage}'")
+        else:
+            self._aside(word, start)
+
+    def _aside(self, word: str, start: int) -> None:
+        """What declares nothing that runs."""
+        if word == ".file":
+            file(self)
+        elif word == ".loc":
+            location(self)
+        elif word == ".section":
+            self._section()
+        elif word == ".pragma":
+            self.string("a pragma")
+            self.end_statement(word)
+        elif word == ".alias":
+            alias = self.name("an alias")
+            self.expect(",")
+            self.aliases.append((alias, self.name("a function"), start, self.at))
+            self.end_statement(word)
+            self.kinds.setdefault(alias, "function")
+        elif word == ".reg":
+            self.at -= 1
+            raise self.fail("a register outside of functions; declare it in the function that uses it")
+        elif word != ";":
+            self.at -= 1
+            raise self.fail_expected("a declaration such as .entry, .func or .global")
+
+    def _address_of(self, name: str, at: int) -> Symbol:
+        if name not in self.kinds:
+            self.pending.append((name, at))
+        return Symbol(name)
+
+    def _define(self, name: str, kind: str, at: int, is_definition: bool) -> None:
+        if self.kinds.setdefault(name, kind) != kind:
+            raise self.fail(f"'{name}' is a {kind} here and a {self.kinds[name]} above", at)
+        if is_definition:
+            if name in self.defined:
+                raise self.fail(f"'{name}' is defined twice, first in line {self.defined[name]}", at)
+            self.defined[name] = self.source.line(at)
+
+    def _section(self) -> None:
+        """Debug information: skipped."""
+        start = self.at
+        if self.words[self.at][:1] != ".":
+            raise self.fail_expected("the name of a section")
+        self.at += 1
+        self.expect("{", " behind the name of a section")
+        while self.words[self.at] != "}":
+            if not self.words[self.at]:
+                raise self.fail("this section has no end, expected '}'", start)
+            self.at += 1
+        self.at += 1
+
+    def _alias(self, alias: str, aliasee: str, at: int, end: int, found: Function | None) -> None:
+        if found is None:
+            raise self.fail(f"'{alias}' is an alias of '{aliasee}', which is no function that is defined here", at)
+        starts = self.source.starts
+        self.functions.append(
+            Function(alias, found.is_entry, found.linkage, found.params, found.returns, self.source.line(at),
+                     found.body, found.registers, found.variables, found.directives, found.tables, starts[at],
+                     self.source.end(end))
+        )  # fmt: skip
+
+    # Functions
+
+    def _function(self, is_entry: bool, linkage: str, start: int) -> None:
+        what = "an entry" if is_entry else "a function"
+        if self.accept(".attribute"):
+            self.attribute()
+        returns: list[Param] = []
+        if self.words[self.at] == "(":
+            if is_entry:
+                raise self.fail("an entry returns nothing")
+            returns = self._params("a returned value")
+        at = self.at
+        name = self.name(what)
+        params = self._params("a parameter") if self.words[self.at] == "(" else []
+        seen: set[str] = set()
+        for param in (*returns, *params):
+            if param.name in seen and param.name != "_":
+                raise self.fail(f"two parameters of '{name}' are named '{param.name}'", at)
+            seen.add(param.name)
+        directives = self._directives()
+        line = self.source.line(at)
+        if self.words[self.at] != "{":
+            if self.words[self.at] != ";":
+                raise self.fail_expected(f"'{{' or ';' behind the head of '{name}'")
+            self.at += 1
+            self._define(name, "function", at, False)
+            self.functions.append(Function(name, is_entry, linkage, tuple(params), tuple(returns), line, None,
+                                           directives=directives, start=self.source.starts[start],
+                                           end=self.source.end(self.at - 1)))  # fmt: skip
+            return
+        self._define(name, "function", at, True)
+        body = Body(
+            self,
+            name,
+            [*returns, *params],
+            self.kinds.__contains__,
+            self.pending,
+            self.types,
+            self.reserved,
+            self.opcodes,
+        )
+        body.read()
+        self.functions.append(
+            Function(name, is_entry, linkage, tuple(params), tuple(returns), line, tuple(body.items), body.registers,
+                     tuple(body.variables), directives, body.tables, self.source.starts[start],
+                     self.source.end(self.at - 1))
+        )  # fmt: skip
+
+    def _params(self, what: str) -> list[Param]:
+        found: list[Param] = []
+        self.expect("(")
+        if self.accept(")"):
+            return found
+        while True:
+            space = self.words[self.at]
+            if space not in (".param", ".reg"):
+                raise self.fail_expected(f".param or .reg in front of {what}")
+            self.at += 1
+            found.append(self._param(space[1:], what))
+            if not self.accept(","):
+                break
+        self.expect(")", f" or ',' behind {what}")
+        return found
+
+    def _param(self, space: str, what: str) -> Param:
+        align = self.alignment() if self.accept(".align") else 0
+        kind = self.type(what)
+        if self.accept(".ptr"):  # where the pointer points to, and the alignment of that
+            if self.words[self.at][1:] in SPACES and self.words[self.at][:1] == ".":
+                self.at += 1
+            if self.accept(".align"):
+                self.alignment()
+        elif self.accept(".align"):
+            align = self.alignment()
+        at = self.at
+        name = self.name(what)
+        sizes = self.dimensions()
+        count = 1
+        for size in sizes:
+            count *= size
+        if len(sizes) > 1 or count * SIZES[kind] > 1 << 20:
+            raise self.fail(f"'{name}' is no parameter that PTX has: arrays have one dimension and up to 1 MiB", at)
+        return Param(name, kind, align or SIZES[kind], count if sizes else 0, self.source.line(at), space)
+
+    def _directives(self) -> dict[str, tuple[int, ...]]:
+        found: dict[str, tuple[int, ...]] = {}
+        while True:
+            word = self.words[self.at]
+            if word[:1] != ".":
+                return found
+            at = self.at
+            self.at += 1
+            if word == ".pragma":
+                self.string("a pragma")
+                while self.accept(","):
+                    self.string("a pragma")
+                self.accept(";")
+            elif word == ".attribute":
+                self.attribute()
+            elif word in _NUMBERED:
+                numbers: list[int] = []
+                if self.words[self.at][:1].isdigit():
+                    numbers.append(self.integer("a number"))
+                    while self.accept(","):
+                        numbers.append(self.integer("a number"))
+                if word[1:] in found:
+                    raise self.fail(f"a second '{word}'", at)
+                found[word[1:]] = tuple(numbers)
+            else:
+                raise self.fail(f"'{word}' is no directive of a function", at)

@@ -1,0 +1,467 @@
+"""Whether a SPIR-V module is one that a driver can be given: drivers trust what they read, and crash on what is broken.
+
+Checked are the order of sections, ids (bounds, defined once, of the right sort), operands, types, constants, variables,
+decorations, entry points, and in functions blocks, branches and the types of operands (`spirv_check_code`). Not checked
+are capabilities against what uses them, dominance and the nesting of control flow: spirv-val looks at these, and
+compiling runs it where it is installed. Instructions of extensions that are not known are passed over.
+
+The specification is the source of every rule: "SPIR-V Specification 1.6", sections 2.4 (layout of a module), 2.16
+(validation), 3.52 (instructions), and "Vulkan Environment for SPIR-V".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.spirv.module import Tables, instructions, read
+from pydispatch.formats.spirv.names import GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, Decoration, Op, Storage
+from pydispatch.formats.spirv.operands import id_places, patterns
+from pydispatch.link.spirv.parts import EXT_INST, FORWARD_POINTER, LABEL, LINE, NO_LINE, UNDEF, Inst
+
+EXTENSIONS_FROM = 4421
+"""Opcodes from here on belong to extensions, which may be newer than this reader."""
+MAX_VARIABLE_BYTES = 16 << 20
+"""Of a variable that each invocation has for itself: drivers put it on a stack."""
+FUNCTION, PRIVATE = 7, 6
+_KERNELS = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
+"""Opcodes that only OpenCL has."""
+NON_SEMANTIC = ("NonSemantic.", "OpenCL.DebugInfo", "DebugInfo")
+_CONSTANT_NULL = 46
+
+_SECTIONS = {
+    Op.CAPABILITY: 0, Op.EXTENSION: 1, Op.EXT_INST_IMPORT: 2, Op.MEMORY_MODEL: 3, Op.ENTRY_POINT: 4,
+    **dict.fromkeys((Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID), 5), **dict.fromkeys((2, 3, 4, 7), 6),
+    **dict.fromkeys((Op.NAME, 6), 7), 330: 8, **dict.fromkeys((71, 72, 73, 74, 75, 332, 5632, 5633), 9),
+}  # fmt: skip
+"""Opcode → the section it stands in, up to the annotations; then come types with constants and variables, functions."""
+_DECLARATIONS, _FUNCTIONS = 10, 11
+_ANYWHERE = frozenset((0, LINE, NO_LINE))
+
+_DECORATION_OPERANDS = {
+    **dict.fromkeys((0, 2, 3, 4, 5, 7 + 1, 9, 10, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28, 42), 0),
+    **dict.fromkeys((1, 6, 7, 11, 27, 29, 30, 31, 32, 33, 34, 35, 36, 37, 39, 40, 43, 44, 45), 1),
+}
+"""Decoration → its operands, for those of the core that have a fixed number."""
+
+_BUILT_INS = {
+    **dict.fromkeys((24, 25, 26, 27, 28), 3), **dict.fromkeys((29, 36, 38, 40, 41, 4438), 1),
+    **dict.fromkeys((4416, 4417, 4418, 4419, 4420), 4),
+}  # fmt: skip
+"""What compute shaders have built in → how many 32-bit integers it is."""
+
+
+@dataclass
+class Body:
+    """A function. head: OpFunction; code: from the first label on."""
+
+    head: Inst
+    parameters: list[Inst] = field(default_factory=list)
+    code: list[Inst] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A scalar or vector. kind: i, f, b; width: bits of a component, 0 of b; count: components, 1 of a scalar."""
+
+    kind: str
+    width: int
+    count: int
+
+
+class Declared:
+    """What a module declares outside functions, checked."""
+
+    def __init__(self, words: Sequence[int], tables: Tables, what: str) -> None:
+        self.words, self.tables, self.what = words, tables, what
+        self.types: dict[int, tuple[int, list[int]]] = {}  # opcode, words behind the id
+        self.values: dict[int, int] = {}  # constants and variables → their types
+        self.constants: dict[int, Inst] = {}
+        self.sets: dict[int, str] = {}
+        self.bodies: dict[int, Body] = {}
+        self.shapes: dict[int, Shape | None] = {}
+        self.sizes: dict[int, int] = {}
+
+    def fail(self, at: int, text: str) -> ArtifactError:
+        return ArtifactError(f"{self.what}: word {at}: {text}")
+
+    # Types
+
+    def type(self, id: int) -> tuple[int, list[int]]:
+        """(opcode, words behind the id) of a type; opcode 0 when it is none."""
+        return self.types.get(id, (0, []))
+
+    def shape(self, id: int) -> Shape | None:
+        """The shape of a scalar or vector type, None of any other."""
+        if id not in self.shapes:
+            self.shapes[id] = self._shape(id)
+        return self.shapes[id]
+
+    def _shape(self, id: int) -> Shape | None:
+        op, words = self.type(id)
+        if op == Op.TYPE_INT:
+            return Shape("i", words[0], 1)
+        if op == Op.TYPE_FLOAT:
+            return Shape("f", words[0], 1)
+        if op == Op.TYPE_BOOL:
+            return Shape("b", 0, 1)
+        if op == Op.TYPE_VECTOR:
+            inner = self.shape(words[0])
+            return Shape(inner.kind, inner.width, words[1]) if inner is not None else None
+        return None
+
+    def is_integer(self, type_: int) -> bool:
+        shape = self.shape(type_)
+        return shape is not None and shape.kind == "i" and shape.count == 1
+
+    def pointee(self, type_: int) -> tuple[int, int] | None:
+        """(storage class, type) behind a pointer type, None for any other type."""
+        op, words = self.type(type_)
+        return (words[0], words[1]) if op == Op.TYPE_POINTER else None
+
+    def number(self, id: int) -> int | None:
+        """The value of an integer constant that is not specialized, None of anything else."""
+        inst = self.constants.get(id)
+        if inst is None or not self.is_integer(inst.type_id):
+            return None
+        if inst.op == _CONSTANT_NULL:
+            return 0
+        return sum(word << 32 * i for i, word in enumerate(inst.words[3:5])) if inst.op == Op.CONSTANT else None
+
+    def parts(self, type_: int) -> tuple[int | None, Sequence[int]]:
+        """How many elements a composite has, and their types (one for all, or one each).
+
+        None elements: as many as a buffer has, or a specialization constant says. No types: it is no composite."""
+        op, words = self.type(type_)
+        if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX):
+            return words[1], words[:1]
+        if op == Op.TYPE_ARRAY:
+            return self.number(words[1]), words[:1]
+        if op == Op.TYPE_RUNTIME_ARRAY:
+            return None, words[:1]
+        if op == Op.TYPE_STRUCT:
+            return len(words), words
+        return 0, ()
+
+    def part(self, type_: int, index: int | None) -> int | None:
+        """The type of element `index` of a composite, None when it has no such element. An index that is not known
+        chooses among elements of one type."""
+        count, types = self.parts(type_)
+        is_struct = self.type(type_)[0] == Op.TYPE_STRUCT
+        if not types or (index is None and is_struct):
+            return None
+        if index is not None and count is not None and index >= count:
+            return None
+        return types[index] if is_struct and index is not None else types[0]
+
+
+def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
+    """Checks a module. what: its name in messages. ArtifactError that names the word where it is broken."""
+    from pydispatch.formats.spirv.check_code import check_code
+
+    words, tables = read(data, what)
+    reader = _Reader(Declared(words, tables, what))
+    for opcode, first, last in instructions(words, what):
+        reader.take(opcode, first, last)
+    reader.finish()
+    check_code(reader.declared, reader.is_open)
+
+
+class _Reader:
+    """Reads a module from begin to end."""
+
+    def __init__(self, declared: Declared) -> None:
+        self.declared, self.words, self.tables = declared, declared.words, declared.tables
+        self.section = 0
+        self.body: Body | None = None
+        self.results: dict[int, int] = {}  # id → the opcode that defines it
+        self.local: dict[int, int] = {}  # values of functions → their types, for the literals of switches
+        self.forward: set[int] = set()
+        self.decorated: list[tuple[int, int, int]] = []  # (word, target, member or -1)
+        self.is_open = False  # it has instructions that are not known
+
+    def fail(self, at: int, text: str) -> ArtifactError:
+        return self.declared.fail(at, text)
+
+    def take(self, opcode: int, first: int, last: int) -> None:
+        if opcode not in patterns() or opcode in _KERNELS:
+            if opcode < EXTENSIONS_FROM:
+                raise self.fail(first, f"opcode {opcode}, which shaders for compute do not have")
+            self.is_open = True
+            return
+        if opcode in _ANYWHERE:
+            self._inst(opcode, first, last)
+            return
+        section = _SECTIONS.get(opcode, _DECLARATIONS)
+        if opcode == Op.FUNCTION or self.section == _FUNCTIONS:
+            section = _FUNCTIONS if section >= _DECLARATIONS else section
+        if section < self.section:
+            raise self.fail(first, f"opcode {opcode} behind what has to follow it")
+        if opcode == Op.MEMORY_MODEL and self.section == section:
+            raise self.fail(first, "a second memory model")
+        self.section = section
+        inst = self._inst(opcode, first, last)
+        if section == _FUNCTIONS:
+            self._code(inst)
+        elif section == _DECLARATIONS:
+            self._declaration(inst)
+        elif opcode == Op.EXT_INST_IMPORT:
+            from pydispatch.formats.spirv.module import text_at
+
+            self.declared.sets[inst.id] = text_at(self.words, first + 2, last, self.declared.what)[0]
+        elif opcode in (Op.DECORATE, Op.MEMBER_DECORATE):
+            self._decoration(inst)
+
+    def _inst(self, opcode: int, first: int, last: int) -> Inst:
+        words = self.words
+        type_, result, ids = id_places(words, opcode, first, last, self.fail, self._case_words)
+        bound = self.tables.bound
+        for place in (type_, result, *ids):
+            if place and not 0 < words[place] < bound:
+                raise self.fail(place, f"id {words[place]}, the bound is {bound}")
+        inst = Inst(
+            opcode, list(words[first:last]), type_ and type_ - first, result and result - first,
+            [place - first for place in ids], first,
+        )  # fmt: skip
+        if type_ and inst.type_id not in self.declared.types:
+            raise self.fail(type_, f"id {inst.type_id} is no type that was declared before")
+        if result:
+            if self.results.setdefault(inst.id, first) != first:
+                raise self.fail(result, f"id {inst.id} is defined twice")
+            if type_:
+                self.local[inst.id] = inst.type_id
+        return inst
+
+    def _case_words(self, selector: int) -> int:
+        shape = self.declared.shape(self.local.get(selector, 0))
+        return 2 if shape is not None and shape.width > 32 else 1
+
+    # Functions
+
+    def _code(self, inst: Inst) -> None:
+        body = self.body
+        if inst.op == Op.FUNCTION:
+            self.body = self.declared.bodies[inst.id] = Body(inst)
+        elif body is None:
+            raise self.fail(inst.at, f"opcode {inst.op} between functions")
+        elif inst.op == Op.FUNCTION_END:
+            self.body = None
+        elif inst.op == Op.FUNCTION_PARAMETER:
+            if body.code:
+                raise self.fail(inst.at, "a parameter behind the beginning of a function")
+            body.parameters.append(inst)
+        else:
+            if not body.code and inst.op != LABEL:
+                raise self.fail(inst.at, f"a function begins with opcode {inst.op}, expected a label")
+            body.code.append(inst)
+
+    # Declarations
+
+    def _declaration(self, inst: Inst) -> None:
+        op, declared = inst.op, self.declared
+        if op == FORWARD_POINTER:
+            self.forward.add(inst.words[1])
+        elif Op.TYPE_VOID <= op <= Op.TYPE_FUNCTION:
+            self._type(inst)
+            declared.types[inst.id] = op, inst.words[2:]
+        elif Op.CONSTANT_TRUE <= op <= Op.SPEC_CONSTANT_OP or op == UNDEF:
+            self._constant(inst)
+            declared.constants[inst.id] = inst
+            declared.values[inst.id] = inst.type_id
+        elif op == Op.VARIABLE:
+            self._variable(inst)
+            declared.values[inst.id] = inst.type_id
+        elif op != EXT_INST or not declared.sets.get(inst.words[3], "").startswith(NON_SEMANTIC):
+            raise self.fail(inst.at, f"opcode {op} outside a function")
+
+    def _type(self, inst: Inst) -> None:
+        op, words, declared = inst.op, inst.words[2:], self.declared
+        for place in inst.ids:
+            id = inst.words[place]
+            is_length = op == Op.TYPE_ARRAY and place == 3
+            if is_length:
+                length = declared.number(id)
+                if id not in declared.constants or not declared.is_integer(declared.values[id]) or length == 0:
+                    raise self.fail(inst.at + place, f"the length of an array is id {id}, which is no count")
+            elif id not in declared.types and not (op == Op.TYPE_STRUCT and id in self.forward):
+                raise self.fail(inst.at + place, f"id {id} is no type that was declared before")
+            elif (
+                op != Op.TYPE_POINTER
+                and not (op in (Op.TYPE_FUNCTION, 25) and place == inst.ids[0])
+                and declared.type(id)[0] in (Op.TYPE_VOID, Op.TYPE_FUNCTION)
+            ):
+                raise self.fail(inst.at + place, f"a type made of id {id}, which has no values")
+        shape = declared.shape(words[0]) if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX) else None
+        fits = {
+            Op.TYPE_INT: lambda: words[0] in (8, 16, 32, 64) and words[1] < 2,
+            Op.TYPE_FLOAT: lambda: words[0] in (16, 32, 64),
+            Op.TYPE_VECTOR: lambda: shape is not None and shape.count == 1 and words[1] in (2, 3, 4),
+            Op.TYPE_MATRIX: lambda: shape is not None and shape.kind == "f" and shape.count > 1 and 2 <= words[1] <= 4,
+            Op.TYPE_STRUCT: lambda: all(declared.type(t)[0] != Op.TYPE_RUNTIME_ARRAY for t in words[:-1]),
+            Op.TYPE_ARRAY: lambda: declared.type(words[0])[0] != Op.TYPE_RUNTIME_ARRAY,
+        }.get(op)  # type: ignore[call-overload]
+        if fits is not None and not fits():
+            raise self.fail(inst.at, f"a type (opcode {op}) of {', '.join(map(str, words)) or 'nothing'}")
+
+    def _constant(self, inst: Inst) -> None:
+        op, declared = inst.op, self.declared
+        shape = declared.shape(inst.type_id)
+        kind = declared.type(inst.type_id)[0]
+        if op in (Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE):
+            fits = shape == Shape("b", 0, 1)
+        elif op in (Op.CONSTANT, Op.SPEC_CONSTANT):
+            fits = shape is not None and shape.count == 1 and shape.kind != "b"
+            fits = fits and shape is not None and len(inst.words) - 3 == max(1, shape.width // 32)
+        elif op in (Op.CONSTANT_COMPOSITE, Op.SPEC_CONSTANT_COMPOSITE):
+            fits = self._are_parts(inst.type_id, [declared.values.get(inst.words[place], 0) for place in inst.ids])
+            fits = fits and all(inst.words[place] in declared.constants for place in inst.ids)
+        else:
+            fits = kind not in (Op.TYPE_VOID, Op.TYPE_FUNCTION, Op.TYPE_RUNTIME_ARRAY)
+        if not fits:
+            raise self.fail(inst.at, f"a constant (opcode {op}) that does not fit its type, id {inst.type_id}")
+        if op == Op.SPEC_CONSTANT_OP:
+            for place in inst.ids:
+                if inst.words[place] not in declared.constants:
+                    raise self.fail(inst.at + place, f"id {inst.words[place]} is no constant that was declared before")
+            from pydispatch.formats.spirv.check_code import check_constant
+
+            check_constant(declared, inst)
+
+    def _are_parts(self, type_: int, given: Sequence[int]) -> bool:
+        count, types = self.declared.parts(type_)
+        if not types or (count is not None and count != len(given)):
+            return False
+        is_struct = self.declared.type(type_)[0] == Op.TYPE_STRUCT
+        return all(a == b for a, b in zip(given, types if is_struct else list(types) * len(given), strict=False))
+
+    def _variable(self, inst: Inst) -> None:
+        declared, storage = self.declared, inst.words[3]
+        found = declared.pointee(inst.type_id)
+        if found is None or found[0] != storage:
+            raise self.fail(inst.at, f"a variable of storage class {storage} whose type, id {inst.type_id}, is another")
+        if storage == FUNCTION:
+            raise self.fail(inst.at, "a variable of a function outside functions")
+        if inst.ids and inst.words[inst.ids[-1]] not in declared.values:
+            raise self.fail(inst.at, "a variable that begins with something that is no constant")
+        check_variable(declared, inst, found[1])
+
+    def _decoration(self, inst: Inst) -> None:
+        is_member = inst.op == Op.MEMBER_DECORATE
+        kind, given = inst.words[2 + is_member], len(inst.words) - 3 - is_member
+        wanted = _DECORATION_OPERANDS.get(kind)
+        if wanted is not None and given != wanted:
+            raise self.fail(inst.at, f"decoration {kind} with {given} operands, expected {wanted}")
+        self.decorated.append((inst.at, inst.words[1], inst.words[2] if is_member else -1))
+
+    # The whole
+
+    def finish(self) -> None:
+        declared, tables = self.declared, self.tables
+        for at, target, member in self.decorated:
+            if target not in self.results and not self.is_open:
+                raise self.fail(at, f"a decoration of id {target}, which is not defined")
+            if member >= 0 and not (declared.type(target)[0] == Op.TYPE_STRUCT and member < declared.parts(target)[0]):  # type: ignore[operator]
+                raise self.fail(at, f"a decoration of member {member} of id {target}, which has none such")
+        for entry in tables.entry_points:
+            body = declared.bodies[entry.function]
+            where = f"{declared.what}: entry point '{entry.name}'"
+            if not body.code or body.parameters or declared.type(body.head.type_id)[0] != Op.TYPE_VOID:
+                raise ArtifactError(f"{where} is a function with parameters or a result, or without code")
+            for id in entry.interface:
+                if id not in tables.variables:
+                    raise ArtifactError(f"{where} names id {id} in its interface, which is no variable")
+            if entry.model == GL_COMPUTE:
+                self._modes(entry.function, where)
+        self._layouts()
+
+    def _modes(self, function: int, where: str) -> None:
+        for mode, operands in self.tables.modes.get(function, ()):
+            if mode in (LOCAL_SIZE, LOCAL_SIZE_ID) and len(operands) != 3:
+                raise ArtifactError(f"{where} has a workgroup size of {len(operands)} numbers, expected 3")
+            if mode == LOCAL_SIZE_ID and any(not self._is_count(id) for id in operands):
+                raise ArtifactError(f"{where} has a workgroup size of ids that are no integer constants")
+
+    def _is_count(self, id: int) -> bool:
+        return id in self.declared.constants and self.declared.is_integer(self.declared.values[id])
+
+    def _layouts(self) -> None:
+        """What lies in buffers says where."""
+        declared, seen = self.declared, set[int]()
+        for type_, storage in self.tables.variables.values():
+            if storage not in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.PUSH_CONSTANT):
+                continue
+            found = declared.pointee(type_)
+            pending = [found[1]] if found is not None else []
+            while pending:
+                id = pending.pop()
+                if id in seen:
+                    continue
+                seen.add(id)
+                self._layout(id)
+                pending.extend(declared.parts(id)[1])
+
+    def _layout(self, id: int) -> None:
+        declared, tables = self.declared, self.tables
+        op, words = declared.type(id)
+        at = self.results.get(id, 0)
+        if op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
+            is_block = (
+                declared.type(words[0])[0] == Op.TYPE_STRUCT
+                and tables.decoration(words[0], Decoration.BLOCK) is not None
+            )
+            if not tables.decoration(id, Decoration.ARRAY_STRIDE) and not is_block:
+                raise self.fail(at, f"the array type {id} of a buffer has no ArrayStride")
+        if op == Op.TYPE_STRUCT:
+            for member in range(len(words)):
+                if Decoration.OFFSET not in tables.member_decorations.get((id, member), {}):
+                    raise self.fail(at, f"member {member} of the structure type {id} of a buffer has no Offset")
+        if op == Op.TYPE_BOOL:
+            raise self.fail(at, "a bool in a buffer, which has no size there")
+
+
+def check_variable(declared: Declared, inst: Inst, pointee: int) -> None:
+    """What holds for variables inside functions and outside."""
+    op, storage, id = declared.type(pointee)[0], inst.words[3], inst.id
+    if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):
+        raise declared.fail(inst.at, f"a variable of type {pointee}, which has no values")
+    if storage in (FUNCTION, PRIVATE, Storage.WORKGROUP):
+        if _bytes(declared, pointee, inst.at) > MAX_VARIABLE_BYTES:
+            raise declared.fail(inst.at, f"a variable of more than {MAX_VARIABLE_BYTES} bytes")
+    elif storage == Storage.INPUT:
+        number = declared.tables.decoration(id, Decoration.BUILT_IN)
+        wanted = _BUILT_INS.get(number or 0)
+        if number is None or (wanted is None and number < EXTENSIONS_FROM):
+            raise declared.fail(inst.at, f"an input that shaders for compute do not have (BuiltIn {number})")
+        if wanted is not None and declared.shape(pointee) != Shape("i", 32, wanted):
+            raise declared.fail(inst.at, f"the built-in {number} with a type that is not its own")
+    elif storage in (Storage.STORAGE_BUFFER, Storage.PUSH_CONSTANT) and op not in (
+        Op.TYPE_STRUCT, Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY,
+    ):  # fmt: skip
+        raise declared.fail(inst.at, f"a buffer whose type, {pointee}, is no structure")
+    elif storage == 3:
+        raise declared.fail(inst.at, "an output, which shaders for compute do not have")
+
+
+def _bytes(declared: Declared, type_: int, at: int) -> int:
+    """About how many bytes a value takes."""
+    known = declared.sizes
+
+    def size(id: int, depth: int) -> int:
+        if depth > 64:
+            raise declared.fail(at, "types are nested more than 64 deep")
+        if id not in known:
+            shape = declared.shape(id)
+            count, types = declared.parts(id)
+            op = declared.type(id)[0]
+            if op == Op.TYPE_RUNTIME_ARRAY:
+                raise declared.fail(at, "a variable of as many elements as a buffer has, which is in no buffer")
+            if shape is not None:
+                known[id] = max(4, shape.width // 8) * shape.count
+            elif op == Op.TYPE_STRUCT:
+                known[id] = sum(size(part, depth + 1) for part in types)
+            else:
+                known[id] = (count if count is not None else 1) * size(types[0], depth + 1) if types else 8
+        return known[id]
+
+    return size(type_, 0)

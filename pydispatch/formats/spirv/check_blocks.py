@@ -1,0 +1,107 @@
+"""The blocks of a function of SPIR-V: how they begin and end, and where they lead. See `spirv_check`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.formats.spirv.check import Body, Declared
+from pydispatch.formats.spirv.names import Op
+from pydispatch.link.spirv.parts import LABEL, LINE, NO_LINE, Inst
+
+PHI, LOOP_MERGE, SELECTION_MERGE, BRANCH, BRANCH_CONDITIONAL, SWITCH = 245, 246, 247, 249, 250, 251
+RETURN, RETURN_VALUE = 253, 254
+NO_CODE = frozenset((0, LINE, NO_LINE))
+_ENDS = frozenset((BRANCH, BRANCH_CONDITIONAL, SWITCH, 252, RETURN, RETURN_VALUE, 255, 4416, 5380))
+_MERGES = (LOOP_MERGE, SELECTION_MERGE)
+_BEHIND = {LOOP_MERGE: (BRANCH, BRANCH_CONDITIONAL), SELECTION_MERGE: (BRANCH_CONDITIONAL, SWITCH)}
+"""What ends a block behind a merge instruction."""
+
+
+def check_blocks(declared: Declared, body: Body) -> None:
+    """Checks a function that has code. ArtifactError with the word."""
+    code = [inst for inst in body.code if inst.op not in NO_CODE]
+    labels, first = {inst.id for inst in code if inst.op == LABEL}, code[0].id
+    for inst in code:
+        for place in _labels_of(inst):
+            if inst.words[place] not in labels or inst.words[place] == first:
+                raise declared.fail(inst.at + place, f"id {inst.words[place]} is no block that this function may go to")
+    edges, loops = _edges(declared, code)
+    _check_ways(declared, code, edges, loops)
+    _check_merges(declared, code, edges)
+
+
+def _edges(declared: Declared, code: Sequence[Inst]) -> tuple[dict[int, list[int]], set[int]]:
+    """(where each block leads, the blocks that are heads of loops)."""
+    edges: dict[int, list[int]] = {}
+    loops: set[int] = set()
+    block, merge, is_begin = 0, 0, True
+    for inst in code:
+        if (inst.op == LABEL) != (block == 0):
+            text = "begins" if block == 0 else "has not ended"
+            raise declared.fail(inst.at, f"opcode {inst.op}, where a block {text}")
+        if merge and inst.op not in _BEHIND[merge]:
+            raise declared.fail(inst.at, f"opcode {inst.op} behind a merge instruction")
+        merge = inst.op if inst.op in _MERGES else 0
+        if inst.op == LABEL:
+            block, is_begin = inst.id, True
+        elif (inst.op == PHI and not is_begin) or (inst.op == Op.VARIABLE and not (is_begin and not edges)):
+            raise declared.fail(inst.at, f"a {'phi' if inst.op == PHI else 'variable'} inside a block")
+        elif inst.op in _ENDS:
+            edges[block] = [inst.words[place] for place in _labels_of(inst)]
+            block = 0
+        elif inst.op == LOOP_MERGE:
+            loops.add(block)
+        if merge and inst.words[1] == block:
+            raise declared.fail(inst.at, "a block that merges into itself")
+        is_begin = is_begin and inst.op in (LABEL, PHI, Op.VARIABLE)
+    if block:
+        raise declared.fail(code[-1].at, "the last block of a function does not end")
+    return edges, loops
+
+
+def _check_ways(declared: Declared, code: Sequence[Inst], edges: dict[int, list[int]], loops: set[int]) -> None:
+    """Only the heads of loops are gone back to."""
+    state: dict[int, int] = {}  # 1 begun, 2 done
+    stack = [(code[0].id, False)]
+    while stack:
+        id, leaving = stack.pop()
+        if leaving:
+            state[id] = 2
+            continue
+        if state.get(id):
+            continue
+        state[id] = 1
+        stack.append((id, True))
+        for target in edges[id]:
+            if state.get(target) == 1 and target not in loops:
+                text = f"block {id} goes back to block {target}, which is no head of a loop"
+                raise declared.fail(code[0].at, text)
+            stack.append((target, False))
+
+
+def _check_merges(declared: Declared, code: Sequence[Inst], edges: dict[int, list[int]]) -> None:
+    """Each merge block belongs to one header; phis name the blocks that lead to them."""
+    before: dict[int, set[int]] = {id: set() for id in edges}
+    for id, targets in edges.items():
+        for target in targets:
+            before[target].add(id)
+    merges: set[int] = set()
+    block = 0
+    for inst in code:
+        if inst.op == LABEL:
+            block = inst.id
+        elif inst.op in _MERGES:
+            if inst.words[1] in merges:
+                raise declared.fail(inst.at, f"block {inst.words[1]} is where two constructs merge")
+            merges.add(inst.words[1])
+        elif inst.op == PHI:
+            parents = inst.words[4::2]
+            if len(inst.words) % 2 == 0 or set(parents) != before[block] or len(set(parents)) != len(parents):
+                raise declared.fail(inst.at, "a phi whose blocks are not those that lead to it")
+
+
+def _labels_of(inst: Inst) -> list[int]:
+    """The words of an instruction that name blocks."""
+    if inst.op in (BRANCH_CONDITIONAL, SWITCH):
+        return [place for place in inst.ids if place > 1]
+    return inst.ids if inst.op in (BRANCH, LOOP_MERGE, SELECTION_MERGE) else []

@@ -1,0 +1,104 @@
+"""What a shader expects against what a program gives it, and what it needs of a device. Compiler and runtime ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.formats.spirv.reflect import EntryPoint, Reflection
+
+EVERYWHERE = frozenset(("Shader", "Matrix", "GroupNonUniform", "AtomicStorage"))
+"""Capabilities that every device with Vulkan 1.2 has."""
+
+CORE_EXTENSIONS = frozenset((
+    "SPV_KHR_storage_buffer_storage_class", "SPV_KHR_16bit_storage", "SPV_KHR_8bit_storage",
+    "SPV_KHR_variable_pointers", "SPV_KHR_subgroup_vote", "SPV_KHR_shader_ballot", "SPV_KHR_device_group",
+    "SPV_KHR_float_controls", "SPV_KHR_no_integer_wrap_decoration", "SPV_KHR_physical_storage_buffer",
+    "SPV_KHR_vulkan_memory_model", "SPV_KHR_shader_draw_parameters", "SPV_KHR_non_semantic_info",
+    "SPV_GOOGLE_decorate_string", "SPV_GOOGLE_hlsl_functionality1", "SPV_EXT_descriptor_indexing",
+    "SPV_KHR_integer_dot_product", "SPV_EXT_physical_storage_buffer", "SPV_KHR_expect_assume",
+    "SPV_KHR_bit_instructions",
+))  # fmt: skip
+"""Extensions that are part of Vulkan 1.2, say nothing about the device, or whose capabilities are asked for by name."""
+
+LEAST = {
+    "maxComputeWorkGroupInvocations": 128,
+    "maxComputeWorkGroupSize[0]": 128,
+    "maxComputeWorkGroupSize[1]": 128,
+    "maxComputeWorkGroupSize[2]": 64,
+    "maxComputeSharedMemorySize": 16384,
+    "maxPushConstantsSize": 128,
+    "maxPerStageDescriptorStorageBuffers": 4,
+}
+"""Limits that every device has at least: what stays below them is not worth a requirement."""
+
+
+def are_spilled(constants: int) -> bool:
+    """Whether generated shaders take so many 32-bit constants from a buffer behind their bindings: as push constants
+    not every device has room for them."""
+    return 4 * constants > LEAST["maxPushConstantsSize"]
+
+
+def watching_binding(constants: int, bindings: int) -> int:
+    """The binding by which a generated shader with so many constants and bindings says that a loop was cut short: see
+    `spirv_iterations` of the emitter."""
+    return bindings + are_spilled(constants)
+
+
+def is_watched(entry: EntryPoint, constants: int, bindings: int) -> bool:
+    """Whether a generated entry point has the binding of `watching_binding`."""
+    number = watching_binding(constants, bindings)
+    return any(resource.binding == number for resource in entry.resources)
+
+
+def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
+    """Names of what a device must have: capabilities, extensions, "spirv1.6", and limits as "name>=number"."""
+    found = [name for name in reflection.capabilities if name not in EVERYWHERE]
+    found += [name for name in reflection.extensions if name not in CORE_EXTENSIONS]
+    if reflection.version > (1, 5):
+        found.append(f"spirv{reflection.version[0]}.{reflection.version[1]}")
+    found += [f"{name}>={need}" for name, need in limits(entry).items() if need > LEAST[name]]
+    return found
+
+
+def limits(entry: EntryPoint) -> dict[str, int]:
+    """Limits of Vulkan by name → what the shader needs of each. Sizes that are specialized have their defaults."""
+    x, y, z = entry.workgroup_size or (1, 1, 1)
+    return {
+        "maxComputeWorkGroupInvocations": x * y * z,
+        "maxComputeWorkGroupSize[0]": x,
+        "maxComputeWorkGroupSize[1]": y,
+        "maxComputeWorkGroupSize[2]": z,
+        "maxComputeSharedMemorySize": entry.shared_bytes,
+        "maxPushConstantsSize": entry.push_constant_bytes,
+        "maxPerStageDescriptorStorageBuffers": sum(r.kind == "storage_buffer" for r in entry.resources),
+    }
+
+
+def mismatch(entry: EntryPoint, constants: int, bindings: int, read_only: Sequence[bool] | None = None) -> str | None:
+    """Why a shader cannot be dispatched with so many 32-bit constants and bindings, or None.
+
+    read_only: per binding whether the program takes it to be only read; None when that is not known.
+    """
+    if entry.workgroup_size is None:
+        return "it states no workgroup size (LocalSize)"
+    if 0 in entry.workgroup_size:
+        return f"its workgroup size {list(entry.workgroup_size)} has a zero"
+    if entry.push_constant_bytes > 4 * constants:
+        return (
+            f"its push constants reach {entry.push_constant_bytes} bytes, the layout has {constants} constants of 4 "
+            "bytes "
+            "(a 64-bit scalar is two, and is aligned to 8 bytes)"
+        )
+    for resource in entry.resources:
+        shown = f"'{resource.name}' (set {resource.set}, binding {resource.binding})"
+        if resource.kind == "other":
+            return f"{shown} is no buffer; a dispatch binds storage buffers"
+        if resource.kind == "uniform_buffer":
+            return f"{shown} is a uniform buffer; a dispatch binds storage buffers, declare it `readonly buffer`"
+        if resource.set != 0:
+            return f"{shown} is in another descriptor set than 0"
+        if resource.binding >= bindings:
+            return f"{shown} is behind the {bindings} bindings of the layout"
+        if read_only is not None and read_only[resource.binding] and resource.written:
+            return f"{shown} is written, and the layout says ReadOnly"
+    return None

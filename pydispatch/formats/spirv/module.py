@@ -1,0 +1,235 @@
+"""Reads SPIR-V modules: bytes that may come from anywhere → checked instructions → tables of what they declare.
+
+What is read stays inside the bytes; a module that is broken raises ArtifactError with the word where it is. Whether the
+code of functions makes sense is not looked at: that is the work of spirv-val and of drivers.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.spirv.names import Decoration, Op, capability_name
+
+MAGIC = 0x07230203
+SWAPPED = 0x03022307
+HEADER_WORDS = 5
+MAX_BOUND = 0x3FFFFF  # universal limits of the specification
+NEWEST = (1, 6)
+
+Words = Sequence[int]
+
+
+@dataclass(frozen=True)
+class EntryPointRecord:
+    """An OpEntryPoint. interface: ids of variables."""
+
+    model: int
+    function: int
+    name: str
+    interface: tuple[int, ...]
+
+
+@dataclass
+class Tables:
+    """What a module declares, by id. Operands are the words of an instruction behind its result."""
+
+    version: tuple[int, int]
+    bound: int
+    capabilities: list[int] = field(default_factory=list)
+    extensions: list[str] = field(default_factory=list)
+    entry_points: list[EntryPointRecord] = field(default_factory=list)
+    modes: dict[int, list[tuple[int, tuple[int, ...]]]] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    decorations: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
+    member_decorations: dict[tuple[int, int], dict[int, tuple[int, ...]]] = field(default_factory=dict)
+    linkage: dict[int, tuple[str, int]] = field(default_factory=dict)  # id → name, 0 export or 1 import
+    types: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)  # opcode, operands
+    constants: dict[int, tuple[int, int, tuple[int, ...]]] = field(default_factory=dict)  # opcode, type, operands
+    variables: dict[int, tuple[int, int]] = field(default_factory=dict)  # type, storage class
+    functions: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)  # (opcode, first word, last word)
+
+    def decoration(self, id: int, kind: int) -> int | None:
+        """The first operand of a decoration, 0 when it takes none, None without it."""
+        found = self.decorations.get(id, {}).get(kind)
+        return None if found is None else found[0] if found else 0
+
+
+def words_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> array[int]:
+    """The words of a module in native order. ArtifactError when the bytes cannot be one."""
+    size = len(data)
+    if size < 4 * HEADER_WORDS or size % 4:
+        raise ArtifactError(f"{what}: {size} bytes are no SPIR-V module, which has at least 20 and a multiple of 4")
+    words = array("I")
+    words.frombytes(bytes(data))
+    if sys.byteorder == "big":
+        words.byteswap()
+    if words[0] == SWAPPED:
+        words.byteswap()
+    if words[0] != MAGIC:
+        raise ArtifactError(f"{what}: no SPIR-V: it begins with 0x{words[0]:08X}, expected 0x{MAGIC:08X}")
+    return words
+
+
+def instructions(words: Words, what: str = "SPIR-V") -> Iterator[tuple[int, int, int]]:
+    """(opcode, first word, word behind the last) of every instruction. ArtifactError where they do not fit."""
+    at, end = HEADER_WORDS, len(words)
+    while at < end:
+        word = words[at]
+        count = word >> 16
+        if count == 0 or count > end - at:
+            raise ArtifactError(
+                f"{what}: word {at}: an instruction (opcode {word & 0xFFFF}) of {count} words, {end - at} are left"
+            )
+        yield word & 0xFFFF, at, at + count
+        at += count
+
+
+def text_at(words: Words, first: int, last: int, what: str) -> tuple[str, int]:
+    """The string from word `first` on, and the word behind it."""
+    raw = bytearray()
+    for at in range(first, last):
+        part = words[at].to_bytes(4, "little")
+        end = part.find(0)
+        if end >= 0:
+            raw += part[:end]
+            return raw.decode("utf-8", "replace"), at + 1
+        raw += part
+    raise ArtifactError(f"{what}: word {first}: a string without an end")
+
+
+def read(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[array[int], Tables]:
+    """The words and tables of a module. what: its name in messages. ArtifactError when it is broken."""
+    words = words_of(data, what)
+    version = (words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF)
+    if words[1] & 0xFF0000FF or version[0] != 1:
+        raise ArtifactError(f"{what}: version word 0x{words[1]:08X} is none of SPIR-V 1.x")
+    if not 0 < words[3] <= MAX_BOUND:
+        raise ArtifactError(f"{what}: the bound of its ids is {words[3]}, expected 1 to {MAX_BOUND}")
+    reader = _Reader(words, Tables(version, words[3]), what)
+    for opcode, first, last in instructions(words, what):
+        reader.take(opcode, first, last)
+    reader.finish()
+    return words, reader.tables
+
+
+def is_spirv(data: bytes | bytearray | memoryview) -> bool:
+    """Whether the bytes begin as a module does."""
+    return len(data) >= 20 and bytes(data[:4]) in (MAGIC.to_bytes(4, "little"), MAGIC.to_bytes(4, "big"))
+
+
+_LEAST: dict[int, int] = {
+    Op.NAME: 3, Op.EXTENSION: 2, Op.EXT_INST_IMPORT: 3, Op.MEMORY_MODEL: 3, Op.ENTRY_POINT: 4, Op.EXECUTION_MODE: 3,
+    Op.EXECUTION_MODE_ID: 3, Op.CAPABILITY: 2, Op.TYPE_VOID: 2, Op.TYPE_BOOL: 2, Op.TYPE_INT: 4, Op.TYPE_FLOAT: 3,
+    Op.TYPE_VECTOR: 4, Op.TYPE_MATRIX: 4, Op.TYPE_ARRAY: 4, Op.TYPE_RUNTIME_ARRAY: 3, Op.TYPE_STRUCT: 2,
+    Op.TYPE_POINTER: 4, Op.TYPE_FUNCTION: 3, Op.CONSTANT_TRUE: 3, Op.CONSTANT_FALSE: 3, Op.CONSTANT: 4,
+    Op.CONSTANT_COMPOSITE: 3, Op.SPEC_CONSTANT_TRUE: 3, Op.SPEC_CONSTANT_FALSE: 3, Op.SPEC_CONSTANT: 4,
+    Op.SPEC_CONSTANT_COMPOSITE: 3, Op.SPEC_CONSTANT_OP: 4, Op.FUNCTION: 5, Op.FUNCTION_PARAMETER: 3,
+    Op.FUNCTION_END: 1, Op.FUNCTION_CALL: 4, Op.VARIABLE: 4, Op.IMAGE_TEXEL_POINTER: 6, Op.LOAD: 4, Op.STORE: 3,
+    Op.COPY_MEMORY: 3, Op.COPY_MEMORY_SIZED: 4, Op.ACCESS_CHAIN: 4, Op.IN_BOUNDS_ACCESS_CHAIN: 4,
+    Op.PTR_ACCESS_CHAIN: 5, Op.ARRAY_LENGTH: 5, Op.IN_BOUNDS_PTR_ACCESS_CHAIN: 5, Op.DECORATE: 3,
+    Op.MEMBER_DECORATE: 4, Op.COPY_OBJECT: 4, Op.ATOMIC_STORE: 5,
+}  # fmt: skip
+"""Opcode → words that an instruction has at least."""
+
+_TYPES = frozenset(range(Op.TYPE_VOID, Op.TYPE_FUNCTION + 1))
+_CONSTANTS = frozenset((*range(Op.CONSTANT_TRUE, Op.CONSTANT_COMPOSITE + 1), *range(Op.SPEC_CONSTANT_TRUE, 53)))
+
+
+class _Reader:
+    """Sorts instructions into tables."""
+
+    def __init__(self, words: Words, tables: Tables, what: str) -> None:
+        self.words, self.tables, self.what = words, tables, what
+        self.function: list[tuple[int, int, int]] | None = None
+        self.has_memory_model = False
+
+    def fail(self, at: int, text: str) -> ArtifactError:
+        return ArtifactError(f"{self.what}: word {at}: {text}")
+
+    def id(self, at: int) -> int:
+        value = self.words[at]
+        if not 0 < value < self.tables.bound:
+            raise self.fail(at, f"id {value}, the bound is {self.tables.bound}")
+        return value
+
+    def take(self, opcode: int, first: int, last: int) -> None:
+        least = _LEAST.get(opcode, 4 if Op.ATOMIC_LOAD <= opcode <= Op.ATOMIC_LAST else 1)
+        if last - first < least:
+            raise self.fail(first, f"opcode {opcode} has {last - first} words, expected at least {least}")
+        if opcode == Op.FUNCTION:
+            if self.function is not None:
+                raise self.fail(first, "a function inside a function")
+            self.function = self.tables.functions.setdefault(self.id(first + 2), [])
+            if self.function:
+                raise self.fail(first, f"function {self.words[first + 2]} is defined twice")
+        elif opcode == Op.FUNCTION_END:
+            if self.function is None:
+                raise self.fail(first, "the end of a function that does not begin")
+            self.function = None
+        elif self.function is not None:
+            self.function.append((opcode, first, last))
+        else:
+            self.declare(opcode, first, last)
+
+    def declare(self, opcode: int, first: int, last: int) -> None:
+        tables, words = self.tables, self.words
+        if opcode in _TYPES:
+            tables.types[self.id(first + 1)] = (opcode, tuple(words[first + 2 : last]))
+        elif opcode in _CONSTANTS:
+            tables.constants[self.id(first + 2)] = (opcode, self.id(first + 1), tuple(words[first + 3 : last]))
+        elif opcode == Op.VARIABLE:
+            tables.variables[self.id(first + 2)] = (self.id(first + 1), words[first + 3])
+        elif opcode in (Op.DECORATE, Op.MEMBER_DECORATE):
+            self.decorate(opcode, first, last)
+        elif opcode == Op.NAME:
+            tables.names[self.id(first + 1)] = text_at(words, first + 2, last, self.what)[0]
+        else:
+            self.head(opcode, first, last)
+
+    def head(self, opcode: int, first: int, last: int) -> None:
+        tables, words = self.tables, self.words
+        if opcode == Op.CAPABILITY:
+            tables.capabilities.append(words[first + 1])
+        elif opcode == Op.EXTENSION:
+            tables.extensions.append(text_at(words, first + 1, last, self.what)[0])
+        elif opcode == Op.MEMORY_MODEL:
+            self.has_memory_model = True
+        elif opcode == Op.ENTRY_POINT:
+            name, behind = text_at(words, first + 3, last, self.what)
+            interface = tuple(self.id(at) for at in range(behind, last))
+            tables.entry_points.append(EntryPointRecord(words[first + 1], self.id(first + 2), name, interface))
+        elif opcode in (Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID):
+            modes = tables.modes.setdefault(self.id(first + 1), [])
+            modes.append((words[first + 2], tuple(words[first + 3 : last])))
+
+    def decorate(self, opcode: int, first: int, last: int) -> None:
+        tables, words, target = self.tables, self.words, self.id(first + 1)
+        if opcode == Op.MEMBER_DECORATE:
+            entry = tables.member_decorations.setdefault((target, words[first + 2]), {})
+            entry[words[first + 3]] = tuple(words[first + 4 : last])
+        elif words[first + 2] == Decoration.LINKAGE:
+            name, behind = text_at(words, first + 3, last, self.what)
+            tables.linkage[target] = (name, words[behind] if behind < last else 0)
+        else:
+            tables.decorations.setdefault(target, {})[words[first + 2]] = tuple(words[first + 3 : last])
+
+    def finish(self) -> None:
+        tables = self.tables
+        if self.function is not None:
+            raise ArtifactError(f"{self.what}: its last function does not end")
+        if not self.has_memory_model:
+            raise ArtifactError(f"{self.what}: it has no memory model")
+        for entry in tables.entry_points:
+            if entry.function not in tables.functions:
+                raise ArtifactError(f"{self.what}: entry point '{entry.name}' names no function (id {entry.function})")
+
+
+def describe(tables: Tables) -> str:
+    """One line for people."""
+    names = ", ".join(entry.name for entry in tables.entry_points) or "none"
+    capabilities = " ".join(capability_name(c) for c in tables.capabilities)
+    return f"SPIR-V {tables.version[0]}.{tables.version[1]}; entry points: {names}; capabilities: {capabilities}"

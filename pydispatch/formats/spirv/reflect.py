@@ -1,0 +1,319 @@
+"""What the entry points of a SPIR-V module need from whoever dispatches them, read from the module itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.spirv.module import EntryPointRecord, Tables, read
+from pydispatch.formats.spirv.names import (
+    GL_COMPUTE,
+    LOCAL_SIZE,
+    LOCAL_SIZE_ID,
+    MODELS,
+    BuiltIn,
+    Decoration,
+    Op,
+    Storage,
+    capability_name,
+)
+
+_MAX_DEPTH = 32  # of types inside types
+_MAX_BYTES = 1 << 63
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A variable that a descriptor stands for. kind: "storage_buffer", "uniform_buffer" or "other"."""
+
+    name: str
+    set: int
+    binding: int
+    kind: str
+    read_only: bool
+    written: bool
+
+
+@dataclass(frozen=True)
+class SpecConstant:
+    """A specialization constant. bytes: of its value; default: the value's words."""
+
+    id: int
+    name: str
+    bytes: int
+    default: int
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """A compute shader. workgroup_size: None when it is not stated; sizes may follow specialization constants, then
+    `size_spec` has their SpecIds (None where the size is fixed). push_constant_bytes: what its block reaches.
+    shared_bytes: of workgroup memory. one_subgroup: it combines values of a subgroup and nothing beyond, as shaders do
+    that take a workgroup to be one subgroup."""
+
+    name: str
+    workgroup_size: tuple[int, int, int] | None
+    size_spec: tuple[int | None, int | None, int | None]
+    resources: tuple[Resource, ...]
+    push_constant_bytes: int
+    shared_bytes: int
+    uses_grid_size: bool
+    one_subgroup: bool
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """A module: SPIR-V version, capabilities and extensions by name, entry points for compute, specialization constants
+    by SpecId, other entry points as (name, execution model), exported and imported functions."""
+
+    version: tuple[int, int]
+    capabilities: tuple[str, ...]
+    extensions: tuple[str, ...]
+    entry_points: tuple[EntryPoint, ...]
+    spec_constants: tuple[SpecConstant, ...]
+    others: tuple[tuple[str, str], ...] = ()
+    exports: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+
+    def entry_point(self, name: str) -> EntryPoint | None:
+        return next((entry for entry in self.entry_points if entry.name == name), None)
+
+
+def reflect(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Reflection:
+    """Reads a module. what: its name in messages. ArtifactError when it is broken."""
+    words, tables = read(data, what)
+    walker = _Walker(words, tables, what)
+    compute = [entry for entry in tables.entry_points if entry.model == GL_COMPUTE]
+    return Reflection(
+        tables.version,
+        tuple(dict.fromkeys(capability_name(c) for c in tables.capabilities)),
+        tuple(dict.fromkeys(tables.extensions)),
+        tuple(walker.entry(entry) for entry in compute),
+        walker.spec_constants(),
+        tuple((e.name, MODELS.get(e.model, str(e.model))) for e in tables.entry_points if e.model != GL_COMPUTE),
+        tuple(name for name, kind in tables.linkage.values() if kind == 0),
+        tuple(name for name, kind in tables.linkage.values() if kind == 1),
+    )
+
+
+@dataclass
+class _Use:
+    """What the functions of one entry point touch."""
+
+    variables: set[int] = field(default_factory=set)
+    written: set[int] = field(default_factory=set)
+    group_ops: bool = False
+
+
+_POINTER_AT = {
+    Op.LOAD: (3,), Op.STORE: (1, 2), Op.COPY_MEMORY: (1, 2), Op.COPY_MEMORY_SIZED: (1, 2), Op.ACCESS_CHAIN: (3,),
+    Op.IN_BOUNDS_ACCESS_CHAIN: (3,), Op.PTR_ACCESS_CHAIN: (3,), Op.IN_BOUNDS_PTR_ACCESS_CHAIN: (3,),
+    Op.ARRAY_LENGTH: (3,), Op.COPY_OBJECT: (3,), Op.IMAGE_TEXEL_POINTER: (3,), Op.ATOMIC_STORE: (1,),
+}  # fmt: skip
+"""Opcode → words that may name a variable."""
+_DERIVES = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
+            Op.COPY_OBJECT)  # fmt: skip
+
+
+class _Walker:
+    def __init__(self, words: Sequence[int], tables: Tables, what: str) -> None:
+        self.words, self.tables, self.what = words, tables, what
+        self.sizes: dict[tuple[int, bool], int] = {}
+
+    # Functions
+
+    def use(self, function: int) -> _Use:
+        """What `function` and all that it calls touch."""
+        use, seen, todo = _Use(), {function}, [function]
+        while todo:
+            for callee in self._body(todo.pop(), use):
+                if callee not in seen:
+                    seen.add(callee)
+                    todo.append(callee)
+        return use
+
+    def _body(self, function: int, use: _Use) -> list[int]:
+        words, variables = self.words, self.tables.variables
+        bases: dict[int, int] = {}  # pointer → the variable that it points into
+        called: list[int] = []
+        for opcode, first, last in self.tables.functions.get(function, ()):
+            if opcode == Op.FUNCTION_CALL:
+                called.append(words[first + 3])
+                named = words[first + 4 : last]
+                passed = {bases.get(id, id) for id in named} & variables.keys()
+                use.variables |= passed
+                use.written |= passed  # who knows
+                continue
+            if Op.GROUP_NON_UNIFORM_FIRST <= opcode <= Op.GROUP_NON_UNIFORM_LAST:
+                use.group_ops = True
+                continue
+            atomic = Op.ATOMIC_LOAD <= opcode <= Op.ATOMIC_LAST
+            places = (3,) if atomic and opcode != Op.ATOMIC_STORE else _POINTER_AT.get(opcode, ())  # type: ignore[call-overload]
+            for place in places:
+                base = bases.get(words[first + place], words[first + place])
+                if base not in variables:
+                    continue
+                use.variables.add(base)
+                if opcode in _DERIVES:
+                    bases[words[first + 2]] = base
+                elif place == 1 or (atomic and opcode != Op.ATOMIC_LOAD):
+                    use.written.add(base)
+        return called
+
+    def entry(self, record: EntryPointRecord) -> EntryPoint:
+        tables = self.tables
+        use = self.use(record.function)
+        # From SPIR-V 1.4 on the interface names every variable that is used; before, only inputs and outputs.
+        used = use.variables | set(record.interface)
+        push = shared = 0
+        resources = []
+        built_ins = set()
+        for id in sorted(used):
+            if id not in tables.variables:
+                continue
+            type_, storage = tables.variables[id]
+            if storage == Storage.PUSH_CONSTANT:
+                push = max(push, self.size(self._pointee(type_), True))
+            elif storage == Storage.WORKGROUP:
+                shared += self.size(self._pointee(type_), False)
+            elif storage == Storage.INPUT:
+                built_ins.add(tables.decoration(id, Decoration.BUILT_IN))
+            elif storage in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.UNIFORM_CONSTANT):
+                resources.append(self._resource(id, type_, storage, id in use.written))
+        size, spec = self._workgroup_size(record)
+        beyond = {BuiltIn.SUBGROUP_ID, BuiltIn.NUM_SUBGROUPS, BuiltIn.SUBGROUP_SIZE} & built_ins
+        return EntryPoint(
+            record.name, size, spec, tuple(sorted(resources, key=lambda r: (r.set, r.binding))), push, shared,
+            BuiltIn.NUM_WORKGROUPS in built_ins, use.group_ops and not shared and not beyond,
+        )  # fmt: skip
+
+    def _resource(self, id: int, type_: int, storage: int, written: bool) -> Resource:
+        tables = self.tables
+        pointee = self._pointee(type_)
+        opcode, operands = tables.types.get(pointee, (0, ()))
+        kind = "other"
+        if opcode == Op.TYPE_STRUCT and storage == Storage.STORAGE_BUFFER:
+            kind = "storage_buffer"
+        elif opcode == Op.TYPE_STRUCT and storage == Storage.UNIFORM:
+            is_buffer = tables.decoration(pointee, Decoration.BUFFER_BLOCK) is not None
+            kind = "storage_buffer" if is_buffer else "uniform_buffer"
+        members = [tables.member_decorations.get((pointee, i), {}) for i in range(len(operands))]
+        read_only = tables.decoration(id, Decoration.NON_WRITABLE) is not None or (
+            bool(members) and all(Decoration.NON_WRITABLE in m for m in members)
+        )
+        name = tables.names.get(id) or tables.names.get(pointee) or ""
+        return Resource(
+            name, tables.decoration(id, Decoration.DESCRIPTOR_SET) or 0, tables.decoration(id, Decoration.BINDING) or 0,
+            kind, read_only, written,
+        )  # fmt: skip
+
+    # Types and constants
+
+    def _pointee(self, pointer: int) -> int:
+        opcode, operands = self.tables.types.get(pointer, (0, ()))
+        if opcode != Op.TYPE_POINTER:
+            raise ArtifactError(f"{self.what}: the type {pointer} of a variable is no pointer")
+        return operands[1]
+
+    def size(self, type_: int, laid_out: bool, depth: int = 0) -> int:
+        """Bytes of a type; laid_out: as its Offset and stride decorations say, else without gaps."""
+        key = (type_, laid_out)
+        if key not in self.sizes:
+            if depth > _MAX_DEPTH:
+                raise ArtifactError(f"{self.what}: types are nested more than {_MAX_DEPTH} deep")
+            size = self._size(type_, laid_out, depth + 1)
+            if size >= _MAX_BYTES:
+                raise ArtifactError(f"{self.what}: type {type_} has more than 2^63 bytes")
+            self.sizes[key] = size
+        return self.sizes[key]
+
+    def _size(self, type_: int, laid_out: bool, depth: int) -> int:
+        tables = self.tables
+        opcode, operands = tables.types.get(type_, (0, ()))
+        if opcode in (Op.TYPE_INT, Op.TYPE_FLOAT):
+            return (operands[0] + 7) // 8
+        if opcode == Op.TYPE_BOOL:
+            return 4
+        if opcode == Op.TYPE_VECTOR:
+            return self.size(operands[0], laid_out, depth) * operands[1]
+        if opcode == Op.TYPE_MATRIX:
+            return self.size(operands[0], laid_out, depth) * operands[1]
+        if opcode == Op.TYPE_RUNTIME_ARRAY:
+            return 0
+        if opcode == Op.TYPE_ARRAY:
+            count = self.constant(operands[1])
+            stride = tables.decoration(type_, Decoration.ARRAY_STRIDE) if laid_out else None
+            return count * (stride or self.size(operands[0], laid_out, depth))
+        if opcode == Op.TYPE_STRUCT:
+            return self._struct(type_, operands, laid_out, depth)
+        if opcode == Op.TYPE_POINTER:
+            return 8
+        raise ArtifactError(f"{self.what}: type {type_} has no size")
+
+    def _struct(self, type_: int, members: Sequence[int], laid_out: bool, depth: int) -> int:
+        end = 0
+        for number, member in enumerate(members):
+            decorations = self.tables.member_decorations.get((type_, number), {})
+            size = self.size(member, laid_out, depth)
+            stride = decorations.get(Decoration.MATRIX_STRIDE)
+            opcode, operands = self.tables.types.get(member, (0, ()))
+            if laid_out and stride and opcode == Op.TYPE_MATRIX:
+                size = stride[0] * operands[1]
+            offset = decorations.get(Decoration.OFFSET)
+            end = max(end, (offset[0] if laid_out and offset else end) + size)
+        return end
+
+    def constant(self, id: int) -> int:
+        """The value of an integer constant, its default when it is specialized."""
+        opcode, _, operands = self.tables.constants.get(id, (0, 0, ()))
+        if opcode in (Op.CONSTANT, Op.SPEC_CONSTANT):
+            return sum(word << 32 * i for i, word in enumerate(operands[:2]))
+        if opcode == Op.SPEC_CONSTANT_OP:
+            return 1  # an expression of specialization constants: only the driver computes it
+        raise ArtifactError(f"{self.what}: id {id} is no integer constant")
+
+    def spec_constants(self) -> tuple[SpecConstant, ...]:
+        tables = self.tables
+        found = []
+        for id, (opcode, type_, operands) in tables.constants.items():
+            spec = tables.decoration(id, Decoration.SPEC_ID)
+            if spec is None or opcode not in (Op.SPEC_CONSTANT, Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE):
+                continue
+            default = sum(word << 32 * i for i, word in enumerate(operands[:2])) if operands else opcode == 48
+            found.append(SpecConstant(spec, tables.names.get(id, ""), self.size(type_, False), int(default)))
+        return tuple(sorted(found, key=lambda c: c.id))
+
+    def _workgroup_size(
+        self, record: EntryPointRecord
+    ) -> tuple[tuple[int, int, int] | None, tuple[int | None, int | None, int | None]]:
+        tables = self.tables
+        ids: Sequence[int] = ()
+        fixed: Sequence[int] = ()
+        for mode, operands in tables.modes.get(record.function, ()):
+            if mode == LOCAL_SIZE and len(operands) == 3:
+                fixed = operands
+            elif mode == LOCAL_SIZE_ID and len(operands) == 3:
+                ids = operands
+        stated = {  # the built-in constant wins over the mode
+            tuple(operands) for id, (_, _, operands) in tables.constants.items()
+            if tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE and len(operands) == 3
+        }  # fmt: skip
+        sizes = {
+            tuple((self.constant(id), tables.decoration(id, Decoration.SPEC_ID)) for id in each) for each in stated
+        }
+        if len(sizes) > 1:
+            shown = " and ".join(str([size for size, _ in each]) for each in sorted(sizes, key=str))
+            raise ArtifactError(
+                f"{self.what}: constants of different sizes are decorated WorkgroupSize ({shown}); drivers take one "
+                "of them for every entry point of a module; give each entry point a module of its own"
+            )
+        for each in stated:
+            ids = each
+        if ids:
+            size = [self.constant(id) for id in ids]
+            spec = [tables.decoration(id, Decoration.SPEC_ID) for id in ids]
+            return (size[0], size[1], size[2]), (spec[0], spec[1], spec[2])
+        if fixed:
+            return (fixed[0], fixed[1], fixed[2]), (None, None, None)
+        return None, (None, None, None)

@@ -1,0 +1,74 @@
+"""Where things are kept that are costly to make again, and files of them that are whole or absent.
+
+A cache is never the reason for a failure: what cannot be read is made again, what cannot be written is not kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from pydispatch.formats.storage import whole_file
+
+_MAGIC = b"pydispatch cache 2\n"
+_DIGEST = hashlib.sha256().digest_size
+MAX_BYTES = 1 << 30
+
+
+def directory() -> Path | None:
+    """$PYDISPATCH_CACHE_DIR, $XDG_CACHE_HOME/pydispatch, ~/.cache/pydispatch, or one in the temporary folder; the first
+    that can be written. None when there is none."""
+    return _directory(os.environ.get("PYDISPATCH_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME"))
+
+
+def load(*parts: str) -> bytes | None:
+    """What is kept under a path below the directory. None when there is nothing, or it is damaged."""
+    root = directory()
+    if root is None:
+        return None
+    try:
+        blob = whole_file.read(root.joinpath(*parts), MAX_BYTES)
+    except (OSError, MemoryError):
+        return None
+    if blob is None or not blob.startswith(_MAGIC):
+        return None
+    at = len(_MAGIC)
+    known, data = blob[at : at + _DIGEST], blob[at + _DIGEST :]
+    return data if hashlib.sha256(data).digest() == known else None
+
+
+def store(data: bytes, *parts: str) -> None:
+    """Keeps `data` under a path below the directory, when that can be written."""
+    root = directory()
+    if root is None or len(data) > MAX_BYTES - len(_MAGIC) - _DIGEST:
+        return
+    path = root.joinpath(*parts)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole_file.write(path, (_MAGIC, hashlib.sha256(data).digest(), data))
+
+
+@functools.lru_cache(maxsize=8)
+def _directory(own: str | None, xdg: str | None, home: str | None) -> Path | None:
+    candidates = [Path(own)] if own else []
+    candidates += [Path(xdg, "pydispatch")] if xdg else []
+    candidates += [Path(home, ".cache", "pydispatch")] if home else []
+    for candidate in candidates:
+        with contextlib.suppress(OSError, ValueError):
+            candidate.mkdir(parents=True, exist_ok=True)
+            if os.access(candidate, os.W_OK | os.X_OK):
+                return candidate.absolute()
+    with contextlib.suppress(OSError):
+        # One folder per user, so that nobody can plant objects in it.
+        user = os.getuid() if hasattr(os, "getuid") else None
+        fallback = Path(tempfile.gettempdir(), f"pydispatch-cache-{'user' if user is None else user}")
+        fallback.mkdir(mode=0o700, exist_ok=True)
+        state = fallback.lstat()
+        if stat.S_ISDIR(state.st_mode) and (user is None or (state.st_uid == user and not state.st_mode & 0o022)):
+            return fallback
+    return None

@@ -1,0 +1,1 @@
+"""Text → verified program: lexer, parser, verifier, source locations and the syntax that dialects share."""

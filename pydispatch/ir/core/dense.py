@@ -1,0 +1,197 @@
+"""`dense<…>` constants straight from the text into bytes: hexadecimal blobs, long lists and splats.
+
+A program may hold hundreds of megabytes in one literal. Neither a token nor a Python number is made for each element;
+what is unusual in a list (hexadecimal elements, comments, complex numbers) goes to the library's parser.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+)
+
+if TYPE_CHECKING:
+    from pydispatch.ir.core.lexer import FastParser
+
+_CHUNK = 1 << 24
+"""Digits that are decoded at a time: little is held twice."""
+
+_BLOCK = 1 << 16
+"""Bytes of a constant that are compared at a time."""
+
+_LONG = 1024
+"""Characters from which a list is worth the start of NumPy."""
+
+_BLOB = re.compile(r'\s*"0x')
+_LIST = re.compile(r"[\[\]0-9eE+\-.,\s]*")
+_TAKE_NUMBERS = {ord(c): None for c in "0123456789eE+-. \t\r\n\v\f"}
+_TAKE_BRACKETS = {ord(c): None for c in "[]"}
+_FLOATS: dict[type, str] = {Float16Type: "<f2", Float32Type: "<f4", Float64Type: "<f8"}
+
+
+def unhex(text: str, start: int, end: int) -> bytes | None:
+    """The bytes of `text[start:end]`, two digits each; None when something else stands there."""
+    if (end - start) % 2:
+        return None
+    out = bytearray((end - start) // 2)
+    try:
+        for at in range(start, end, _CHUNK):
+            part = bytes.fromhex(text[at : min(end, at + _CHUNK)])
+            first = (at - start) // 2
+            if len(part) != min(end - at, _CHUNK) // 2:  # Spaces are skipped by the decoder.
+                return None
+            out[first : first + len(part)] = part
+    except ValueError:
+        return None
+    return bytes(out)
+
+
+def parse_dense(p: FastParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | None:
+    """The literal at `<`, behind which the parser then stands; None, with nothing read, when it is an ordinary one.
+
+    type: when None, it follows behind the literal. Raises ParseError when the data does not fit the type.
+    """
+    content = str(p.lexer.input.content)
+    open = p.pos
+    if content[open : open + 1] != "<":
+        return None
+    blob = _BLOB.match(content, open + 1)
+    if blob is not None:
+        return _parse_blob(p, content, open, blob.end(), type)
+    close = content.find(">", open)
+    if close - open < _LONG or _LIST.fullmatch(content, open + 1, close) is None:
+        return None
+    p._resume_from(close)
+    type = _parse_type(p, type)
+    body = content[open + 1 : close]
+    data = list_bytes(body, type) if _nesting_fits(body, type.get_shape()) else None
+    if data is None:
+        p._resume_from(open)
+        return None
+    return DenseIntOrFPElementsAttr(type, BytesAttr(data))
+
+
+def _parse_type(p: FastParser, type: Any) -> Any:
+    p.parse_punctuation(">", " in dense attribute")
+    if type is None:
+        p.parse_punctuation(":", " in dense attribute")
+        type = p._parse_dense_literal_type()
+    return type
+
+
+def _parse_blob(p: FastParser, content: str, open: int, start: int, type: Any) -> DenseIntOrFPElementsAttr[Any]:
+    end = content.find('"', start)
+    if end < 0:
+        p.raise_error("this string is not closed", start - 3, start)
+    p._resume_from(end + 1)
+    type = _parse_type(p, type)
+    data = unhex(content, start, end)
+    if data is None:
+        p.raise_error("a blob is made of pairs of hexadecimal digits behind 0x", open, open + 1)
+    return blob_constant(p, data, type, open)
+
+
+def blob_constant(p: FastParser, data: bytes, type: Any, at: int) -> DenseIntOrFPElementsAttr[Any]:
+    """The constant of raw bytes, one element's bytes being a splat."""
+    size = element_bytes(type.element_type)
+    expected = math.prod(type.get_shape()) * size
+    if len(data) == size:
+        data *= expected // size
+    if len(data) != expected:
+        p.raise_error(f"{len(data)} bytes are given, but {type} has {expected}", at, at + 1)
+    return DenseIntOrFPElementsAttr(type, BytesAttr(data))
+
+
+def element_bytes(element: Any) -> int:
+    """Bytes of one element in a constant; elements of less than a byte have one."""
+    return int(element.compile_time_size)
+
+
+def splat(type: Any, value: Any) -> DenseIntOrFPElementsAttr[Any]:
+    """Every element is `value`."""
+    one = DenseIntOrFPElementsAttr.from_list(type.__class__(type.element_type, [1]), [value])
+    return DenseIntOrFPElementsAttr(type, BytesAttr(one.data.data * math.prod(type.get_shape())))
+
+
+def is_splat(self: DenseIntOrFPElementsAttr[Any]) -> bool:
+    """Whether all elements have the same bits; there is at least one.
+
+    The answer is kept on the attribute: passes ask again and again, and there may be millions of elements.
+    """
+    known: bool | None = self.__dict__.get("_is_splat")
+    if known is None:
+        known = _all_equal(self.data.data, element_bytes(self.type.element_type))
+        object.__setattr__(self, "_is_splat", known)
+    return known
+
+
+def _all_equal(data: bytes, size: int) -> bool:
+    if len(data) <= size:
+        return len(data) > 0
+    block = data[:size] * max(1, min(len(data), _BLOCK) // size)
+    end = len(data) - len(data) % len(block)
+    return all(data.startswith(block, at) for at in range(0, end, len(block))) and block.startswith(data[end:])
+
+
+def _nesting_fits(body: str, shape: tuple[int, ...]) -> bool:
+    """Whether the brackets and commas of a list are those of `shape`."""
+    if not shape or 0 in shape:
+        return False
+    expected = "[" + "," * (shape[-1] - 1) + "]"
+    for size in reversed(shape[:-1]):
+        expected = "[" + ",".join([expected] * size) + "]"
+    return body.translate(_TAKE_NUMBERS) == expected
+
+
+def list_bytes(body: str, type: Any) -> bytes | None:
+    """The elements of a list whose brackets are right; None when one is not a number, or out of range."""
+    import numpy as np
+
+    element = type.element_type
+    count = math.prod(type.get_shape())
+    flat = body.translate(_TAKE_BRACKETS)
+    is_float = isinstance(element, AnyFloat)
+    if not is_float and not isinstance(element, IntegerType | IndexType):
+        return None
+    fields = flat.split(",")
+    try:
+        if is_float:
+            numbers: Any = np.array(fields, dtype=np.float64)
+        elif re.search(r"[.eE]", flat) is None:
+            numbers = np.array(fields, dtype=np.int64)
+        else:
+            return None
+    except (ValueError, OverflowError):
+        return None
+    if numbers.size != count:
+        return None
+    if is_float:
+        code = _FLOATS.get(element.__class__)
+        if code is not None:
+            return numbers.astype(code).tobytes()
+        return bytes(element.pack(numbers.tolist()))
+    width = 64 if isinstance(element, IndexType) else element.width.data
+    if width > 64:
+        return None
+    low, high = (-(1 << (width - 1)), 1 << width) if width < 64 else (-(1 << 63), 1 << 63)
+    if int(numbers.min()) < low or int(numbers.max()) >= high:
+        return None
+    if width < 8:  # As the library keeps them: one byte each, widened by their sign.
+        half = 1 << (width - 1)
+        numbers = ((numbers + half) & ((1 << width) - 1)) - half
+        return numbers.astype(np.int8).tobytes()
+    return numbers.astype(f"<i{element_bytes(element)}").tobytes()
+
+
+DenseIntOrFPElementsAttr.is_splat = is_splat  # type: ignore[method-assign]

@@ -1,0 +1,249 @@
+"""Tokens in one regular expression: what the library's lexer does character by character, several times faster."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    ComplexType,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    TensorType,
+    VectorType,
+)
+from xdsl.ir.affine import AffineMap, AffineSet
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
+
+from pydispatch.ir.core.dense import parse_dense, splat
+from pydispatch.ir.core.semi_affine import SemiAffineParser
+
+# A comment reaches to the end of its line: without the look-ahead, one that ends the text would be matched in part.
+_SKIP = r"(?://[^\n]*(?![^\n])|[ \t\r\n\f\v])*"
+_TOKEN = re.compile(
+    _SKIP
+    + r"(?:(?P<PERCENT_IDENT>%(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
+    + r"|(?P<BARE_IDENT>[a-zA-Z_][\w$.]*)"
+    + r"|(?P<PUNCTUATION>->|\{-\#|\#-\}|\.\.\.|/(?!/)|[:,(){}\[\]<>=+*?|\-])"
+    + r"|(?P<HASH_IDENT>\#(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
+    + r"|(?P<EXCLAMATION_IDENT>!(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
+    + r"|(?P<CARET_IDENT>\^(?:[0-9]+|[a-zA-Z$._\-][\w$.\-]*))"
+    + r"|(?P<AT_IDENT>@[a-zA-Z_][\w$.]*)"
+    + r'|(?P<STRING_LIT>"[^"\\\n\v\f]*")'
+    + r"|(?P<FLOAT_LIT>[0-9]+\.[0-9]*(?:[eE][+\-]?[0-9]+)?)"
+    + r"|(?P<INTEGER_LIT>0x[0-9a-fA-F]+|[0-9]+))",
+    re.ASCII,
+)
+_SPLAT = re.compile(r"<\s*-?(?:[0-9][\w.+\-]*|true|false)\s*>", re.ASCII)
+_SPACE = re.compile(_SKIP, re.ASCII)
+_STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"')
+# What follows the name of a builtin type: brackets nested once, with nothing in them that could mean
+# something else elsewhere in the text (aliases) or hide a bracket (arrows, strings, comments).
+_TYPE_BODY = re.compile(r'<[^<>#!/"\-]*(?:<[^<>#!/"\-]*>[^<>#!/"\-]*)*>')
+_KIND = {name: getattr(MLIRTokenKind, name) for name in _TOKEN.groupindex if name != "PUNCTUATION"}
+
+
+class FastToken:
+    """A token with its text; the span is made when an error or a name wants it."""
+
+    __slots__ = ("_input", "end", "kind", "start", "text")
+
+    def __init__(self, kind: MLIRTokenKind, text: str, start: int, end: int, input: Input[str]) -> None:
+        self.kind = kind
+        self.text = text
+        self.start = start
+        self.end = end
+        self._input = input
+
+    @property
+    def span(self) -> Span[str]:
+        if self.kind is MLIRTokenKind.STRING_LIT:
+            return StringLiteral(self.start, self.end, self._input)
+        return Span(self.start, self.end, self._input)
+
+    @property
+    def content(self) -> str:
+        return self.text
+
+
+class FastLexer(MLIRLexer):
+    """What the expression does not match goes to the library's lexer: the end, escapes, errors."""
+
+    def lex(self) -> Any:
+        input = self.input
+        match = _TOKEN.match(input.content, self.pos)
+        if match is None:
+            self._check_string()
+            token = super().lex()
+            return FastToken(token.kind, token.text, token.span.start, token.span.end, input) if (
+                token.kind is not MLIRTokenKind.BYTES_LIT
+            ) else token  # fmt: skip
+        name = match.lastgroup
+        assert name is not None
+        text = match[name]
+        end = match.end()
+        self.pos = end
+        kind = KIND_BY_PUNCTUATION_SPELLING[text] if name == "PUNCTUATION" else _KIND[name]
+        return FastToken(kind, text, end - len(text), end, input)
+
+    def _check_string(self) -> None:
+        """Refuses a bad string literal here: the library's expression takes exponential time on one."""
+        content = self.input.content
+        start = _SPACE.match(content, self.pos).end()  # type: ignore[union-attr]
+        if content.startswith('@"', start):
+            start += 1
+        if content.startswith('"', start) and _STRING.match(content, start) is None:
+            raise ParseError(Span(start, start + 1, self.input), "this string is not closed, or has an unknown escape")
+
+
+class _Delimited(AbstractContextManager[None]):
+    """`with` brackets, without a generator."""
+
+    __slots__ = ("_close", "_parser")
+
+    def __init__(self, parser: FastParser, open: str, close: str) -> None:
+        parser.parse_characters(open)
+        self._parser = parser
+        self._close = close
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._parser.parse_characters(self._close)
+
+
+class FastParser(Parser):
+    """The parser's inner steps, over tokens that know their text."""
+
+    _known_types: dict[str, Any]
+    """Builtin types by their text: a program repeats few types many times."""
+
+    @property
+    def pos(self) -> int:
+        start: int = self._parser_state.current_token.start  # type: ignore[attr-defined]
+        return start
+
+    def _consume_token(self, expected_kind: Any = None) -> Any:
+        state = self._parser_state
+        token = state.current_token
+        state.current_token = state.lexer.lex()
+        return token
+
+    def _parse_optional_token(self, expected_kind: Any) -> Any:
+        state = self._parser_state
+        token = state.current_token
+        if token.kind is not expected_kind:
+            return None
+        state.current_token = state.lexer.lex()
+        return token
+
+    def parse_optional_characters(self, text: str) -> str | None:
+        state = self._parser_state
+        if state.current_token.text != text:
+            return None
+        state.current_token = state.lexer.lex()
+        return text
+
+    def parse_optional_punctuation(self, punctuation: Any) -> Any:
+        # No identifier or literal has the text of a punctuation.
+        return self.parse_optional_characters(punctuation)
+
+    def parse_punctuation(self, punctuation: Any, context_msg: str = "") -> Any:
+        if self.parse_optional_characters(punctuation) is None:
+            self.raise_error(f"expected '{punctuation}'{context_msg}")
+        return punctuation
+
+    def parse_optional_keyword(self, keyword: str) -> str | None:
+        # Keywords are identifiers, and a string literal keeps its quotes.
+        return self.parse_optional_characters(keyword)
+
+    def delimited(self, start: str, end: str) -> Any:
+        return _Delimited(self, start, end)
+
+    def parse_optional_type(self) -> Any:
+        state = self._parser_state
+        token: Any = state.current_token
+        if token.kind is not MLIRTokenKind.BARE_IDENT:
+            return super().parse_optional_type()
+        content = state.lexer.input.content
+        end = token.end
+        if content.startswith("<", end):
+            body = _TYPE_BODY.match(content, end)
+            if body is None:
+                return super().parse_optional_type()
+            end = body.end()
+        text = content[token.start : end]
+        known = self._known_types.get(text)
+        if known is None:
+            known = super().parse_optional_type()
+            if known is not None:
+                self._known_types[text] = known
+        else:
+            state.lexer.pos = end
+            state.current_token = state.lexer.lex()
+        return known
+
+    def _parse_dense_literal_type(self) -> Any:
+        start = self.pos
+        type: Any = self.parse_type()
+        element = type.element_type if isinstance(type, TensorType | VectorType | MemRefType) else None
+        if not isinstance(element, _DENSE_ELEMENTS):
+            self.raise_error(f"a constant is a tensor, vector or memref of numbers, got {type}", start, self.pos)
+        if DYNAMIC_INDEX in type.get_shape():
+            self.raise_error(f"the shape of a constant is static, got {type}", start, self.pos)
+        return type
+
+    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> Any:
+        found = parse_dense(self, type)
+        if found is not None:
+            return found
+        start = self.pos
+        scalar = _SPLAT.match(self.lexer.input.content, start)
+        if scalar is None:
+            return super().parse_dense_int_or_fp_elements_attr(type)
+        # The library makes a list of all elements of a splat.
+        self.parse_punctuation("<", " in dense attribute")
+        element = self._parse_tensor_literal_element()
+        self.parse_punctuation(">", " in dense attribute")
+        if type is None:
+            self.parse_punctuation(":", " in dense attribute")
+            type = self._parse_dense_literal_type()
+        return splat(type, element.to_type(self, type.element_type))
+
+    def parse_affine_map(self) -> AffineMap:
+        return SemiAffineParser(self._parser_state).parse_affine_map()
+
+    def parse_affine_set(self) -> AffineSet:
+        return SemiAffineParser(self._parser_state).parse_affine_set()
+
+    def _parse_optional_builtin_attr(self) -> Any:
+        token = self._parser_state.current_token
+        kind = token.kind
+        if kind is MLIRTokenKind.STRING_LIT:
+            return self._parse_optional_string_attr()
+        if kind is MLIRTokenKind.L_SQUARE:
+            return self._parse_optional_array_attr()
+        if kind is MLIRTokenKind.AT_IDENT:
+            return self._parse_optional_symref_attr()
+        if kind is MLIRTokenKind.L_BRACE:
+            return self._parse_optional_builtin_dict_attr()
+        if kind in _NUMBER:
+            return self.parse_optional_builtin_int_or_float_attr()
+        if kind is MLIRTokenKind.EXCLAMATION_IDENT or kind is MLIRTokenKind.L_PAREN:
+            return self.parse_optional_type()
+        if kind is MLIRTokenKind.BARE_IDENT or kind is MLIRTokenKind.BYTES_LIT:
+            return super()._parse_optional_builtin_attr()
+        return None
+
+
+_NUMBER = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT, MLIRTokenKind.MINUS)
+_DENSE_ELEMENTS = (IntegerType, IndexType, AnyFloat, ComplexType)

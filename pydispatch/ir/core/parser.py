@@ -1,0 +1,330 @@
+"""Reads program text: every spelling that releases of the IREE compiler write, with located errors."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import defaultdict
+from functools import cache
+from typing import Any, NoReturn
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    LocationAttr,
+    ModuleOp,
+    ShapedType,
+    UnknownLoc,
+    UnregisteredAttr,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.parser import AttrParser
+from xdsl.parser.generic_parser import ParserState
+from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.lexer import FastLexer, FastParser
+from pydispatch.ir.core.locations import Source, SourceLoc
+from pydispatch.ir.core.messages import end_of_previous, explain, explain_refusal
+from pydispatch.ir.core.resources import Resources
+from pydispatch.ir.dialects import FORMER_NAMES
+from pydispatch.ir.dialects.hal.device import DEVICE_ATTRS
+
+_ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
+_UNKNOWN_LOC = UnknownLoc()
+_CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}
+_PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')
+
+
+class _HexElement(AttrParser._TensorLiteralElement):
+    """A hexadecimal element: of a float it gives the bits."""
+
+    def to_type(self, parser: Any, type: Any) -> Any:
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)
+        assert isinstance(self.value, int)
+        size = type.compile_time_size
+        if self.value >> (8 * size):
+            parser.raise_error(f"{self.span.text} has more bits than {type}", self.span)
+        return next(iter(type.iter_unpack(self.value.to_bytes(size, "little"))))
+
+
+@cache
+def unregistered(name: str, is_type: bool) -> type[UnregisteredAttr]:
+    """The class of an unknown attribute or type: one for each name, so that equal texts are equal attributes."""
+    return UnregisteredAttr.with_name_and_type(name, is_type)
+
+
+class ProgramParser(FastParser):
+    """The parser of one text."""
+
+    def __init__(self, ctx: Context, text: str, filename: str) -> None:
+        self.source = Source(text, filename)
+        try:
+            AttrParser.__init__(self, ParserState(FastLexer(Input(text, filename))), ctx)
+        except ParseError as e:
+            self._raise(e)
+        self._known_types = {}
+        self.ssa_values = {}
+        self.blocks = {}
+        self.forward_block_references = defaultdict(list)
+        self.forward_ssa_references = {}
+        self._alias_positions: dict[str, int] | None = None
+        self._open_aliases: list[str] = []
+        self._resources = Resources(text)
+
+    # --- operations ---
+
+    def parse_operation(self) -> Operation:
+        start = self._current_token.span
+        bound = self._parse_op_result_list()
+        name_token = self._current_token
+        generic = name_token.kind == MLIRTokenKind.STRING_LIT
+        if generic:
+            name = self.parse_str_literal()
+        else:
+            name = self._parse_token(MLIRTokenKind.BARE_IDENT, "operation name expected").text
+        op_type = self._get_op_by_name_at(name, name_token.span.start, name_token.span.end)
+        stack = self._parser_state.dialect_stack
+        stack.append(op_type.dialect_name())
+        try:
+            op = self._parse_generic_operation(op_type) if generic else op_type.parse(self)
+        except (ParseError, CompileError, RecursionError):
+            raise
+        except Exception as e:  # The library also asserts, or meets types that it does not expect.
+            message, note = explain_refusal(name, e)
+            raise CompileError(message, self.source.locate(name_token.span.start, name_token.span.end), note) from e
+        stack.pop()
+        self.parse_optional_location()
+        op.location = SourceLoc(self.source, name_token.span.start, name_token.span.end)
+        if bound:
+            self._bind_results(op, bound, start.start)
+        return op
+
+    def _bind_results(self, op: Operation, bound: list[Any], start: int) -> None:
+        results = op.results
+        if len(bound) == 1 and bound[0][1] == 1 and len(results) == 1:
+            self._register_ssa_definition(bound[0][0].text[1:], results, bound[0][0])
+            return
+        wanted = sum(size for _, size in bound)
+        if wanted != len(results):
+            self.raise_error(f"'{op.name}' has {len(results)} result(s), but {wanted} name(s) are given", start)
+        at = 0
+        for span, size in bound:
+            self._register_ssa_definition(span.text[1:], results[at : at + size], span)
+            at += size
+
+    def _get_op_by_name_at(self, name: str, start: int, end: int) -> type[Operation]:
+        stack = self._parser_state.dialect_stack
+        op_type = self.ctx.get_optional_op(FORMER_NAMES.get(name, name), dialect_stack=stack)
+        if op_type is None:
+            raise CompileError(f"operation '{name}' is not known", self.source.locate(start, end), self._nearest(name))
+        return op_type
+
+    def _nearest(self, name: str) -> str:
+        dialect = name.split(".")[0]
+        known_dialects = sorted(self.ctx.registered_dialect_names)
+        if "." in name and dialect not in known_dialects:
+            near = difflib.get_close_matches(dialect, known_dialects, 1)
+            if not near:
+                return f"dialect '{dialect}' is not known; known are {', '.join(known_dialects)}"
+            self.ctx.get_optional_dialect(near[0])
+        loaded = [op.name for op in self.ctx.loaded_ops]
+        candidates = difflib.get_close_matches(name, loaded, 3, 0.5)
+        return f"nearest: {', '.join(candidates)}" if candidates else "no operation has a similar name"
+
+    # --- locations of the text itself are ours; what a text says about its own origin is not kept ---
+
+    def parse_optional_location(self) -> LocationAttr | None:
+        if self._current_token.text != "loc":
+            return None
+        content = self.lexer.input.content
+        open = self._current_token.span.end
+        if not isinstance(content, str) or content[open : open + 1] != "(":
+            return None
+        self._resume_from(self._skip_balanced(open + 1, ")"))
+        return _UNKNOWN_LOC
+
+    def _skip_balanced(self, pos: int, close: str) -> int:  # noqa: RET503
+        """The offset behind the `close` that ends what begins at `pos`; strings and comments are skipped."""
+        content = self.lexer.input.content
+        assert isinstance(content, str)
+        start = pos
+        nesting = [close]
+        while (match := _PUNCTUATION.search(content, pos)) is not None:
+            token, pos = match.group(), match.end()
+            if token == '"':
+                while pos < len(content) and content[pos] != '"':
+                    pos += 2 if content[pos] == "\\" else 1
+                pos += 1
+            elif token == "//":
+                end = content.find("\n", pos)
+                pos = len(content) if end < 0 else end
+            elif token in _CLOSER:
+                nesting.append(_CLOSER[token])
+            elif token not in ("->", ">="):
+                if token != nesting.pop():
+                    self.raise_error(f"'{token}' does not match any open bracket here", pos - 1, pos)
+                if not nesting:
+                    return pos
+        self.raise_error(f"missing '{close}'", start - 1, start)
+
+    # --- attributes ---
+
+    def parse_optional_attribute(self) -> Attribute | None:
+        attribute = super().parse_optional_attribute()
+        if isinstance(attribute, DEVICE_ATTRS) and self._current_token.text == ":":
+            self._skip_device_type()
+        return attribute
+
+    def _skip_device_type(self) -> None:
+        content = self.lexer.input.content
+        rest = str(content[self._current_token.span.end : self._current_token.span.end + 32]).lstrip()
+        if rest.startswith("!hal.device"):
+            self._consume_token()
+            self.parse_type()
+
+    def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: bool) -> Any:
+        if "." not in attr_or_dialect_name and self._current_token.text != "<":
+            alias = ("!" if is_type else "#") + attr_or_dialect_name
+            found = self.attribute_aliases.get(alias)
+            return self._later_alias(alias) if found is None else found
+        return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # type: ignore[call-overload]
+
+    def _later_alias(self, alias: str) -> Attribute:
+        """An alias that is used in front of its definition."""
+        at = self._current_token.span.start
+        start = str(self.lexer.input.content).rfind(alias, 0, at)
+        if self._alias_positions is None:
+            content = str(self.lexer.input.content)
+            self._alias_positions = {m.group(1): m.end() for m in _ALIAS.finditer(content)}
+        if alias not in self._alias_positions:
+            near = difflib.get_close_matches(alias, [*self.attribute_aliases, *self._alias_positions], 1)
+            note = f"nearest: {near[0]}" if near else f"define it at the top: {alias} = ..."
+            raise CompileError(f"alias '{alias}' is not defined", self.source.locate(start, start + len(alias)), note)
+        if alias in self._open_aliases:
+            self.raise_error(f"alias '{alias}' is defined by itself", start, start + len(alias))
+        self._open_aliases.append(alias)
+        self._resume_from(self._alias_positions[alias])
+        value = self.parse_attribute()
+        self._open_aliases.pop()
+        self._resume_from(at)
+        self.attribute_aliases[alias] = value
+        return value
+
+    def _parse_alias_def(self) -> None:
+        token = self._current_token
+        self._consume_token()
+        self.parse_punctuation("=", " after the name of an alias")
+        known = self._alias_positions is not None and token.text in self._alias_positions
+        if token.text in self.attribute_aliases and not known:
+            self.raise_error(f"alias '{token.text}' is defined twice", token.span)
+        self.attribute_aliases[token.text] = self.parse_attribute()
+        if self._current_token.text == ":":  # The type of a typed attribute.
+            self._consume_token()
+            self.parse_type()
+
+    def _parse_dialect_type_or_attribute_body(
+        self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
+    ) -> Any:
+        attr_name = FORMER_NAMES.get(attr_name, attr_name)
+        if "." in attr_name:
+            known = self.ctx.get_optional_type(attr_name) if is_type else self.ctx.get_optional_attr(attr_name)
+            if known is None:  # Kept as text.
+                register = self.ctx._loaded_types if is_type else self.ctx._loaded_attrs
+                register[attr_name] = unregistered(attr_name, is_type)  # type: ignore[assignment]
+        return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
+
+    def _raw_scan_balanced(self, pos: int) -> int:
+        return self._skip_balanced(pos, ">") - 1
+
+    def _parse_tensor_literal_element(self) -> Any:
+        element = super()._parse_tensor_literal_element()
+        return _HexElement(element.is_negative, element.value, element.span) if (
+            element.span.text.startswith("0x")
+        ) else element  # fmt: skip
+
+    # --- resources ---
+
+    def _parse_builtin_dense_resource_attr(self) -> Any:
+        start = self.pos
+        self.parse_punctuation("<", " in dense_resource")
+        key = self.parse_identifier_or_str_literal(" for the name of a resource")
+        self.parse_punctuation(">", " in dense_resource")
+        self.parse_punctuation(":", " in dense_resource")
+        type = self.parse_type()
+        if not isinstance(type, ShapedType):
+            self.raise_error(f"a resource has a shaped type, got {type}", start, self.pos)
+        data = self._resources.get(key)
+        if data is None:
+            raise CompileError(
+                f"the data of resource '{key}' is not in this text",
+                self.source.locate(start, start + len(key) + 2),
+                "print the program without eliding resources, so that it ends with {-# dialect_resources ... #-}",
+            )
+        return self._resources.constant(data, type, self, start)
+
+    def _parse_file_metadata_dictionary(self) -> None:
+        content = str(self.lexer.input.content)
+        start = self._current_token.span.start
+        end = content.find("#-}", start)
+        if end < 0:
+            self.raise_error("missing '#-}'", start, start + 3)
+        self._resume_from(end + 3)
+
+    # --- the whole ---
+
+    def parse_program(self) -> ModuleOp:
+        """The module; operations outside of one are put into one."""
+        try:
+            return self.parse_module()
+        except ParseError as e:
+            self._raise(e)
+        except (VerifyException, ValueError, AssertionError, TypeError) as e:
+            token = self._current_token.span
+            raise CompileError(first_line(e), self.source.locate(token.start, token.end)) from e
+        except RecursionError:
+            token = self._current_token.span
+            raise CompileError("the program is nested too deeply", self.source.locate(token.start)) from None
+
+    def _raise(self, error: ParseError) -> NoReturn:
+        start, end = error.span.start, error.span.end
+        message, note = explain(error.msg, error.span.text)
+        if message.startswith("values used but not defined"):
+            self._raise_undefined()
+        if message == "could not parse entire input!":
+            message = "expected an operation" if self.source.text.strip() else "the program is empty"
+        if start == self._current_start() and not message.startswith("expected an operation"):
+            # What is missing at the end of a line is shown there, not at the first word of the next.
+            behind = end_of_previous(self.source.text, start)
+            start, end = (start, end) if behind is None else (behind, behind + 1)
+        raise CompileError(message, self.source.locate(start, end), note) from None
+
+    def _current_start(self) -> int:
+        """Where the next token is; -1 when the text has not even a first."""
+        state = getattr(self, "_parser_state", None)
+        return -1 if state is None else self.pos
+
+    def _raise_undefined(self) -> NoReturn:
+        """At the first use of the first value that nothing defines."""
+        name, references = next(iter(self.forward_ssa_references.items()))
+        uses = [use.operation for value in references.values() for use in value.uses]
+        places = [op.location.start for op in uses if isinstance(op.location, SourceLoc)]
+        found = re.compile(re.escape(f"%{name}") + r"(?![\w$.\-])").search(self.source.text, min(places, default=0))
+        start = found.start() if found else min(places, default=0)
+        near = difflib.get_close_matches(name, self.ssa_values, 3)
+        raise CompileError(
+            f"value '%{name}' is not defined",
+            self.source.locate(start, start + len(name) + 1),
+            f"nearest: {', '.join('%' + n for n in near)}" if near else None,
+        )
+
+
+def first_line(error: Exception) -> str:
+    """The message of an exception of the library, without the program that it appends."""
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+

@@ -1,0 +1,46 @@
+"""The `{-# dialect_resources: ... #-}` block behind a program: blobs that constants refer to by name."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, FixedBitwidthType, IntegerType, ShapedType
+
+from pydispatch.ir.core.dense import unhex
+
+if TYPE_CHECKING:
+    from pydispatch.ir.core.parser import ProgramParser
+
+_ENTRY = re.compile(r'([A-Za-z_][\w$.\-]*|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-f]*)"')
+
+
+class Resources:
+    """The blobs of one text, found when first asked for."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._spans: dict[str, tuple[int, int]] | None = None
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes of a resource, without the four bytes that state its alignment; None when it is not there."""
+        if self._spans is None:
+            start = self._text.rfind("{-#")
+            found = _ENTRY.finditer(self._text, start) if start >= 0 else ()
+            self._spans = {m.group(1).strip('"'): m.span(2) for m in found}
+        span = self._spans.get(key)
+        return None if span is None else unhex(self._text, span[0] + 8, span[1])
+
+    def constant(self, data: bytes, type: Any, parser: ProgramParser, start: int) -> DenseIntOrFPElementsAttr:
+        """The blob as an ordinary constant of `type`; one byte for each i1."""
+        assert isinstance(type, ShapedType)
+        element = type.get_element_type()  # type: ignore[attr-defined]
+        bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
+        size = max(1, (bits + 7) // 8) if isinstance(element, IntegerType | FixedBitwidthType) else 8
+        expected = math.prod(type.get_shape()) * size
+        if expected != len(data) and len(data) != size:
+            parser.raise_error(f"the resource has {len(data)} bytes, but {type} has {expected}", start, parser.pos)
+        if len(data) == size:
+            data *= expected // size
+        return DenseIntOrFPElementsAttr(type, BytesAttr(data))  # type: ignore[arg-type]

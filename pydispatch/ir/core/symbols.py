@@ -1,0 +1,62 @@
+"""Names of functions, executables and globals: given once, and known where they are used."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from xdsl.ir import Operation
+from xdsl.traits import SymbolOpInterface, SymbolTable
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+MISSING = re.compile(r"'?@(\S+?)'? could not be found in symbol table")
+
+
+def symbols_of(table: Operation) -> list[tuple[str, Operation]]:
+    """(name, operation) of everything that a symbol table holds, in the order of the text."""
+    found = []
+    for block in table.regions[0].blocks:
+        for op in block.ops:
+            trait = op.get_trait(SymbolOpInterface)
+            symbol = trait.get_sym_attr_name(op) if trait is not None else None
+            if symbol is not None:
+                found.append((symbol.data, op))
+    return found
+
+
+def check_distinct(op: Operation) -> None:
+    """CompileError where a name is given a second time in the symbol table `op`."""
+    if not op.has_trait(SymbolTable) or not op.regions:
+        return
+    first: dict[str, Operation] = {}
+    for name, symbol in symbols_of(op):
+        if name in first:
+            where = location_of(first[name])
+            at = f"line {where.line}" if where is not None else "the first one"
+            raise CompileError(
+                f"'{symbol.name}': the name @{name} is taken by '{first[name].name}' at {at}",
+                location_of(symbol), "each name is given once in a module; rename one of the two",
+            )  # fmt: skip
+        first[name] = symbol
+
+
+def missing(op: Operation, message: str) -> CompileError | None:
+    """The error for a message of the library that says a symbol is unknown, with the names that there are."""
+    match = MISSING.search(message)
+    if match is None:
+        return None
+    table = op.parent_op()
+    while table is not None and not table.has_trait(SymbolTable):
+        table = table.parent_op()
+    names = [name for name, _ in symbols_of(table)] if table is not None else []
+    near = difflib.get_close_matches(match[1], names, 1)
+    shown = ", ".join(f"@{name}" for name in names[:8]) + (", ..." if len(names) > 8 else "")
+    hint = f"is it @{near[0]}? " if near else ""
+    return CompileError(
+        f"'{op.name}': there is no @{match[1]} in this module",
+        location_of(op),
+        f"{hint}the module has {shown or 'no symbols'}; declare an external function with "
+        f"'func.func private @{match[1]}(types) -> types'",
+    )

@@ -1,0 +1,79 @@
+"""Verifies a program and says where it is wrong."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ShapedType
+from xdsl.ir import Block, Operation
+from xdsl.parser.core import ForwardDeclaredValue
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.messages import explain_refusal
+from pydispatch.ir.core.symbols import check_distinct, missing
+
+
+def verify(module: Operation) -> None:
+    """Checks every operation, innermost last. Raises CompileError at the first that is wrong."""
+    order: dict[Operation, int] = {}
+    for op in module.walk():
+        order[op] = len(order)
+    for op in order:
+        _check_defined(op, order)
+        try:
+            for region in op.regions:
+                for block in region.blocks:
+                    _check_terminated(op, len(region.blocks), block)
+            _check_sizes(op)
+            check_distinct(op)
+            op.verify(verify_nested_ops=False)
+        except CompileError:
+            raise
+        except Exception as e:  # The library also asserts, or raises what has no type of its own.
+            _raise_foreign_value(op)
+            message, note = explain_refusal(op.name, e)
+            raise missing(op, str(e)) or CompileError(message, location_of(op), note) from e
+
+
+def _check_defined(op: Operation, order: dict[Operation, int]) -> None:
+    """Each operand is defined in front of its use. Regions with several blocks are left to their dominance."""
+    for value in op.operands:
+        owner = value.owner
+        if isinstance(owner, Operation) and order.get(owner, -1) >= order[op]:
+            region = owner.parent_region()
+            if region is not None and len(region.blocks) == 1:
+                name = f"%{value.name_hint}" if value.name_hint else "a value"
+                raise CompileError(f"'{op.name}' uses {name} in front of its definition", location_of(op))
+
+
+def _raise_foreign_value(op: Operation) -> None:
+    """CompileError when something in a closed operation, such as a function, uses a value from outside of it."""
+    if not op.has_trait(IsolatedFromAbove):
+        return
+    for inner in op.walk():
+        for value in inner.operands:
+            if isinstance(value, ForwardDeclaredValue):  # Such as a loop variable in the bounds of its loop.
+                raise CompileError(f"'{inner.name}' uses a value that is not defined", location_of(inner))
+            if inner is not op and (value.owner is op or not op.is_ancestor(value.owner)):
+                name = f"%{value.name_hint}" if value.name_hint else "a value"
+                raise CompileError(
+                    f"'{inner.name}' uses {name}, which is not defined in this '{op.name}'", location_of(inner),
+                    "values of other functions and regions cannot be used",
+                )  # fmt: skip
+
+
+def _check_terminated(op: Operation, blocks: int, block: Block) -> None:
+    last = block.last_op
+    if op.has_trait(NoTerminator):
+        return
+    if last is None or not last.has_trait(IsTerminator, value_if_unregistered=True):
+        where = location_of(last) if last is not None else location_of(op)
+        raise CompileError(f"a block of '{op.name}' does not end with a return or a branch", where)
+
+
+def _check_sizes(op: Operation) -> None:
+    """Sizes of tensors and memrefs fit into an index, which the parser does not look at."""
+    arguments = [argument for region in op.regions for block in region.blocks for argument in block.args]
+    for value in [*op.results, *arguments]:
+        if isinstance(value.type, ShapedType) and any(size >= 1 << 63 for size in value.type.get_shape()):
+            raise CompileError(f"{value.type} has a size of more than 2^63 - 1 elements", location_of(op))

@@ -1,0 +1,1 @@
+"""The `affine` dialect, with what the library lacks."""

@@ -1,0 +1,211 @@
+"""The syntax of `affine.parallel`, which the library has in its generic form only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import affine
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr, AffineMap, AffineSymExpr
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from pydispatch.ir.core import syntax
+from pydispatch.ir.core.semi_affine import SemiAffineParser
+from pydispatch.ir.core.widen import give_syntax, widen
+
+_REDUCTIONS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori",
+               "andi", "maxnumf", "minnumf", "xori")  # fmt: skip
+
+
+class _Bounds:
+    """One side of the ranges. Each loop has a group of expressions: the largest is its start, the smallest its end.
+
+    `%x` is a dimension of the map and `symbol(%x)` a symbol, as MLIR counts them.
+    """
+
+    def __init__(self, p: Parser, extremum: str) -> None:
+        self._p = p
+        self._affine = SemiAffineParser(p._parser_state)
+        self._dims: dict[str, SSAValue] = {}
+        self._symbols: dict[str, SSAValue] = {}
+        self._extremum = extremum
+        self._expressions: list[AffineExpr] = []
+        self._groups: list[int] = []
+        p.parse_comma_separated_list(p.Delimiter.PAREN, self._group, " in bounds")
+
+    @property
+    def count(self) -> int:
+        return len(self._groups)
+
+    @property
+    def operands(self) -> list[SSAValue]:
+        return [*self._dims.values(), *self._symbols.values()]
+
+    def properties(self, side: str) -> dict[str, Attribute]:
+        map = AffineMap(len(self._dims), len(self._symbols), tuple(self._expressions))
+        groups = DenseIntOrFPElementsAttr.from_list(TensorType(i32, [len(self._groups)]), self._groups)
+        return {f"{side}BoundsMap": AffineMapAttr(map), f"{side}BoundsGroups": groups}
+
+    def _group(self) -> None:
+        before = len(self._expressions)
+        if self._p.parse_optional_keyword(self._extremum) is not None:
+            self._p.parse_comma_separated_list(self._p.Delimiter.PAREN, self._expression, " in a bound")
+        else:
+            self._expression()
+        self._groups.append(len(self._expressions) - before)
+
+    def _expression(self) -> None:
+        self._expressions.append(self._affine._parse_affine_expr(self._value))
+
+    def _value(self) -> AffineExpr | None:
+        if self._p._current_token.kind is MLIRTokenKind.PERCENT_IDENT:
+            return AffineExpr.dimension(self._number(self._dims))
+        if self._p.parse_optional_keyword("symbol") is None:
+            return None
+        with self._p.in_parens():
+            return AffineExpr.symbol(self._number(self._symbols))
+
+    def _number(self, known: dict[str, SSAValue]) -> int:
+        token = self._p._current_token
+        operand: UnresolvedOperand = self._p.parse_unresolved_operand()
+        if token.text not in known:
+            known[token.text] = self._p.resolve_operand(operand, IndexType())
+        return list(known).index(token.text)
+
+
+def _parse(cls: type[affine.ParallelOp], p: Parser) -> affine.ParallelOp:
+    """`(%i, %j) = (0, max(%a, %b)) to (%n, symbol(%m) * 2) step (4, 1) reduce ("addf") -> (f32) {...}`."""
+    start = p.pos
+    names = p.parse_comma_separated_list(
+        p.Delimiter.PAREN, lambda: p.parse_argument(expect_type=False), " in loop variables"
+    )
+    p.parse_punctuation("=")
+    lower = _Bounds(p, "max")
+    p.parse_keyword("to")
+    upper = _Bounds(p, "min")
+    steps = [1] * len(names)
+    if p.parse_optional_keyword("step") is not None:
+        steps = p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_integer, " in steps")
+    if not len(names) == lower.count == upper.count == len(steps):
+        counts = f"{lower.count} start(s), {upper.count} end(s), {len(steps)} step(s)"
+        p.raise_error(f"{len(names)} loop variable(s) have {counts}", start, p.pos)
+    kinds: list[Attribute] = []
+    types: list[Attribute] = []
+    if p.parse_optional_keyword("reduce") is not None:
+        kinds = p.parse_comma_separated_list(p.Delimiter.PAREN, lambda: _reduction(p), " in reductions")
+        p.parse_punctuation("->")
+        types = syntax.parse_types(p)
+    region = p.parse_region([name.resolve(IndexType()) for name in names])
+    if not region.blocks:
+        region.add_block(Block(arg_types=[IndexType()] * len(names)))
+    if not types and not isinstance(region.blocks[-1].last_op, affine.YieldOp):
+        region.blocks[-1].add_op(affine.YieldOp.get())
+    properties: dict[str, Attribute] = {
+        "reductions": ArrayAttr(kinds),
+        **lower.properties("lower"),
+        **upper.properties("upper"),
+        "steps": ArrayAttr([IntegerAttr(step, i64) for step in steps]),
+    }
+    return cls.create(
+        operands=[*lower.operands, *upper.operands], result_types=types, properties=properties, regions=[region],
+        attributes=p.parse_optional_attr_dict(),
+    )  # fmt: skip
+
+
+def _reduction(p: Parser) -> StringAttr:
+    start = p.pos
+    kind = p.parse_str_literal(" for a reduction")
+    if kind not in _REDUCTIONS:
+        p.raise_error(f"unknown reduction '{kind}', expected one of {', '.join(_REDUCTIONS)}", start, p.pos)
+    return StringAttr(kind)
+
+
+def _print(op: affine.ParallelOp, printer: Printer) -> None:
+    block = op.body.blocks.first
+    assert block is not None
+    split = op.lowerBoundsMap.data.num_dims + op.lowerBoundsMap.data.num_symbols
+    printer.print_string(" ")
+    syntax.print_operands(printer, block.args)
+    printer.print_string(" = ")
+    _print_bounds(printer, op.lowerBoundsMap.data, op.lowerBoundsGroups, op.operands[:split], "max")
+    printer.print_string(" to ")
+    _print_bounds(printer, op.upperBoundsMap.data, op.upperBoundsGroups, op.operands[split:], "min")
+    steps = [step.value.data for step in op.steps]
+    if any(step != 1 for step in steps):
+        printer.print_string(f" step ({', '.join(map(str, steps))})")
+    if op.res:
+        printer.print_string(" reduce (")
+        printer.print_list(op.reductions, printer.print_attribute)
+        printer.print_string(") -> (")
+        printer.print_list(op.res, lambda r: printer.print_attribute(r.type))
+        printer.print_string(")")
+    printer.print_string(" ")
+    printer.print_region(op.body, print_entry_block_args=False, print_block_terminators=bool(op.res))
+    syntax.print_attributes(printer, op.attributes, keyword=False)
+
+
+def _print_bounds(
+    printer: Printer, map: AffineMap, groups: Any, operands: Sequence[SSAValue], extremum: str
+) -> None:
+    expressions = iter(map.results)
+
+    def group(size: int) -> None:
+        printer.print_string(f"{extremum}(" if size != 1 else "")
+        printer.print_list(
+            [next(expressions) for _ in range(size)], lambda e: _print_expression(printer, e, operands, map.num_dims)
+        )
+        printer.print_string(")" if size != 1 else "")
+
+    printer.print_string("(")
+    printer.print_list([int(size) for size in groups.get_values()], group)
+    printer.print_string(")")
+
+
+def _print_expression(
+    printer: Printer, e: AffineExpr, operands: Sequence[SSAValue], dims: int, nested: bool = False
+) -> None:
+    if isinstance(e, AffineDimExpr):
+        printer.print_ssa_value(operands[e.position])
+    elif isinstance(e, AffineSymExpr):
+        printer.print_string("symbol(")
+        printer.print_ssa_value(operands[dims + e.position])
+        printer.print_string(")")
+    elif isinstance(e, AffineBinaryOpExpr):
+        printer.print_string("(" if nested else "")
+        _print_expression(printer, e.lhs, operands, dims, nested=True)
+        printer.print_string(f" {e.kind.get_token()} ")
+        _print_expression(printer, e.rhs, operands, dims, nested=True)
+        printer.print_string(")" if nested else "")
+    else:
+        printer.print_string(str(e))
+
+
+def _verify(op: affine.ParallelOp) -> None:
+    lower, upper = op.lowerBoundsMap.data, op.upperBoundsMap.data
+    expected = lower.num_dims + lower.num_symbols + upper.num_dims + upper.num_symbols
+    if len(op.operands) != expected:
+        raise VerifyException(f"the bounds take {expected} operand(s), got {len(op.operands)}")
+    for side, map, groups in (("lower", lower, op.lowerBoundsGroups), ("upper", upper, op.upperBoundsGroups)):
+        if sum(groups.get_values()) != len(map.results):
+            raise VerifyException(f"the {side} bounds are {len(map.results)}, their groups say otherwise")
+    if len(op.reductions) != len(op.results):
+        raise VerifyException(f"{len(op.reductions)} reduction(s) are given for {len(op.results)} result(s)")
+
+
+give_syntax(affine.ParallelOp, _parse, _print)
+widen(affine.ParallelOp, verify=_verify)

@@ -1,0 +1,77 @@
+"""What every operation that launches a grid has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import DenseArrayBase, IndexType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, opt_prop_def, var_operand_def, var_result_def
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core import syntax
+
+
+class DispatchLikeOp(IRDLOperation):
+    """Operands, results and tied results of everything that launches a grid.
+
+    argument_dims, result_dims: the `{%dim}` of all arguments or results in one row.
+    tied_operands: for each result the argument it is written into, or -1; absent when no result is tied.
+    """
+
+    workload = var_operand_def(IndexType)
+    arguments = var_operand_def()
+    argument_dims = var_operand_def(IndexType)
+    result_dims = var_operand_def(IndexType)
+    results_ = var_result_def()
+    tied_operands = opt_prop_def(DenseArrayBase)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def dims_of_argument(self, index: int) -> tuple[SSAValue, ...]:
+        """The dynamic dims of an argument."""
+        return syntax.split_dims([a.type for a in self.arguments], self.argument_dims)[index]
+
+    def dims_of_result(self, index: int) -> tuple[SSAValue, ...]:
+        """The dynamic dims of a result."""
+        return syntax.split_dims([r.type for r in self.results_], self.result_dims)[index]
+
+    def tied_argument(self, index: int) -> int | None:
+        """The argument that result `index` is written into."""
+        tied = syntax.tied_list(self.tied_operands)
+        return None if tied is None or tied[index] < 0 else tied[index]
+
+    def print_call(self, printer: Printer) -> None:
+        """`[%workload](%arguments) {attributes} : (T{%d}) -> T{%d}`."""
+        if self.workload:
+            syntax.print_operands(printer, self.workload, "[", "]")
+        syntax.print_operands(printer, self.arguments)
+
+    def print_types(self, printer: Printer) -> None:
+        types = [r.type for r in self.results_]
+        tied = syntax.tied_list(self.tied_operands)
+        syntax.print_shaped_signature(printer, self.arguments, self.argument_dims, types, self.result_dims, tied)
+
+    def verify_(self) -> None:
+        sides = ((self.arguments, self.argument_dims, "operands"), (self.results_, self.result_dims, "results"))
+        for values, dims, what in sides:
+            expected = sum(syntax.dynamic_dims(v.type) for v in values)
+            if len(dims) != expected:
+                raise VerifyException(f"the {what} have {expected} dynamic dimension(s), but {len(dims)} are given")
+
+
+def dispatch_properties(signature: syntax.ShapedSignature) -> dict[str, Attribute | None]:
+    return {"tied_operands": syntax.tied_attr(signature.tied)}
+
+
+def parse_typed(p: Parser, name: UnresolvedOperand) -> tuple[SSAValue, list[SSAValue]]:
+    """`T{%d}`: the operand `name`, whose type it is, and its dynamic dims."""
+    type = p.parse_type()
+    return p.resolve_operand(name, type), syntax.parse_dims(p, type)
+
+
+def print_typed(printer: Printer, type: Attribute, dims: Iterable[SSAValue]) -> None:
+    """`T{%d}`."""
+    printer.print_attribute(type)
+    syntax.print_dims(printer, tuple(dims))

@@ -1,0 +1,70 @@
+"""Constants whose bytes come from outside of the program: `#flow.parameter.named<"scope"::"key"> : tensor<…>`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core.syntax import EMPTY_DICT
+
+
+class ParameterAttr(ParametrizedAttribute):
+    """scope: may be empty. key: the name in its file. config: kept and ignored. type: the value's."""
+
+    scope: StringAttr
+    key: StringAttr
+    config: DictionaryAttr
+    type: Attribute
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> Sequence[Attribute]:
+        config: Attribute = EMPTY_DICT
+        with p.in_angle_brackets():
+            scope, key = "", p.parse_str_literal()
+            if p.parse_optional_punctuation(":") is not None:
+                p.parse_punctuation(":")
+                scope, key = key, p.parse_str_literal()
+            if p.parse_optional_punctuation(",") is not None:
+                config = p.parse_attribute()
+        p.parse_punctuation(":", " and the type of the parameter")
+        type = p.parse_type()
+        return [StringAttr(scope), StringAttr(key), config, type]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            if self.scope.data:
+                printer.print_string_literal(self.scope.data)
+                printer.print_string("::")
+            printer.print_string_literal(self.key.data)
+            if self.config.data:
+                printer.print_string(", ")
+                printer.print_attribute(self.config)
+        printer.print_string(" : ")
+        printer.print_attribute(self.type)
+
+
+@irdl_attr_definition
+class FlowParameterAttr(ParameterAttr):
+    """The one spelling that is left after normalisation."""
+
+    name = "flow.parameter.named"
+    scope: StringAttr
+    key: StringAttr
+    config: DictionaryAttr
+    type: Attribute
+
+
+@irdl_attr_definition
+class StreamParameterAttr(ParameterAttr):
+    """The spelling of later phases of the peer's compiler."""
+
+    name = "stream.parameter.named"
+    scope: StringAttr
+    key: StringAttr
+    config: DictionaryAttr
+    type: Attribute

@@ -1,0 +1,110 @@
+"""The library's `func` dialect; functions without a body keep the attributes of their arguments."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.ir import Attribute, Dialect, Region
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core import syntax
+from pydispatch.ir.core.widen import give_syntax
+
+_OWN = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
+
+
+def _parse(cls: type[func.FuncOp], p: Parser) -> func.FuncOp:
+    """`visibility @name(%a: T {...}, ...) -> (T {...}, ...) attributes {...} {...}`; the body and names may lack."""
+    visibility = p.parse_optional_visibility_keyword()
+    name = p.parse_symbol_name().data
+    arguments: list[Parser.Argument] = []
+    types: list[Attribute] = []
+    arg_attrs: list[DictionaryAttr] = []
+
+    def argument() -> None:
+        start = p.pos
+        named = p.parse_optional_argument()
+        if named is None:
+            types.append(p.parse_type())
+        else:
+            arguments.append(named)
+            types.append(named.type)
+        if 0 < len(arguments) < len(types):
+            p.raise_error("either all arguments have names or none has", start, p.pos)
+        arg_attrs.append(DictionaryAttr(p.parse_optional_dictionary_attr_dict()))
+        location = p.parse_optional_location()
+        if named is not None:
+            named.location = location
+
+    start = p.pos
+    p.parse_comma_separated_list(p.Delimiter.PAREN, argument, " in function arguments")
+    results: list[Attribute] = []
+    res_attrs: list[DictionaryAttr] = []
+
+    def result() -> None:
+        results.append(p.parse_type())
+        res_attrs.append(DictionaryAttr(p.parse_optional_dictionary_attr_dict()))
+
+    if p.parse_optional_punctuation("->") is not None:
+        if p._current_token.text == "(":
+            p.parse_comma_separated_list(p.Delimiter.PAREN, result, " in function results")
+        else:
+            results.append(p.parse_type())
+    extra = p.parse_optional_attr_dict_with_keyword(_OWN)
+    body = Region()
+    if p._current_token.text == "{":
+        if len(arguments) != len(types):
+            p.raise_error("the arguments of a function with a body have names", start, start + 1)
+        body = p.parse_region(arguments)
+    op = func.FuncOp(
+        name, (types, results), body, visibility, arg_attrs=_any(arg_attrs), res_attrs=_any(res_attrs)
+    )
+    if extra is not None:
+        op.attributes |= extra.data
+    return op
+
+
+def _any(attrs: list[DictionaryAttr]) -> ArrayAttr[DictionaryAttr] | None:
+    return ArrayAttr(attrs) if any(a.data for a in attrs) else None
+
+
+def _print(op: func.FuncOp, printer: Printer) -> None:
+    syntax.print_visibility(printer, op.sym_visibility)
+    printer.print_string(" ")
+    printer.print_symbol_name(op.sym_name.data)
+    inputs, outputs = op.function_type.inputs.data, op.function_type.outputs.data
+    block = op.body.blocks.first
+    arg_attrs = op.arg_attrs.data if op.arg_attrs is not None else [syntax.EMPTY_DICT] * len(inputs)
+    res_attrs = op.res_attrs.data if op.res_attrs is not None else [syntax.EMPTY_DICT] * len(outputs)
+
+    def argument(i: int) -> None:
+        if block is None:
+            printer.print_attribute(inputs[i])
+        else:
+            printer.print_block_argument(block.args[i])
+        syntax.print_attributes(printer, arg_attrs[i].data, keyword=False)
+
+    def result(i: int) -> None:
+        printer.print_attribute(outputs[i])
+        syntax.print_attributes(printer, res_attrs[i].data, keyword=False)
+
+    with printer.in_parens():
+        printer.print_list(range(len(inputs)), argument)
+    if outputs:
+        printer.print_string(" -> ")
+        # A function type as the only result needs the parentheses.
+        if len(outputs) == 1 and op.res_attrs is None and outputs[0].name != "fun":
+            result(0)
+        else:
+            with printer.in_parens():
+                printer.print_list(range(len(outputs)), result)
+    syntax.print_attributes(printer, {k: v for k, v in op.attributes.items() if k not in _OWN})
+    if block is not None:
+        printer.print_string(" ")
+        printer.print_region(op.body, print_entry_block_args=False, print_empty_block=False)
+
+
+give_syntax(func.FuncOp, _parse, _print)
+
+Func: Dialect = func.Func

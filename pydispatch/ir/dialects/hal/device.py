@@ -1,0 +1,204 @@
+"""Devices and targets of the `hal` dialect, and its types."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core.syntax import EMPTY_DICT
+
+
+@irdl_attr_definition
+class ExecutableTargetAttr(ParametrizedAttribute):
+    """`#hal.executable.target<"backend", "format", {configuration}>`."""
+
+    name = "hal.executable.target"
+    backend: StringAttr
+    format: StringAttr
+    configuration: DictionaryAttr
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+        with p.in_angle_brackets():
+            backend = p.parse_str_literal(" for the backend")
+            p.parse_punctuation(",", " after the backend")
+            format = p.parse_str_literal(" for the format")
+            configuration = EMPTY_DICT
+            if p.parse_optional_punctuation(",") is not None:
+                start = p.pos
+                parsed = p.parse_attribute()
+                if not isinstance(parsed, DictionaryAttr):
+                    p.raise_error("the configuration of a target is a dictionary", start, p.pos)
+                configuration = parsed
+        return [StringAttr(backend), StringAttr(format), configuration]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.backend)
+            printer.print_string(", ")
+            printer.print_attribute(self.format)
+            if self.configuration.data:
+                printer.print_string(", ")
+                printer.print_attribute(self.configuration)
+
+
+@irdl_attr_definition
+class DeviceTargetAttr(ParametrizedAttribute):
+    """`#hal.device.target<"id", {configuration}, [targets]>`; the list may stand in the dictionary as
+    `executable_targets`, as older releases write it."""
+
+    name = "hal.device.target"
+    device_id: StringAttr
+    configuration: DictionaryAttr
+    executable_targets: ArrayAttr[Attribute]
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+        configuration: dict[str, Attribute] = {}
+        targets: Attribute = ArrayAttr([])
+        with p.in_angle_brackets():
+            device_id = p.parse_str_literal(" for the device id")
+            while p.parse_optional_punctuation(",") is not None:
+                start = p.pos
+                parsed = p.parse_attribute()
+                if isinstance(parsed, DictionaryAttr):
+                    configuration = dict(parsed.data)
+                    targets = configuration.pop("executable_targets", targets)
+                elif isinstance(parsed, ArrayAttr):
+                    targets = parsed
+                else:
+                    p.raise_error("expected a dictionary or a list of executable targets", start, p.pos)
+                if not isinstance(targets, ArrayAttr) or not all(isinstance(t, ExecutableTargetAttr) for t in targets):
+                    p.raise_error("executable targets are a list of #hal.executable.target attributes", start, p.pos)
+        return [StringAttr(device_id), DictionaryAttr(configuration), targets]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.device_id)
+            if self.configuration.data:
+                printer.print_string(", ")
+                printer.print_attribute(self.configuration)
+            if self.executable_targets.data:
+                printer.print_string(", ")
+                printer.print_attribute(self.executable_targets)
+        printer.print_string(" : !hal.device")
+
+
+@irdl_attr_definition
+class DeviceSelectAttr(ParametrizedAttribute):
+    """`#hal.device.select<[devices]>`: the first that is available."""
+
+    name = "hal.device.select"
+    devices: ArrayAttr[Attribute]
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+        with p.in_angle_brackets():
+            start = p.pos
+            devices = p.parse_attribute()
+            if not isinstance(devices, ArrayAttr):
+                p.raise_error("expected a list of devices", start, p.pos)
+        return [devices]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.devices)
+        printer.print_string(" : !hal.device")
+
+
+@irdl_attr_definition
+class DeviceAliasAttr(ParametrizedAttribute):
+    """`#hal.device.alias<"id"[ordinal], {configuration}>`: a target by the name of its device."""
+
+    name = "hal.device.alias"
+    device_id: StringAttr
+    ordinal: IntAttr
+    configuration: DictionaryAttr
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+        configuration: Attribute = EMPTY_DICT
+        ordinal = -1
+        with p.in_angle_brackets():
+            device_id = p.parse_str_literal(" for the device id")
+            if p.parse_optional_punctuation("[") is not None:
+                ordinal = p.parse_integer(allow_negative=False, allow_boolean=False)
+                p.parse_punctuation("]")
+            if p.parse_optional_punctuation(",") is not None:
+                configuration = p.parse_attribute()
+        return [StringAttr(device_id), IntAttr(ordinal), configuration]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.device_id)
+            if self.ordinal.data >= 0:
+                printer.print_string(f"[{self.ordinal.data}]")
+            if self.configuration.data:
+                printer.print_string(", ")
+                printer.print_attribute(self.configuration)
+        printer.print_string(" : !hal.device")
+
+
+@irdl_attr_definition
+class DeviceAffinityAttr(ParametrizedAttribute):
+    """`#hal.device.affinity<@device, [queues]>`: where to run; kept."""
+
+    name = "hal.device.affinity"
+    device: SymbolRefAttr
+    queues: ArrayAttr[Attribute]
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+        queues: Attribute = ArrayAttr([])
+        with p.in_angle_brackets():
+            device = p.parse_attribute()
+            if p.parse_optional_punctuation(",") is not None:
+                queues = p.parse_attribute()
+        return [device, queues]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.device)
+            if self.queues.data:
+                printer.print_string(", ")
+                printer.print_attribute(self.queues)
+
+
+class _HalType(ParametrizedAttribute, TypeAttribute):
+    """A type without parameters."""
+
+
+@irdl_attr_definition
+class BufferType(_HalType):
+    name = "hal.buffer"
+
+
+@irdl_attr_definition
+class BufferViewType(_HalType):
+    name = "hal.buffer_view"
+
+
+@irdl_attr_definition
+class DeviceType(_HalType):
+    name = "hal.device"
+
+
+@irdl_attr_definition
+class FenceType(_HalType):
+    name = "hal.fence"
+
+
+DEVICE_ATTRS = (DeviceTargetAttr, DeviceSelectAttr, DeviceAliasAttr)
+ATTRIBUTES: list[type[Attribute]] = [
+    ExecutableTargetAttr, DeviceTargetAttr, DeviceSelectAttr, DeviceAliasAttr, DeviceAffinityAttr, BufferType,
+    BufferViewType, DeviceType, FenceType,
+]  # fmt: skip

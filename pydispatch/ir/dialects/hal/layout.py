@@ -1,0 +1,212 @@
+"""What an executable is given: pipeline layouts and their bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntAttr,
+    StringAttr,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core.syntax import parse_attr_of
+
+BINDING_TYPES = ("uniform_buffer", "storage_buffer")
+BINDING_FLAGS = ("None", "ReadOnly", "Indirect")
+LAYOUT_FLAGS = ("None", "Indirect")
+
+
+def parse_flags(p: AttrParser, known: Sequence[str]) -> list[str]:
+    """`A`, `A|B`, `"A|B"` or nothing; `None` is the empty set."""
+    start, names = p.pos, []
+    text = p.parse_optional_str_literal()
+    if text is not None:
+        names = [t.strip() for t in text.split("|")]
+    else:
+        while (name := p.parse_optional_identifier()) is not None:
+            names.append(name)
+            if p.parse_optional_punctuation("|") is None:
+                break
+    for name in names:
+        if name not in known:
+            p.raise_error(f"unknown flag '{name}', expected one of {', '.join(known)}", start, p.pos)
+    return [n for n in dict.fromkeys(names) if n != "None"]
+
+
+def _flag_attr(names: Sequence[str]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(n) for n in names])
+
+
+def _print_flags(printer: Printer, flags: ArrayAttr[StringAttr]) -> None:
+    text = "|".join(f.data for f in flags)
+    printer.print_string(f'"{text}"' if len(flags) > 1 else text)
+
+
+@irdl_attr_definition
+class PipelineBindingAttr(ParametrizedAttribute):
+    """`#hal.pipeline.binding<storage_buffer, "ReadOnly|Indirect">`."""
+
+    name = "hal.pipeline.binding"
+    type: StringAttr
+    flags: ArrayAttr[StringAttr]
+
+    @property
+    def read_only(self) -> bool:
+        return any(f.data == "ReadOnly" for f in self.flags)
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+        with p.in_angle_brackets():
+            return cls._parse_body(p)
+
+    @staticmethod
+    def _parse_body(p: AttrParser) -> list[Attribute]:
+        start = p.pos
+        type = p.parse_identifier(" for the type of a binding")
+        if type not in BINDING_TYPES:
+            p.raise_error(f"unknown binding type '{type}', expected {' or '.join(BINDING_TYPES)}", start, p.pos)
+        flags = parse_flags(p, BINDING_FLAGS) if p.parse_optional_punctuation(",") is not None else []
+        return [StringAttr(type), _flag_attr(flags)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.type.data)
+            if self.flags.data:
+                printer.print_string(", ")
+                _print_flags(printer, self.flags)
+
+
+@irdl_attr_definition
+class PipelineLayoutAttr(ParametrizedAttribute):
+    """`#hal.pipeline.layout<constants = N, bindings = [...], flags = Indirect>`.
+
+    The form with `push_constants` and `sets` that releases up to 2024 write is read too; its only set is set 0.
+    """
+
+    name = "hal.pipeline.layout"
+    constants: IntAttr
+    bindings: ArrayAttr[PipelineBindingAttr]
+    flags: ArrayAttr[StringAttr]
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+        constants = 0
+        bindings: list[PipelineBindingAttr] = []
+        flags: list[str] = []
+        with p.in_angle_brackets():
+            while p._current_token.text != ">":
+                start = p.pos
+                key = p.parse_identifier(" in a pipeline layout")
+                p.parse_punctuation("=", f" after '{key}'")
+                if key in ("constants", "push_constants"):
+                    constants = p.parse_integer(allow_negative=False, allow_boolean=False)
+                elif key == "bindings":
+                    bindings = p.parse_comma_separated_list(p.Delimiter.SQUARE, lambda: _parse_binding(p))
+                elif key == "sets":
+                    bindings = _parse_sets(p)
+                elif key == "flags":
+                    flags = parse_flags(p, LAYOUT_FLAGS)
+                else:
+                    known = "constants, bindings or flags"
+                    p.raise_error(f"unknown key '{key}', expected {known}", start, start + len(key))
+                if p.parse_optional_punctuation(",") is None:
+                    break
+        return [IntAttr(constants), ArrayAttr(bindings), _flag_attr(flags)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            if self.constants.data:
+                printer.print_string(f"constants = {self.constants.data}, ")
+            printer.print_string("bindings = ")
+            printer.print_attribute(self.bindings)
+            if self.flags.data:
+                printer.print_string(", flags = ")
+                _print_flags(printer, self.flags)
+
+
+def _parse_binding(p: AttrParser) -> PipelineBindingAttr:
+    if p._current_token.text == "<":
+        with p.in_angle_brackets():
+            return PipelineBindingAttr(*PipelineBindingAttr._parse_body(p))  # type: ignore[arg-type]
+    start = p.pos
+    attr = p.parse_attribute()
+    if not isinstance(attr, PipelineBindingAttr):
+        p.raise_error("expected a #hal.pipeline.binding", start, p.pos)
+    return attr
+
+
+def _parse_sets(p: AttrParser) -> list[PipelineBindingAttr]:
+    """`[<0, bindings = [<0, storage_buffer, ReadOnly>, ...]>]`, each level with or without its `#hal...` prefix."""
+    bindings: dict[int, PipelineBindingAttr] = {}
+
+    def skip_prefix() -> None:
+        if p._current_token.text.startswith("#"):
+            p._consume_token()
+
+    def binding() -> None:
+        skip_prefix()
+        with p.in_angle_brackets():
+            start = p.pos
+            ordinal = p.parse_integer(allow_negative=False, allow_boolean=False)
+            if ordinal in bindings:
+                p.raise_error(f"binding {ordinal} is given twice", start, p.pos)
+            p.parse_punctuation(",", " after the ordinal of a binding")
+            bindings[ordinal] = PipelineBindingAttr(*PipelineBindingAttr._parse_body(p))  # type: ignore[arg-type]
+
+    def descriptor_set() -> None:
+        skip_prefix()
+        with p.in_angle_brackets():
+            start = p.pos
+            number = p.parse_integer(allow_negative=False, allow_boolean=False)
+            if number != 0:
+                p.raise_error(
+                    f"descriptor set {number} cannot be used, there is one set: move its bindings into set 0, "
+                    "numbered on from the last one there", start, p.pos)  # fmt: skip
+            while p.parse_optional_punctuation(",") is not None:
+                key = p.parse_identifier(" in a descriptor set")
+                p.parse_punctuation("=", f" after '{key}'")
+                if key == "bindings":
+                    p.parse_comma_separated_list(p.Delimiter.SQUARE, binding)
+                else:
+                    parse_flags(p, LAYOUT_FLAGS)
+
+    start = p.pos
+    p.parse_comma_separated_list(p.Delimiter.SQUARE, descriptor_set)
+    if sorted(bindings) != list(range(len(bindings))):
+        p.raise_error(f"bindings are numbered {sorted(bindings)}, expected 0 to {len(bindings) - 1} without a gap",
+                      start, p.pos)  # fmt: skip
+    return [bindings[i] for i in range(len(bindings))]
+
+
+@irdl_attr_definition
+class InterfaceBindingAttr(ParametrizedAttribute):
+    """`#hal.interface.binding<ordinal>`; the form with a set, `<0, ordinal>`, is read too."""
+
+    name = "hal.interface.binding"
+    ordinal: IntAttr
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+        with p.in_angle_brackets():
+            start = p.pos
+            first = p.parse_integer(allow_negative=False, allow_boolean=False)
+            if p.parse_optional_punctuation(",") is None:
+                return [IntAttr(first)]
+            if first != 0:
+                p.raise_error(f"descriptor set {first} cannot be used, there is one set: write set 0", start, p.pos)
+            return [IntAttr(p.parse_integer(allow_negative=False, allow_boolean=False))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.ordinal.data}>")
+
+
+def parse_layout(p: AttrParser) -> PipelineLayoutAttr:
+    return parse_attr_of(p, PipelineLayoutAttr)
+
+
+ATTRIBUTES: list[type[Attribute]] = [PipelineBindingAttr, PipelineLayoutAttr, InterfaceBindingAttr]

@@ -1,0 +1,96 @@
+"""Objects that users bring to an executable."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    StringAttr,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core.syntax import parse_attr_of
+from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
+
+
+@irdl_attr_definition
+class ExecutableObjectAttr(ParametrizedAttribute):
+    """`#hal.executable.object<{path = "...", data = ...}>`: an object file, by path or in place."""
+
+    name = "hal.executable.object"
+    entries: DictionaryAttr
+
+    @property
+    def path(self) -> str | None:
+        path = self.entries.data.get("path")
+        return path.data if isinstance(path, StringAttr) else None
+
+    @property
+    def data(self) -> Attribute | None:
+        return self.entries.data.get("data")
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+        with p.in_angle_brackets():
+            start = p.pos
+            entries = p.parse_attribute()
+            if not isinstance(entries, DictionaryAttr):
+                p.raise_error("expected a dictionary with 'path' or 'data'", start, p.pos)
+            if not entries.data.keys() & {"path", "data"}:
+                p.raise_error("an object needs a 'path' or 'data'", start, p.pos)
+            if "path" in entries.data and not isinstance(entries.data["path"], StringAttr):
+                p.raise_error("the path of an object is a string", start, p.pos)
+        return [entries]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.entries)
+
+
+@irdl_attr_definition
+class ExecutableObjectsAttr(ParametrizedAttribute):
+    """`#hal.executable.objects<{#target = [objects], ...}>`: `objects[i]` belong to `targets[i]`."""
+
+    name = "hal.executable.objects"
+    targets: ArrayAttr[Attribute]
+    objects: ArrayAttr[Attribute]
+
+    @classmethod
+    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+        targets: list[Attribute] = []
+        objects: list[Attribute] = []
+
+        def entry() -> None:
+            target = parse_attr_of(p, ExecutableTargetAttr)
+            p.parse_punctuation("=", " after the target of objects")
+            targets.append(target)
+            objects.append(parse_object_list(p))
+
+        with p.in_angle_brackets():
+            p.parse_comma_separated_list(p.Delimiter.BRACES, entry, " in executable objects")
+        return [ArrayAttr(targets), ArrayAttr(objects)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        def entry(pair: tuple[Attribute, Attribute]) -> None:
+            printer.print_attribute(pair[0])
+            printer.print_string(" = ")
+            printer.print_attribute(pair[1])
+
+        printer.print_string("<{")
+        printer.print_list(list(zip(self.targets, self.objects, strict=True)), entry)
+        printer.print_string("}>")
+
+
+def parse_object_list(p: AttrParser) -> ArrayAttr[Attribute]:
+    """`[#hal.executable.object<...>, ...]`."""
+    start = p.pos
+    objects = p.parse_attribute()
+    if not isinstance(objects, ArrayAttr) or not all(isinstance(o, ExecutableObjectAttr) for o in objects):
+        p.raise_error("expected a list of #hal.executable.object attributes", start, p.pos)
+    return objects
+
+
+ATTRIBUTES: list[type[Attribute]] = [ExecutableObjectAttr, ExecutableObjectsAttr]

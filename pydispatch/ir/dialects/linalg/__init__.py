@@ -1,0 +1,1 @@
+"""The `linalg` dialect: generic and named structured operations."""

@@ -1,0 +1,142 @@
+"""The named `linalg` operations: one class for each name of the tables, made from its row."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ShapedType
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineMap
+from xdsl.irdl import irdl_op_definition
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.dialects.linalg import table
+from pydispatch.ir.dialects.linalg.base import (
+    BinaryFnAttr,
+    ElementwiseKindAttr,
+    StructuredOp,
+    UnaryFnAttr,
+    check_counts,
+    integers,
+    maps_of,
+)
+from pydispatch.ir.dialects.linalg.structure import Structure, identity, of_maps, of_meaning, shape_of
+from pydispatch.ir.dialects.linalg.table import Meaning
+
+
+class NamedOp(StructuredOp):
+    """A contraction, convolution or pooling: its subscripts are in the table."""
+
+    @property
+    def meaning(self) -> Meaning:
+        """The row of the table."""
+        return table.meaning(self.name.partition(".")[2])
+
+    def structure(self) -> Structure:
+        meaning = self.meaning
+        check_counts(self, len(meaning.inputs))
+        if self.indexing_maps is not None:
+            return of_maps(maps_of(self.indexing_maps))
+        windows = sum("+" in word for word in meaning.inputs[0])
+        if self.name in ("linalg.conv_1d", "linalg.conv_2d", "linalg.conv_3d"):  # These have no such attributes.
+            return of_meaning(meaning, [1] * windows, [1] * windows)
+        return of_meaning(meaning, integers(self.strides, windows), integers(self.dilations, windows))
+
+
+class ElementwiseOp(StructuredOp):
+    """The same operation for every element; all operands have the same shape unless maps say otherwise."""
+
+    def function(self) -> str:
+        """The name of what is computed, of `linalg_table.ELEMENTWISE_KINDS`, or `copy`."""
+        return self.name.partition(".")[2]
+
+    def structure(self) -> Structure:
+        function = self.function()
+        kinds = {**table.ELEMENTWISE_KINDS, **table.ELEMENTWISE}
+        if function not in kinds:
+            raise VerifyException(f"'{function}' is not known, expected one of {', '.join(table.ELEMENTWISE_KINDS)}")
+        check_counts(self, kinds[function])
+        if self.indexing_maps is not None:
+            return of_maps(maps_of(self.indexing_maps))
+        scalars = [not isinstance(i.type, ShapedType) for i in self.inputs]
+        structure = identity(len(shape_of(self.outputs[0].type)), len(self.operands))
+        if any(scalars):
+            pairs = zip(structure.maps, [*scalars, False], strict=True)
+            structure = structure._replace(maps=tuple(_scalar(m.num_dims) if s else m for m, s in pairs))
+        return structure
+
+
+def _scalar(dims: int) -> AffineMap:
+    return AffineMap(dims, 0, ())
+
+
+class ContractOp(StructuredOp):
+    """A product of two operands, summed over what the output's map lacks."""
+
+    name = "linalg.contract"
+    MEANING: ClassVar[Meaning] = Meaning(((), ()), (), "mac")
+
+    @property
+    def meaning(self) -> Meaning:
+        return self.MEANING
+
+    def structure(self) -> Structure:
+        check_counts(self, 2)
+        if self.indexing_maps is None:
+            raise VerifyException("expected indexing_maps = [#a, #b, #c]")
+        return of_maps(maps_of(self.indexing_maps))
+
+
+class KindedOp(ElementwiseOp):
+    """`kind = #linalg.elementwise_kind<add>`."""
+
+    name = "linalg.elementwise"
+
+    def function(self) -> str:
+        if not isinstance(self.kind, ElementwiseKindAttr):
+            raise VerifyException("expected kind = #linalg.elementwise_kind<…>")
+        return self.kind.data
+
+
+class ElemwiseUnaryOp(ElementwiseOp):
+    """The spelling of older releases, `{fun = #linalg.unary_fn<exp>}`."""
+
+    name = "linalg.elemwise_unary"
+
+    def function(self) -> str:
+        return self.fun.data if isinstance(self.fun, UnaryFnAttr) else "exp"
+
+
+class ElemwiseBinaryOp(ElementwiseOp):
+    """The spelling of older releases, `{fun = #linalg.binary_fn<add>}`."""
+
+    name = "linalg.elemwise_binary"
+
+    def function(self) -> str:
+        return self.fun.data if isinstance(self.fun, BinaryFnAttr) else "add"
+
+
+class FillOp(StructuredOp):
+    """Every element is the scalar."""
+
+    name = "linalg.fill"
+
+    def structure(self) -> Structure:
+        check_counts(self, 1)
+        if isinstance(self.inputs[0].type, ShapedType) and shape_of(self.inputs[0].type):
+            raise VerifyException(f"expected a scalar to fill with, got {self.inputs[0].type}")
+        rank = len(shape_of(self.outputs[0].type))
+        return Structure((_scalar(rank), identity(rank, 1).maps[0]), (True,) * rank)
+
+
+def _made(base: type[StructuredOp], name: str) -> type[Operation]:
+    title = "".join(part.capitalize() for part in name.split("_"))
+    made = type(f"{title}Op", (base,), {"name": f"linalg.{name}", "__doc__": base.__doc__, "__module__": __name__})
+    return irdl_op_definition(made)
+
+
+OPERATIONS: list[type[Operation]] = [
+    *(_made(NamedOp, name) for name in (*table.CONTRACTIONS, *table.CONVOLUTIONS, *table.POOLINGS)),
+    *(_made(ElementwiseOp, name) for name in table.ELEMENTWISE),
+    *(irdl_op_definition(op) for op in (ContractOp, KindedOp, ElemwiseUnaryOp, ElemwiseBinaryOp, FillOp)),
+]

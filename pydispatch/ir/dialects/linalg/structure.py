@@ -1,0 +1,109 @@
+"""Iterations and maps of structured operations, and the sizes that they require."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import ShapedType
+from xdsl.ir import Attribute
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.linalg.table import Meaning
+
+
+class Structure(NamedTuple):
+    """maps: one for each operand, inputs first. parallel: for each iteration whether it is one of the output's."""
+
+    maps: tuple[AffineMap, ...]
+    parallel: tuple[bool, ...]
+
+
+def of_meaning(meaning: Meaning, strides: Sequence[int], dilations: Sequence[int]) -> Structure:
+    """The structure of a named operation."""
+    dims = meaning.dims
+
+    def window(subscript: Sequence[str]) -> AffineMap:
+        results: list[AffineExpr] = []
+        number = 0
+        for word in subscript:
+            first, _, second = word.partition("+")
+            expression: AffineExpr = AffineExpr.dimension(dims.index(first))
+            if second:
+                offset: AffineExpr = AffineExpr.dimension(dims.index(second))
+                stride, dilation = strides[number], dilations[number]
+                expression = (expression * stride if stride != 1 else expression) + (
+                    offset * dilation if dilation != 1 else offset
+                )
+                number += 1
+            results.append(expression)
+        return AffineMap(len(dims), 0, tuple(results))
+
+    maps = tuple(window(subscript) for subscript in (*meaning.inputs, meaning.output))
+    return Structure(maps, tuple(d in meaning.output for d in dims))
+
+
+def of_maps(maps: Sequence[AffineMap]) -> Structure:
+    """The structure that maps of a contraction or of `linalg.elementwise` state: what the output lacks is reduced."""
+    used = {e.position for e in maps[-1].results if isinstance(e, AffineDimExpr)}
+    return Structure(tuple(maps), tuple(d in used for d in range(maps[-1].num_dims)))
+
+
+def identity(rank: int, operands: int) -> Structure:
+    """All operands have the same subscripts."""
+    return Structure((AffineMap.identity(rank),) * operands, (True,) * rank)
+
+
+def shape_of(type: Attribute) -> tuple[int, ...]:
+    """The shape of an operand; a scalar has none."""
+    return tuple(type.get_shape()) if isinstance(type, ShapedType) else ()
+
+
+def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: int, names: Sequence[str]) -> None:
+    """Every map fits its operand, and the operands agree on the sizes of the `count` iterations.
+
+    Raises VerifyException that names the operands (`names`) that do not fit.
+    """
+    if len(maps) != len(types):
+        raise VerifyException(f"{len(types)} operand(s) need as many indexing maps, got {len(maps)}")
+    sizes: dict[int, tuple[int, str]] = {}
+    seen: set[int] = set()
+    for type, map, name in zip(types, maps, names, strict=True):
+        rank = len(shape_of(type))
+        if map.num_dims != count:
+            raise VerifyException(f"the map of {name} has {map.num_dims} dimension(s), expected {count}: {map}")
+        if map.num_symbols:
+            raise VerifyException(f"the map of {name} has symbols: {map}")
+        if len(map.results) != rank:
+            raise VerifyException(f"{name} is {type} of rank {rank}, expected rank {len(map.results)}")
+        for expression, size in zip(map.results, shape_of(type), strict=True):
+            if isinstance(expression, AffineDimExpr):
+                seen.add(expression.position)
+                if size != DYNAMIC:
+                    known = sizes.setdefault(expression.position, (size, name))
+                    if known[0] != size:
+                        raise VerifyException(f"{name} has size {size} where {known[1]} has {known[0]}")
+    missing = set(range(count)) - seen
+    if missing:
+        raise VerifyException(f"no operand gives the size of iteration d{min(missing)}")
+    _check_windows(types, maps, {d: size for d, (size, _) in sizes.items()}, names)
+
+
+def _check_windows(
+    types: Sequence[Attribute], maps: Sequence[AffineMap], sizes: dict[int, int], names: Sequence[str]
+) -> None:
+    """What an expression reaches lies inside of the operand."""
+    if any(size == 0 for size in sizes.values()):
+        return
+    for type, map, name in zip(types, maps, names, strict=True):
+        for expression, size in zip(map.results, shape_of(type), strict=True):
+            used = {e.position for e in expression.dfs() if isinstance(e, AffineDimExpr)}
+            if size == DYNAMIC or isinstance(expression, AffineDimExpr) or not used <= sizes.keys():
+                continue
+            last = [sizes.get(d, 1) - 1 for d in range(map.num_dims)]
+            reach = [expression.eval(point, []) for point in (last, [0] * map.num_dims)]
+            if max(reach) >= size or min(reach) < 0:
+                outside = max(reach) if max(reach) >= size else min(reach)
+                raise VerifyException(f"{name} has size {size}, but {expression} reaches {outside}")

@@ -1,0 +1,1 @@
+"""The `memref` and `gpu` dialects, with what the library lacks."""

@@ -1,0 +1,1 @@
+"""What pydispatch adds to the dialects of programs and of kernels."""

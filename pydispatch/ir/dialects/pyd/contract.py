@@ -1,0 +1,71 @@
+"""`pyd.contract`: one register block of a matrix product, in kernel IR."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import MemRefType, UnitAttr
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core import syntax
+
+
+@irdl_op_definition
+class ContractOp(IRDLOperation):
+    """`pyd.contract %a, %b, %c accumulate : memref<MxK…>, memref<KxN…>, memref<MxN…>`: C = A·B, or C += A·B.
+
+    M and N are static: the block lives in registers while K, which may be dynamic, runs. Strides are read from the
+    types: vectors lie along N when B's rows are contiguous, along K when that is contiguous in A and B. All three have
+    one element type. The paired form multiplies i16 into i32, two steps of K at once:
+    `memref<MxK/2x2xi16>, memref<K/2xNx2xi16>, memref<MxNxi32>`, the pairs contiguous.
+    """
+
+    name = "pyd.contract"
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    accumulate = opt_prop_def(UnitAttr)
+
+    @classmethod
+    def parse(cls, p: Parser) -> ContractOp:
+        names = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_unresolved_operand)
+        properties = {}
+        if p.parse_optional_keyword("accumulate") is not None:
+            properties["accumulate"] = UnitAttr()
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        start = p.pos
+        types = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_type)
+        if len(names) != 3 or len(types) != 3:
+            p.raise_error("expected three operands and three types", start, p.pos)
+        operands = [p.resolve_operand(name, type) for name, type in zip(names, types, strict=True)]
+        return cls(operands=operands, properties=dict(properties), attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        if self.accumulate is not None:
+            printer.print_string(" accumulate")
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        printer.print_list(self.operands, lambda v: printer.print_attribute(v.type))
+
+    def verify_(self) -> None:
+        a, b, c = (v.type for v in self.operands)
+        assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
+        paired = a.get_num_dims() == 3
+        ranks = [t.get_num_dims() for t in (a, b, c)]
+        if ranks != ([3, 3, 2] if paired else [2, 2, 2]):
+            raise VerifyException(f"pyd.contract takes matrices, or pairs of rank 3, 3 and 2; got ranks {ranks}")
+        (m, n), sa, sb = c.get_shape(), a.get_shape(), b.get_shape()
+        if m < 0 or n < 0:
+            raise VerifyException(f"the block of pyd.contract must be static, got {c}")
+        if sa[0] != m or sb[1] != n or (sa[1] >= 0 and sb[0] >= 0 and sa[1] != sb[0]):
+            raise VerifyException(f"pyd.contract of {a} and {b} is not {c}")
+        if paired and (sa[2] != 2 or sb[2] != 2):
+            raise VerifyException("the paired form of pyd.contract takes two steps of K at once")
+
+
+OPERATIONS: list[type[Operation]] = [ContractOp]

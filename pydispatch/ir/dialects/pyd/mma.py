@@ -1,0 +1,147 @@
+"""`pyd.mma`: a block of a matrix product by 32 invocations together, in kernel IR for GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    IndexType,
+    MemRefType,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core import syntax
+
+LANES = 32
+"""Invocations that do a block together."""
+
+FORMS = ("fma", "tensor")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Which elements of a block each lane has.
+
+    Slot s of lane l is C[rows[s] + (l / across) * down, columns[s] + (l mod across) * right].
+    """
+
+    across: int
+    down: int
+    right: int
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+
+def spread_of(form: str, height: int, width: int, run: int) -> Spread:
+    """How a block of height x width lies in the lanes.
+
+    fma: four by eight lanes, each with runs of `run` neighbours in both directions (`run_of`), so that the lanes
+    together read whole lines of A and B. tensor: as the accumulators of 16x8 products lie.
+    """
+    if form == "tensor":
+        places = [
+            (16 * i + 8 * (s // 2), 8 * j + s % 2)
+            for i in range(height // 16) for j in range(width // 8) for s in range(4)
+        ]  # fmt: skip
+        return Spread(4, 1, 2, tuple(p[0] for p in places), tuple(p[1] for p in places))
+    places = [
+        (g * 4 * run + r, h * 8 * run + c)
+        for g in range(height // (4 * run)) for r in range(run) for h in range(width // (8 * run)) for c in range(run)
+    ]  # fmt: skip
+    return Spread(8, run, run, tuple(p[0] for p in places), tuple(p[1] for p in places))
+
+
+def run_of(bits: int) -> int:
+    """Neighbours of 16 bytes, four at most."""
+    return max(1, min(4, 128 // bits))
+
+
+@irdl_op_definition
+class MmaOp(IRDLOperation):
+    """`pyd.mma %lane, %a, %b, %c tensor : memref<MxK…>, memref<KxN…>, memref<S…, 5>`: C += A·B by a group of 32
+    invocations that all run it, each with its number in the group as %lane.
+
+    A and B lie in workgroup memory and are the same for all 32; their rows or columns are contiguous, and begin at
+    multiples of 16 bytes. C is spread over the private memory of the invocations: `spread_of` says which element a
+    slot is. `fma`: all have one type, products are fused with the sums, in order of K. `tensor`: A and B are f16
+    or bf16, C is f32, K is a multiple of 16, and the sums of 16 products have the order and rounding of the machine.
+    """
+
+    name = "pyd.mma"
+    lane = operand_def(IndexType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    form = prop_def(StringAttr)
+
+    @classmethod
+    def parse(cls, p: Parser) -> MmaOp:
+        names = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_unresolved_operand)
+        form = p.expect(lambda: p.parse_optional_keyword_in(FORMS), f"expected one of {', '.join(FORMS)}")
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        start = p.pos
+        types = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_type)
+        if len(names) != 4 or len(types) != 3:
+            p.raise_error("expected four operands and the types of three matrices", start, p.pos)
+        operands = [p.resolve_operand(n, t) for n, t in zip(names, [IndexType(), *types], strict=True)]
+        return cls(operands=operands, properties={"form": StringAttr(form)}, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_string(f" {self.form.data}")
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        printer.print_list(self.operands[1:], lambda v: printer.print_attribute(v.type))
+
+    def verify_(self) -> None:
+        a, b, c = (v.type for v in self.operands[1:])
+        assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
+        if [t.get_num_dims() for t in (a, b, c)] != [2, 2, 1] or any(n < 0 for t in (a, b, c) for n in t.get_shape()):
+            raise VerifyException(f"pyd.mma takes two static matrices and a row of slots, got {a}, {b} and {c}")
+        (m, k), (steps, n), (slots,) = a.get_shape(), b.get_shape(), c.get_shape()
+        if k != steps or a.element_type != b.element_type:
+            raise VerifyException(f"pyd.mma of {a} and {b}: they differ in K or in their elements")
+        if self.form.data not in FORMS:
+            raise VerifyException(f"pyd.mma has the forms {' and '.join(FORMS)}, not '{self.form.data}'")
+        if self.form.data == "tensor":
+            rows, columns, inner = 16, 16, 16
+            fits = isinstance(a.element_type, Float16Type | BFloat16Type) and isinstance(c.element_type, Float32Type)
+        else:
+            run = run_of(_bits(c.element_type))
+            rows, columns, inner, fits = 4 * run, 8 * run, 1, a.element_type == c.element_type
+        if not fits:
+            raise VerifyException(f"pyd.mma {self.form.data} of {a.element_type} into {c.element_type}")
+        if m % rows or n % columns or k % inner or m * n != slots * LANES:
+            raise VerifyException(
+                f"pyd.mma {self.form.data} does blocks of multiples of {rows}x{columns}x{inner} with one slot for "
+                f"{LANES} elements; got {m}x{n}x{k} and {slots} slots"
+            )
+
+
+def _bits(type_: Attribute) -> int:
+    bits = getattr(type_, "bitwidth", None) or getattr(getattr(type_, "width", None), "data", None)
+    return bits if isinstance(bits, int) else 32
+
+
+@irdl_op_definition
+class AgainOp(IRDLOperation):
+    """`%y = pyd.again %x : index`: %x, which is below 2^32. What is computed from %y is computed there, though the same
+    may have been computed from %x before, so that it need not be kept in registers meanwhile."""
+
+    name = "pyd.again"
+    value = operand_def(IndexType)
+    result = result_def(IndexType)
+    assembly_format = "$value attr-dict `:` type($result)"
+
+
+OPERATIONS: list[type[Operation]] = [MmaOp, AgainOp]

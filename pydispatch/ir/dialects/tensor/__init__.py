@@ -1,0 +1,1 @@
+"""The `tensor` dialect, with what the library lacks and does not check."""

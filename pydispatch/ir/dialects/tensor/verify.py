@@ -1,0 +1,235 @@
+"""What the library does not check of its `tensor` operations: sizes, bounds and types that are known from the text.
+
+A wrong program must not become a wrong result, so what is static is checked here, and what is dynamic is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.core.widen import widen
+from pydispatch.ir.dialects.linalg.shape import numbers
+
+
+def shape_of(value: SSAValue) -> tuple[int | None, ...]:
+    """The sizes of a tensor, None for those that are not known."""
+    assert isinstance(value.type, TensorType)
+    return tuple(None if n < 0 else n for n in value.type.get_shape())
+
+
+def element_of(value: SSAValue) -> Attribute:
+    assert isinstance(value.type, TensorType)
+    element: Attribute = value.type.element_type
+    return element
+
+
+def known(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], what: str) -> list[int | None]:
+    """A list of static and dynamic numbers, None for the latter."""
+    values = [None if n == DYNAMIC else n for n in numbers(static)]
+    if values.count(None) != len(dynamic):
+        raise VerifyException(f"{values.count(None)} dynamic {what} in the list, got {len(dynamic)} value(s)")
+    return values
+
+
+def verify_yield(op: Operation, element: Attribute, rank: int) -> None:
+    """The body of pad and generate: an index for each dimension, and one element."""
+    block = op.regions[0].block
+    if len(block.args) != rank:
+        raise VerifyException(f"the body takes {len(block.args)} index(es), expected {rank}, one for each dimension")
+    last = block.last_op
+    types = [v.type for v in last.operands] if last is not None else []
+    if types != [element]:
+        raise VerifyException(f"the body yields ({', '.join(map(str, types))}), expected ({element})")
+
+
+def _agree(found: int | None, expected: int | None) -> bool:
+    return found is None or expected is None or found == expected
+
+
+def _text(shape: Sequence[int | None]) -> str:
+    return "x".join("?" if n is None else str(n) for n in shape) or "no dimensions"
+
+
+def _same_element(op: Operation, a: SSAValue, b: SSAValue) -> None:
+    if element_of(a) != element_of(b):
+        raise VerifyException(f"{a.type} and {b.type} differ in their elements")
+
+
+def _pad(op: tensor.PadOp) -> None:
+    source, result = shape_of(op.source), shape_of(op.result)
+    low, high = known(op.static_low, op.low, "amounts"), known(op.static_high, op.high, "amounts")
+    for amounts in (low, high):
+        if len(amounts) != len(source):
+            raise VerifyException(f"{len(amounts)} amount(s) of padding for {len(source)} dimension(s)")
+        if any(n is not None and n < 0 for n in amounts):
+            raise VerifyException(f"amounts of padding are not negative, got {_text(amounts)}")
+    _same_element(op, op.source, op.result)
+    wanted = [
+        None if n is None or a is None or b is None else n + a + b for n, a, b in zip(source, low, high, strict=True)
+    ]
+    # A result may know a size that the amounts do not give, but not leave out one that they give.
+    if len(result) != len(wanted) or any(r != w and w is not None for r, w in zip(result, wanted, strict=True)):
+        raise VerifyException(f"the result is {op.result.type}, expected the shape {_text(wanted)}")
+    verify_yield(op, element_of(op.source), len(source))
+
+
+def _slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAValue, part: SSAValue) -> None:
+    offsets = known(op.static_offsets, op.offsets, "offset(s)")
+    sizes = known(op.static_sizes, op.sizes, "size(s)")
+    strides = known(op.static_strides, op.strides, "stride(s)")
+    shape = shape_of(whole)
+    if not len(offsets) == len(sizes) == len(strides) == len(shape):
+        raise VerifyException(
+            f"{len(offsets)} offset(s), {len(sizes)} size(s) and {len(strides)} stride(s) for {whole.type}, "
+            f"expected {len(shape)} of each"
+        )
+    _same_element(op, whole, part)
+    for axis, (offset, size, stride, n) in enumerate(zip(offsets, sizes, strides, shape, strict=True)):
+        if size is not None and size < 0:
+            raise VerifyException(f"the size {size} of dimension {axis} is negative")
+        _check_bounds(axis, offset, size, stride, n)
+    wanted = shape_of(part)
+    if not _drops_ones(sizes, wanted):
+        raise VerifyException(f"{part.type} does not have the sizes {_text(sizes)}, of which only ones may be left out")
+
+
+def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int | None, n: int | None) -> None:
+    if offset is not None and offset < 0:
+        raise VerifyException(f"the offset {offset} of dimension {axis} is negative")
+    if stride is not None and stride == 0 and size is not None and size > 1:
+        raise VerifyException(f"the stride of dimension {axis} is 0")
+    if offset is None or size is None or n is None or size == 0:
+        return
+    last = offset if size == 1 else None if stride is None else offset + (size - 1) * stride
+    for place in (offset, last):
+        if place is not None and not 0 <= place < n:
+            raise VerifyException(f"element {place} of dimension {axis} is outside of its {n} element(s)")
+
+
+def _drops_ones(sizes: Sequence[int | None], shape: Sequence[int | None]) -> bool:
+    """Whether `shape` is `sizes` without some of its ones."""
+    if not sizes:
+        return not shape
+    first, *rest = sizes
+    if shape and _agree(first, shape[0]) and _drops_ones(rest, shape[1:]):
+        return True
+    return first == 1 and _drops_ones(rest, shape)
+
+
+def _extract_slice(op: tensor.ExtractSliceOp) -> None:
+    _slice(op, op.source, op.result)
+
+
+def _insert_slice(op: tensor.InsertSliceOp) -> None:
+    _slice(op, op.dest, op.source)
+    if op.result.type != op.dest.type:
+        raise VerifyException(f"the result is {op.result.type}, expected {op.dest.type} as what it is made of")
+
+
+def _collapse(op: tensor.CollapseShapeOp) -> None:
+    _groups(op, shape_of(op.src), shape_of(op.result))
+    _same_element(op, op.src, op.result)
+
+
+def _expand(op: tensor.ExpandShapeOp) -> None:
+    source, result = shape_of(op.src), shape_of(op.result)
+    sizes = known(op.static_output_shape, op.dynamic_output_shape, "size(s)")
+    if len(sizes) != len(result) or not all(_agree(s, r) for s, r in zip(sizes, result, strict=True)):
+        raise VerifyException(f"output_shape is {_text(sizes)}, but the result is {op.result.type}")
+    _groups(op, result, source)
+    _same_element(op, op.src, op.result)
+
+
+def _groups(
+    op: tensor.CollapseShapeOp | tensor.ExpandShapeOp, long: Sequence[int | None], short: Sequence[int | None]
+) -> None:
+    groups = [[int(i.value.data) for i in group] for group in op.reassociation]
+    if [i for group in groups for i in group] != list(range(len(long))) and groups:
+        raise VerifyException(f"{groups} do not name the {len(long)} dimension(s) of {_text(long)} in order")
+    if not groups:
+        if short or any(n not in (1, None) for n in long):
+            raise VerifyException(f"[] is between a tensor without dimensions and ones, not {_text(long)}")
+        return
+    if len(groups) != len(short):
+        raise VerifyException(f"{len(groups)} group(s) for the {len(short)} dimension(s) of {_text(short)}")
+    for group, size in zip(groups, short, strict=True):
+        sizes = [long[i] for i in group]
+        if size is None or None in sizes:
+            continue
+        if prod(n for n in sizes if n is not None) != size:
+            raise VerifyException(f"{_text(long)} and {_text(short)}: the dimensions {group} do not make {size}")
+
+
+def _from_elements(op: tensor.FromElementsOp) -> None:
+    shape = shape_of(op.result)
+    if None in shape:
+        raise VerifyException(f"{op.result.type} needs static sizes")
+    count = prod(n for n in shape if n is not None)
+    if count != len(op.elements):
+        raise VerifyException(f"{op.result.type} has {count} element(s), got {len(op.elements)}")
+
+
+def _constant(value: SSAValue) -> int | None:
+    """The number that an index is, where it is one in the text."""
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "arith.constant":
+        attribute = owner.properties.get("value")
+        return int(attribute.value.data) if isinstance(attribute, IntegerAttr) else None
+    return None
+
+
+def _element(op: tensor.ExtractOp | tensor.InsertOp) -> None:
+    target = op.tensor if isinstance(op, tensor.ExtractOp) else op.dest
+    shape = shape_of(target)
+    if len(op.indices) != len(shape):
+        raise VerifyException(f"{target.type} has {len(shape)} dimension(s), got {len(op.indices)} index(es)")
+    around = op.parent_op()
+    if isinstance(op, tensor.ExtractOp) and around is not None and around.name.startswith(("func.", "util.", "scf.")):
+        return  # A run checks what host code reads.
+    for axis, (index, n) in enumerate(zip(op.indices, shape, strict=True)):
+        place = _constant(index)
+        if place is not None and n is not None and not 0 <= place < n:
+            raise VerifyException(f"element {place} of dimension {axis} is outside of its {n} element(s)")
+
+
+def _cast(op: tensor.CastOp) -> None:
+    a, b = op.source, op.dest
+    if not isinstance(a.type, TensorType) or not isinstance(b.type, TensorType):
+        return
+    _same_element(op, a, b)
+    one, other = shape_of(a), shape_of(b)
+    if len(one) != len(other) or not all(_agree(x, y) for x, y in zip(one, other, strict=True)):
+        raise VerifyException(f"{a.type} cannot be {b.type}: their sizes differ")
+
+
+def _dim(op: tensor.DimOp) -> None:
+    index = _constant(op.index)
+    if isinstance(op.source.type, TensorType):
+        rank = op.source.type.get_num_dims()
+        if rank == 0 or (index is not None and not 0 <= index < rank):
+            raise VerifyException(f"{op.source.type} has no dimension {'' if index is None else index}".rstrip())
+
+
+_CHECKS: dict[Any, Callable[[Any], None]] = {
+    tensor.PadOp: _pad,
+    tensor.ExtractSliceOp: _extract_slice,
+    tensor.InsertSliceOp: _insert_slice,
+    tensor.CollapseShapeOp: _collapse,
+    tensor.ExpandShapeOp: _expand,
+    tensor.FromElementsOp: _from_elements,
+    tensor.ExtractOp: _element,
+    tensor.InsertOp: _element,
+    tensor.CastOp: _cast,
+    tensor.DimOp: _dim,
+}
+
+for _op, _check in _CHECKS.items():
+    widen(_op, verify=_check)

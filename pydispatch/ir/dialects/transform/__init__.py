@@ -1,0 +1,1 @@
+"""The `transform` dialect, as far as match-and-replace specs use it."""

@@ -1,0 +1,1 @@
+"""The `util` dialect: functions, globals and scalars of host code."""

@@ -1,0 +1,257 @@
+"""Functions of the `util` dialect: their arguments, tied results, calls and the code that runs at load."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FunctionType,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core import syntax
+
+
+@irdl_op_definition
+class FuncOp(IRDLOperation):
+    """A host function. A declaration has an empty body. `tied_operands[i]` is the argument of result i, or -1."""
+
+    name = "util.func"
+    sym_name = prop_def(StringAttr)
+    sym_visibility = opt_prop_def(StringAttr)
+    function_type = prop_def(FunctionType)
+    tied_operands = opt_prop_def(DenseArrayBase)
+    arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    res_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    body = region_def()
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
+
+    @property
+    def args(self) -> tuple[SSAValue, ...]:
+        block = self.body.blocks.first
+        return () if block is None else tuple(block.args)
+
+    @property
+    def is_declaration(self) -> bool:
+        return not self.body.blocks
+
+    @classmethod
+    def parse(cls, p: Parser) -> FuncOp:
+        properties: dict[str, Attribute | None] = {"sym_visibility": p.parse_optional_visibility_keyword()}
+        properties["sym_name"] = p.parse_symbol_name()
+        arguments: list[Parser.Argument] = []
+        types: list[Attribute] = []
+        attrs: list[DictionaryAttr] = []
+
+        def argument() -> None:
+            parsed = p.parse_optional_argument()
+            if parsed is None:
+                types.append(p.parse_type())
+            else:
+                arguments.append(parsed)
+                types.append(parsed.type)
+            attrs.append(DictionaryAttr(p.parse_optional_attr_dict()))
+
+        start = p.pos
+        p.parse_comma_separated_list(p.Delimiter.PAREN, argument, " in function arguments")
+        results: list[Attribute] = []
+        tied: list[int] = []
+        res_attrs: list[DictionaryAttr] = []
+        if p.parse_optional_punctuation("->") is not None:
+            _parse_results(p, arguments, types, results, tied, res_attrs)
+        attributes = syntax.parse_attributes(p)
+        body = Region()
+        if p._current_token.text == "{":
+            if len(arguments) != len(types):
+                p.raise_error("the arguments of a function with a body have names", start, start + 1)
+            body = p.parse_region(arguments)
+        properties["function_type"] = FunctionType.from_lists(types, results)
+        properties["tied_operands"] = syntax.tied_attr(tied)
+        properties["arg_attrs"] = ArrayAttr(attrs) if any(a.data for a in attrs) else None
+        properties["res_attrs"] = ArrayAttr(res_attrs) if any(a.data for a in res_attrs) else None
+        return cls(properties=properties, attributes=attributes, regions=[body])
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_visibility(printer, self.sym_visibility)
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        inputs = self.function_type.inputs.data
+        # Without a body the arguments need names only to tie results to them.
+        tied = syntax.tied_list(self.tied_operands)
+        names = [f"%arg{i}" for i in range(len(inputs))] if self.is_declaration and tied else None
+        printer.print_string("(")
+
+        def argument(i: int) -> None:
+            if self.is_declaration:
+                printer.print_string(f"{names[i]}: " if names else "")
+                printer.print_attribute(inputs[i])
+            else:
+                printer.print_ssa_value(self.args[i])
+                printer.print_string(": ")
+                printer.print_attribute(inputs[i])
+            if self.arg_attrs is not None:
+                syntax.print_attributes(printer, self.arg_attrs.data[i].data, keyword=False)
+
+        printer.print_list(range(len(inputs)), argument)
+        printer.print_string(")")
+        if self.function_type.outputs.data:
+            printer.print_string(" -> ")
+            self._print_results(printer, tied, names)
+        syntax.print_attributes(printer, self.attributes)
+        if not self.is_declaration:
+            printer.print_string(" ")
+            printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+    def _print_results(self, printer: Printer, tied: tuple[int, ...] | None, names: list[str] | None) -> None:
+        outputs, inputs = self.function_type.outputs.data, self.function_type.inputs.data
+
+        def one(i: int) -> None:
+            if tied is not None and tied[i] >= 0:
+                if names:
+                    printer.print_string(names[tied[i]])
+                else:
+                    printer.print_ssa_value(self.args[tied[i]])
+                if inputs[tied[i]] != outputs[i]:
+                    printer.print_string(" as ")
+                    printer.print_attribute(outputs[i])
+            else:
+                printer.print_attribute(outputs[i])
+            if self.res_attrs is not None:
+                syntax.print_attributes(printer, self.res_attrs.data[i].data, keyword=False)
+
+        if len(outputs) == 1 and self.res_attrs is None:
+            one(0)
+            return
+        printer.print_string("(")
+        printer.print_list(range(len(outputs)), one)
+        printer.print_string(")")
+
+    def verify_(self) -> None:
+        if not self.is_declaration and tuple(a.type for a in self.args) != self.function_type.inputs.data:
+            raise VerifyException("the entry block has other argument types than the function")
+        for block in self.body.blocks:
+            last = block.last_op
+            if isinstance(last, ReturnOp) and tuple(o.type for o in last.operands) != self.function_type.outputs.data:
+                got = ", ".join(str(o.type) for o in last.operands)
+                want = ", ".join(str(t) for t in self.function_type.outputs)
+                raise VerifyException(f"@{self.sym_name.data} returns ({got}), but is declared to return ({want})")
+
+
+def _parse_results(
+    p: Parser,
+    arguments: list[Parser.Argument],
+    types: list[Attribute],
+    results: list[Attribute],
+    tied: list[int],
+    attrs: list[DictionaryAttr],
+) -> None:
+    """`T`, `%arg`, `%arg as T`, or a list of these with attributes."""
+    names = [UnresolvedOperand(a.name, 0) for a in arguments]
+
+    def one() -> None:
+        name = p.parse_optional_unresolved_operand()
+        if name is None:
+            results.append(p.parse_type())
+            tied.append(-1)
+        else:
+            known = [n.operand_name for n in names]
+            if name.operand_name not in known:
+                p.raise_error(f"result is tied to %{name.operand_name}, which is not an argument",
+                              name.span.start, name.span.end)  # fmt: skip
+            tied.append(known.index(name.operand_name))
+            results.append(p.parse_type() if p.parse_optional_keyword("as") else types[tied[-1]])
+        attrs.append(DictionaryAttr(p.parse_optional_attr_dict()) if in_list else syntax.EMPTY_DICT)
+
+    in_list = p._current_token.text == "("
+    if in_list:
+        p.parse_comma_separated_list(p.Delimiter.PAREN, one, " in function results")
+    else:
+        one()
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """Ends a function, an initializer or a host region."""
+
+    name = "util.return"
+    arguments = var_operand_def()
+    traits = traits_def(IsTerminator())
+    assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """A call of a host function."""
+
+    name = "util.call"
+    callee = prop_def(SymbolRefAttr)
+    arguments = var_operand_def()
+    tied_operands = opt_prop_def(DenseArrayBase)
+    results_ = var_result_def()
+
+    @classmethod
+    def parse(cls, p: Parser) -> CallOp:
+        start = p.pos
+        callee = p.parse_attribute()
+        if not isinstance(callee, SymbolRefAttr):
+            p.raise_error("expected the function to call: @name", start, p.pos)
+        names = p.parse_op_args_list()
+        attributes = p.parse_optional_attr_dict()
+        p.parse_punctuation(":")
+        signature = syntax.parse_shaped_signature(p, names, with_dims=False)
+        return cls(
+            operands=[signature.arguments],
+            result_types=[signature.result_types],
+            properties={"callee": callee, "tied_operands": syntax.tied_attr(signature.tied)},
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.callee)
+        syntax.print_operands(printer, self.arguments)
+        syntax.print_attributes(printer, self.attributes, keyword=False)
+        printer.print_string(" : ")
+        types = [r.type for r in self.results_]
+        tied = syntax.tied_list(self.tied_operands)
+        syntax.print_shaped_signature(printer, self.arguments, [], types, [], tied)
+
+
+@irdl_op_definition
+class InitializerOp(IRDLOperation):
+    """Runs once when a program is loaded."""
+
+    name = "util.initializer"
+    function_type = opt_prop_def(FunctionType)
+    body = region_def()
+    traits = traits_def(IsolatedFromAbove())
+
+    @classmethod
+    def parse(cls, p: Parser) -> InitializerOp:
+        attributes = syntax.parse_attributes(p)
+        return cls(attributes=attributes, regions=[p.parse_region()])
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_attributes(printer, self.attributes)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+
+
+OPERATIONS: list[type[Operation]] = [FuncOp, ReturnOp, CallOp, InitializerOp]

@@ -1,0 +1,1 @@
+"""PTX modules and libraries → one PTX text."""

@@ -1,0 +1,166 @@
+"""PTX modules as parts that can be taken apart: functions and variables by name, with what each refers to."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.ptx import read
+from pydispatch.formats.ptx.lex import Words
+from pydispatch.formats.ptx.module import Function, Param, PtxModule, Variable
+
+BUILT_IN = frozenset((
+    "vprintf", "malloc", "free", "__assertfail", "cudaGetParameterBuffer", "cudaGetParameterBufferV2",
+    "cudaLaunchDevice", "cudaLaunchDeviceV2", "cudaDeviceSynchronize", "cudaDeviceGetAttribute", "cudaGetDevice",
+    "cudaMalloc", "cudaFuncGetAttributes", "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+))  # fmt: skip
+"""Functions that the driver itself has."""
+
+
+@dataclass
+class Item:
+    """A definition, or a declaration of what nobody has defined. uses: names of the module that the text of a
+    definition mentions, its own too. first, last: its words; variables of one declaration share them."""
+
+    name: str
+    what: Function | Variable
+    first: int
+    last: int
+    uses: tuple[str, ...] = ()
+
+    @property
+    def is_defined(self) -> bool:
+        if isinstance(self.what, Function):
+            return self.what.body is not None
+        return self.what.linkage != "extern" or self.what.space == "shared"
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether other modules may refer to it."""
+        if isinstance(self.what, Function) and self.what.is_entry:
+            return False
+        return self.is_defined and self.what.linkage in ("visible", "weak", "common")
+
+
+@dataclass
+class Parts:
+    """A module with its items: by name the definition, else the first declaration. declarations: all that are without
+    a body or extern."""
+
+    module: PtxModule
+    words: Words
+    items: dict[str, Item] = field(default_factory=dict)
+    declarations: list[Item] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.module.name
+
+    def place(self, item: Item) -> str:
+        """ "lib.ptx:12"."""
+        return f"{self.name}:{item.what.line}"
+
+
+def take_apart(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> Parts:
+    """The parts of a module. ArtifactError when it is broken."""
+    if isinstance(source, PtxModule):
+        module, words = source, Words(source.text, source.name)
+    else:
+        module, words = read.read_words(source, name)
+    parts = Parts(module, words)
+    everything: list[Function | Variable] = [*module.variables, *module.functions]
+    together: dict[int, list[str]] = {}
+    for what in everything:
+        first, last = bisect_left(words.starts, what.start), bisect_left(words.starts, what.end)
+        item = Item(what.name, what, first, last)
+        together.setdefault(first, []).append(what.name)
+        if not item.is_defined:
+            parts.declarations.append(item)
+        known = parts.items.get(what.name)
+        if known is None or (item.is_defined and not known.is_defined):
+            parts.items[what.name] = item
+    uses: dict[int, tuple[str, ...]] = {}
+    for item in parts.items.values():
+        if item.is_defined and item.first not in uses:
+            mentioned = dict.fromkeys((*words.words[item.first : item.last], *together[item.first]))
+            uses[item.first] = tuple(word for word in mentioned if word in parts.items)
+        item.uses = uses.get(item.first, ())
+    return parts
+
+
+class Library:
+    """A module as a library. name: for messages. functions: those that it offers."""
+
+    def __init__(self, parts: Parts, name: str) -> None:
+        self.parts, self.name = parts, name
+        self.offered = {item.name: item for item in parts.items.values() if item.is_offered}
+        self.functions: Mapping[str, Function] = {
+            name: item.what for name, item in self.offered.items() if isinstance(item.what, Function)
+        }
+
+    def names(self) -> list[str]:
+        """The functions that may be asked for."""
+        return list(self.functions)
+
+    def prototype(self, name: str) -> str:
+        """ "(.b32, .b32) -> .b32"."""
+        return signature_text(self.functions[name])
+
+
+def open_library(data: str | bytes | bytearray | memoryview, label: str) -> Library:
+    """Reads a module. label: its name in messages. ArtifactError when it is broken, InvalidArgumentError when it is
+    whole and offers no function."""
+    library = Library(take_apart(data, label), label)
+    if not library.functions:
+        hidden = [f.name for f in library.parts.module.functions if f.body is not None and not f.is_entry]
+        entries = [f.name for f in library.parts.module.functions if f.is_entry]
+        has = f"the functions {', '.join(hidden[:8])} are not .visible" if hidden else "it defines none"
+        if entries and not hidden:
+            has = f"it has the kernels {', '.join(entries[:8])}, which cannot be called"
+        raise InvalidArgumentError(
+            f'{label} offers no function: {has}; write extern "C" __device__ in front of a function, and compile '
+            "with nvcc -ptx -rdc=true"
+        )
+    return library
+
+
+# What people are told
+
+
+def type_text(param: Param) -> str:
+    """ ".f32" or ".align 8 .b8[24]"."""
+    return f".align {param.align} .{param.type}[{param.count}]" if param.count else f".{param.type}"
+
+
+def signature_text(function: Function) -> str:
+    """ "(.b32, .b32) -> .b32"; nothing behind the arrow when nothing is returned."""
+    given = ", ".join(map(type_text, function.params))
+    back = ", ".join(map(type_text, function.returns))
+    return f"({given}) -> {back or 'nothing'}"
+
+
+def variable_text(variable: Variable) -> str:
+    """ ".const .align 4 .b8[16]"."""
+    sizes = "".join(f"[{size or ''}]" for size in variable.sizes)
+    return f".{variable.space} .align {variable.align} .{variable.type}{sizes}"
+
+
+def fits(wanted: Function, found: Function) -> bool:
+    """Whether calls that are made for one function can call the other: bits may be numbers, integers no floats."""
+    pairs = ((wanted.params, found.params), (wanted.returns, found.returns))
+    return all(len(a) == len(b) and all(map(_alike, a, b)) for a, b in pairs)
+
+
+def _alike(a: Param, b: Param) -> bool:
+    if a.size != b.size or bool(a.count) != bool(b.count) or a.space != b.space:
+        return False
+    if a.count and a.align != b.align:
+        return False
+    kinds = {_class(a.type), _class(b.type)}
+    return len(kinds - {"b"}) < 2
+
+
+def _class(kind: str) -> str:
+    return "i" if kind[0] in "su" else kind[0] if kind[0] in "bp" and not kind.startswith("bf") else "f"

@@ -1,0 +1,365 @@
+"""Links PTX: what a module declares `.extern` is taken from libraries. The result is one text.
+
+The text of the module stays as it is but for the declarations of what was found. In front of it stand prototypes of the
+functions that were taken and the variables that these need, behind it the functions. Names of a library that mean
+something else in the module get names of their own.
+
+`pyd_has_f`, a function without parameters that returns 32 bits, asks whether `f` was found.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.ptx.module import Function, PtxModule, Variable
+from pydispatch.link.ptx.library import (
+    BUILT_IN,
+    Item,
+    Library,
+    Parts,
+    fits,
+    open_library,
+    signature_text,
+    take_apart,
+    variable_text,
+)
+from pydispatch.link.ptx.text import Text, higher, item_text
+
+ASKS = "pyd_has_"
+"""In front of the symbol whose presence a function asks for."""
+
+Source = PtxModule | str | bytes | bytearray | memoryview
+_Key = tuple[int, str]  # module (0 is the kernel's) and name
+
+__all__ = ["ASKS", "Library", "Linked", "imports_of", "link", "open_library", "prototypes_of"]
+
+
+@dataclass(frozen=True)
+class Linked:
+    """data: the text. providers: symbol → name of the library that gave it. unresolved: symbols that nobody had.
+    target, version: of the result. raised: the libraries whose `.target` is above the module's."""
+
+    data: str
+    providers: dict[str, str]
+    unresolved: tuple[str, ...]
+    target: str = ""
+    version: tuple[int, int] = (0, 0)
+    raised: tuple[str, ...] = ()
+
+
+def imports_of(data: Source, what: str = "PTX") -> tuple[str, ...]:
+    """The symbols that a module uses and does not define, in the order of the module."""
+    return tuple(dict.fromkeys(item.name.removeprefix(ASKS) for item in _imports(take_apart(data, what))))
+
+
+def prototypes_of(data: Source, what: str = "PTX") -> dict[str, str]:
+    """The imported functions of a module, each as "(.b32, .b32) -> .b32"."""
+    found = _imports(take_apart(data, what))
+    return {item.name: signature_text(item.what) for item in found if isinstance(item.what, Function)}
+
+
+def link(
+    data: Source,
+    libraries: Sequence[Library],
+    optional: Collection[str] = (),
+    where: str = "PTX",
+    unique: bool = False,
+) -> Linked:
+    """Resolves what a module imports, and what that needs in turn.
+
+    libraries: in the order in which they are asked. optional: symbols that may be missing: what nobody has of them is
+    not there for good, and a call of it is a trap; everything else that nobody has stays imported. where: the name of
+    the module in messages. unique: a symbol that two libraries offer is an error.
+    ArtifactError when the module is broken, InvalidArgumentError when a function does not fit or cannot be linked.
+    """
+    return _Linker(take_apart(data, where), libraries, frozenset(optional), unique).run()
+
+
+def _imports(parts: Parts) -> list[Item]:
+    used = {name for item in {item.first: item for item in parts.items.values()}.values() for name in item.uses}
+    return [item for name, item in parts.items.items() if not item.is_defined and name in used and name not in BUILT_IN]
+
+
+@dataclass
+class _Linker:
+    kernel: Parts
+    libraries: Sequence[Library]
+    optional: frozenset[str]
+    unique: bool
+    providers: dict[str, str] = field(default_factory=dict)
+    unresolved: dict[str, None] = field(default_factory=dict)
+    taken: dict[_Key, None] = field(default_factory=dict)
+    means: dict[_Key, _Key | None] = field(default_factory=dict)
+    """What a name that a module declares stands for: a definition somewhere, or None."""
+
+    def __post_init__(self) -> None:
+        self.parts = [self.kernel, *(library.parts for library in self.libraries)]
+
+    def run(self) -> Linked:
+        todo = deque((0, item.name) for item in _imports(self.kernel))
+        seen: set[tuple[int, int]] = set()
+        while todo:
+            found = self._resolved(*todo.popleft())
+            if found is not None and found not in self.taken and found[0] != 0:
+                self.taken[found] = None
+                item = self._item(found)
+                if (found[0], item.first) not in seen:
+                    seen.add((found[0], item.first))
+                    todo += [(found[0], used) for used in item.uses]
+        names = self._names()
+        target, version, raised = self._target()
+        return Linked(
+            "".join(self._text(names, target, version)), self.providers, tuple(self.unresolved), target, version, raised
+        )
+
+    def _item(self, key: _Key) -> Item:
+        return self.parts[key[0]].items[key[1]]
+
+    # What names stand for
+
+    def _resolved(self, module: int, name: str) -> _Key | None:
+        """The definition that a name of a module stands for, None when nobody has it."""
+        key = module, name
+        if self._item(key).is_defined:
+            return key
+        if key not in self.means:
+            self.means[key] = self._found(module, name)
+        return self.means[key]
+
+    def _found(self, module: int, name: str) -> _Key | None:
+        wanted, parts = self._item((module, name)), self.parts[module]
+        if name in BUILT_IN:
+            return None
+        if name.startswith(ASKS):
+            self._check_question(parts, wanted)
+            asked = name.removeprefix(ASKS)
+            if not any(asked in library.offered for library in self.libraries) and asked not in self.optional:
+                self.unresolved[asked] = None
+            else:
+                self._note(asked)
+            return None
+        own = self.kernel.items.get(name)
+        if module and own is not None and own.is_offered:
+            self._check(parts, wanted, self.kernel, own)
+            return 0, name
+        for number, library in enumerate(self.libraries, 1):
+            if number != module and name in library.offered:
+                self._check(parts, wanted, library.parts, library.offered[name])
+                self._note(name)
+                return number, name
+        if own is not None and own.is_defined:
+            raise InvalidArgumentError(
+                f"'{name}' of {parts.name} is imported from elsewhere, and {self.kernel.place(own)} has one for "
+                "itself; make that one .visible, or rename it"
+            )
+        if name not in self.optional:
+            self.unresolved[name] = None
+        return None
+
+    def _note(self, name: str) -> None:
+        """Remembers who gives a symbol."""
+        givers = [library for library in self.libraries if name in library.offered]
+        strong = [each for each in givers if each.offered[name].what.linkage != "weak"]
+        if self.unique and len(strong) > 1:
+            a, b = (each.parts.place(each.offered[name]) for each in strong[:2])
+            raise InvalidArgumentError(f"'{name}' is defined twice, in {a} and in {b}; leave out one of them")
+        if givers:
+            self.providers.setdefault(name, givers[0].name)
+
+    def _check_question(self, parts: Parts, wanted: Item) -> None:
+        function = wanted.what
+        if isinstance(function, Function) and not function.params and [p.size for p in function.returns] == [4]:
+            return
+        raise InvalidArgumentError(
+            f"'{wanted.name}' ({parts.place(wanted)}) asks for a symbol and is no function () -> .b32"
+        )
+
+    def _check(self, parts: Parts, wanted: Item, others: Parts, found: Item) -> None:
+        a, b = wanted.what, found.what
+        if isinstance(a, Function) and isinstance(b, Function):
+            if not fits(a, b):
+                raise InvalidArgumentError(
+                    f"the function '{a.name}' of {others.name} does not fit its call: {parts.place(wanted)} calls "
+                    f"{signature_text(a)}, {others.place(found)} defines {signature_text(b)}"
+                )
+        elif isinstance(a, Variable) and isinstance(b, Variable):
+            open_ended = a.sizes[:1] == (0,)
+            if a.space != b.space or (a.size != b.size and not open_ended) or a.align > b.align:
+                raise InvalidArgumentError(
+                    f"the variable '{a.name}' of {others.name} is not the one that is declared: {parts.place(wanted)} "
+                    f"declares {variable_text(a)}, {others.place(found)} defines {variable_text(b)}"
+                )
+        else:
+            kinds = ["a function" if isinstance(each, Function) else "a variable" for each in (a, b)]
+            raise InvalidArgumentError(
+                f"'{a.name}' is {kinds[0]} in {parts.place(wanted)} and {kinds[1]} in {others.place(found)}"
+            )
+
+    # The result
+
+    def _names(self) -> dict[_Key, str]:
+        """The name in the result of everything that is taken."""
+        used = set(self.kernel.items)
+        gone = {name for (module, name), found in self.means.items() if module == 0 and found is not None}
+        used -= gone
+        used |= {*self.unresolved, *BUILT_IN}
+        imported = {found for found in self.means.values() if found is not None}
+        names: dict[_Key, str] = {}
+        # What others mean by its name keeps it; of several, the one that was asked first.
+        for key in sorted(self.taken, key=lambda key: key not in imported):
+            name, number = key[1], 1
+            while name in used or (number > 1 and name in self._words):
+                number += 1
+                name = f"{key[1]}${number}"
+            used.add(name)
+            names[key] = name
+        return names
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset().union(*(parts.words.words for parts in self.parts))
+
+    def _target(self) -> tuple[str, tuple[int, int], tuple[str, ...]]:
+        """The highest `.target` and `.version` of what is used, and who raised the target."""
+        kernel = self.kernel.module
+        best, version, raised = (kernel.target, self.kernel.name), kernel.version, list[str]()
+        for number in dict.fromkeys(key[0] for key in self.taken):
+            module, name = self.parts[number].module, self.libraries[number - 1].name
+            version = max(version, module.version)
+            above = higher(best, (module.target, name))
+            if above != best:
+                best = above
+                raised.append(name)
+        return best[0], version, tuple(raised)
+
+    def _text(self, names: dict[_Key, str], target: str, version: tuple[int, int]) -> Iterator[str]:
+        kernel = self.kernel
+        yield from self._header(target, version)
+        prototypes, variables, functions = list[str](), list[str](), list[str]()
+        declared: set[str] = set()
+        written: set[tuple[int, int]] = set()  # of several variables of one declaration, the first brings all
+        for key in self._ordered():
+            item, parts = self._item(key), self.parts[key[0]]
+            if (key[0], item.first) in written:
+                continue
+            written.add((key[0], item.first))
+            text = Text(parts, item, partial(self._name, key[0], names))
+            shown = f"// {_file_of(parts.name)}:{item.what.line}\n"
+            if isinstance(item.what, Function):
+                prototypes.append(text.prototype())
+                functions.append(f"\n{shown}{text.whole()}\n")
+            else:
+                variables.append(f"{shown}{text.whole()}\n")
+            for name in item.uses:  # what stays imported is declared here, unless the kernel does so
+                if self._resolved(key[0], name) is None and name not in kernel.items and name not in declared:
+                    declared.add(name)
+                    prototypes.append(self._left((key[0], name)))
+        yield from prototypes
+        yield from variables
+        yield from self._of_kernel()
+        yield from functions
+        yield "\n" if functions else ""
+
+    def _header(self, target: str, version: tuple[int, int]) -> Iterator[str]:
+        module = self.kernel.module
+        if target == module.target and version == module.version:
+            yield module.text[: module.start]
+            return
+        options = "".join(f", {option}" for option in module.options)
+        yield f".version {version[0]}.{version[1]}\n.target {target}{options}\n.address_size 64\n\n"
+
+    def _name(self, module: int, names: dict[_Key, str], name: str) -> str:
+        if name not in self.parts[module].items:
+            return name
+        found = self._resolved(module, name)
+        return names.get(found, found[1]) if found is not None else name
+
+    def _ordered(self) -> list[_Key]:
+        """What is taken, variables behind those that their initial values name."""
+        done: dict[_Key, None] = {}
+        seen: set[_Key] = set()
+        expanded: set[tuple[int, int]] = set()
+        for first in self.taken:
+            stack = [(first, False)]
+            while stack:
+                key, ready = stack.pop()
+                if ready:
+                    done[key] = None
+                elif key not in seen and key in self.taken:
+                    seen.add(key)
+                    stack.append((key, True))
+                    item = self._item(key)
+                    if isinstance(item.what, Variable) and (key[0], item.first) not in expanded:
+                        expanded.add((key[0], item.first))
+                        found = [self._resolved(key[0], name) for name in item.uses]
+                        stack += [(each, False) for each in found if each is not None]
+        return list(done)
+
+    def _left(self, key: _Key) -> str:
+        """The declaration of what stays imported, or the answer to a question."""
+        item, parts = self._item(key), self.parts[key[0]]
+        answer = self._answer(key[1], item)
+        if answer is not None:
+            return answer
+        text = parts.module.text[item.what.start : item.what.end]
+        return text.rstrip() + "\n"
+
+    def _answer(self, name: str, item: Item) -> str | None:
+        """A function that says whether a symbol was found, or that stands for one that is not there for good."""
+        function = item.what
+        if not isinstance(function, Function) or name in BUILT_IN:
+            return None
+        asked = name.removeprefix(ASKS)
+        if name.startswith(ASKS):
+            has = asked in self.providers
+            if not has and asked not in self.optional:
+                return None
+            result = function.returns[0].name
+            if result == "_":
+                result = "func_retval0"
+            return f".func (.param .b32 {result}) {name} ()\n{{\n\tst.param.b32 [{result}], {int(has)};\n\tret;\n}}\n"
+        if name not in self.optional:
+            return None
+        head = item_text(self.parts_of(item), item).removeprefix(".extern").strip().rstrip(";").rstrip()
+        return f"{head}\n{{\n\ttrap;\n\tret;\n}}\n"
+
+    def _is_gone(self, item: Item) -> bool:
+        """Whether a declaration of the kernel is one of something that was found."""
+        return self.means.get((0, item.name)) is not None
+
+    def parts_of(self, item: Item) -> Parts:
+        return next(parts for parts in self.parts if parts.items.get(item.name) is item)
+
+    def _of_kernel(self) -> Iterator[str]:
+        """The kernel's text from its first declaration on, without declarations of what was found."""
+        kernel, text = self.kernel, self.kernel.module.text
+        at, answered = kernel.module.start, set[str]()
+        stay = {item.first for item in kernel.declarations if not self._is_gone(item)}
+        for item in sorted(kernel.declarations, key=lambda item: item.what.start):
+            key = 0, item.name
+            if self._is_gone(item) or item.name in answered:
+                replacement = ""
+            else:
+                answer = self._answer(item.name, kernel.items[item.name]) if key in self.means else None
+                if answer is None:
+                    continue
+                answered.add(item.name)
+                replacement = answer
+            if isinstance(item.what, Variable) and item.first in stay:
+                raise InvalidArgumentError(
+                    f"'{item.name}' ({kernel.place(item)}) is declared with others that nobody has; write a "
+                    "declaration for each"
+                )
+            if item.what.start >= at:
+                yield text[at : item.what.start] + replacement
+                at = item.what.end
+        yield text[at:]
+
+
+def _file_of(name: str) -> str:
+    """The name of a file without its folder, which is no part of what the text means."""
+    return " ".join(name.replace("\\", "/").rpartition("/")[2].split())

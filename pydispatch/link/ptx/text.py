@@ -1,0 +1,97 @@
+"""Texts of definitions that move from one PTX module to another, and the architecture of what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.ptx import interface
+from pydispatch.formats.ptx.module import Function
+from pydispatch.link.ptx.library import Item, Parts
+
+_BOUND = {"": 0, "f": 1, "a": 2}  # how narrow the devices are that take sm_100, sm_100f, sm_100a
+
+
+def higher(a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
+    """The higher one of two targets, each with whose it is."""
+    (one, exact), (other, also_exact) = interface.split(a[0]), interface.split(b[0])
+    if one == other:
+        return a if _BOUND[exact] >= _BOUND[also_exact] else b
+    low, high = (a, b) if one < other else (b, a)
+    bound, free = interface.split(low[0])[1], not interface.split(high[0])[1]
+    if bound == "a" or (bound and (free or one // 10 != other // 10)):
+        raise InvalidArgumentError(
+            f"{low[1]} is for {low[0]} alone and {high[1]} needs {high[0]}: they cannot be linked; compile both for "
+            "the same architecture"
+        )
+    return high
+
+
+def item_text(parts: Parts, item: Item) -> str:
+    return parts.module.text[item.what.start : item.what.end]
+
+
+class Text:
+    """The text of a definition with other names. rename: the name that stands for one of the module."""
+
+    def __init__(self, parts: Parts, item: Item, rename: Callable[[str], str]) -> None:
+        self.parts, self.item = parts, item
+        source, words = parts.words, parts.words.words
+        self.edits: list[tuple[int, int, str]] = []  # from, to, text
+        is_function, index = isinstance(item.what, Function), item.first
+        while index < item.last:
+            word = words[index]
+            if word == ".loc" and is_function:  # it names a file of another text
+                last = _end_of_location(words, index)
+                self.edits.append((source.starts[index], source.end(last - 1), ""))
+                index = last
+                continue
+            if is_function and word in (".visible", ".weak"):
+                self.edits.append((source.starts[index], source.starts[index + 1], ""))
+            elif word in parts.items and not (is_function and _is_opcode(words, index)):
+                new = rename(word)
+                if new != word:
+                    self.edits.append((source.starts[index], source.end(index), new))
+            index += 1
+
+    def whole(self) -> str:
+        return self._until(self.item.what.end)
+
+    def prototype(self) -> str:
+        """The declaration of a function."""
+        words = self.parts.words
+        if words.words[self.item.first] == ".alias":
+            name = self.item.name
+            found = next((each for each in self.parts.declarations if each.name == name), None)
+            if found is None:
+                raise words.fail(self.item.first, f"the alias '{name}' lacks a declaration .func {name}")
+            return self.parts.module.text[found.what.start : found.what.end] + "\n"
+        brace = words.words.index("{", self.item.first, self.item.last)
+        return self._until(words.starts[brace]).rstrip() + ";\n"
+
+    def _until(self, end: int) -> str:
+        text, at, pieces = self.parts.module.text, self.item.what.start, list[str]()
+        for start, stop, new in self.edits:
+            if start >= end:
+                break
+            pieces += (text[at:start], new)
+            at = stop
+        return "".join(pieces) + text[at:end]
+
+
+def _end_of_location(words: Sequence[str], index: int) -> int:
+    index += 4
+    while words[index] == ",":
+        if words[index + 1] == "inlined_at":
+            index += 5
+        else:
+            index += 5 if words[index + 3] == "+" else 3
+    return index
+
+
+def _is_opcode(words: Sequence[str], index: int) -> bool:
+    """Whether a word that could be a name stands where instructions begin: `trap;` of a module with a function trap."""
+    if words[index + 1] == ":":
+        return False
+    before = words[index - 1]
+    return before in (";", "{", "}", ":") or words[index - 2] == "@" or words[index - 3 : index - 1] == ["@", "!"]

@@ -1,0 +1,1 @@
+"""SPIR-V modules and libraries → one SPIR-V module."""

@@ -1,0 +1,133 @@
+"""SPIR-V modules as libraries of functions: what they offer, by name.
+
+A function is offered by its Linkage decoration. No common compiler writes one: in a module without any, every function
+with a name (OpName) is offered, but those of entry points; GLSL's `f(f1;u1;` answers to `f` too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydispatch.errors import ArtifactError, InvalidArgumentError
+from pydispatch.formats.spirv.names import Op, capability_name
+from pydispatch.link.spirv.parts import Function, Parts, take_apart
+
+_FOREIGN = (4, 6, 7, 38, 5347)  # Addresses, Kernel, Vector16, GenericPointer, PhysicalStorageBufferAddresses
+_VULKAN_MEMORY = 3
+_SCALARS = {(Op.TYPE_INT, 0): "uint", (Op.TYPE_INT, 1): "int", (Op.TYPE_FLOAT, 0): "float"}
+_VECTORS = {"float": "vec", "int": "ivec", "uint": "uvec", "bool": "bvec", "double": "dvec"}
+EXPORT = 0
+
+
+@dataclass
+class Library:
+    """One module. functions: name → ids of the functions that it may mean (GLSL has overloads)."""
+
+    name: str
+    parts: Parts
+    functions: dict[str, list[int]] = field(default_factory=dict)
+
+    def names(self) -> list[str]:
+        """What may be asked for, for people: without the mangled forms of what has a plain one."""
+        return [name for name in self.functions if "(" not in name]
+
+
+def open_library(data: bytes | bytearray | memoryview, name: str) -> Library:
+    """Reads a module. name: of it in messages. ArtifactError when it is broken, InvalidArgumentError when it is whole
+    and offers no function, or is made for something else than Vulkan."""
+    parts = take_apart(data, name)
+    foreign = [capability_name(c) for c in parts.tables.capabilities if c in _FOREIGN]
+    if parts.addressing or foreign:
+        raise InvalidArgumentError(
+            f"{name} is not made for Vulkan ({', '.join(foreign) or f'addressing model {parts.addressing}'}); "
+            "compile its functions from GLSL or HLSL, with logical addressing"
+        )
+    if parts.memory == _VULKAN_MEMORY:
+        raise InvalidArgumentError(
+            f"{name} has the Vulkan memory model, kernels have GLSL450; "
+            "compile it without GL_KHR_memory_scope_semantics"
+        )
+    library = Library(name, parts)
+    exports = {id: text for id, (text, kind) in parts.tables.linkage.items() if kind == EXPORT}
+    entries = {entry.function for entry in parts.tables.entry_points}
+    for id, function in parts.functions.items():
+        if not function.body:
+            continue
+        if exports:
+            if id in exports:
+                library.functions.setdefault(exports[id], []).append(id)
+        elif id not in entries and parts.tables.names.get(id):
+            text = parts.tables.names[id]
+            for known in dict.fromkeys((text, text.partition("(")[0])):
+                if known:
+                    library.functions.setdefault(known, []).append(id)
+    if not library.functions:
+        raise InvalidArgumentError(
+            f"{name} offers no function: none has a Linkage decoration, or a name besides the entry points; "
+            "glslangValidator -V -g --keep-uncalled keeps functions and their names"
+        )
+    return library
+
+
+def type_text(parts: Parts, type_: int, depth: int = 0) -> str:
+    """A type as GLSL has it."""
+    inst = parts.globals.get(type_)
+    if inst is None or depth > 8:
+        return "?"
+    words = inst.words
+    if inst.op == Op.TYPE_VOID:
+        return "void"
+    if inst.op == Op.TYPE_BOOL:
+        return "bool"
+    if inst.op in (Op.TYPE_INT, Op.TYPE_FLOAT):
+        name = _SCALARS.get((Op(inst.op), words[3] if inst.op == Op.TYPE_INT else 0), "?")
+        if words[2] == 32:
+            return name
+        return "double" if (inst.op, words[2]) == (Op.TYPE_FLOAT, 64) else f"{name}{words[2]}_t"
+    if inst.op == Op.TYPE_VECTOR:
+        element = type_text(parts, words[2], depth + 1)
+        return f"{_VECTORS[element]}{words[3]}" if element in _VECTORS else f"{element}[{words[3]}]"
+    if inst.op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
+        return f"{type_text(parts, words[2], depth + 1)}[]"
+    if inst.op == Op.TYPE_POINTER:
+        behind = type_text(parts, words[3], depth + 1)
+        return behind if words[2] == 7 else f"buffer {behind}"  # GLSL's parameters are variables of the function
+    if inst.op == Op.TYPE_STRUCT:
+        return "{" + ", ".join(type_text(parts, member, depth + 1) for member in words[2:6]) + "}"
+    return f"type {inst.op}"
+
+
+def signature_text(parts: Parts, function: Function, name: str) -> str:
+    """The prototype of a function, as GLSL has it."""
+    parameters = ", ".join(type_text(parts, p.type_id) for p in function.parameters)
+    return f"{type_text(parts, function.head.type_id)} {name}({parameters})"
+
+
+def reached(parts: Parts, root: int) -> list[int]:
+    """A function and all that it calls. ArtifactError when one calls itself, or one without a body."""
+    order: list[int] = []
+    state: dict[int, int] = {}  # 1 begun, 2 done
+    stack = [(root, False)]
+    while stack:
+        id, leaving = stack.pop()
+        if leaving:
+            state[id] = 2
+            order.append(id)
+            continue
+        if id in state:
+            continue
+        state[id] = 1
+        stack.append((id, True))
+        function = parts.functions[id]
+        name = parts.tables.names.get(id, f"id {id}")
+        if not function.body:
+            raise ArtifactError(f"{parts.what}: function '{name}' is called and has no body")
+        for inst in function.body:
+            if inst.op != Op.FUNCTION_CALL:
+                continue
+            callee = inst.words[3]
+            if state.get(callee) == 1:
+                raise parts.fail(inst.at, f"function '{name}' calls itself, which shaders cannot")
+            if callee not in state:
+                stack.append((callee, False))
+    return order

@@ -1,0 +1,354 @@
+"""Links SPIR-V: functions that a kernel's module imports are taken from libraries.
+
+A module imports a function by a declaration with a Linkage decoration. Its parameters are scalars and buffers: a buffer
+is a pointer to a block in StorageBuffer, and every call passes a variable for it. The declaration `?name`, a function
+without parameters that returns a bool, asks whether `name` was found. docs/vulkan-functions.md says how libraries are
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.spirv.names import Decoration, Op, Storage
+from pydispatch.link.spirv.library import Library, open_library, signature_text, type_text
+from pydispatch.link.spirv.output import Output, instruction
+from pydispatch.link.spirv.parts import LABEL, Function, Inst, Parts, take_apart
+from pydispatch.link.spirv.take import FUNCTION, Copy, Taker
+
+NULL, RETURN, RETURN_VALUE, BITCAST, IMPORT = 46, 253, 254, 124, 1
+ASKS = "?"
+"""In front of the symbol whose presence a declaration asks for."""
+
+__all__ = ["ASKS", "Library", "Linked", "imports_of", "link", "open_library"]
+
+
+@dataclass(frozen=True)
+class Linked:
+    """data: the module. providers: symbol → name of the library that gave it. unresolved: symbols that nobody had."""
+
+    data: bytes
+    providers: dict[str, str]
+    unresolved: tuple[str, ...]
+
+
+def imports_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[str, ...]:
+    """The symbols that a module calls and does not define, in the order of the module."""
+    return _symbols(take_apart(data, what))
+
+
+def link(
+    data: bytes | bytearray | memoryview,
+    libraries: Sequence[Library],
+    absent: Collection[str] = (),
+    what: str = "SPIR-V",
+) -> Linked:
+    """Resolves what a module imports.
+
+    libraries: in the order in which they are asked. absent: symbols that may be missing: what nobody has of them is not
+    there for good, and everything else that nobody has stays imported. what: the name of the module in messages.
+    ArtifactError when a module is broken, InvalidArgumentError when a function does not fit.
+    """
+    return _Linker(take_apart(data, what), libraries).run(frozenset(absent))
+
+
+def _symbols(kernel: Parts) -> tuple[str, ...]:
+    found = (text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions)
+    return tuple(dict.fromkeys(text.removeprefix(ASKS) for text in found))
+
+
+class _Linker:
+    def __init__(self, kernel: Parts, libraries: Sequence[Library]) -> None:
+        self.kernel, self.libraries, self.out = kernel, libraries, Output(kernel)
+        self.takers: dict[int, Taker] = {}
+        self.bound: dict[tuple[int, tuple[int, ...]], int] = {}  # import and its buffers → function
+        self.views: dict[tuple[int, int], int] = {}
+
+    def run(self, absent: frozenset[str]) -> Linked:
+        kernel, out = self.kernel, self.out
+        declared = {
+            id: text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions
+        }
+        for id, text in declared.items():
+            self._check_declaration(kernel.functions[id], text)
+        providers: dict[str, str] = {}
+        sources: dict[str, int] = {}
+        for symbol in _symbols(kernel):
+            for number, library in enumerate(self.libraries):
+                if symbol in library.functions:
+                    providers[symbol], sources[symbol] = library.name, number
+                    break
+        left: dict[int, tuple[str, int]] = {}
+        for id, text in declared.items():
+            symbol = text.removeprefix(ASKS)
+            if symbol not in sources and symbol not in absent:
+                left[id] = text, IMPORT
+        for id, function in kernel.functions.items():
+            if function.body:
+                self._function(id, function, declared, sources, left)
+        for taker in self.takers.values():
+            out.take_needs(taker.parts)
+        for id in declared.keys() - left.keys():
+            out.names.pop(id, None)
+            out.decorations.pop(id, None)
+            for parameter in kernel.functions[id].parameters:
+                out.names.pop(parameter.id, None)
+                out.decorations.pop(parameter.id, None)
+        unresolved = tuple(dict.fromkeys(text.removeprefix(ASKS) for text, _ in left.values()))
+        return Linked(out.bytes(left), providers, unresolved)
+
+    def _check_declaration(self, function: Function, text: str) -> None:
+        if function.body:
+            raise self.kernel.fail(function.head.at, f"'{text}' is imported and has a body")
+        result = self.kernel.globals[function.head.type_id].op
+        if text.startswith(ASKS) and (function.parameters or result != Op.TYPE_BOOL):
+            raise self.kernel.fail(function.head.at, f"'{text}' asks for a symbol and is no function () -> bool")
+
+    def _function(
+        self, id: int, function: Function, declared: dict[int, str], sources: dict[str, int], left: Collection[int]
+    ) -> None:
+        """A function of the kernel, with its calls of imports directed at what was found."""
+        lines = [function.head.words, *(p.words for p in function.parameters)]
+        calls: list[int] = []
+        uses: set[int] = set()
+        for inst in function.body:
+            words = inst.words
+            if inst.op == Op.FUNCTION_CALL:
+                callee = words[3]
+                if callee in declared and callee not in left:
+                    words = self._call(inst, callee, declared[callee], sources)
+                elif callee not in declared and not self.kernel.functions[callee].body:
+                    raise self.kernel.fail(inst.at, f"a call of id {callee}, which has neither a body nor a symbol")
+                calls.append(words[3])
+            uses.update(used for used in inst.uses() if used in self.out.variables)
+            lines.append(words)
+        lines.append(instruction(Op.FUNCTION_END, []))
+        self.out.put(id, lines, calls, uses, (inst.op for inst in function.body))
+
+    def _call(self, inst: Inst, callee: int, text: str, sources: dict[str, int]) -> list[int]:
+        function = self.kernel.functions[callee]
+        buffers: list[int] = []
+        rest: list[int] = []
+        for parameter, argument in zip(function.parameters, inst.words[4:], strict=True):
+            if not self._is_buffer(parameter.type_id):
+                rest.append(argument)
+                continue
+            if self.kernel.type_of(argument) != parameter.type_id or argument not in self.out.variables:
+                raise self.kernel.fail(
+                    inst.at, f"the call of '{text}' passes a buffer that is no variable of the module"
+                )
+            buffers.append(argument)
+        key = callee, tuple(buffers)
+        if key not in self.bound:
+            self.bound[key] = self._bind(function, text, tuple(buffers), sources)
+        return instruction(Op.FUNCTION_CALL, [inst.type_id, inst.id, self.bound[key], *rest])
+
+    def _is_buffer(self, type_: int) -> bool:
+        found = self.kernel.pointee(type_)
+        return found is not None and found[0] == Storage.STORAGE_BUFFER
+
+    def _bind(self, function: Function, text: str, buffers: tuple[int, ...], sources: dict[str, int]) -> int:
+        """The function of the output that calls of an import with these buffers become."""
+        symbol = text.removeprefix(ASKS)
+        source = sources.get(symbol)
+        if text.startswith(ASKS):
+            result = function.head.type_id
+            value = self.out.share(Op.CONSTANT_FALSE if source is None else Op.CONSTANT_TRUE, [], result)
+            return self._constant(function, value, f"has {symbol}")
+        if source is None:
+            result = function.head.type_id
+            is_void = self.kernel.globals[result].op == Op.TYPE_VOID
+            value = 0 if is_void else self.out.share(NULL, [], result)
+            return self._constant(function, value, f"no {symbol}")
+        if source not in self.takers:
+            self.takers[source] = Taker(self.libraries[source], self.out)
+        taker = self.takers[source]
+        made = _Binding(self, taker, function, symbol, buffers).make()
+        taker.finish()
+        return made
+
+    def _constant(self, function: Function, value: int, name: str) -> int:
+        """A function that returns a constant, or nothing."""
+        out, made = self.out, self.out.id()
+        rest = [p.type_id for p in function.parameters if not self._is_buffer(p.type_id)]
+        type_ = out.share(Op.TYPE_FUNCTION, [function.head.type_id, *rest])
+        lines = [instruction(Op.FUNCTION, [function.head.type_id, made, 0, type_])]
+        lines += [instruction(Op.FUNCTION_PARAMETER, [each, out.id()]) for each in rest]
+        lines += [
+            instruction(LABEL, [out.id()]),
+            instruction(RETURN_VALUE, [value]) if value else instruction(RETURN, []),
+        ]
+        lines.append(instruction(Op.FUNCTION_END, []))
+        out.put(made, lines, (), (), ())
+        out.names[made] = name
+        return made
+
+    def view(self, variable: int, block: int) -> int:
+        """A variable with the block type of a library at the place of the kernel's variable; that one where it does."""
+        out = self.out
+        own = out.types[out.variables[variable][0]][1][1]
+        if out.same(own) == block or out.view_key(own) == out.view_key(block):
+            return variable
+        key = variable, block
+        if key not in self.views:
+            pointer = out.share(Op.TYPE_POINTER, [Storage.STORAGE_BUFFER, block])
+            kept = (Decoration.DESCRIPTOR_SET, Decoration.BINDING, Decoration.NON_WRITABLE)
+            decorations = [d for d in out.decorations.get(variable, ()) if d[0] in kept]
+            made = self.views[key] = out.add(Op.VARIABLE, [Storage.STORAGE_BUFFER], pointer, decorations)
+            out.decorate(made, 20)  # Aliased
+            out.decorate(variable, 20)
+        return self.views[key]
+
+
+class _Binding:
+    """One import with its buffers, and the function of a library that it means."""
+
+    def __init__(
+        self, linker: _Linker, taker: Taker, function: Function, symbol: str, buffers: tuple[int, ...]
+    ) -> None:
+        self.linker, self.taker, self.out, self.kernel = linker, taker, linker.out, linker.kernel
+        self.function, self.symbol, self.buffers = function, symbol, buffers
+        self.scalars = [p.type_id for p in function.parameters if not linker._is_buffer(p.type_id)]
+
+    def make(self) -> int:
+        library, parts = self.taker.library, self.taker.parts
+        candidates = library.functions[self.symbol]
+        for candidate in candidates:
+            given = self._match(parts.functions[candidate])
+            if given is not None:
+                return self._made(candidate, given)
+        called = signature_text(self.kernel, self.function, self.symbol)
+        have = " or ".join(signature_text(parts, parts.functions[id], self.symbol) for id in candidates)
+        raise InvalidArgumentError(
+            f"the function '{self.symbol}' of {library.name} does not fit its call: the program calls "
+            f"{called}, the function is {have}; a buffer may be left out of its parameters, not its offset"
+        )
+
+    def _match(self, function: Function) -> list[tuple[int, int]] | None:
+        """(parameter, buffer) of the parameters that are buffers, None when the function does not fit."""
+        given: list[tuple[int, int]] = []
+        place, buffer = 0, 0
+        parameters = function.parameters
+        for wanted in self.function.parameters:
+            if self.linker._is_buffer(wanted.type_id):
+                if place < len(parameters) and self.taker.is_buffer_pointer(parameters[place].type_id):
+                    given.append((place, buffer))
+                    place += 1
+                buffer += 1
+            elif place < len(parameters) and self._alike(wanted.type_id, self._value_type(parameters[place].type_id)):
+                place += 1
+            else:
+                return None
+        if place != len(parameters) or not self._alike(self.function.head.type_id, function.head.type_id):
+            return None
+        return given
+
+    def _value_type(self, type_: int) -> int:
+        """What is passed: GLSL's parameters are pointers to variables of the caller."""
+        found = self.taker.parts.pointee(type_)
+        return found[1] if found is not None and found[0] == FUNCTION else type_
+
+    def _alike(self, own: int, theirs: int) -> bool:
+        """The same type; integers may differ in their sign."""
+        a, b = self.kernel.globals[own], self.taker.parts.globals[theirs]
+        if a.op != b.op or a.op not in (Op.TYPE_VOID, Op.TYPE_BOOL, Op.TYPE_INT, Op.TYPE_FLOAT):
+            return False
+        return a.op in (Op.TYPE_VOID, Op.TYPE_BOOL) or a.words[2] == b.words[2]
+
+    def _made(self, candidate: int, given: Sequence[tuple[int, int]]) -> int:
+        taker, out = self.taker, self.out
+        function = taker.parts.functions[candidate]
+        used: list[tuple[int, int]] = []
+        for variable in taker.buffers_of(candidate):
+            number = taker.parts.tables.decoration(variable, Decoration.BINDING) or 0
+            if number >= len(self.buffers):
+                name = taker.parts.tables.names.get(variable, "")
+                raise InvalidArgumentError(
+                    f"the function '{self.symbol}' of {taker.library.name} uses the buffer '{name}' at binding "
+                    f"{number}; bindings stand for the buffers of the call, which passes {len(self.buffers)}"
+                )
+            used.append((variable, self._view(variable_type(taker.parts, variable), number)))
+        arguments = [(place, self._view(function.parameters[place].type_id, number)) for place, number in given]
+        copy = Copy(candidate, tuple(used), tuple(arguments))
+        made = taker.request(copy)
+        type_ = taker.function_type(function, (place for place, _ in arguments))
+        own = out.share(
+            Op.TYPE_FUNCTION, [self.out.same(self.function.head.type_id), *map(self.out.same, self.scalars)]
+        )
+        return made if type_ == own else self._adapter(function, copy, made, own)
+
+    def _view(self, pointer: int, number: int) -> int:
+        """The variable through which the library sees a buffer of the call."""
+        parts, out, variable = self.taker.parts, self.out, self.buffers[number]
+        found = parts.pointee(pointer)
+        assert found is not None
+        own = out.types[out.variables[variable][0]][1][1]
+        mine, theirs = _element(self.kernel, own), _element(parts, found[1])
+        if mine is not None and theirs is not None and not _compatible(mine, theirs):
+            raise InvalidArgumentError(
+                f"the function '{self.symbol}' of {self.taker.library.name} takes buffer {number} for "
+                f"{type_text(parts, found[1])}, the program passes {type_text(self.kernel, own)}"
+            )
+        return self.linker.view(variable, self.taker.type(found[1]))
+
+    def _adapter(self, function: Function, copy: Copy, callee: int, type_: int) -> int:
+        """A function with the types of the import that calls the one of the library with its types."""
+        out, taker, made = self.out, self.taker, self.out.id()
+        result, theirs = self.function.head.type_id, taker.type(function.head.type_id)
+        skipped = {place for place, _ in copy.arguments}
+        lines = [instruction(Op.FUNCTION, [result, made, 0, type_])]
+        own = [out.id() for _ in self.scalars]
+        lines += [instruction(Op.FUNCTION_PARAMETER, list(pair)) for pair in zip(self.scalars, own, strict=True)]
+        variables: list[list[int]] = []
+        code: list[list[int]] = []
+        passed: list[int] = []
+        rest = [p.type_id for place, p in enumerate(function.parameters) if place not in skipped]
+        for value, source, parameter in zip(own, self.scalars, rest, strict=True):
+            wanted = taker.type(self._value_type(parameter))
+            if wanted != out.same(source):
+                cast = out.id()
+                code.append(instruction(BITCAST, [wanted, cast, value]))
+                value = cast
+            if wanted != taker.type(parameter):
+                place = out.id()
+                variables.append(instruction(Op.VARIABLE, [taker.type(parameter), place, FUNCTION]))
+                code.append(instruction(Op.STORE, [place, value]))
+                value = place
+            passed.append(value)
+        called = out.id()
+        code.append(instruction(Op.FUNCTION_CALL, [theirs, called, callee, *passed]))
+        if self.kernel.globals[result].op == Op.TYPE_VOID:
+            code.append(instruction(RETURN, []))
+        else:
+            if theirs != out.same(result):
+                cast = out.id()
+                code.append(instruction(BITCAST, [result, cast, called]))
+                called = cast
+            code.append(instruction(RETURN_VALUE, [called]))
+        lines += [instruction(LABEL, [out.id()]), *variables, *code, instruction(Op.FUNCTION_END, [])]
+        out.put(made, lines, (callee,), (), ())
+        out.names[made] = self.symbol
+        return made
+
+
+def variable_type(parts: Parts, id: int) -> int:
+    """The pointer type of a variable."""
+    return parts.globals[id].type_id
+
+
+def _element(parts: Parts, block: int) -> tuple[int, int] | None:
+    """(opcode, bits) of the scalars of a block that is one array of them or of vectors of them."""
+    inst = parts.globals.get(block)
+    members = inst.words[2:] if inst is not None and inst.op == Op.TYPE_STRUCT else []
+    inner = parts.globals.get(members[0]) if len(members) == 1 else None
+    for wrappers in ((Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY), (Op.TYPE_VECTOR,)):
+        if inner is not None and inner.op in wrappers:
+            inner = parts.globals.get(inner.words[2])
+    return (inner.op, inner.words[2]) if inner is not None and inner.op in (Op.TYPE_INT, Op.TYPE_FLOAT) else None
+
+
+def _compatible(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    """The same width; floats of 16 bits and less are integers in buffers of kernels."""
+    return a[1] == b[1] and (a[0] == b[0] or a[1] < 32)

@@ -1,0 +1,269 @@
+"""The module that linking makes: it begins as the kernels' module, and types, constants and functions are added.
+
+The ids of the kernels stay. Types and constants that mean the same are one: SPIR-V demands it of types that are no
+aggregates, and pointers into buffers only meet where their types do.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.spirv.module import MAGIC
+from pydispatch.formats.spirv.names import Decoration, Op
+from pydispatch.link.spirv.parts import Function, Inst, Parts
+
+MAX_WORDS = 1 << 24
+_ACCESS = frozenset((19, 20, Decoration.NON_WRITABLE, 25))  # Restrict, Aliased, NonWritable, NonReadable
+_PLAIN = frozenset((*range(Op.TYPE_VOID, 39), Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.CONSTANT, Op.CONSTANT_COMPOSITE,
+                    46, 1))  # fmt: skip
+"""What may be shared: types, constants, null, undefined."""
+_WIDTH_CAPABILITIES = {9: (Op.TYPE_FLOAT, 16), 10: (Op.TYPE_FLOAT, 64), 11: (Op.TYPE_INT, 64), 22: (Op.TYPE_INT, 16),
+                       39: (Op.TYPE_INT, 8)}  # fmt: skip
+_STORAGE_16, _STORAGE_8 = range(4433, 4437), range(4448, 4451)
+_SUBGROUPS = range(61, 69)
+_SUBGROUP_OPS = range(Op.GROUP_NON_UNIFORM_FIRST, Op.GROUP_NON_UNIFORM_LAST + 1)
+_VARIABLE_POINTERS = (4441, 4442)
+_NONE_TO_TAKE = frozenset((5, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS))
+INPUT, OUTPUT = 1, 3
+Key = tuple[object, ...]
+
+
+def text_words(text: str) -> list[int]:
+    """A string as words."""
+    data = text.encode() + b"\0"
+    data += b"\0" * (-len(data) % 4)
+    return list(struct.unpack(f"<{len(data) // 4}I", data))
+
+
+def instruction(op: int, operands: Sequence[int]) -> list[int]:
+    """The words of an instruction. InvalidArgumentError when it is longer than one can be."""
+    if len(operands) + 1 > 0xFFFF:
+        raise InvalidArgumentError(
+            f"linking makes an instruction (opcode {op}) of {len(operands) + 1} words, at most 65535"
+        )
+    return [(len(operands) + 1) << 16 | op, *operands]
+
+
+class Output:
+    """See above. Not shared between threads."""
+
+    def __init__(self, kernel: Parts) -> None:
+        self.kernel = kernel
+        self.bound = kernel.tables.bound
+        self.version = kernel.tables.version
+        self.capabilities = list(dict.fromkeys(kernel.tables.capabilities))
+        self.extensions = list(dict.fromkeys(kernel.tables.extensions))
+        self.sets = {text: id for id, text in kernel.sets.items()}
+        self.globals: list[list[int]] = []
+        self.types: dict[int, tuple[int, list[int]]] = {}  # id → opcode, operands behind the result
+        self.variables: dict[int, tuple[int, int]] = {}  # id → type, storage class
+        self.decorations = {id: list(found) for id, found in kernel.decorations.items()}
+        self.member_decorations = {id: list(found) for id, found in kernel.member_decorations.items()}
+        self.names = dict(kernel.tables.names)
+        self.member_names = dict(kernel.member_names)
+        self.functions: dict[int, list[list[int]]] = {}
+        self.calls: dict[int, set[int]] = {}  # function → functions
+        self.uses: dict[int, set[int]] = {}  # function → variables
+        self.ops: set[int] = set()
+        self.pointers_vary = False  # a function chooses between pointers into buffers, or gets one
+        self.size = 0
+        self._keys: dict[Key, int] = {}
+        self._same: dict[int, int] = {}  # id → the first that means the same
+        for inst in kernel.globals.values():
+            self._note(inst.op, inst.words, inst.id)
+            operands = self._operands(inst.op, inst.words, inst.type, inst.result, inst.ids)
+            if inst.op in _PLAIN:
+                first = self._keys.setdefault(self._key(inst.op, operands, inst.id), inst.id)
+                self._same[inst.id] = first
+
+    # Ids, types and constants
+
+    def id(self) -> int:
+        made = self.bound
+        self.bound += 1
+        return made
+
+    def same(self, id: int) -> int:
+        """The id that stands for all that mean what this one does."""
+        return self._same.get(id, id)
+
+    def _operands(self, op: int, words: Sequence[int], type_: int, result: int, ids: Iterable[int]) -> list[int]:
+        places = {*ids, type_} if type_ else set(ids)
+        return [self.same(w) if at in places else w for at, w in enumerate(words) if at and at != result]
+
+    def _key(self, op: int, operands: Sequence[int], id: int) -> Key:
+        decorations = frozenset(self.decorations.get(id, ()))
+        members = frozenset(self.member_decorations.get(id, ()))
+        return op, tuple(operands), decorations, members
+
+    def _note(self, op: int, words: list[int], id: int) -> None:
+        self.globals.append(words)
+        self.size += len(words)
+        if self.size > MAX_WORDS:
+            raise InvalidArgumentError(f"linking makes a module of more than {4 * MAX_WORDS} bytes")
+        if Op.TYPE_VOID <= op <= Op.TYPE_FUNCTION:
+            self.types[id] = op, words[2:]
+        elif op == Op.VARIABLE:
+            self.variables[id] = words[1], words[3]
+
+    def share(
+        self,
+        op: int,
+        operands: Sequence[int],
+        type_: int = 0,
+        decorations: Sequence[tuple[int, ...]] = (),
+        members: Sequence[tuple[int, ...]] = (),
+    ) -> int:
+        """The id of a type or constant, made when there is none yet. operands: behind the result."""
+        flat = [self.same(type_), *operands] if type_ else list(operands)
+        key = (op, tuple(flat), frozenset(decorations), frozenset(members))
+        found = self._keys.get(key)
+        if found is None:
+            found = self._keys[key] = self.add(op, operands, type_, decorations, members)
+        return found
+
+    def add(
+        self,
+        op: int,
+        operands: Sequence[int],
+        type_: int = 0,
+        decorations: Sequence[tuple[int, ...]] = (),
+        members: Sequence[tuple[int, ...]] = (),
+    ) -> int:
+        """A global of its own."""
+        made = self.id()
+        self._note(op, instruction(op, [*([type_] if type_ else []), made, *operands]), made)
+        if decorations:
+            self.decorations[made] = list(decorations)
+        if members:
+            self.member_decorations[made] = list(members)
+        return made
+
+    def integer(self, value: int) -> int:
+        return self.share(Op.CONSTANT, [value], self.share(Op.TYPE_INT, [32, 0]))
+
+    def set(self, text: str) -> int:
+        """The import of an extended instruction set."""
+        if text not in self.sets:
+            self.sets[text] = self.id()
+        return self.sets[text]
+
+    def decorated(self, id: int, kind: int) -> int | None:
+        """The first operand of a decoration, 0 when it has none, None without it."""
+        for found in self.decorations.get(id, ()):
+            if found[0] == kind:
+                return found[1] if len(found) > 1 else 0
+        return None
+
+    def decorate(self, id: int, kind: int, *operands: int) -> None:
+        """Decorates once."""
+        entries = self.decorations.setdefault(id, [])
+        if (kind, *operands) not in entries:
+            entries.append((kind, *operands))
+
+    def view_key(self, type_: int) -> Key:
+        """What decides whether two blocks are the same view of a buffer: all but who may access it."""
+        op, operands = self.types.get(type_, (0, []))
+        members = frozenset(m for m in self.member_decorations.get(type_, ()) if m[1] not in _ACCESS)
+        plain = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)
+        return op, tuple(self.same(o) for o in operands) if op == Op.TYPE_STRUCT else tuple(operands), members, plain
+
+    # Functions
+
+    def put(
+        self, id: int, lines: list[list[int]], calls: Iterable[int], uses: Iterable[int], ops: Iterable[int]
+    ) -> None:
+        """A finished function. lines: its instructions, OpFunctionEnd included."""
+        self.functions[id] = lines
+        self.calls[id], self.uses[id] = set(calls), set(uses)
+        self.ops |= set(ops)
+        self.size += sum(map(len, lines))
+        if self.size > MAX_WORDS:
+            raise InvalidArgumentError(f"linking makes a module of more than {4 * MAX_WORDS} bytes")
+
+    def interface(self, entry: int, named: Iterable[int]) -> list[int]:
+        """The variables that an entry point has to name: before 1.4 inputs and outputs, from then on all."""
+        found, pending, seen = dict.fromkeys(named), [entry], {entry}
+        while pending:
+            at = pending.pop()
+            for id in sorted(self.uses.get(at, ())):
+                if self.version >= (1, 4) or self.variables[id][1] in (INPUT, OUTPUT):
+                    found[id] = None
+            for callee in self.calls.get(at, ()):
+                if callee not in seen:
+                    seen.add(callee)
+                    pending.append(callee)
+        return list(found)
+
+    def take_needs(self, parts: Parts) -> None:
+        """The version, extensions and capabilities of a library. Capabilities of types and subgroups: see `_needed`."""
+        self.version = max(self.version, parts.tables.version)
+        for extension in parts.tables.extensions:
+            if extension not in self.extensions:
+                self.extensions.append(extension)
+        for capability in parts.tables.capabilities:
+            if capability not in self.capabilities and (capability not in _NONE_TO_TAKE or self._needed(capability)):
+                self.capabilities.append(capability)
+
+    def _needed(self, capability: int) -> bool:
+        """Whether something of the module needs a capability that many libraries state and few functions use."""
+        kinds = {(op, operands[0]) for op, operands in self.types.values() if op in (Op.TYPE_INT, Op.TYPE_FLOAT)}
+        if capability in _WIDTH_CAPABILITIES:
+            return _WIDTH_CAPABILITIES[capability] in kinds
+        if capability in _STORAGE_16:
+            return any(width == 16 for _, width in kinds)
+        if capability in _STORAGE_8:
+            return any(width == 8 for _, width in kinds)
+        if capability in _VARIABLE_POINTERS:
+            return self.pointers_vary
+        return capability in _SUBGROUPS and any(op in _SUBGROUP_OPS for op in self.ops)
+
+    # Bytes
+
+    def bytes(self, declared: dict[int, tuple[str, int]]) -> bytes:
+        """The module. declared: functions that are still imported, with their symbols."""
+        kernel, lines = self.kernel, []
+        linkage = {id: found for id, found in kernel.tables.linkage.items() if found[1] == 0 or id in declared}
+        lines += [instruction(Op.CAPABILITY, [c]) for c in self.capabilities if c != 5 or linkage]
+        lines += [instruction(Op.EXTENSION, text_words(text)) for text in self.extensions]
+        lines += [instruction(Op.EXT_INST_IMPORT, [id, *text_words(text)]) for text, id in self.sets.items()]
+        lines.append(instruction(Op.MEMORY_MODEL, [kernel.addressing, kernel.memory]))
+        for entry in kernel.tables.entry_points:
+            interface = self.interface(entry.function, entry.interface)
+            lines.append(
+                instruction(Op.ENTRY_POINT, [entry.model, entry.function, *text_words(entry.name), *interface])
+            )
+        for function, modes in kernel.tables.modes.items():
+            for mode, operands in modes:
+                op = Op.EXECUTION_MODE_ID if mode in (37, 38, 39) else Op.EXECUTION_MODE
+                lines.append(instruction(op, [function, mode, *operands]))
+        lines += [instruction(Op.NAME, [id, *text_words(text)]) for id, text in self.names.items()]
+        lines += [instruction(6, [id, *words]) for id, found in self.member_names.items() for words in found]
+        for id, (text, kind) in linkage.items():
+            lines.append(instruction(Op.DECORATE, [id, Decoration.LINKAGE, *text_words(text), kind]))
+        lines += [instruction(Op.DECORATE, [id, *d]) for id, found in self.decorations.items() for d in found]
+        lines += [
+            instruction(Op.MEMBER_DECORATE, [id, *d]) for id, found in self.member_decorations.items() for d in found
+        ]
+        lines += self.globals
+        for id in declared:
+            lines += whole(kernel.functions[id])
+        for body in self.functions.values():
+            lines += body
+        major, minor = self.version
+        words = array("I", [MAGIC, major << 16 | minor << 8, 0, self.bound, 0])
+        for line in lines:
+            words.extend(line)
+        if sys.byteorder == "big":
+            words.byteswap()
+        return words.tobytes()
+
+
+def whole(function: Function) -> list[list[int]]:
+    """The instructions of a function as they were read."""
+    lines: Iterable[Inst] = (function.head, *function.parameters, *function.body)
+    return [*(inst.words for inst in lines), instruction(Op.FUNCTION_END, [])]

@@ -1,0 +1,331 @@
+"""Functions of a library, taken over into the module that is being linked.
+
+A function is copied once per set of buffers that it is called with: the buffer variables of its module, and its
+parameters that are buffers, become variables of the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.spirv.names import BuiltIn, Decoration, Op, Storage
+from pydispatch.link.spirv.library import Library, reached
+from pydispatch.link.spirv.output import INPUT, Output, instruction
+from pydispatch.link.spirv.parts import DEBUG_SETS, EXT_INST, Function, Inst
+
+MAX_COPIES = 4096
+PRIVATE, FUNCTION = 6, 7
+_SPEC = (Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE, Op.SPEC_CONSTANT)
+_REFUSED = {
+    Storage.PUSH_CONSTANT: "push constants",
+    Storage.UNIFORM: "uniform block",
+    Storage.UNIFORM_CONSTANT: "image or sampler",
+    3: "output of a stage",
+}
+_DERIVES = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
+            Op.COPY_OBJECT)  # fmt: skip
+
+_PLAIN_POINTERS = (Op.VARIABLE, Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A function with its buffers: (variable of the library, variable of the output), and (parameter, variable)."""
+
+    function: int
+    buffers: tuple[tuple[int, int], ...]
+    arguments: tuple[tuple[int, int], ...]
+
+
+class Taker:
+    """One library on its way into an output."""
+
+    def __init__(self, library: Library, out: Output) -> None:
+        self.library, self.parts, self.out = library, library.parts, out
+        self.map: dict[int, int] = {}
+        self.copies: dict[Copy, int] = {}
+        self.pending: list[Copy] = []
+
+    def refuse(self, text: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"{self.library.name}: {text}")
+
+    # Globals
+
+    def is_buffer(self, id: int) -> bool:
+        """Whether a variable is a storage buffer, in either of the forms that SPIR-V has had for it."""
+        inst = self.parts.globals.get(id)
+        if inst is None or inst.op != Op.VARIABLE:
+            return False
+        return self.is_buffer_pointer(inst.type_id)
+
+    def is_buffer_pointer(self, type_: int) -> bool:
+        found = self.parts.pointee(type_)
+        if found is None:
+            return False
+        storage, pointee = found
+        block = self.parts.globals.get(pointee)
+        if block is None or block.op != Op.TYPE_STRUCT:
+            return False
+        return storage == Storage.STORAGE_BUFFER or (
+            storage == Storage.UNIFORM and self.parts.decorated(pointee, Decoration.BUFFER_BLOCK)
+        )
+
+    def buffers_of(self, root: int) -> list[int]:
+        """The buffer variables that a function and what it calls name."""
+        found: dict[int, None] = {}
+        for id in reached(self.parts, root):
+            for inst in self.parts.functions[id].body:
+                found.update(dict.fromkeys(used for used in inst.uses() if self.is_buffer(used)))
+        return list(found)
+
+    def take(self, ids: Iterable[int]) -> None:
+        """Brings globals over, and all that they need."""
+        needed: set[int] = set()
+        pending = [id for id in ids if id not in self.map]
+        while pending:
+            id = pending.pop()
+            if id in needed or id in self.map or id not in self.parts.globals:
+                continue
+            needed.add(id)
+            if not self._is_size(id):
+                pending.extend(self.parts.globals[id].uses())
+        for inst in sorted((self.parts.globals[id] for id in needed), key=lambda inst: inst.at):
+            self.map[inst.id] = self._global(inst)
+
+    def type(self, id: int) -> int:
+        self.take([id])
+        return self.map[id]
+
+    def _is_size(self, id: int) -> bool:
+        return self.parts.tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE
+
+    def _global(self, inst: Inst) -> int:
+        out, parts = self.out, self.parts
+        if self._is_size(inst.id):
+            return self._workgroup_size()
+        if inst.op == Op.VARIABLE:
+            return self._variable(inst)
+        if inst.op in _SPEC:
+            same = self._specialized(inst)
+            if same:
+                return same
+        operands = self._renumbered(inst, self.map)
+        if inst.op == Op.TYPE_POINTER and operands[0] == Storage.UNIFORM:
+            operands[0] = Storage.STORAGE_BUFFER
+        decorations = [
+            (Decoration.BLOCK, *d[1:]) if d[0] == Decoration.BUFFER_BLOCK else d
+            for d in parts.decorations.get(inst.id, ()) if d[0] != Decoration.SPEC_ID
+        ]  # fmt: skip
+        members = parts.member_decorations.get(inst.id, [])
+        type_ = self.map[inst.type_id] if inst.type else 0
+        is_own = Op.SPEC_CONSTANT_TRUE <= inst.op <= Op.SPEC_CONSTANT_OP
+        made = (out.add if is_own else out.share)(inst.op, operands, type_, decorations, members)
+        if made not in out.names and parts.tables.names.get(inst.id):
+            out.names[made] = parts.tables.names[inst.id]
+            if inst.id in parts.member_names:
+                out.member_names[made] = parts.member_names[inst.id]
+        return made
+
+    def _renumbered(self, inst: Inst, ids: dict[int, int]) -> list[int]:
+        """The operands behind the result, with new ids."""
+        places = set(inst.ids)
+        return [
+            ids[word] if at in places else word
+            for at, word in enumerate(inst.words) if at and at not in (inst.type, inst.result)
+        ]  # fmt: skip
+
+    def _specialized(self, inst: Inst) -> int:
+        """The kernel's specialization constant of the same name and type, 0 without one."""
+        name, kernel = self.parts.tables.names.get(inst.id), self.out.kernel
+        for id in kernel.globals if name else ():
+            other = kernel.globals[id]
+            is_named = other.op in _SPEC and kernel.tables.names.get(id) == name
+            if is_named and self.out.same(other.type_id) == self.map[inst.type_id]:
+                return id
+        return 0
+
+    def _variable(self, inst: Inst) -> int:
+        out, parts, storage = self.out, self.parts, inst.words[3]
+        name = parts.tables.names.get(inst.id, "")
+        type_ = self.map[inst.type_id]
+        decorations = parts.decorations.get(inst.id, [])
+        if storage in (PRIVATE, Storage.WORKGROUP):
+            made = out.add(Op.VARIABLE, [storage, *(self.map[id] for id in inst.words[4:5])], type_, decorations)
+            if name:
+                out.names[made] = name
+            return made
+        built_in = parts.tables.decoration(inst.id, Decoration.BUILT_IN)
+        if storage == INPUT and built_in is not None:
+            for id, (other, where) in out.variables.items():
+                if where == INPUT and out.decorated(id, Decoration.BUILT_IN) == built_in and out.same(other) == type_:
+                    return id
+            made = out.add(Op.VARIABLE, [INPUT], type_, decorations)
+            out.names[made] = name
+            return made
+        kind = _REFUSED.get(storage, f"variable of storage class {storage}")
+        raise self.refuse(
+            f"a function uses the {kind} '{name}': functions of libraries have arguments, buffers and workgroup memory"
+        )
+
+    def _workgroup_size(self) -> int:
+        """gl_WorkGroupSize is that of the kernels."""
+        out, tables = self.out, self.out.kernel.tables
+        for id in self.out.kernel.globals:
+            if tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE:
+                return id
+        sizes = {tuple(ops) for modes in tables.modes.values() for mode, ops in modes if mode == 17 and len(ops) == 3}
+        if len(sizes) != 1:
+            raise self.refuse(
+                f"a function uses gl_WorkGroupSize, and the kernels that it is linked into have {len(sizes)} sizes"
+            )
+        word = out.share(Op.TYPE_INT, [32, 0])
+        parts = [out.integer(size) for size in sizes.pop()]
+        return out.share(Op.CONSTANT_COMPOSITE, parts, out.share(Op.TYPE_VECTOR, [word, 3]))
+
+    # Functions
+
+    def request(self, copy: Copy) -> int:
+        """The id of a copy, which `finish` will write."""
+        if copy not in self.copies:
+            if len(self.copies) >= MAX_COPIES + len(self.parts.functions):
+                raise self.refuse(f"linking it makes more than {MAX_COPIES} copies of functions for different buffers")
+            self.copies[copy] = self.out.id()
+            self.pending.append(copy)
+        return self.copies[copy]
+
+    def finish(self) -> None:
+        """Writes the copies that were asked for."""
+        while self.pending:
+            copy = self.pending.pop()
+            _Writer(self, copy, self.copies[copy]).write()
+
+    def function_type(self, function: Function, given: Iterable[int]) -> int:
+        """The type of a function without the parameters that are given."""
+        skipped = set(given)
+        self.take([function.head.type_id, *(p.type_id for p in function.parameters)])
+        rest = [self.map[p.type_id] for i, p in enumerate(function.parameters) if i not in skipped]
+        return self.out.share(Op.TYPE_FUNCTION, [self.map[function.head.type_id], *rest])
+
+
+class _Writer:
+    """Writes one copy of a function."""
+
+    def __init__(self, taker: Taker, copy: Copy, id: int) -> None:
+        self.taker, self.copy, self.id = taker, copy, id
+        self.function = taker.parts.functions[copy.function]
+        self.ids: dict[int, int] = {}
+        self.calls: list[int] = []
+        self.bases: dict[int, int] = {}  # pointer → the variable that it points into, both in the output
+
+    def write(self) -> None:
+        taker, out, parts = self.taker, self.taker.out, self.taker.parts
+        buffers, given = dict(self.copy.buffers), dict(self.copy.arguments)
+        body = [inst for inst in self.function.body if not self._is_debug(inst)]
+        wanted = {id for inst in body for id in inst.uses() if id in parts.globals}
+        taker.take(id for id in wanted if not taker.is_buffer(id))
+        type_ = taker.function_type(self.function, given)
+        for number, parameter in enumerate(self.function.parameters):
+            self.ids[parameter.id] = given[number] if number in given else out.id()
+        for inst in body:
+            if inst.result:
+                self.ids[inst.id] = out.id()
+                self._decorate(inst.id)
+        for id in wanted:
+            if id in buffers:
+                self.ids[id] = buffers[id]
+            elif id in taker.map:
+                self.ids[id] = taker.map[id]
+        head = [taker.map[self.function.head.type_id], self.id, self.function.head.words[3], type_]
+        lines = [instruction(Op.FUNCTION, head)]
+        for number, parameter in enumerate(self.function.parameters):
+            if number not in given:
+                lines.append(instruction(parameter.op, [taker.map[parameter.type_id], self.ids[parameter.id]]))
+                self._decorate(parameter.id)
+        lines += [self._line(inst) for inst in body]
+        left = [p for number, p in enumerate(self.function.parameters) if number not in given]
+        for inst in (*left, *body):
+            found = parts.pointee(inst.type_id) if inst.type and inst.op not in _PLAIN_POINTERS else None
+            if found is not None and found[0] in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.WORKGROUP):
+                out.pointers_vary = True
+        lines.append(instruction(Op.FUNCTION_END, []))
+        used = {self.ids[id] for id in wanted if id in self.ids} | set(given.values())
+        out.put(self.id, lines, self.calls, used & out.variables.keys(), {inst.op for inst in body})
+        out.names[self.id] = parts.tables.names.get(self.copy.function, "")
+
+    def _is_debug(self, inst: Inst) -> bool:
+        return inst.op == EXT_INST and self.taker.parts.sets[inst.words[3]].startswith(DEBUG_SETS)
+
+    def _decorate(self, id: int) -> None:
+        found = self.taker.parts.decorations.get(id)
+        if found:
+            self.taker.out.decorations[self.ids[id]] = list(found)
+
+    def _line(self, inst: Inst) -> list[int]:
+        if inst.op == Op.FUNCTION_CALL:
+            return self._call(inst)
+        if inst.op == EXT_INST:
+            text = self.taker.parts.sets[inst.words[3]]
+            self.ids[inst.words[3]] = self.taker.out.set(text)
+        for place in inst.ids:
+            if inst.words[place] not in self.ids:
+                raise self.taker.parts.fail(inst.at, f"id {inst.words[place]} is not defined")
+        self._follow(inst)
+        ids = self.ids
+        words = list(inst.words)
+        for place in inst.ids:
+            words[place] = ids[words[place]]
+        if inst.type:
+            words[inst.type] = self.taker.map[words[inst.type]]
+        if inst.result:
+            words[inst.result] = ids[words[inst.result]]
+        return words
+
+    def _call(self, inst: Inst) -> list[int]:
+        """A call inside the library; buffers among the arguments make another copy of the callee."""
+        taker, callee = self.taker, inst.words[3]
+        parameters = taker.parts.functions[callee].parameters
+        given: list[tuple[int, int]] = []
+        rest: list[int] = []
+        for number, (parameter, argument) in enumerate(zip(parameters, inst.words[4:], strict=True)):
+            if argument not in self.ids:
+                raise taker.parts.fail(inst.at, f"id {argument} is not defined")
+            value = self.ids[argument]
+            if not taker.is_buffer_pointer(parameter.type_id):
+                rest.append(value)
+            elif value in taker.out.variables:
+                given.append((number, value))
+            else:
+                raise taker.refuse("a function passes a buffer on that is no variable and no parameter")
+        copy = Copy(callee, self.copy.buffers, tuple(given))
+        made = taker.request(copy)
+        self.calls.append(made)
+        return instruction(Op.FUNCTION_CALL, [taker.map[inst.type_id], self.ids[inst.id], made, *rest])
+
+    def _follow(self, inst: Inst) -> None:
+        """Which variable pointers point into, and whether it may be written."""
+        op, words, ids = inst.op, inst.words, self.ids
+
+        def base(place: int) -> int:
+            value = ids[words[place]]
+            return self.bases.get(value, value)
+
+        if op in _DERIVES:
+            self.bases[ids[inst.id]] = base(3)
+            return
+        target = 1 if op in (Op.STORE, Op.COPY_MEMORY, Op.COPY_MEMORY_SIZED, Op.ATOMIC_STORE, 319) else 0
+        if (Op.ATOMIC_LOAD < op <= Op.ATOMIC_LAST and op != Op.ATOMIC_STORE) or op in (318, 5614, 5615, 6035):
+            target = 3
+        out = self.taker.out
+        if (
+            target
+            and base(target) in out.variables
+            and out.decorated(base(target), Decoration.NON_WRITABLE) is not None
+        ):
+            binding = out.decorated(base(target), Decoration.BINDING)
+            name = self.taker.parts.tables.names.get(self.copy.function, f"id {self.copy.function}")
+            raise self.taker.refuse(
+                f"function '{name}' writes the buffer at binding {binding}, which the kernel declares as only read; "
+                "drop ReadOnly from its flags"
+            )

@@ -1,0 +1,258 @@
+"""A device of `pydispatch.device` that runs plans by itself, and its programs."""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from pydispatch._core.artifact import ArtifactFile
+from pydispatch._core.device import Runner, constant_bytes, exports_of, link_executable
+from pydispatch._core.memory import Pool
+from pydispatch._core.sched import Scheduler
+from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError, MissingImportError
+from pydispatch.files import read_code
+from pydispatch.runtime.accelerators.context import DeviceMemory
+from pydispatch.runtime.accelerators.function import ForeignFunction
+from pydispatch.runtime.accelerators.libraries import Libraries, Resolution
+from pydispatch.runtime.accelerators.procedure import ForeignProcedure
+from pydispatch.runtime.buffer import Buffer, element_of, source_of
+from pydispatch.runtime.program.loader import Host, load
+from pydispatch.runtime.program.program import Program, _verify
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+    from typing_extensions import Self
+
+    from pydispatch._core.arrays import ElementType
+    from pydispatch._core.program import Module
+    from pydispatch.formats.artifact.artifact import Artifact
+    from pydispatch.runtime.accelerators.context import Context
+    from pydispatch.runtime.accelerators.execute import Executor
+    from pydispatch.runtime.accelerators.libraries import Dialect
+    from pydispatch.runtime.program.imports import Provider
+
+ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
+HOST_BYTES = 64 << 20  # of the process that programs with steps on the host keep
+
+
+class ForeignDevice(ABC):
+    """Functions of its programs take and return `pydispatch.Buffer`."""
+
+    def __init__(self, name: str, context: Context, dialect: Dialect) -> None:
+        self.name = name
+        self._context: Any = context
+        self._dialect = dialect
+        self._given: dict[str, tuple[bytes, str]] = {}
+        self._libraries = Libraries(dialect)
+
+    @abstractmethod
+    def _host(self) -> Host:
+        """What variants are chosen by."""
+
+    @abstractmethod
+    def _executor(self) -> Executor:
+        """A new one, for one program."""
+
+    def _program(self, module: Module, name: str, executor: Executor, imports: Any) -> Program:
+        """What `load` returns."""
+        return ForeignProgram(module, name, self, executor, imports)
+
+    def _loaded(self) -> None:  # noqa: B027
+        """A program was loaded."""
+
+    @property
+    def workers(self) -> int:
+        """Queues that dispatches are put on."""
+        return 1
+
+    def load(
+        self,
+        source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Program:
+        """Loads a path, an Artifact, or the bytes of a .pdx file; `parameters` are as for the CPU.
+
+        Raises ArtifactError when it is broken or a kernel does not fit the program, DeviceUnavailableError when no
+        variant of an executable runs here, MissingImportError when one is declared and was not given.
+        """
+        self._context.require_usable()
+        artifacts = sys.modules.get("pydispatch.formats.artifact.artifact")
+        if artifacts is not None and isinstance(source, artifacts.Artifact):
+            file = source.file()
+        elif isinstance(source, (str, bytes, bytearray, memoryview, os.PathLike)):
+            file = ArtifactFile(source)
+        else:
+            raise InvalidArgumentError(
+                f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
+            )
+        resolution = Resolution(self._dialect, self._libraries.asked())
+        linker = _Linker(self._executor(), dict(self._given), file.name, resolution)
+        module, _ = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), None, parameters, linker)
+        self._loaded()
+        return self._program(module, file.name, linker.executor, resolution.imports)
+
+    def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
+        """Gives the kernels of an executable that programs only declare, for programs that are loaded from now on.
+
+        code: the path or bytes of a module with an entry point per export, named like it; the last one under a name is
+        taken. ArtifactError when it is something else, SystemError when it cannot be read.
+        """
+        if not isinstance(name, str) or not name:
+            raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
+        what = f"add_executable '{name}'"
+        data, label = read_code(what, code, f"a {self._dialect.language} module, with an entry point per export")
+        self._check_code(data, f"{what}: {label}")
+        self._given[name] = data, label
+
+    @abstractmethod
+    def _check_code(self, data: bytes, where: str) -> None:
+        """ArtifactError, which begins with `where`, unless bytes are kernels for this device."""
+
+    def add_plugin(self, plugin: Any, /, *, priority: int = 0, **params: object) -> Provider:
+        """Registers a library of functions for programs that are loaded from now on.
+
+        plugin: the path or bytes of a module. The highest priority is asked first; among equals the one that came
+        last. ArtifactError when it is broken, InvalidArgumentError when it is no library, SystemError when it cannot be
+        read.
+        """
+        return self._libraries.add(plugin, priority, params)
+
+    def add_import(self, name: str, function: object, context: object = None, *, priority: int = 0) -> NoReturn:
+        """Not on this device: its kernels call no functions of the process."""
+        raise DeviceUnavailableError(f"{self.name} calls no functions of this process ('{name}'); use a CPU device")
+
+    def remove_plugin(self, provider: Provider) -> None:
+        """Takes a registration back; programs that are loaded keep what they have."""
+        self._libraries.remove(provider)
+
+    def upload(self, array: Any) -> Buffer:
+        """A buffer with a copy of an array. InvalidArgumentError for element types that programs do not have."""
+        source = source_of("upload", array)
+        buffer = self.empty(source.shape, element_of(source.dtype))
+        buffer.upload(source)
+        return buffer
+
+    def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
+        """A buffer with any content."""
+        sizes = _sizes(shape)
+        element: Any = dtype if hasattr(dtype, "packed") else element_of(dtype, "empty: dtype: ")
+        count = 1
+        for size in sizes:
+            count *= size
+        nbytes = -(-count * element.bits // 8) if element.packed else count * element.itemsize
+        context = self._context
+        context.require_usable()
+        return Buffer(DeviceMemory(context, context.acquire(nbytes), nbytes), sizes, element, nbytes)
+
+    def memory(self) -> dict[str, int]:
+        """live_bytes, free_bytes, peak_bytes and live_blocks of the device's memory."""
+        return dict(self._context.stats())
+
+    def trim(self) -> None:
+        """Gives memory that no buffer uses back to the driver."""
+        self._context.trim()
+
+    @abstractmethod
+    def describe(self) -> Mapping[str, Any]:
+        """What the device is, for people."""
+
+    def close(self) -> None:
+        """Ends the device for all who share it. Buffers keep their content; calls of its programs raise an error."""
+        self._context.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """The sizes of a shape. InvalidArgumentError."""
+    try:
+        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        found = tuple(operator.index(size) for size in sizes)
+    except (TypeError, ValueError):
+        found = (-1,)
+    if isinstance(shape, (bool, str, bytes, Mapping)) or any(not 0 <= size < 1 << 63 for size in found):
+        raise InvalidArgumentError(f"empty: shape: expected a size, or a tuple of sizes of 0 or more, got {shape!r}")
+    return found
+
+
+class _Linker:
+    """Loads executables for one program: runtime.loader.Foreign."""
+
+    def __init__(
+        self, executor: Executor, given: dict[str, tuple[bytes, str]], file: str, resolution: Resolution
+    ) -> None:
+        self.executor, self.given, self.file, self.resolution = executor, given, file, resolution
+
+    def link(
+        self,
+        module: Module,
+        index: int,
+        executable: dict[str, Any],
+        variant: dict[str, Any],
+        data: memoryview,
+        constants: list[int],
+        chosen: int,
+    ) -> None:
+        name: str = executable["name"]
+        code: bytes | memoryview = data
+        source = None
+        if variant.get("dynamic"):
+            if name not in self.given:
+                self._missing(name, executable)
+            code, source = self.given[name]
+        exports = exports_of(module, index)
+        alignment = self.executor.load(
+            index, name, code, variant, exports, constants, self.resolution, source, self.file
+        )
+        if alignment is not None:
+            if alignment not in ALIGNMENTS:
+                raise ArtifactError(f"{self.file}: executable '{name}' wants bindings aligned to {alignment} bytes")
+            self.executor.alignments[index] = alignment
+        link_executable(module, index, chosen, 1)
+
+    def _missing(self, name: str, executable: dict[str, Any]) -> NoReturn:
+        given = ", ".join(f"'{other}'" for other in self.given)
+        exports = ", ".join(f"@{export}" for export in executable["exports"])
+        file = f"kernels{self.resolution.dialect.suffix}"
+        raise MissingImportError(
+            f"the program only declares executable '@{name}' ({exports}) and the device was not given its code"
+            f"{f'; it was given {given}' if given else ''}\n"
+            f"supply it with device.add_executable('{name}', '{file}') before loading",
+            (name,),
+        )
+
+    def finish(self, module: Module) -> None:
+        self.executor.constants = [constant_bytes(module, i) for i in range(len(module.constants()))]
+        Runner(module, self.executor.run_addresses)
+
+
+class ForeignProgram(Program):
+    """The public functions of an artifact on a device of its own; see Program. They return buffers of the device, and
+    take such buffers where they lie. `program.f.profile(a, b)` says how long each dispatch takes."""
+
+    FUNCTION: type[ForeignFunction] = ForeignFunction
+
+    def __init__(self, module: Module, name: str, device: ForeignDevice, executor: Executor, imports: Any) -> None:
+        self._device, self._executor = device, executor
+        super().__init__(module, name, imports)
+
+    def _make(self, module: Module) -> dict[str, Any]:
+        functions: dict[str, Any] = {
+            entry: self.FUNCTION(module, index, self._executor) for index, entry in module.functions()
+        }
+        if module.state is not None:
+            from pydispatch._core.procedure import Procedure
+
+            for index, entry in module.procedures():
+                functions[entry] = ForeignProcedure(Procedure(module, index, _verify), self._device, self._executor)
+        return functions

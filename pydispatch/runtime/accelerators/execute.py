@@ -1,0 +1,125 @@
+"""Runs the plans of one program: what every device does around its own way of running commands."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydispatch.runtime.accelerators.context import DeviceMemory
+from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing
+
+if TYPE_CHECKING:
+    from pydispatch._core.device import PlanData
+    from pydispatch.runtime.accelerators.context import Context
+    from pydispatch.runtime.accelerators.libraries import Resolution
+
+Exports = Sequence[tuple[int, str, int, int]]
+"""(ordinal, name, constants, bindings) of the exports that host code dispatches."""
+
+
+class Fixed(Protocol):
+    """A run of a plan over memory that stays: what a prepared call keeps."""
+
+    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        """Takes other memory, constants or patterns; the next run uses them."""
+
+    def run(self) -> None:
+        """As `Executor.run`. Nobody else runs or updates it at the same time."""
+
+
+class Executor(ABC):
+    """The executables and constants of one program on a device. Holds no module: the module holds it.
+
+    alignments: bytes that bindings are aligned to, by executable that needs any. constants: the bytes of the constants
+    of the program, valid as long as the module. stopped: what ended a call that C made.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context: Any = context
+        self.constants: list[memoryview] = []
+        self._uploaded: dict[int, DeviceMemory] = {}
+        self.alignments: dict[int, int] = {}
+        self._uploading = threading.Lock()
+        self.stopped: KeyboardInterrupt | None = None
+
+    @abstractmethod
+    def load(
+        self,
+        index: int,
+        name: str,
+        code: bytes | memoryview,
+        variant: dict[str, Any],
+        exports: Exports,
+        constants: Sequence[int],
+        resolution: Resolution,
+        source: str | None,
+        file: str,
+    ) -> int | None:
+        """Loads a variant of executable `index`. variant: its entry of the manifest. constants: executable constants,
+        words. resolution: gives the functions that it imports. source: None, or where the code of a declared
+        executable came from. file: of the artifact, for messages. Returns the alignment in bytes, at most 64,
+        that bindings need (None: the device takes them as they lie); the plan copies those that lie otherwise.
+        ArtifactError, DeviceUnavailableError, MissingImportError."""
+
+    @abstractmethod
+    def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        """Runs all commands, or puts them in a queue. constants: the words of this call; patterns: one per command."""
+
+    @abstractmethod
+    def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
+        """A run over memory that stays, to be started again and again."""
+
+    @abstractmethod
+    def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+        """Runs once, one command after the other, and says how long each took; waits for it."""
+
+    def keep(self, data: PlanData) -> Record:
+        """What is kept of a plan."""
+        return Record(data, self.alignments)
+
+    def constant(self, index: int) -> Any:
+        """The block of a constant, filled when it is first used."""
+        with self._uploading:
+            found = self._uploaded.get(index)
+            if found is None:
+                data = self.constants[index]
+                found = DeviceMemory(self.context, self.context.acquire(data.nbytes), data.nbytes)
+                self.context.copy_in(found.block, data, data.nbytes)
+                self._uploaded[index] = found
+            return found.block
+
+    # For calls through the memory of the process
+
+    def run_addresses(self, data: PlanData, constants: bytes, patterns: list[int], addresses: list[int]) -> None:
+        """As `_core.device.Runner` wants it: arguments come from memory of the process, results go there."""
+        context = self.context
+        record: Record | None = data.device
+        if record is None:
+            record = data.device = self.keep(data)
+        taken: list[Any] = []
+        blocks: Blocks = [None] * record.count
+        try:
+            for number, index in record.constants:
+                blocks[number] = self.constant(index)
+            if record.transients:
+                taken.append(block := context.acquire(record.arena_bytes))
+                blocks[-1] = block
+            for number, _, size in (*record.results, *record.arguments):
+                taken.append(block := context.acquire(size))
+                blocks[number] = block
+            for number, _, size in record.arguments:
+                if addresses[number]:
+                    context.copy_in(blocks[number], addresses[number], size)
+            if record.commands:
+                self.run(record, blocks, constants, record.patterns_of(patterns))
+            for number, _, size in record.results:
+                if addresses[number]:
+                    context.copy_out(blocks[number], addresses[number], size)
+        except KeyboardInterrupt as error:
+            self.stopped = error  # C hears of a fault only; whoever called it raises this
+            raise
+        finally:
+            while taken:
+                context.release(taken.pop())

@@ -1,0 +1,244 @@
+"""Functions of a program on a device that runs plans by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydispatch._core.device import DeviceFunction, data_of
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory, bytes_of
+from pydispatch.runtime.accelerators.given import check_out, unexpected
+from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing
+from pydispatch.runtime.accelerators.prepared import Prepared
+from pydispatch.runtime.buffer import Buffer
+
+if TYPE_CHECKING:
+    from pydispatch._core.arrays import ElementType
+    from pydispatch._core.program import Module, Plan
+    from pydispatch.runtime.accelerators.execute import Executor
+
+
+class ForeignFunction:
+    """`f(*args, out=None)`. Arguments are buffers of the device, which are used where they lie, or arrays, which are
+    copied to it. The value is a `pydispatch.Buffer` or number for one result, a tuple for several, None for none.
+
+    `out=` takes buffers of the device or arrays, one per result. Any thread may call.
+    """
+
+    def __init__(self, module: Module, index: int, executor: Executor) -> None:
+        self._core = DeviceFunction(module, index, Buffer)
+        context = executor.context
+        self._bind = self._core.bind if context.convert is None else self._bind_converted
+        self._executor, self._context = executor, context
+        self._acquire, self._release, self._borrow = context.acquire, context.release, context.borrow
+        function = self._core.function
+        self.name, self.signature, self.__name__ = function.name, function.signature, function.name
+        self._results = function.results
+        self._is_simple = len(self._results) == 1 and self._results[0][1] is not None
+
+    @property
+    def arguments(self) -> list[tuple[str, ElementType, tuple[int, ...] | None]]:
+        """Per argument (name or "", element type, sizes with -1 for a free one, or None for a number)."""
+        return self._core.function.arguments
+
+    @property
+    def results(self) -> list[tuple[ElementType, int | None]]:
+        """Per result (element type, rank, or None for a number)."""
+        return self._results
+
+    def __call__(self, *args: Any, out: Any = None, **unknown: Any) -> Any:
+        if unknown:
+            raise unexpected(self.name, unknown)
+        plan, inputs, scalars = self._bind(args)
+        record = plan.device
+        if record is None:
+            record = plan.device = self._executor.keep(data_of(plan))
+        if out is None:
+            results = self._run(plan, record, inputs, scalars, None)
+            return results[0] if self._is_simple else self._value(results)
+        return self._run_into(plan, record, inputs, scalars, out)
+
+    def _bind_converted(self, args: tuple[Any, ...]) -> tuple[Plan, list[Any], bytes]:
+        """Objects of others that lie on the device become buffers first."""
+        convert = self._context.convert
+        return self._core.bind(tuple(a if isinstance(a, PLAIN) else convert(a) for a in args))
+
+    def _run(
+        self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, given: list[Buffer | None] | None
+    ) -> list[Any]:
+        """The results, in `given` buffers where there are some.
+
+        What lives longest is acquired first, and given back last: the pool hands out again what came back last, so that
+        a loop of equal calls sees equal blocks.
+        """
+        constants, patterns, values = record.data.constants, record.patterns, None
+        if scalars or not self._is_simple:
+            constants, patterns, values = self._compute(plan, record, scalars)
+        made: list[Any] = values or [None]
+        blocks: Blocks = [None] * record.count
+        staged: list[Any] = []
+        try:
+            for number, index, size in record.results:
+                buffer = given[index] if given is not None else None
+                if buffer is None:
+                    buffer = self._buffer(record, index, DeviceMemory(self._context, self._acquire(size), size))
+                made[index] = buffer
+                blocks[number] = buffer.memory.block  # type: ignore[attr-defined]
+            for number, index in record.constants:
+                blocks[number] = self._executor.constant(index)
+            if record.transients:
+                staged.append(block := self._acquire(record.arena_bytes))
+                blocks[-1] = block
+            for number, index, size in record.arguments:
+                blocks[number] = self._argument(inputs[index], size, staged)
+            if record.commands:
+                self._executor.run(record, blocks, constants, patterns)
+        finally:
+            while staged:
+                self._release(staged.pop())
+        return made
+
+    def _value(self, results: list[Any]) -> Any:
+        """What a call returns."""
+        if len(results) == 1:
+            return results[0]
+        return tuple(results) if results else None
+
+    def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any:
+        outs, taken = self._outs(record, out)
+        used = [given for given in inputs if isinstance(given, Buffer)]
+        direct: list[Buffer | None] = []
+        for given in taken:
+            # An argument is not overwritten while it is read.
+            fits = self._is_here(given) and not any(self._overlap(given, other) for other in used)
+            if fits:
+                used.append(given)
+            direct.append(given if fits else None)
+        results = self._run(plan, record, inputs, scalars, direct)
+        for i, (given, result) in enumerate(zip(taken, results, strict=True)):
+            if given is None:
+                continue
+            if result is not given:
+                self._hand_over(result, given)
+            results[i] = outs[i]
+        return self._value(results)
+
+    def _outs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]:
+        """What the caller gave for each result, as it is and as a buffer or array that fits. InvalidArgumentError."""
+        outs = list(out) if isinstance(out, tuple) else [out]
+        if len(outs) != len(self._results) or (len(outs) != 1 and not isinstance(out, tuple)):
+            raise InvalidArgumentError(f"@{self.name}: out: expected {len(self._results)} buffers, got {len(outs)}")
+        taken: list[Any] = outs
+        if self._context.convert is not None:
+            taken = [o if o is None or isinstance(o, PLAIN) else self._context.convert(o) for o in outs]
+        for i, (given, (element, rank)) in enumerate(zip(taken, self._results, strict=True)):
+            expected = None if rank is None else record.data.results[i]
+            check_out(f"@{self.name}: out {i}", given, element, rank is None, None if expected is None else expected[0])
+        return outs, taken
+
+    def _hand_over(self, result: Buffer, given: Any) -> None:
+        """The content of a result into what the caller gave for it."""
+        if self._is_ours(given):
+            self._context.copy(result.memory.block, given.memory.block, result.nbytes)  # type: ignore[attr-defined]
+        elif isinstance(given, Buffer):
+            given.upload(result.numpy())
+        else:
+            result.download(given)
+
+    def _is_here(self, given: Any) -> bool:
+        """Whether kernels can use a buffer where it lies."""
+        return self._is_ours(given)
+
+    def _is_ours(self, given: Any) -> bool:
+        """Whether a buffer is on the device."""
+        if not isinstance(given, Buffer):
+            return False
+        memory = given.memory
+        return isinstance(memory, DeviceMemory) and memory.context is self._context
+
+    def _overlap(self, one: Buffer, other: Buffer) -> bool:
+        """Whether buffers share memory."""
+        return one.memory is other.memory
+
+    def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
+        shape = record.data.results[index]
+        assert shape is not None
+        element = self._results[index][0]
+        return Buffer(memory, shape[0], element, shape[1])
+
+    def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
+        constants, patterns, values = self._core.compute(plan, scalars)
+        return constants, [patterns[i] for i in record.numbers], values
+
+    def _take(self, block: Any, given: Buffer) -> None:
+        """The content of a buffer that kernels cannot use where it lies."""
+        if self._is_ours(given):
+            self._context.copy(given.memory.block, block, given.nbytes)  # type: ignore[attr-defined]
+        else:
+            self._context.copy_in(block, raw_bytes(given), given.nbytes)
+
+    def _argument(self, given: Any, size: int, staged: list[Any]) -> Any:
+        """The block of an argument; one that is not on the device is copied there, or lent to it."""
+        if isinstance(given, Buffer):
+            if self._is_here(given):
+                return given.memory.block  # type: ignore[attr-defined]
+            staged.append(block := self._acquire(size))
+            self._take(block, given)
+            return block
+        if self._borrow is not None:
+            block = self._borrow(given, size)
+            if block is not None:
+                staged.append(block)
+                return block
+        staged.append(block := self._acquire(size))
+        self._context.copy_in(block, bytes_of(given), size)
+        return block
+
+    def prepare(self, *args: Any, out: Any = None, **unknown: Any) -> Prepared:
+        """Fixes the shapes of `args`. The returned call owns its results unless it is given some."""
+        if unknown:
+            raise unexpected(self.name, unknown)
+        return Prepared(self, args, out)
+
+    def profile(self, *args: Any) -> list[Timing]:
+        """Runs once, one command after the other, and returns how long each took on the device."""
+        plan, inputs, scalars = self._bind(args)
+        record = plan.device
+        if record is None:
+            record = plan.device = self._executor.keep(data_of(plan))
+        constants, patterns, _ = self._compute(plan, record, scalars)
+        staged: list[Any] = []
+        blocks: Blocks = [None] * record.count
+        try:
+            for number, _, size in record.results:
+                staged.append(block := self._acquire(size))
+                blocks[number] = block
+            for number, index in record.constants:
+                blocks[number] = self._executor.constant(index)
+            if record.transients:
+                staged.append(block := self._acquire(record.arena_bytes))
+                blocks[-1] = block
+            for number, index, size in record.arguments:
+                blocks[number] = self._argument(inputs[index], size, staged)
+            return self._executor.time(record, blocks, constants, patterns)
+        finally:
+            while staged:
+                self._release(staged.pop())
+
+    def plan_of(self, *args: Any) -> list[str]:
+        """The commands that a call with these arguments would run, one line each."""
+        return self._bind(args)[0].describe()
+
+    def close(self) -> None:
+        """Forgets every plan."""
+        self._core.close()
+
+    def __repr__(self) -> str:
+        return f"<function @{self.name}{self.signature} on {self._context.name}>"
+
+
+def raw_bytes(buffer: Buffer) -> bytearray:
+    """The bytes of a buffer of another device."""
+    data = bytearray(buffer.nbytes)
+    buffer.memory.read(memoryview(data))
+    return data

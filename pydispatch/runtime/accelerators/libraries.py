@@ -1,0 +1,193 @@
+"""Libraries of functions that arrive at load time: the plugins of a device that links code by itself."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydispatch.errors import ArtifactError, InvalidArgumentError, MissingImportError
+from pydispatch.files import read_code
+from pydispatch.formats.artifact.strict import flag, listed, table, text
+from pydispatch.runtime.program.imports import Import, Provider, check_priority
+
+
+class Library(Protocol):
+    """An opened library. name: for messages."""
+
+    @property
+    def name(self) -> str: ...
+
+    def names(self) -> Collection[str]:
+        """The functions that it has."""
+
+
+class Linked(Protocol):
+    """data: the module. providers: symbol → name of the library that gave it. unresolved: symbols that nobody had."""
+
+    @property
+    def data(self) -> bytes: ...
+
+    @property
+    def providers(self) -> Mapping[str, str]: ...
+
+    @property
+    def unresolved(self) -> Sequence[str]: ...
+
+
+class Dialect(Protocol):
+    """What the code of a device is written in, and how its messages speak of it."""
+
+    kind: str
+    """Of a Provider: "spirv"."""
+    language: str
+    """ "SPIR-V"."""
+    device: str
+    """Who takes it: "a Vulkan device"."""
+    functions: str
+    """What its libraries hold: "shader functions"."""
+    suffix: str
+    """Of files: ".spv"."""
+    prototypes: str
+    """The key of prototypes in the calls of a manifest: "glsl"."""
+    makes_library: str
+    """The command that makes a library."""
+    how_libraries: str
+    """The same within a sentence: "glslangValidator -V -g --keep-uncalled compiles a library"."""
+
+    def is_code(self, data: bytes) -> bool:
+        """Whether bytes are in this language at first sight."""
+
+    def open_library(self, data: bytes, name: str) -> Library:
+        """ArtifactError when it is broken, InvalidArgumentError when it is no library."""
+
+    def link(self, module: bytes, libraries: Sequence[Any], optional: Collection[str], where: str) -> Linked:
+        """A module with what it imports taken from libraries. optional: symbols that may be missing. where: for
+        messages. ArtifactError, InvalidArgumentError for a function that does not fit."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """How a kernel calls a symbol. c: the prototype of the function that it needs, in the language of the device."""
+
+    symbol: str
+    optional: bool
+    exports: tuple[str, ...]
+    c: str
+
+
+class Libraries:
+    """The libraries of one device."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self._added: list[tuple[int, int, Library]] = []  # priority, number, library
+        self._next = 1
+
+    def add(self, source: str | os.PathLike[str] | bytes, priority: int, params: Mapping[str, object]) -> Provider:
+        """Registers the path or bytes of a module.
+
+        Raises ArtifactError when it is broken, InvalidArgumentError when it is no library of functions, SystemError
+        when it cannot be read.
+        """
+        dialect = self.dialect
+        check_priority("add_plugin", priority)
+        if params:
+            names = ", ".join(params)
+            raise InvalidArgumentError(f"add_plugin: a library of {dialect.functions} has no parameters, got {names}")
+        data, label = read_code("add_plugin", source, f"a {dialect.language} module ({dialect.makes_library})")
+        if not dialect.is_code(data):
+            hint = "it is machine code" if data[:4] == b"\x7fELF" else "compile it"
+            raise ArtifactError(
+                f"add_plugin: {label} is no {dialect.language}, which {dialect.device} takes; {hint}: "
+                f"{dialect.makes_library} makes a library of functions"
+            )
+        library = dialect.open_library(data, label)
+        number, self._next = self._next, self._next + 1
+        self._added.append((priority, number, library))
+        return Provider(number, label, dialect.kind)
+
+    def remove(self, provider: Provider) -> None:
+        """Takes a registration back, for programs that are loaded from now on."""
+        numbers = [number for _, number, _ in self._added]
+        if not isinstance(provider, Provider) or provider.id not in numbers:
+            raise InvalidArgumentError("remove_plugin: expected what add_plugin of this device returned, once")
+        self._added = [entry for entry in self._added if entry[1] != provider.id]
+
+    def asked(self) -> list[Library]:
+        """The libraries in the order in which they are asked: the highest priority, then the last one, first."""
+        return [library for _, _, library in sorted(self._added, key=lambda entry: entry[:2], reverse=True)]
+
+
+class Resolution:
+    """Links the executables of one program. imports: who gave what, so far."""
+
+    def __init__(self, dialect: Dialect, libraries: Sequence[Library]) -> None:
+        self.dialect, self.libraries = dialect, list(libraries)
+        self.imports: list[Import] = []
+
+    def link(self, name: str, modules: Sequence[bytes], variant: Mapping[str, Any]) -> list[bytes]:
+        """The modules of an executable with their imports resolved.
+
+        Raises MissingImportError for a function that is required and that nobody has, InvalidArgumentError for one
+        that does not fit its call, ArtifactError for a broken module.
+        """
+        where, listed = f"executable '@{name}'", variant.get("imports", [])
+        if not isinstance(listed, list):
+            raise ArtifactError(f'{where}: the key "imports" of its variant cannot be read')
+        stated = [str(entry) for entry in listed]
+        optional = {entry[1:] for entry in stated if entry.startswith("?")}
+        providers: dict[str, str] = {}
+        unresolved: list[str] = []
+        made: list[bytes] = []
+        for module in modules:
+            linked = self.dialect.link(module, self.libraries, optional, where)
+            providers.update(linked.providers)
+            unresolved += linked.unresolved
+            made.append(linked.data)
+        calls = list(self._calls(variant, where))
+        if unresolved:
+            raise self._missing(name, unresolved, calls)
+        for symbol in (entry.removeprefix("?") for entry in stated):
+            provider = providers.get(symbol)
+            asked = []
+            for library in self.libraries:
+                asked.append(library.name)
+                if library.name == provider:
+                    break
+            mine = tuple(call for call in calls if call.symbol == symbol)
+            exports = tuple(dict.fromkeys(export for call in mine for export in call.exports))
+            self.imports.append(Import(symbol, name, exports, symbol in optional, provider, tuple(asked), mine))
+        return made
+
+    def _missing(self, name: str, symbols: Sequence[str], calls: Sequence[Call]) -> MissingImportError:
+        symbols = list(dict.fromkeys(symbols))
+        plural = "s" if len(symbols) != 1 else ""
+        lines = [f"executable '@{name}' needs {len(symbols)} function{plural} that nobody provides:"]
+        known = [each for library in self.libraries for each in library.names()]
+        for symbol in symbols:
+            exports = (f"@{export}" for call in calls if call.symbol == symbol for export in call.exports)
+            near = difflib.get_close_matches(symbol, known, 1)
+            hint = f"; is it '{near[0]}' that a library has?" if near else ""
+            lines.append(f"  '{symbol}', which {', '.join(dict.fromkeys(exports)) or 'it'} calls{hint}")
+            lines += [f"    {call.c}" for call in calls if call.symbol == symbol]
+        asked = ", ".join(library.name for library in self.libraries)
+        lines.append(f"asked: {asked}" if asked else "nobody was asked: no library is registered")
+        file = f"lib{self.dialect.suffix}"
+        lines.append(
+            f"supply it with device.add_plugin('{file}') before loading, or --plugin={file} on the command line; "
+            f"{self.dialect.how_libraries}"
+        )
+        return MissingImportError("\n".join(lines), tuple(symbols))
+
+    def _calls(self, variant: Mapping[str, Any], where: str) -> Iterator[Call]:
+        """What the manifest says about the calls."""
+        try:
+            for entry in listed(variant.get("calls", [])):
+                exports = tuple(map(text, listed(table(entry)["exports"])))
+                for prototype in map(text, listed(entry[self.dialect.prototypes])):
+                    yield Call(text(entry["symbol"]), flag(entry["optional"]), exports, prototype)
+        except (KeyError, ValueError) as error:
+            raise ArtifactError(f'{where}: manifest.json: the key "calls" of its variant: {error}') from None

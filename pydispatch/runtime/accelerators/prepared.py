@@ -1,0 +1,133 @@
+"""Calls with fixed shapes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydispatch._core.device import data_of
+from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.runtime.accelerators.context import DeviceMemory, bytes_of
+from pydispatch.runtime.accelerators.given import unexpected
+from pydispatch.runtime.accelerators.plan import Blocks, Record
+from pydispatch.runtime.buffer import Buffer
+
+if TYPE_CHECKING:
+    from pydispatch._core.program import Plan
+    from pydispatch.runtime.accelerators.execute import Fixed
+    from pydispatch.runtime.accelerators.function import ForeignFunction
+
+
+class Prepared:
+    """A call with fixed shapes. `p()` runs it on the same arguments, reading arrays again; `p(c, d)` takes others of
+    the same shapes first. It owns its results unless it was given some: the next run overwrites them."""
+
+    def __init__(self, function: ForeignFunction, args: tuple[Any, ...], out: Any) -> None:
+        self._function, self._context = function, function._context
+        self._plan, self._inputs, self._scalars = function._bind(args)
+        if self._plan.device is None:
+            self._plan.device = function._executor.keep(data_of(self._plan))
+        self._out, self._busy = out, False
+        if out is not None:
+            function._outs(self._plan.device, out)
+        self._run: Run | None = None
+        if out is None:
+            self._run = Run(function, self._plan, self._plan.device)
+            self._run.bind(self._inputs, self._scalars)
+
+    def __call__(self, *args: Any, **unknown: Any) -> Any:
+        function = self._function
+        if unknown:
+            raise unexpected(function.name, unknown, "a prepared call takes no keyword arguments; 'out' is for prepare")
+        if function._core.closed:
+            raise Error(f"@{function.name}: its program was closed")
+        if self._busy:
+            raise Error(f"@{function.name}: this prepared call is running already; prepare one per thread")
+        self._busy = True
+        try:
+            if args:
+                self._rebind(args)
+            if self._run is None:
+                return function._run_into(self._plan, self._plan.device, self._inputs, self._scalars, self._out)
+            return self._run()
+        finally:
+            self._busy = False
+
+    def _rebind(self, args: tuple[Any, ...]) -> None:
+        plan, inputs, scalars = self._function._bind(args)
+        if plan is not self._plan:
+            raise InvalidArgumentError(
+                f"@{self._function.name}: prepared for arguments of other shapes (or another value of a scalar that "
+                "decides a size); prepare another call for them"
+            )
+        self._inputs, self._scalars = inputs, scalars
+        if self._run is not None:
+            self._run.bind(inputs, scalars)
+
+    @property
+    def commands(self) -> list[str]:
+        """What a run does, one line per command."""
+        return self._plan.describe()
+
+
+class Run:
+    """What a prepared call owns: memory for arguments that are arrays, for its results and its transients, and one
+    fixed run over them."""
+
+    def __init__(self, function: ForeignFunction, plan: Plan, record: Record) -> None:
+        self.function, self.plan, self.record = function, plan, record
+        context = self.context = function._context
+        self.executor = function._executor
+        self.results: list[Any] = [None] * len(function.results)
+        for _, index, size in record.results:
+            memory = DeviceMemory(context, context.acquire(size), size)
+            self.results[index] = function._buffer(record, index, memory)
+        self.arena = DeviceMemory(context, context.acquire(record.arena_bytes), 0) if record.transients else None
+        self.own: dict[int, DeviceMemory] = {}  # of array arguments, by buffer
+        self.copies: list[tuple[Any, Any, int]] = []
+        self.fixed: Fixed | None = None
+        self.bound: tuple[Any, ...] | None = None
+
+    def bind(self, inputs: list[Any], scalars: bytes) -> None:
+        """Takes other arguments of the same shapes; the fixed run hears of it where their memory, or what follows the
+        scalars, is another."""
+        record, function = self.record, self.function
+        self.copies = []
+        blocks: Blocks = [None] * record.count
+        for number, index in record.constants:
+            blocks[number] = self.executor.constant(index)
+        for number, index, size in record.arguments:
+            given = inputs[index]
+            if function._is_here(given):
+                blocks[number] = given.memory.block
+                continue
+            if number not in self.own:
+                self.own[number] = DeviceMemory(self.context, self.context.acquire(size), size)
+            block = blocks[number] = self.own[number].block
+            self.copies.append((block, given if isinstance(given, Buffer) else bytes_of(given), size))
+        for number, index, _ in record.results:
+            blocks[number] = self.results[index].memory.block
+        if self.arena is not None:
+            blocks[-1] = self.arena.block
+        constants, patterns, values = function._compute(self.plan, record, scalars)
+        for i, (_, rank) in enumerate(function.results):
+            if rank is None:
+                self.results[i] = values[i]
+        self.value = function._value(self.results)
+        self.inputs = inputs  # whose memory the run reads
+        bound = (tuple(block.number if block is not None else 0 for block in blocks), constants, tuple(patterns))
+        if bound != self.bound and record.commands:
+            if self.fixed is None:
+                self.fixed = self.executor.fix(record, blocks, constants, patterns)
+            else:
+                self.fixed.update(blocks, constants, patterns)
+        self.bound = bound
+
+    def __call__(self) -> Any:
+        for block, given, size in self.copies:
+            if isinstance(given, Buffer):
+                self.function._take(block, given)
+            else:
+                self.context.copy_in(block, given, size)
+        if self.fixed is not None:
+            self.fixed.run()
+        return self.value

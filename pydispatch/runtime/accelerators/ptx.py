@@ -1,0 +1,77 @@
+"""PTX as the code of a device: what variants are chosen by, and its libraries of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pydispatch.formats.ptx.interface import capabilities, why_not
+from pydispatch.runtime.program.loader import Host
+
+if TYPE_CHECKING:
+    from pydispatch.link.ptx.library import Library
+
+
+FORMAT = "cuda-nvptx-fb"
+
+
+def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> Host:
+    """What variants are chosen by on a device of a compute capability. has_cubins: it runs machine code."""
+    major, minor = capability
+    known = capabilities(major, minor)
+    runs = known if has_cubins else frozenset(n for n in known if not n.startswith("cubin_"))
+    own = f"sm_{major}{minor}"
+    remedy = (
+        f"compile the program for it too, targets=('{own}', ...), and what is PTX already with nvcc -ptx -arch={own} "
+        "or an older one"
+    )
+    return Host(("cuda", name), FORMAT, runs, known, (0,) * 8, 1, partial(why_not, major, minor), remedy)
+
+
+@dataclass(frozen=True)
+class Linked:
+    """pydispatch.runtime.accelerators.libraries.Linked."""
+
+    data: bytes
+    providers: Mapping[str, str]
+    unresolved: Sequence[str]
+
+
+class Ptx:
+    """pydispatch.runtime.accelerators.libraries.Dialect."""
+
+    kind = "ptx"
+    language = "PTX"
+    device = "a CUDA device"
+    functions = "device functions"
+    suffix = ".ptx"
+    prototypes = "cuda"
+    makes_library = "nvcc -ptx -rdc=true -arch=sm_75 lib.cu -o lib.ptx"
+    how_libraries = "nvcc -ptx -rdc=true compiles a library"
+
+    def __init__(self, capabilities: frozenset[str] = frozenset()) -> None:
+        """capabilities: what the device has (ptx_interface.capabilities), when it is known here."""
+        self.capabilities = capabilities
+
+    def is_code(self, data: bytes) -> bool:
+        return b".version" in data[:65536] and b"\0" not in data[:64]
+
+    def open_library(self, data: bytes, name: str) -> Library:
+        from pydispatch.link.ptx import link as ptx_link
+
+        return ptx_link.open_library(data, name)
+
+    def link(self, module: bytes, libraries: Sequence[Library], optional: Collection[str], where: str) -> Linked:
+        from pydispatch.errors import InvalidArgumentError
+        from pydispatch.formats.ptx.interface import requirements
+        from pydispatch.link.ptx import link as ptx_link
+
+        linked = ptx_link.link(module, libraries, optional, where)
+        if linked.raised and self.capabilities and not self.capabilities.issuperset(requirements(linked.target)):
+            raise InvalidArgumentError(
+                f"{where}: {', '.join(linked.raised)} is PTX for {linked.target}, which this device does not run; "
+                f"compile it for an older architecture: {self.makes_library}"
+            )
+        return Linked(linked.data.encode(), linked.providers, linked.unresolved)

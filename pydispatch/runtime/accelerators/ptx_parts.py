@@ -1,0 +1,236 @@
+"""How a member of an artifact holds the kernels of a CUDA variant, and how the parameters of a kernel are packed."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.artifact.strict import count, listed, table, text
+
+PTX, CUBIN = "ptx", "cubin"
+MAX_THREADS = 1024
+"""Invocations of a block that any device starts."""
+
+Block = tuple[int, int, int]
+Export = tuple[int, str, int, int]
+"""(ordinal, name, constants, bindings) of an export that host code dispatches."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A kernel as its module states it. parameters: sizes in bytes; required, maximum: of a block, when stated."""
+
+    name: str
+    parameters: tuple[int, ...]
+    required: tuple[int, ...] | None
+    maximum: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What an export runs. module: number of one of the parts. block: invocations. shared: dynamic bytes of workgroup
+    memory. sizes: bytes of the parameters behind the bindings."""
+
+    ordinal: int
+    name: str
+    module: int
+    symbol: str
+    block: Block
+    shared: int
+    bindings: int
+    sizes: tuple[int, ...]
+
+
+def kind_of(data: bytes | memoryview) -> str:
+    """What a file holds that nobody described."""
+    return CUBIN if bytes(data[:4]) == b"\x7fELF" else PTX
+
+
+def facts_of(data: bytes, kind: str, where: str) -> list[Facts]:
+    """The kernels of a module. ArtifactError when it is broken."""
+    if kind == CUBIN:
+        from pydispatch.formats.elf import cubin
+
+        return [Facts(e.name, tuple(e.parameters), e.required, e.maximum) for e in cubin.read(data, where).entries]
+    from pydispatch.formats.ptx import interface, read
+
+    module = read.read(data, where)
+    return [
+        Facts(
+            entry.name, tuple(interface.parameter_sizes(entry)), entry.directives.get("reqntid"),
+            entry.directives.get("maxntid"),
+        )
+        for entry in module.entries
+    ]  # fmt: skip
+
+
+class Parts:
+    """The key "ptx" of a variant in the manifest; a file that was given for a declared executable is one module."""
+
+    def __init__(self, code: bytes | memoryview, notes: object, where: str) -> None:
+        """where: for messages. ArtifactError when the notes do not fit the code."""
+        self.where = where
+        self.modules: list[tuple[int, int, str]] = [(0, len(code), kind_of(code))]
+        self.entries: list[tuple[int, str]] | None = None
+        self.blocks: list[Block | None] = []
+        self.shared: list[int] = []
+        self.parameters: list[tuple[int, ...]] = []
+        self.constants: list[str] = []
+        if notes is None:
+            return
+        try:
+            self._read(notes, len(code))
+        except (KeyError, ValueError) as error:
+            raise ArtifactError(f'{where}: manifest.json: the key "ptx" of its variant: {error}') from None
+
+    def _read(self, notes: Any, size: int) -> None:
+        notes = table(notes)
+        self.blocks = [None if block is None else _block(block) for block in listed(notes["blocks"])]
+        self.shared = [count(n) for n in listed(notes["shared"])]
+        self.constants = [text(name) for name in listed(notes["constants"])]
+        if "modules" not in notes:
+            return
+        triples = [listed(each, 3) for each in listed(notes["modules"])]
+        self.modules = [(count(at), count(length), text(kind)) for at, length, kind in triples]
+        pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
+        self.entries = [(count(module), text(symbol)) for module, symbol in pairs]
+        self.parameters = [tuple(map(count, listed(sizes))) for sizes in listed(notes["parameters"])]
+        for offset, length, kind in self.modules:
+            if offset > size or length > size - offset or kind not in (PTX, CUBIN):
+                raise ValueError(f"a module of kind '{kind:.20}' has {length} bytes at {offset} of {size}")
+        if not all(module < len(self.modules) for module, _ in self.entries):
+            raise ValueError("an entry is in a module that is not there")
+        if not all(size in (1, 2, 4, 8) for sizes in self.parameters for size in sizes):
+            raise ValueError("a parameter has 1, 2, 4 or 8 bytes")
+
+    def pieces(self, code: bytes | memoryview) -> list[bytes]:
+        """The bytes of each module."""
+        return [bytes(code[offset : offset + length]) for offset, length, _ in self.modules]
+
+    def plan(self, modules: Sequence[bytes], exports: Sequence[Export]) -> list[Entry]:
+        """An entry per export; `modules` are the pieces, with their imports resolved.
+
+        ArtifactError when one is missing or takes other parameters than the program gives.
+        """
+        if self.entries is not None:
+            return [self._stated(export, self.entries) for export in exports]
+        return [self._found(export, modules) for export in exports]
+
+    def _stated(self, export: Export, entries: Sequence[tuple[int, str]]) -> Entry:
+        ordinal, name, constants, bindings = export
+        if ordinal >= min(len(entries), len(self.blocks), len(self.shared), len(self.parameters)):
+            raise ArtifactError(
+                f"{self.where}: export '@{name}' has the ordinal {ordinal}, its variant lists {len(entries)}"
+            )
+        block, sizes = self.blocks[ordinal], self.parameters[ordinal]
+        words = sum(max(1, size // 4) for size in sizes)
+        if words != constants or block is None:
+            raise ArtifactError(
+                f"{self.where}: export '@{name}' has {constants} constants in the program, and parameters for {words} "
+                "in its variant"
+            )
+        return Entry(ordinal, name, *entries[ordinal], block, self.shared[ordinal], bindings, sizes)
+
+    def _found(self, export: Export, modules: Sequence[bytes]) -> Entry:
+        """The kernel of an export in a file that was given: the one of its name, or the only one."""
+        ordinal, name, _, bindings = export
+        kind = self.modules[0][2]
+        kernels = facts_of(modules[0], kind, self.where)
+        kernel = next((k for k in kernels if k.name == name), kernels[0] if len(kernels) == 1 else None)
+        if kernel is None:
+            have = ", ".join(k.name for k in kernels) or "none"
+            raise ArtifactError(f"{self.where}: there is no entry '{name}'; the module has: {have}")
+        sizes = kernel.parameters[bindings:]
+        self._check(export, kernel, sizes, modules[0] if kind == PTX else None)
+        block = self.blocks[ordinal] if ordinal < len(self.blocks) else None
+        if block is None or (kernel.required is not None and block != _three(kernel.required)):
+            block = self._stated_block(export, kernel, block)
+        shared = self.shared[ordinal] if ordinal < len(self.shared) else 0
+        return Entry(ordinal, name, 0, kernel.name, block, shared, bindings, sizes)
+
+    def _check(self, export: Export, kernel: Facts, sizes: Sequence[int], text: bytes | None) -> None:
+        _, name, constants, bindings = export
+        problem: str | None = None
+        if text is not None:
+            from pydispatch.formats.ptx import interface, read
+
+            entry = read.read(text, self.where).function(kernel.name)
+            assert entry is not None
+            problem = interface.mismatch(entry, constants, bindings)
+        elif any(size != 8 for size in kernel.parameters[:bindings]) or len(kernel.parameters) < bindings:
+            problem = f"the program binds {bindings} buffers, its parameters have {list(kernel.parameters)} bytes"
+        elif sum(max(1, size // 4) for size in sizes) != constants:
+            problem = f"the program gives {constants} constants, the parameters behind its bindings have {list(sizes)}"
+        if problem is not None:
+            raise ArtifactError(f"{self.where}, export '@{name}', entry '{kernel.name}': {problem}")
+
+    def _stated_block(self, export: Export, kernel: Facts, wanted: Block | None) -> Block:
+        where = f"{self.where}, export '@{export[1]}', entry '{kernel.name}'"
+        if kernel.required is None:
+            raise ArtifactError(
+                f"{where}: nothing states the size of its blocks; write workgroup_size = [64 : index, 1 : index, "
+                "1 : index] at the export, or .reqntid (__launch_bounds__ does not fix it) in the kernel"
+            )
+        block = _three(kernel.required)
+        if wanted is not None and wanted != block:
+            raise ArtifactError(f"{where}: the program has blocks of {_text(wanted)}, its .reqntid {_text(block)}")
+        return block
+
+    def constant_values(self, words: Sequence[int]) -> list[tuple[str, int]]:
+        """(variable of the modules, value) per executable constant: a word, or two, the low one first, of a name that
+        stands twice."""
+        values: dict[str, int] = {}
+        for name, word in zip(self.constants, words, strict=False):
+            low = values.get(name)
+            values[name] = word & 0xFFFFFFFF if low is None else low | (word & 0xFFFFFFFF) << 32
+        return list(values.items())
+
+
+class Packer:
+    """Packs the parameters of a kernel as they lie in its parameter space: each at a multiple of its size.
+
+    size: bytes. offsets: of each parameter.
+    """
+
+    __slots__ = ("bindings", "offsets", "pack_into", "size", "unpack_from")
+
+    def __init__(self, bindings: int, sizes: Sequence[int]) -> None:
+        offsets, at, reads, writes = [], 0, "", ""
+        for size in (*[8] * bindings, *sizes):
+            start = -(-at // size) * size
+            writes += "x" * (start - at) + _CODES[size]
+            offsets.append(start)
+            at = start + size
+        for size in sizes:  # a parameter takes whole words, of which it is the first bytes
+            reads += _CODES[size] + "x" * max(0, 4 - size)
+        self.bindings, self.offsets, self.size = bindings, offsets, at
+        self.pack_into: Callable[..., None] = struct.Struct("<" + writes).pack_into
+        self.unpack_from: Callable[..., tuple[int, ...]] = struct.Struct("<" + reads).unpack_from
+
+    def pack(self, addresses: Sequence[int], constants: bytes, first: int = 0) -> bytes:
+        """The parameters as bytes. addresses: of the bindings; constants: words, from number `first` on."""
+        data = bytearray(self.size)
+        self.pack_into(data, 0, *addresses, *self.unpack_from(constants, 4 * first))
+        return bytes(data)
+
+
+_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
+
+
+def _block(value: Any) -> Block:
+    x, y, z = map(count, listed(value, 3))
+    if not 1 <= x * y * z <= MAX_THREADS:
+        raise ValueError(f"a block has 1 to {MAX_THREADS} threads, got {x}x{y}x{z}")
+    return x, y, z
+
+
+def _three(numbers: Sequence[int]) -> Block:
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def _text(block: Block) -> str:
+    return "x".join(map(str, block))

@@ -1,0 +1,1 @@
+"""An artifact and a device → a loaded program."""

@@ -1,0 +1,164 @@
+"""What the `check` dialect asserts about values, compared element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pydispatch._core.arrays import ElementType
+from pydispatch.errors import CheckError
+from pydispatch.formats.arrays.small_floats import decode
+from pydispatch.formats.program.opcodes import Numerical
+
+Array = NDArray[Any]
+Value = Array | int | float | bool
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of a program.
+
+    kind: the operation without its dialect, such as `expect_almost_eq`. location: `file:line:column`. types: the
+    element type of each value that is compared. atol, rtol: |a - b| <= atol + rtol * |b| passes.
+    """
+
+    kind: str
+    location: str
+    types: tuple[ElementType, ...]
+    atol: float = 0.0
+    rtol: float = 0.0
+
+
+def verify(function: str, observed: Iterable[tuple[Check, Sequence[Value]]]) -> None:
+    """Raises CheckError that tells of every check of one call that does not hold."""
+    failures = []
+    for check, values in observed:
+        wrong = compare(check, values)
+        if wrong is not None:
+            failures.append(f"{check.location}: check.{check.kind}: {wrong}")
+    if failures:
+        raise CheckError(f"@{function}: " + "\n".join(failures))
+
+
+def compare(check: Check, values: Sequence[Value]) -> str | None:
+    """Why `values` do not hold what `check` says, with the first element that differs; None when they do."""
+    return KINDS[check.kind](check, [np.asarray(value) for value in values])
+
+
+def _is_true(wanted: bool) -> Callable[[Check, list[Array]], str | None]:
+    def holds(check: Check, values: list[Array]) -> str | None:
+        value = values[0].reshape(-1)[0]
+        return None if bool(value) is wanted else f"expected {'a true' if wanted else 'a false'} value, got {value}"
+
+    return holds
+
+
+def _all_true(check: Check, values: list[Array]) -> str | None:
+    (actual,) = values
+    false = np.flatnonzero(actual.reshape(-1) == 0)
+    if not len(false):
+        return None
+    return f"expected all elements to be true; {_count(len(false), actual)} false, the first at {_at(false[0], actual)}"
+
+
+def _equal(check: Check, values: list[Array]) -> str | None:
+    if not _alike(values):
+        return _differences(check, values, None)
+    same = _same_bits(*values)
+    if not same.all() and _is_float(check.types[0]):
+        a, b = (_wide(value, check.types[0]) for value in values)
+        same = same | (np.isnan(a) & np.isnan(b))
+    return _differences(check, values, same)
+
+
+def _almost_equal(check: Check, values: list[Array]) -> str | None:
+    if not _alike(values):
+        return _differences(check, values, None)
+    same = _same_bits(*values)
+    if not same.all():
+        a, b = (_wide(value, check.types[0]) for value in values)
+        with np.errstate(invalid="ignore", over="ignore"):
+            near = np.abs(a - b) <= check.atol + check.rtol * np.abs(b)
+        same = same | (near & np.isfinite(a) & np.isfinite(b)) | (np.isnan(a) & np.isnan(b))
+    return _differences(check, values, same)
+
+
+KINDS: dict[str, Callable[[Check, list[Array]], str | None]] = {
+    "expect_true": _is_true(True),
+    "expect_false": _is_true(False),
+    "expect_all_true": _all_true,
+    "expect_eq": _equal,
+    "expect_almost_eq": _almost_equal,
+}
+
+
+def _is_float(kind: ElementType) -> bool:
+    return kind.numerical >= Numerical.FLOAT
+
+
+def _alike(values: list[Array]) -> bool:
+    return values[0].shape == values[1].shape and values[0].dtype == values[1].dtype
+
+
+def _same_bits(a: Array, b: Array) -> NDArray[np.bool_]:
+    """Equal as numbers, which zeros of both signs are, or as bits."""
+    with np.errstate(invalid="ignore"):
+        equal: NDArray[np.bool_] = np.asarray(a == b)
+    if equal.all():
+        return equal
+    size = a.dtype.itemsize
+    bits = [np.ascontiguousarray(v).reshape(-1).view(np.uint8).reshape(*v.shape, size) for v in (a, b)]
+    return equal | (bits[0] == bits[1]).all(axis=-1)
+
+
+def _wide(array: Array, kind: ElementType) -> Array:
+    """The elements with room for their differences."""
+    if array.dtype.kind in "iub" and _is_float(kind) and kind.dtype.kind in "iu":
+        if kind.name == "bf16":
+            return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return decode(array, kind.name)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _differences(check: Check, values: list[Array], same: NDArray[np.bool_] | None) -> str | None:
+    actual, expected = values
+    if same is None:
+        return f"expected {_type(expected, check)}, got {_type(actual, check)}"
+    wrong = np.flatnonzero(~same.reshape(-1))
+    if not len(wrong):
+        return None
+    first = int(wrong[0])
+    a, b = actual.reshape(-1)[first], expected.reshape(-1)[first]
+    text = f"element {_at(first, actual)} is {_show(a, check)}, expected {_show(b, check)}"
+    wide = [_wide(v, check.types[0]) for v in values]
+    if _is_float(check.types[0]):
+        difference = np.abs(wide[0].reshape(-1)[wrong] - wide[1].reshape(-1)[wrong])
+        largest = float(np.nanmax(difference)) if not np.isnan(difference).all() else float("nan")
+        text += f"; {_count(len(wrong), actual)} differ, by {largest:.3g} at most"
+        if check.kind.startswith("expect_almost"):
+            text += f" (atol {check.atol:g}, rtol {check.rtol:g})"
+        return text
+    return f"{text}; {_count(len(wrong), actual)} differ"
+
+
+def _show(value: Any, check: Check) -> str:
+    kind = check.types[0]
+    if not _is_float(kind) or kind.dtype.kind == "c":
+        return str(value)
+    return f"{float(_wide(np.asarray([value]), kind)[0]):.9g}"
+
+
+def _at(flat: int, array: Array) -> str:
+    return "[" + ", ".join(str(int(i)) for i in np.unravel_index(flat, array.shape)) + "]"
+
+
+def _count(some: int, array: Array) -> str:
+    return f"{some} of {array.size} elements"
+
+
+def _type(array: Array, check: Check) -> str:
+    return "x".join([*(str(size) for size in array.shape), check.types[0].name])

@@ -1,0 +1,253 @@
+"""Functions that arrive at load time: registering them on a device, and who provides what to a program."""
+
+from __future__ import annotations
+
+import ctypes
+import difflib
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import ArtifactError, Error, InvalidArgumentError, MissingImportError
+from pydispatch.files import check_path, read_code
+
+if TYPE_CHECKING:
+    import os
+
+    from pydispatch._core.plugin import Manager, Plugin, Resolution
+
+
+@dataclass(frozen=True)
+class Provider:
+    """What `add_plugin` and `add_import` return: a registration, to be taken back with `remove_plugin`."""
+
+    id: int
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Import:
+    """One symbol that an executable of a program asks for.
+
+    provider: who gave it, None for an optional one that is missing. asked: everybody who was asked, in order.
+    exports: the dispatches that call it. signatures: the ways in which it is called
+    (formats.imports.ImportSignature). declaration: its parameter structure and prototype in C.
+    """
+
+    symbol: str
+    executable: str
+    exports: tuple[str, ...]
+    optional: bool
+    provider: str | None
+    asked: tuple[str, ...]
+    signatures: tuple[Any, ...] = ()
+
+    @property
+    def declaration(self) -> str:
+        return "\n".join(dict.fromkeys(s.c for s in self.signatures))
+
+    def __str__(self) -> str:
+        who = self.provider or "nobody (optional)"
+        order = f", asked: {', '.join(self.asked)}" if self.asked else ""
+        return f"{self.symbol} of @{self.executable} ({', '.join(self.exports) or 'no dispatch'}): {who}{order}"
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code of an executable that a program only declares: an embedded ELF, or a library in memory by its query."""
+
+    source: str
+    elf: bytes | memoryview | None
+    query: int = 0
+    owner: object = None
+
+    ALIGNMENT = 64
+    """Bytes that bindings are aligned to: whoever wrote the code may count on as much."""
+
+
+QUERY_SYMBOL = "iree_hal_executable_library_query"
+
+
+def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
+    """Opens the code of an executable: a path or bytes of an embedded ELF or .sos, or the path of a system library."""
+    from pydispatch._core import elf
+    from pydispatch.formats.elf import fatelf
+
+    what = f"add_executable '{name}'"
+    data, label = read_code(what, source, "a library of kernels: an embedded ELF, a .sos, or a shared library")
+    file = fatelf.select(data) if fatelf.is_fatelf(data) else data
+    try:
+        machine = elf.validate(file)
+    except ArtifactError as error:
+        if isinstance(source, (bytes, bytearray, memoryview)) or fatelf.is_fatelf(data) or data[:4] != b"\x7fELF":
+            raise ArtifactError(f"{what}: {label}: {error}") from None
+        return _system_library(what, str(source), data, error)
+    if machine != elf.host_machine():
+        raise ArtifactError(f"{what}: {label} is for {machine}, this machine is {elf.host_machine()}")
+    return Code(label, file)
+
+
+def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) -> Code:
+    """What is no embedded ELF may be a library that needs the system's loader."""
+    from pydispatch._core.plugin import check_library
+
+    try:
+        check_library(data)  # opening it would run its constructors
+    except Error as error:
+        raise ArtifactError(f"{what}: {path}: {error}") from None
+    try:
+        library = ctypes.CDLL(path if "/" in path else f"./{path}")
+        query = getattr(library, QUERY_SYMBOL)
+    except (OSError, AttributeError) as error:
+        raise ArtifactError(
+            f"{what}: {path} is no embedded ELF ({embedded}), and the system's loader says: {error}; "
+            f"an executable library defines {QUERY_SYMBOL}, see pydispatch/library.h"
+        ) from None
+    return Code(path, None, ctypes.cast(query, ctypes.c_void_p).value or 0, library)
+
+
+class Registry:
+    """The providers of one device."""
+
+    def __init__(self) -> None:
+        from pydispatch._core.plugin import Manager
+
+        self.manager: Manager = Manager()
+        self.executables: dict[str, Code] = {}  # the last one that was added under a name
+        self.names: dict[int, str] = {}  # of the functions that were registered one by one, for "did you mean"
+        self.system = False  # a plugin that may print through C stdio has been registered
+
+    def add_plugin(
+        self, source: str | os.PathLike[str] | bytes | Plugin, priority: int, params: Mapping[str, object]
+    ) -> Provider:
+        """See `CpuDevice.add_plugin`."""
+        from pydispatch._core.plugin import Plugin
+
+        texts = {key: str(value) for key, value in params.items()}
+        check_priority("add_plugin", priority)
+        for stream in (sys.stdout, sys.stderr):  # what its load prints comes after this; calls flush C's side
+            if stream is not None:
+                stream.flush()
+        if not isinstance(source, (Plugin, bytes, bytearray, memoryview)):
+            check_path("add_plugin", source, "a plugin (pydispatch plugin build makes one)")
+        plugin = source if isinstance(source, Plugin) else Plugin(source, texts)
+        self.system = self.system or plugin.kind != "embedded"
+        return Provider(self.manager.add(plugin, priority), plugin.label, plugin.kind)
+
+    def add_import(self, name: str, function: object, context: object, priority: int) -> Provider:
+        """See `CpuDevice.add_import`."""
+        if not isinstance(name, str) or not name or name.startswith("?") or "\0" in name or not _is_utf8(name):
+            raise InvalidArgumentError(f"add_import: expected the name of a symbol, got {name!r}")
+        address = address_of(function, f"add_import '{name}': function")
+        if not address:
+            raise InvalidArgumentError(f"add_import '{name}': the address of the function is 0")
+        pointer = 0 if context is None else address_of(context, f"add_import '{name}': context")
+        check_priority(f"add_import '{name}'", priority)
+        number = self.manager.add_function(name, address, pointer, (function, context), priority)
+        self.names[number] = name
+        return Provider(number, name, "function")
+
+    def remove(self, provider: Provider) -> None:
+        """Takes a registration back; programs that are loaded keep what they have."""
+        if not isinstance(provider, Provider):
+            raise InvalidArgumentError(
+                f"remove_plugin: expected what add_plugin or add_import returned, got {type(provider).__name__}"
+            )
+        self.manager.remove(provider.id)
+        self.names.pop(provider.id, None)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+    return True
+
+
+def check_priority(what: str, priority: object) -> None:
+    """InvalidArgumentError unless a priority is a whole number of 32 bits."""
+    if not isinstance(priority, int) or isinstance(priority, bool) or not -(1 << 31) <= priority < 1 << 31:
+        raise InvalidArgumentError(f"{what}: priority: expected a whole number of 32 bits, got {priority!r}")
+
+
+def address_of(value: object, what: str) -> int:
+    """The address behind an integer, a ctypes object, a cffi pointer, a numba cfunc, or a capsule."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 0 <= value < 1 << 64:
+            raise InvalidArgumentError(f"{what}: {value} is no address")
+        return value
+    if isinstance(value, ctypes.c_void_p):
+        return value.value or 0
+    if isinstance(value, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure, ctypes.Union)):
+        return ctypes.addressof(value)
+    if isinstance(value, (ctypes._CFuncPtr, ctypes._Pointer)):  # type: ignore[attr-defined]
+        return ctypes.cast(value, ctypes.c_void_p).value or 0
+    address = getattr(value, "address", None)  # numba's cfunc
+    if isinstance(address, int):
+        return address
+    if type(value).__name__ == "PyCapsule":  # how Cython and other extensions hand out C functions
+        name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+        name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        return int(pointer(value, name(value)) or 0)
+    if type(value).__module__ == "_cffi_backend":
+        backend: Any = sys.modules["_cffi_backend"]  # whoever has a cdata has imported it
+        return int(backend.FFI().cast("uintptr_t", value))
+    raise InvalidArgumentError(
+        f"{what}: expected an address as an integer, a ctypes, cffi or numba function, or a capsule, "
+        f"got {type(value).__name__}"
+    )
+
+
+def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
+    """The import signatures that a variant of a manifest carries."""
+    from pydispatch.formats.artifact.imports import ImportSignature
+    from pydispatch.formats.artifact.strict import listed
+
+    try:
+        return [ImportSignature.from_json(call) for call in listed(variant.get("calls", []))]
+    except (KeyError, ValueError) as error:
+        raise ArtifactError(f'manifest.json: the key "calls" of a variant: {error}') from None
+
+
+def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Import]:
+    """What each executable asked for and who gave it; executables: (name, variant) of those with imports, in order."""
+    found: list[Import] = []
+    symbols = resolution.report() if resolution is not None else []
+    for symbol in symbols:
+        name, variant = executables[symbol.group]
+        calls = tuple(s for s in signatures_of(variant) if s.symbol == symbol.name)
+        exports = tuple(dict.fromkeys(export for s in calls for export in s.exports))
+        provider = symbol.provider.label if symbol.provider is not None else None
+        asked = tuple(p.label for p in symbol.asked)
+        found.append(Import(symbol.name, name, exports, symbol.is_optional, provider, asked, calls))
+    return found
+
+
+def missing(
+    name: str, variant: Mapping[str, Any], provided: Iterable[str], asked: Sequence[str], known: Iterable[str]
+) -> MissingImportError:
+    """The error for an executable whose required imports nobody provides.
+
+    provided: the symbols that were found. asked: labels of who was asked. known: symbols that somebody could give.
+    """
+    have = set(provided)
+    lacking = [s for s in variant.get("imports", ()) if not s.startswith("?") and s not in have]
+    users: dict[str, tuple[str, ...]] = {s.symbol: s.exports for s in signatures_of(variant)}
+    plural = "s" if len(lacking) != 1 else ""
+    lines = [f"executable '@{name}' needs {len(lacking)} function{plural} that nobody provides:"]
+    candidates = list(known)
+    for symbol in lacking:
+        by = ", ".join(f"@{export}" for export in users.get(symbol, ())) or "it"
+        near = difflib.get_close_matches(symbol, candidates, 1)
+        hint = f"; is it '{near[0]}' that was registered?" if near else ""
+        lines.append(f"  '{symbol}', which {by} calls{hint}")
+    lines.append(f"asked: {', '.join(asked)}" if asked else "nobody was asked: no plugin or function is registered")
+    lines.append(
+        f"supply it with device.add_import('{lacking[0] if lacking else 'name'}', function) or "
+        "device.add_plugin('library.so') before loading, or --plugin=library.so on the command line"
+    )
+    return MissingImportError("\n".join(lines), tuple(lacking))

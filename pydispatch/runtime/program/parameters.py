@@ -1,0 +1,194 @@
+"""Gives a program its parameters: constants whose bytes are not in the artifact (docs/artifact.md)."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.arrays.parameters import ParameterFile, Tensor
+
+if TYPE_CHECKING:
+    from pydispatch._core.program import Module
+
+_log = logging.getLogger("pydispatch")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter that a program uses. source: the file it is mapped from, or "arrays"; copied: it was not aligned."""
+
+    scope: str
+    key: str
+    type: str
+    source: str
+    copied: bool
+
+
+class _Arrays(dict[str, Tensor]):
+    """Arrays that Python has."""
+
+    path = "arrays"
+
+    def __init__(self, scope: str, arrays: Mapping[str, Any]) -> None:
+        import numpy as np
+
+        super().__init__()
+        for key, given in arrays.items():
+            array = np.asarray(given)
+            if not array.flags.c_contiguous:
+                raise InvalidArgumentError(
+                    f"parameters: '{scope}': '{key}' is not contiguous; pass np.ascontiguousarray(x)"
+                )
+            kind, bits = _kind_of(array.dtype)
+            flat = array.reshape(-1)
+            raw = _view(flat.view(np.uint8)) if array.nbytes else memoryview(b"")
+            self[key] = Tensor(kind, bits, array.shape, raw)
+
+
+def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[Parameter]:
+    """Binds everything that the program needs. Raises InvalidArgumentError that names scope, key, file and types."""
+    needed = module.parameters()
+    given = _open(parameters)
+    if not needed:
+        return []
+    constants = [(i, c[3]) for i, c in enumerate(module.constants()) if c[3] is not None]
+    alignments = module.constant_alignments()
+    return [
+        _bind_one(module, constant, alignments[constant], needed[number], given, needed)
+        for constant, number in constants
+    ]
+
+
+Sources = Mapping[str, Sequence[Any]]
+
+
+def _open(parameters: Mapping[str, Any] | None) -> dict[str, list[Any]]:
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise InvalidArgumentError(
+            f"parameters: expected a mapping from scopes to files or arrays, got {type(parameters).__name__}; "
+            "the scope of a parameter without one is ''"
+        )
+    return {scope: [_source(scope, one) for one in _list(source)] for scope, source in (parameters or {}).items()}
+
+
+def _list(source: Any) -> Iterable[Any]:
+    return source if isinstance(source, (list, tuple)) else [source]
+
+
+def _source(scope: str, source: Any) -> Any:
+    if isinstance(source, (str, os.PathLike)):
+        return ParameterFile(source)
+    if isinstance(source, Mapping):
+        return _Arrays(scope, source)
+    raise InvalidArgumentError(
+        f"parameters: '{scope}': expected a .safetensors, .npz or .npy file or a mapping from keys to arrays, "
+        f"got {type(source).__name__}"
+    )
+
+
+def _bind_one(
+    module: Module, constant: int, alignment: int, record: tuple[str, str, int, tuple[int, ...]], given: Sources,
+    needed: Sequence[Any],
+) -> Parameter:  # fmt: skip
+    from pydispatch._core.arrays import type_of
+
+    scope, key, dtype, shape = record
+    name = type_of(dtype).name
+    wanted = "x".join([*(str(size) for size in shape), name])
+    sources = given.get(scope)
+    if sources is None:
+        raise InvalidArgumentError(_no_scope(scope, given, needed))
+    for source in sources:
+        if key in source:
+            break
+    else:
+        raise InvalidArgumentError(_no_key(scope, key, wanted, sources))
+    tensor: Tensor = source[key]
+    place = f"parameter '{key}' of scope '{scope}' in '{source.path}'"
+    if tensor.shape != shape or not _is_kind(tensor, dtype):
+        raise InvalidArgumentError(f"{place}: expected {wanted}, got {tensor}")
+    copied = False
+    data = tensor.data
+    if data.nbytes and _address(data) % alignment:
+        data, copied = _aligned(data), True
+        _log.info("%s is not aligned as the executables need it, and was copied", place)
+    module.bind_constant(constant, data)
+    module.hold(data)
+    return Parameter(scope, key, wanted, str(source.path), copied)
+
+
+def _no_scope(scope: str, given: Sources, needed: Sequence[Any]) -> str:
+    keys = [key for other, key, _, _ in needed if other == scope]
+    shown = ", ".join(f"'{key}'" for key in keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")
+    near = difflib.get_close_matches(scope, given, 1)
+    hint = f"; did you mean '{scope}' by '{near[0]}'?" if near else ""
+    option = f"--parameters={scope}=FILE" if scope else "--parameters=FILE"
+    return (
+        f"the program needs parameters of scope '{scope}' ({shown}){hint}; supply them with "
+        f"device.load(..., parameters={{'{scope}': 'model.safetensors'}}) or {option}"
+    )
+
+
+def _no_key(scope: str, key: str, wanted: str, sources: Sequence[Any]) -> str:
+    keys = [known for source in sources for known in source]
+    near = difflib.get_close_matches(key, keys, 3, 0.4) or sorted(keys)[:3]
+    files = ", ".join(f"'{source.path}'" for source in sources)
+    has = f"nearest: {', '.join(repr(k) for k in near)}" if near else "it is empty"
+    return f"parameter '{key}' of scope '{scope}' ({wanted}) is not in {files} of {len(keys)} arrays; {has}"
+
+
+_SIGNS = {0x10: "iub", 0x11: "i", 0x12: "u", 0x13: "b"}
+_FLOATS = {
+    0x21: "f", 0x22: "bf", 0x23: "c", 0x24: "f8E5M2", 0x25: "f8E4M3FN", 0x26: "f8E5M2FNUZ", 0x27: "f8E4M3FNUZ",
+    0x28: "f8E8M0FNU", 0x29: "f8E4M3", 0x2A: "f8E3M4", 0x2B: "f8E4M3B11FNUZ", 0x2C: "f4E2M1FN",
+}  # fmt: skip
+
+
+def _is_kind(tensor: Tensor, dtype: int) -> bool:
+    """Whether the elements are what the program takes. Raw bits, as NumPy writes types it does not know, may be any."""
+    numerical, bits = dtype >> 24, dtype & 0xFFFFFF
+    if tensor.bits != bits:
+        return False
+    if numerical in _SIGNS:
+        return tensor.kind in _SIGNS[numerical]
+    is_raw = tensor.kind == "V" or (tensor.kind == "u" and numerical > 0x23)
+    return tensor.kind == _FLOATS.get(numerical) or (numerical != 0x21 and is_raw)
+
+
+def _kind_of(dtype: Any) -> tuple[str, int]:
+    names = {
+        "bfloat16": "bf", "float8_e5m2": "f8E5M2", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2fnuz": "f8E5M2FNUZ",
+        "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e8m0fnu": "f8E8M0FNU", "float8_e4m3": "f8E4M3",
+        "float8_e3m4": "f8E3M4", "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    }  # fmt: skip
+    if dtype.name in names:
+        return names[dtype.name], 8 * dtype.itemsize
+    if dtype.kind not in "biufcV" or not dtype.isnative:
+        raise InvalidArgumentError(f"parameters: arrays of {dtype} cannot be used")
+    return dtype.kind, 8 * dtype.itemsize
+
+
+def _view(array: Any) -> memoryview:
+    return memoryview(array)
+
+
+def _address(data: memoryview) -> int:
+    import numpy as np
+
+    return int(np.frombuffer(data, np.uint8).__array_interface__["data"][0])
+
+
+def _aligned(data: memoryview) -> memoryview:
+    """A copy whose address is a multiple of 4096."""
+    import numpy as np
+
+    room = np.empty(data.nbytes + 4096, np.uint8)
+    start = -_address(_view(room)) % 4096
+    copy = room[start : start + data.nbytes]
+    copy[:] = np.frombuffer(data, np.uint8)
+    return _view(copy)

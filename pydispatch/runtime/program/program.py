@@ -1,0 +1,120 @@
+"""A loaded program: its functions, ready to be called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pydispatch._core.function import Function
+from pydispatch._core.program import Module
+from pydispatch.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from pydispatch._core.procedure import Procedure
+    from pydispatch.runtime.program.imports import Import
+    from pydispatch.runtime.program.parameters import Parameter
+
+
+class Program:
+    """The public functions of an artifact on one device: `program.f(a, b)`, or `program["f"](a, b)`.
+
+    A tensor argument is any C-contiguous array of the exact element type in CPU memory: a NumPy array, or an object
+    with DLPack, the buffer protocol or `__array_interface__`; it is read where it lies. A scalar argument is a Python
+    or NumPy number. The value is an array or number for one result, a tuple for several, None for none. Result arrays
+    are new, 64-byte aligned, and never share memory with an argument.
+
+    `out=` takes an array, or a tuple with one entry per result (None: make one): exact shape and type, contiguous and
+    writable. One that overlaps an argument gets its content after the run.
+
+    Calls raise InvalidArgumentError for arguments that do not fit and KernelError when a kernel reports a failure.
+    Every function may be called from any thread; the GIL is released while kernels run.
+    """
+
+    def __init__(self, module: Module, name: str, imports: Sequence[Import] = ()) -> None:
+        self._module = module
+        self._name = name
+        self._imports = tuple(imports)
+        functions = self._make(module)
+        self._functions = functions
+        # Instance attributes are the fastest way to a function; one that is named like a method stays behind it.
+        own = self.__dict__
+        for entry, function in functions.items():
+            if not entry.startswith("_") and not hasattr(Program, entry):
+                own[entry] = function
+
+    def _make(self, module: Module) -> dict[str, Any]:
+        """The public functions by name, as this device runs them."""
+        functions: dict[str, Any] = {entry: Function(module, index) for index, entry in module.functions()}
+        if module.state is not None:
+            from pydispatch._core.procedure import Procedure
+
+            functions.update({entry: Procedure(module, index, _verify) for index, entry in module.procedures()})
+        return functions
+
+    @property
+    def functions(self) -> Mapping[str, Function | Procedure]:
+        """The public functions by name."""
+        return MappingProxyType(self._functions)
+
+    @property
+    def imports(self) -> tuple[Import, ...]:
+        """Every function that arrived at load: who asked for it, who gave it, who was asked, and its C declaration."""
+        return self._imports
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every parameter that was given at load: scope, key, type, where it came from, and whether it was copied."""
+        return self._module.bound or ()
+
+    def __getitem__(self, name: str) -> Function | Procedure:
+        try:
+            return self._functions[name]
+        except KeyError:
+            raise InvalidArgumentError(self._unknown(name)) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._functions
+
+    if not TYPE_CHECKING:  # a type checker that saw this would accept every attribute
+
+        def __getattr__(self, name):
+            raise AttributeError(self._unknown(name))
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._functions})
+
+    def close(self) -> None:
+        """Lets go of code, constants and plans. Calls that run are finished; later ones raise Error."""
+        self._module.close()
+        for function in self._functions.values():
+            function.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = " (closed)" if self._module.closed else ""
+        return f"<pydispatch.Program {self._name!r}{state}: {', '.join(self._functions) or 'no functions'}>"
+
+    def _unknown(self, name: str) -> str:
+        import difflib
+
+        functions = self.__dict__.get("_functions", {})
+        near = difflib.get_close_matches(name, functions, 1) if isinstance(name, str) else ()
+        hint = f"; did you mean '{near[0]}'?" if near else "."
+        return f"the program has no function '{name}'{hint} It has: {', '.join(functions) or 'none'}"
+
+
+def _verify(function: str, observed: Sequence[tuple[tuple[Any, ...], Sequence[Any]]]) -> None:
+    """Raises CheckError for the checks of a call that do not hold."""
+    from pydispatch.runtime.program.checks import Check, verify
+
+    verify(function, [(Check(*record), values) for record, values in observed])

@@ -1,0 +1,1 @@
+"""Machines in software that devices run on."""

@@ -1,0 +1,1 @@
+"""An interpreter of PTX, exact and vectorised over threads with NumPy."""

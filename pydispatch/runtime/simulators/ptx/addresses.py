@@ -1,0 +1,201 @@
+"""Where addresses of threads lie: checked against allocations, blocks' shared and threads' local memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Address, Instruction, Operand, Register
+from pydispatch.runtime.simulators.ptx.builder import Builder
+from pydispatch.runtime.simulators.ptx.memory import LOCAL, PARAM, SHARED, WINDOW, Allocation
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+
+Piece = tuple[Any, Allocation, Any]
+"""(positions in the frame or None for all, what holds the bytes, where in it, int64)."""
+Finder = Callable[[list[Any]], list[Piece]]
+
+_SPACES = {
+    "global": "global", "const": "global", "shared": "shared", "shared::cta": "shared", "local": "local",
+    "param": "global", "param::entry": "global",
+}  # fmt: skip
+
+
+def space_of(i: Instruction) -> str:
+    """The space an instruction names: global (const and kernel parameters lie there too), shared, local or generic."""
+    return next((_SPACES[m] for m in i.modifiers if m in _SPACES), "generic")
+
+
+def finder(b: Builder, i: Instruction, operand: Operand | None, size: int, write: bool, atomic: bool = False) -> Finder:
+    """Makes what finds the size bytes at an address operand, for each thread. size is the alignment too."""
+    if not isinstance(operand, Address):
+        b.fail(i, "has no [address] where one is expected")
+    space = space_of(i)
+    if isinstance(operand.base, Register):
+        width = b.register_size(operand.base) or 8
+        base, offset = b.source(i, operand.base, f"u{8 * width}"), operand.offset
+    elif operand.base is None:
+        base, offset = b.constant(np.uint64(operand.offset & (1 << 64) - 1)), 0
+    else:
+        base, offset = b.source(i, operand.base, "u64"), operand.offset
+    strong = atomic or any(m in ("volatile", "relaxed", "acquire", "release", "mmio") for m in i.modifiers)
+    slow = Slow(i, space, size, write, strong, atomic)
+    if space in ("shared", "local"):
+        return _window(base, offset, slow)
+    return _global(base, offset, slow)
+
+
+def moved(base: Any, offset: Any) -> Any:
+    """Addresses plus bytes, int64: addresses of 32 bits wrap there."""
+    a = base.astype(np.int64)
+    if isinstance(offset, int) and not offset:
+        return a
+    return a + offset if base.dtype.itemsize == 8 else (a + offset) & 0xFFFFFFFF
+
+
+def _window(base: int, offset: int, slow: Slow) -> Finder:
+    """Shared and local addresses: offsets into the block's or the thread's memory."""
+    shared = slow.space == "shared"
+
+    def find(regs: list[Any]) -> list[Piece]:
+        frame = regs[0]
+        a = moved(regs[base], offset)
+        if not a.ndim:
+            a = np.broadcast_to(a, frame.n)
+        return [slow.window(frame, None, a, shared)]
+
+    return find
+
+
+def _global(base: int, offset: int, slow: Slow) -> Finder:
+    """Global and generic addresses: most often, all threads ask for the allocation they asked for the last time."""
+    size = slow.size
+    low = np.uint64(size - 1)
+    known: list[Any] = [None, None, 0, 0]
+
+    def find(regs: list[Any]) -> list[Piece]:
+        a = regs[base]
+        if not a.ndim or a.dtype.itemsize != 8:
+            a = np.broadcast_to(a, regs[0].n).astype(np.uint64)
+        allocation, start, limit, memory = known
+        frame = regs[0]
+        if allocation is not None and allocation.live and memory is frame.batch.memory:
+            at = a - start
+            every = np.bitwise_or.reduce(at)
+            if not every & low and (every <= limit or at.max() <= limit):
+                at = at.view(np.int64)
+                if frame.batch.races is not None:
+                    slow.note(frame, None, allocation, at)
+                return [(None, allocation, at)]
+        pieces = slow.find(frame, a + np.uint64(offset & (1 << 64) - 1) if offset else a)
+        found = pieces[0][1]
+        if len(pieces) == 1 and found.start >= 1 << 32 and found.size >= size and found.live:
+            known[0], known[2], known[3] = found, np.uint64(found.size - size), frame.batch.memory
+            known[1] = np.uint64((found.start - offset) & (1 << 64) - 1)
+        return pieces
+
+    return find
+
+
+class Slow:
+    """Looks addresses up one allocation after the other, and says what is wrong with them."""
+
+    def __init__(self, i: Instruction, space: str, size: int, write: bool, strong: bool, atomic: bool = False) -> None:
+        self.i, self.space, self.size, self.write, self.strong, self.atomic = i, space, size, write, strong, atomic
+        words = i.modifiers
+        self._releases = ("release" in words or "acq_rel" in words) and ("gpu" in words or "sys" in words)
+
+    def note(self, frame: Frame, positions: Any, store: Allocation, at: Any) -> None:
+        races = frame.batch.races
+        if races is not None:
+            if self._releases:
+                races.fence(frame)
+            races.access(frame, self.i, positions, store, at, self.size, self.write, self.strong)
+
+    def find(self, frame: Frame, addresses: Any) -> list[Piece]:
+        """Pieces of what threads ask for: by window and allocation."""
+        self._aligned(frame, None, addresses)
+        pieces: list[Piece] = []
+        lowest, highest = int(addresses.min()), int(addresses.max())
+        for base in (SHARED, LOCAL):
+            if self.space == "generic" and highest >= base and lowest < base + WINDOW:
+                inside = (addresses >= np.uint64(base)) & (addresses < np.uint64(base + WINDOW))
+                if not inside.any():
+                    continue
+                positions = None if inside.all() else np.flatnonzero(inside)
+                offsets = (addresses - np.uint64(base)).astype(np.int64)
+                pieces.append(self.window(frame, positions, offsets if positions is None else offsets[positions],
+                                          base == SHARED))  # fmt: skip
+                if positions is None:
+                    return pieces
+        taken = np.zeros(frame.n, bool)
+        for positions, _, _ in pieces:
+            taken[positions] = True
+        while not taken.all():
+            pieces.append(self._allocation(frame, addresses, taken))
+        return pieces
+
+    def _allocation(self, frame: Frame, addresses: Any, taken: Any) -> Piece:
+        """The allocation of the first thread that is left, and all threads that ask for it."""
+        first = int(np.argmin(taken))
+        address = int(addresses[first])
+        store = frame.batch.launch.params if PARAM <= address < PARAM + WINDOW else frame.batch.memory.find(address)
+        if store is None:
+            self._lost(frame, first, address, frame.batch.memory.near(address))
+        inside = (addresses >= np.uint64(store.start)) & (addresses < np.uint64(store.end)) & ~taken
+        end = store.start + store.data.size if self.atomic else store.end
+        if not inside[first] or address + self.size > end:
+            self._lost(frame, first, address, f"; it leaves the {store}")
+        over = inside & (addresses + np.uint64(self.size) > np.uint64(end))
+        if over.any():
+            position = int(np.argmax(over))
+            self._lost(frame, position, int(addresses[position]), f"; it leaves the {store}")
+        if self.write and not store.writable:
+            self._lost(frame, first, address, f"; it can only be read: {store}")
+        taken |= inside
+        positions = None if inside.all() else np.flatnonzero(inside)
+        at = (addresses - np.uint64(store.start)).view(np.int64)
+        at = at if positions is None else at[positions]
+        self.note(frame, positions, store, at)
+        return positions, store, at
+
+    def _aligned(self, frame: Frame, positions: Any, addresses: Any) -> None:
+        wrong = addresses & type(addresses.flat[0])(self.size - 1)
+        if wrong.any():
+            at = int(np.argmax(wrong != 0))
+            position = at if positions is None else int(positions[at])
+            frame.fault(
+                self.i, position,
+                f"misaligned address {int(addresses[at]):#x}: {self.size} bytes need a multiple of {self.size}",
+            )  # fmt: skip
+
+    def window(self, frame: Frame, positions: Any, offsets: Any, shared: bool) -> Piece:
+        """A piece of shared or local memory."""
+        batch, size = frame.batch, self.size
+        limit = batch.launch.shared_bytes if shared else batch.local_stride
+        every = int(np.bitwise_or.reduce(offsets))
+        if every & (size - 1):
+            self._aligned(frame, positions, offsets)
+        if every < 0 or (every > limit - size and int(offsets.max()) > limit - size):
+            wrong = (offsets < 0) | (offsets > limit - size)
+            at = int(np.argmax(wrong))
+            what = f"; the thread has {limit} bytes"
+            if shared:
+                given = batch.launch.dynamic_shared
+                what = f"; the block has {limit} bytes of shared memory, {given} of them given at launch"
+            self._lost(frame, at if positions is None else int(positions[at]), int(offsets[at]), what,
+                       "shared" if shared else "local")  # fmt: skip
+        bases = frame.shared_bases() if shared else frame.threads * batch.local_stride
+        at = offsets + (bases if positions is None else bases[positions])
+        store = batch.shared if shared else batch.local
+        if shared:
+            self.note(frame, positions, store, at)
+        return positions, store, at
+
+    def _lost(self, frame: Frame, position: int, address: int, why: str, space: str = "") -> NoReturn:
+        doing = "writes" if self.write else "reads"
+        space = space or ("" if self.space == "generic" else self.space)
+        frame.fault(self.i, position, f"{doing} {self.size} bytes at {space}{' ' if space else ''}{address:#x}{why}")

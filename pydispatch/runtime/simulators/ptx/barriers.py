@@ -1,0 +1,146 @@
+"""bar and barrier: who waits at which of a block's sixteen barriers, and when they open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Instruction
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.batch import Activation, Batch, Group
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+
+
+@dataclass(eq=False)
+class Waiting:
+    """Threads of an activation at a barrier. index: positions; slots: their blocks; idents: the barriers' numbers.
+
+    operands: of bar.red: what each thread brings, and the store of the result.
+    """
+
+    activation: Activation
+    back: int
+    index: Any
+    slots: Any
+    idents: Any
+    instruction: Instruction
+    operands: tuple[str, Any, int] | None = None
+
+    def threads(self) -> Any:
+        return self.activation.frame.threads[self.index]
+
+    def some(self, chosen: Any) -> Waiting:
+        operands = self.operands and (self.operands[0], self.operands[1][chosen], self.operands[2])
+        return Waiting(
+            self.activation, self.back, self.index[chosen], self.slots[chosen], self.idents[chosen], self.instruction,
+            operands,
+        )  # fmt: skip
+
+
+class Barriers:
+    """All barriers of a batch. arrived: threads at each barrier; counts: how many open it, 0 for all of the block."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self.waiting: list[Waiting] = []
+        self._arrived = np.zeros((batch.count, 16), np.int64)
+        self._counts = np.zeros((batch.count, 16), np.int64)
+        self.idle = True
+        self.epochs = np.zeros(batch.count, np.int64)
+        """How many barriers each block has passed, for the search for races."""
+
+    def arrive(self, group: Group, frame: Frame, i: Instruction, ident: Any, count: Any, wait: Waiting | None) -> None:
+        """Threads of a group arrive; with wait they stay until the barrier opens."""
+        batch = self._batch
+        self.idle = False
+        slots = batch.block_slots()[frame.threads]
+        idents = np.broadcast_to(np.asarray(ident, np.int64), slots.shape)
+        if (idents > 15).any():
+            frame.fault(i, int(np.argmax(idents > 15)), f"names barrier {int(idents.max())}; 15 is the last")
+        np.add.at(self._arrived, (slots, idents), 1)
+        if count is not None:
+            counts = np.broadcast_to(np.asarray(count, np.int64), slots.shape)
+            bad = (counts % 32 != 0) | (counts == 0)
+            if bad.any():
+                at = int(np.argmax(bad))
+                frame.fault(i, at, f"waits for {int(counts[at])} threads; the number is a multiple of 32")
+            self._counts[slots, idents] = counts
+        if wait is not None:
+            wait.slots, wait.idents = slots, idents
+            self._check_warps(wait)
+            self.waiting.append(wait)
+        if count is not None:
+            self.release()
+
+    def _check_warps(self, wait: Waiting) -> None:
+        """`bar.sync` by halves of a warp at two places has no meaning."""
+        if wait.instruction.opcode == "barrier" and "aligned" not in wait.instruction.modifiers:
+            return
+        lanes = self._batch.lane_numbers()
+        for other in self.waiting:
+            if other.instruction is wait.instruction or other.instruction.opcode == "barrier":
+                continue
+            both = np.isin(lanes[wait.threads()] >> 5, lanes[other.threads()] >> 5)
+            if both.any():
+                wait.activation.frame.fault(
+                    wait.instruction,
+                    int(wait.index[np.argmax(both)]),
+                    f"threads of the same warp wait at the barrier of line {other.instruction.line}: a warp has to "
+                    "come to a barrier together (use barrier.sync, or move it out of the branch)",
+                )
+
+    def release(self) -> bool:
+        """Opens barriers where all have come. Whether any thread goes on."""
+        if not self.waiting and not self._arrived.any():
+            return False
+        batch = self._batch
+        living = np.bincount(batch.block_slots()[batch.alive], minlength=batch.count)
+        needed = np.where(self._counts > 0, np.minimum(self._counts, batch.T), living[:, None])
+        done = (self._arrived >= needed) & (self._arrived > 0)
+        if not done.any():
+            return False
+        opened, kept = [], []
+        for wait in self.waiting:
+            chosen = done[wait.slots, wait.idents]
+            if chosen.all():
+                opened.append(wait)
+            elif chosen.any():
+                opened.append(wait.some(chosen))
+                kept.append(wait.some(~chosen))
+            else:
+                kept.append(wait)
+        self.waiting = kept
+        self._arrived[done] = 0
+        self._counts[done] = 0
+        self.epochs += done.any(axis=1)
+        self.idle = not kept and not self._arrived.any()
+        self._reduce([wait for wait in opened if wait.operands])
+        from pydispatch.runtime.simulators.ptx.batch import Group
+
+        for wait in opened:
+            batch.put(Group(wait.activation, wait.back, wait.index))
+        return bool(opened)
+
+    def _reduce(self, opened: list[Waiting]) -> None:
+        if not opened:
+            return
+        first = opened[0].operands
+        assert first is not None
+        start = 1 if first[0] == "and" else 0
+        result = np.full((self._batch.count, 16), start, np.int64)
+        for wait in opened:
+            assert wait.operands is not None
+            values = wait.operands[1].astype(np.int64)
+            if first[0] == "popc":
+                np.add.at(result, (wait.slots, wait.idents), values)
+            elif first[0] == "and":
+                np.minimum.at(result, (wait.slots, wait.idents), values)
+            else:
+                np.maximum.at(result, (wait.slots, wait.idents), values)
+        for wait in opened:
+            assert wait.operands is not None
+            store = wait.activation.frame.stores[wait.operands[2]]
+            store[wait.index] = result[wait.slots, wait.idents].astype(store.dtype)

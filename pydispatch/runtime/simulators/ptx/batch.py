@@ -1,0 +1,347 @@
+"""Some blocks of a launch at once: which of their threads stand where, and who runs next.
+
+Threads that stand at the same place are a group and run together. The group that stands furthest up in the text runs
+first, so that those that parted meet again where their ways join; groups that wait for others in a loop take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from pydispatch.errors import KernelError
+from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx import barriers, report, specials
+from pydispatch.runtime.simulators.ptx.builder import Special
+from pydispatch.runtime.simulators.ptx.frame import Frame
+from pydispatch.runtime.simulators.ptx.memory import Allocation
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.launch import Launch
+    from pydispatch.runtime.simulators.ptx.translate import Block, Code
+
+LOCAL_LIMIT = 512 << 10
+"""Most bytes of local memory of a thread, as on a GPU."""
+_PATIENCE, _LEAST_PATIENCE = 1024, 16
+
+
+class Activation:
+    """A call of a function by some threads, or the kernel itself. remaining: threads that have neither returned nor
+    exited. index: where they stand in the caller's full frame."""
+
+    def __init__(
+        self, frame: Frame, caller: Activation | None, index: Any, back: int, results: Any, serial: int
+    ) -> None:
+        self.frame, self.caller, self.index, self.back, self.results = frame, caller, index, back, results
+        self.remaining = frame.n
+        self.returned: list[Any] = []
+        self.depth: int = caller.depth + 1 if caller else 0
+        self.order: tuple[int, int] = (-self.depth, serial)
+
+
+class Group:
+    """Threads at the start of a block of code. index: positions in the activation's frame, ascending; None: all."""
+
+    __slots__ = ("activation", "block", "frame", "index", "size", "turn")
+
+    def __init__(self, activation: Activation, block: int, index: Any) -> None:
+        self.activation, self.block = activation, block
+        if index is not None and index.size == activation.frame.n:
+            index = None
+        self.index = index
+        self.size = activation.frame.n if index is None else index.size
+        self.frame: Frame | None = activation.frame if index is None else None
+        self.turn = 0
+
+    def positions(self) -> Any:
+        return np.arange(self.size) if self.index is None else self.index
+
+    def ready_frame(self) -> Frame:
+        if self.frame is None:
+            full = self.activation.frame
+            self.frame = Frame(full.batch, full.code, full.threads[self.index], full.local, full, self.index)
+        return self.frame
+
+    def leave_frame(self) -> None:
+        if self.frame is not None and self.index is not None:
+            self.frame.flush()
+            self.frame = None
+
+
+class Batch:
+    """count blocks from number first on. n threads: thread t of a block stands at `block * T + t`."""
+
+    def __init__(self, launch: Launch, first: int, count: int) -> None:
+        self.launch: Launch = launch
+        self.first, self.count = first, count
+        self.T: int = launch.threads
+        self.n: int = self.T * count
+        self.warps_per_block = -(-self.T // 32)
+        self.warps = self.warps_per_block * count
+        self.alive = np.ones(self.n, bool)
+        self.living = self.n
+        self.memory = launch.machine.memory
+        self.races = launch.races
+        size = count * launch.shared_stride
+        self.shared = Allocation(0, size, np.zeros(size, np.uint8), "shared")
+        self.local_stride = 0
+        self.local = Allocation(0, 0, np.zeros(0, np.uint8), "local")
+        self.barriers = barriers.Barriers(self)
+        self._ready: dict[tuple[Any, int], Group] = {}
+        self._parked: dict[tuple[Any, int], Group] = {}
+        self._activations: list[Activation] = []
+        self._serial = 0
+        self._patience = _PATIENCE
+        self._numbers: dict[str, Any] = {}
+        self._rotate = False
+
+    # -- Facts about threads -------------------------------------------------------------------------------------
+
+    def number(self, name: str, make: Callable[[], Any]) -> Any:
+        """An array over the batch's threads that is made once."""
+        found = self._numbers.get(name)
+        if found is None:
+            found = self._numbers[name] = make()
+        return found
+
+    def block_slots(self) -> Any:
+        """Which block of the batch each thread belongs to, int64 [n]."""
+        return self.number("slot", lambda: np.repeat(np.arange(self.count), self.T))
+
+    def lane_numbers(self) -> Any:
+        """warp * 32 + lane of each thread, int64 [n]: warps are counted through the batch."""
+
+        def make() -> Any:
+            inside = np.tile(np.arange(self.T), self.count)
+            return self.block_slots() * (self.warps_per_block * 32) + inside
+
+        return self.number("lanes", make)
+
+    def special(self, frame: Frame, what: Special) -> Any:
+        return specials.value(self, frame, what)
+
+    def reserve_local(self, size: int, i: Instruction | None, frame: Frame | None) -> None:
+        """Room for size bytes of local memory per thread."""
+        if size <= self.local_stride:
+            return
+        if size > LOCAL_LIMIT:
+            why = f"the call needs {size} bytes of local memory, {LOCAL_LIMIT} is the most: recursion without an end?"
+            if frame is not None and i is not None:
+                frame.fault(i, 0, why)
+            raise KernelError(f"kernel '{self.launch.kernel.name}': {why}")
+        stride = max(-(-size // 16) * 16, 2 * self.local_stride if size <= LOCAL_LIMIT // 2 else 0)
+        grown = np.zeros((self.n, stride), np.uint8)
+        grown[:, : self.local_stride] = self.local.data.reshape(self.n, self.local_stride)
+        self.local, self.local_stride = Allocation(0, grown.size, grown.reshape(-1), "local"), stride
+
+    def fault(self, code: Code, i: Instruction, thread: int, why: str) -> NoReturn:
+        raise KernelError(report.fault(self, code, i, thread, why), workgroup=report.block_of(self, thread))
+
+    # -- Who runs ------------------------------------------------------------------------------------------------
+
+    def activate(self, code: Code, caller: Group | None, index: Any, back: int, results: Any, local: int) -> Activation:
+        """A function begins for the caller's threads at positions index."""
+        self._serial += 1
+        parent = caller.activation if caller else None
+        threads = np.arange(self.n) if parent is None else parent.frame.threads[index]
+        frame = Frame(self, code, threads, local, None, None)
+        activation = Activation(frame, parent, index, back, results, self._serial)
+        self._activations.append(activation)
+        return activation
+
+    def put(self, group: Group) -> None:
+        """A group is ready to run; one at the same place takes it in."""
+        key = (group.activation.order, group.block)
+        other = self._ready.pop(key, None) or self._parked.pop(key, None)
+        if other is not None:
+            group.leave_frame()
+            other.leave_frame()
+            index = np.sort(np.concatenate((group.positions(), other.positions())))
+            merged = Group(group.activation, group.block, index)
+            merged.turn = min(group.turn, other.turn)
+            group = merged
+        self._ready[key] = group
+
+    def split(self, group: Group, chosen: Any, first: int, second: int) -> None:
+        """Threads where chosen holds go on at block first, the others at second."""
+        group.leave_frame()
+        positions = group.positions()
+        for mask, block in ((chosen, first), (~chosen, second)):
+            part = Group(group.activation, block, positions[mask])
+            part.turn = group.turn
+            self.put(part)
+
+    def run(self) -> None:
+        """Until all threads have ended."""
+        while True:
+            if self._ready:
+                if self._rotate:
+                    key = min(self._ready, key=lambda k: (self._ready[k].turn, k))
+                else:
+                    key = min(self._ready)
+                self._advance(self._ready.pop(key))
+            elif not self._unblock():
+                break
+        for activation in self._activations:
+            activation.frame.code.pool.give(activation.frame.n, activation.frame.stores)
+
+    def _advance(self, group: Group) -> None:
+        """Runs a group until it parts, waits or ends, or until another stands further up."""
+        activation, launch, ready = group.activation, self.launch, self._ready
+        blocks = activation.frame.code.blocks
+        frame, at, turns = group.ready_frame(), group.block, 0
+        rotating, part = self._rotate, group.index is not None
+        self._rotate = False
+        while True:
+            block = blocks[at]
+            if block.sync is not None and group.size != self.living:
+                group.block = at
+                if (activation.order, at) in self._parked:  # with those who wait here already
+                    self.put(group)
+                    return
+                if not self._meet(group, block):
+                    return
+            if part:
+                frame.enter(block)
+            regs = frame.regs
+            for step in block.steps:
+                step(regs)
+            launch.steps += block.count
+            if launch.steps >= launch.check_at:
+                launch.check(self, block, frame)
+            if block.end is None:
+                at += 1
+            else:
+                group.block = at
+                at = block.end(self, group, frame)
+                if at < 0:
+                    return
+            if ready:
+                turns += 1
+                if self._yields(turns, rotating) or (not rotating and min(ready) <= (activation.order, at)):
+                    group.block, group.turn = at, launch.steps
+                    self.put(group)
+                    return
+
+    def _yields(self, turns: int, rotating: bool) -> bool:
+        """Whether a group has run for long enough while others could run: it may wait for one of them."""
+        if turns < self._patience:
+            return False
+        if not rotating:
+            self._patience = max(_LEAST_PATIENCE, self._patience // 4)
+            self._rotate = True
+        return True
+
+    # -- Waiting -------------------------------------------------------------------------------------------------
+
+    def _meet(self, group: Group, block: Block) -> bool:
+        """Whether a group may run an instruction that waits for others of the warp. Those that may not are parked."""
+        assert block.sync is not None
+        frame = group.ready_frame()
+        if frame.full is not None:
+            frame.enter(block)
+        slot, _ = block.sync
+        lanes = self.lane_numbers()[frame.threads]
+        here = np.zeros(self.warps * 32, bool)
+        here[lanes] = True
+        living = np.zeros(self.warps * 32, bool)
+        living[self.lane_numbers()[self.alive]] = True
+        present = np.packbits(here, bitorder="little").view("<u4")
+        expected = np.packbits(living, bitorder="little").view("<u4")
+        warp = lanes >> 5
+        asked = expected[warp] if slot < 0 else expected[warp] & frame.regs[slot]
+        met = (asked & ~present[warp]) == 0
+        if met.all():
+            return True
+        # A warp goes on as one: lanes of complete masks alone.
+        group.leave_frame()
+        positions = group.positions()
+        key = (group.activation.order, group.block)
+        self._parked[key] = Group(group.activation, group.block, positions[~met])
+        if met.any():
+            going = Group(group.activation, group.block, positions[met])
+            going.turn = group.turn
+            self._ready[key] = going
+            self._run_met(key)
+        return False
+
+    def _run_met(self, key: tuple[Any, int]) -> None:
+        """Runs the block of a group that has met, and puts the group behind it."""
+        group = self._ready.pop(key)
+        frame = group.ready_frame()
+        block = frame.code.blocks[group.block]
+        if frame.full is not None:
+            frame.enter(block)
+        for step in block.steps:
+            step(frame.regs)
+        self.launch.steps += block.count
+        at = group.block + 1 if block.end is None else block.end(self, group, frame)
+        if at >= 0:
+            group.block = at
+            self.put(group)
+
+    def _unblock(self) -> bool:
+        """Nobody is ready: opens barriers, lets returned threads go on, or finds that nobody ever will."""
+        if self.barriers.release():
+            return True
+        parked = list(self._parked.values())
+        self._parked.clear()
+        before = [group.size for group in parked]
+        for group in parked:
+            # Threads that have exited since are waited for no longer.
+            block = group.activation.frame.code.blocks[group.block]
+            if self._meet(group, block):
+                self._ready[(group.activation.order, group.block)] = group
+                self._run_met((group.activation.order, group.block))
+        if self._ready or [group.size for group in self._parked.values()] != before:
+            return True
+        for activation in reversed(self._activations):
+            if activation.returned and activation.remaining:
+                self._resume(activation)
+                return True
+        if self._parked or self.barriers.waiting:
+            raise KernelError(report.deadlock(self, list(self._parked.values()), self.barriers.waiting))
+        return False
+
+    # -- Ends ----------------------------------------------------------------------------------------------------
+
+    def returned(self, group: Group) -> None:
+        """A group has reached the end of its function: it goes on in the caller when all have."""
+        activation = group.activation
+        if activation.caller is None:
+            self.exited(group)
+            return
+        positions = group.positions()
+        group.leave_frame()
+        activation.returned.append(positions)
+        activation.remaining -= group.size
+        if activation.remaining == 0:
+            self._resume(activation)
+
+    def exited(self, group: Group) -> None:
+        """A group has ended for good."""
+        group.leave_frame()
+        threads = group.activation.frame.threads
+        self.alive[threads if group.index is None else threads[group.index]] = False
+        self.living -= group.size
+        activation: Activation | None = group.activation
+        while activation is not None:
+            activation.remaining -= group.size
+            if activation.remaining == 0 and activation.returned:
+                self._resume(activation)
+            activation = activation.caller
+
+    def _resume(self, activation: Activation) -> None:
+        """Threads that have returned go on behind the call, with its results."""
+        positions = np.sort(np.concatenate(activation.returned))
+        activation.returned = []
+        caller = activation.caller
+        assert caller is not None
+        target = activation.index[positions]
+        activation.results(activation.frame, positions, caller.frame, target)
+        if activation.remaining == 0:
+            self._activations.remove(activation)
+            activation.frame.code.pool.give(activation.frame.n, activation.frame.stores)
+        self.put(Group(caller, activation.back, target))

@@ -1,0 +1,236 @@
+"""What turning an instruction into a closure needs: registers, constants and special values as slots of one list.
+
+A closure is `step(regs)`: regs[0] is the `Frame` that runs, regs[slot] a NumPy array over its threads, or a scalar that
+holds for all of them. Several slots may be views of one register, one per type that instructions see it as.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.ptx.module import SIZES, Immediate, Instruction, Not, Operand, Pair, Register, Symbol, Vector
+from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of, literal
+
+Step = Callable[[list[Any]], None]
+RUNS = "the interpreter runs PTX of compute capability up to 9.0 without textures, surfaces, clusters and wgmma"
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A register, or a `.param` variable of a function (count: its bytes, dtype u1)."""
+
+    name: str
+    dtype: np.dtype[Any]
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class View:
+    """A register as a type; offset: in bytes, into a `.param` variable."""
+
+    storage: int
+    dtype: np.dtype[Any]
+    offset: int = 0
+
+    def of(self, base: Any) -> Any:
+        """The view of the register's array."""
+        if base.ndim == 2:
+            return base[:, self.offset : self.offset + self.dtype.itemsize].view(self.dtype)[:, 0]
+        if base.dtype == self.dtype:
+            return base
+        viewed = base.view(self.dtype)
+        ratio = base.itemsize // self.dtype.itemsize
+        return viewed if ratio == 1 else viewed[::ratio]
+
+
+@dataclass(frozen=True)
+class Special:
+    """A value that a frame makes when it is first asked for: %tid.x, a local variable's address, a kernel parameter."""
+
+    name: str
+    dtype: np.dtype[Any]
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Unused:
+    """Where a result goes that nobody reads."""
+
+    dtype: np.dtype[Any]
+
+
+class Builder:
+    """The slots of one function. module: its name, for messages. symbols: constant addresses by name."""
+
+    def __init__(
+        self,
+        module: str,
+        text: str,
+        types: dict[str, str],
+        symbols: dict[str, int | Special],
+        is_special: Callable[[str], bool],
+    ) -> None:
+        self.module = module
+        self._is_special = is_special
+        self._lines = text.split("\n")
+        self.symbols = symbols
+        self.storages: list[Storage] = []
+        self._index: dict[str, int] = {}
+        for name, type_ in types.items():
+            self.declare(name, dtype_of(type_) if type_ in SIZES and SIZES[type_] <= 8 else None)
+        self.slots: list[Any] = [None]
+        self._known: dict[Any, int] = {}
+        self.reads: set[int] = set()
+        self.writes: set[int] = set()
+        self._prelude: list[Step] = []
+
+    def declare(self, name: str, dtype: np.dtype[Any] | None, count: int = 0) -> int:
+        """A register (None: of a type that no instruction here takes), or a `.param` variable of count bytes."""
+        if dtype is not None and dtype != BOOL:
+            dtype = UNSIGNED[dtype.itemsize]
+        self._index[name] = len(self.storages)
+        self.storages.append(Storage(name, dtype or np.dtype("V16"), count))
+        return self._index[name]
+
+    def storage(self, name: str) -> int | None:
+        return self._index.get(name)
+
+    def fail(self, instruction: Instruction, why: str = "is not known") -> NoReturn:
+        """ArtifactError that names the line and the instruction."""
+        raise ArtifactError(f"{self.module}:{instruction.line}: '{self.text(instruction)}' {why}; {RUNS}")
+
+    def text(self, instruction: Instruction) -> str:
+        """The line that an instruction stands in."""
+        return self.line(instruction.line) or ".".join((instruction.opcode, *instruction.modifiers))
+
+    def line(self, number: int) -> str:
+        """A line of the text, from 1."""
+        return self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
+
+    def _slot(self, key: Any, value: Any) -> int:
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self.slots)
+            self.slots.append(value)
+        return found
+
+    def scratch(self) -> int:
+        """A slot that one instruction keeps something in."""
+        self.slots.append(None)
+        return len(self.slots) - 1
+
+    def constant(self, value: Any) -> int:
+        """The slot of a NumPy scalar."""
+        return self._slot((value.dtype.str, value.tobytes()), value)
+
+    def special(self, name: str, dtype: np.dtype[Any], offset: int = 0) -> int:
+        slot = self._slot(("special", name, dtype.str, offset), Special(name, dtype, offset))
+        self.reads.add(slot)
+        return slot
+
+    def view(self, storage: int, dtype: np.dtype[Any], offset: int = 0) -> int:
+        return self._slot((storage, dtype.str, offset), View(storage, dtype, offset))
+
+    def source(self, i: Instruction, operand: Operand | None, type_: str | np.dtype[Any]) -> int:
+        """The slot of an operand that an instruction reads as a type: the low bytes of a wider register."""
+        dtype = dtype_of(type_) if isinstance(type_, str) else type_
+        if isinstance(operand, Immediate):
+            return self.constant(literal(operand, dtype))
+        if isinstance(operand, Symbol):
+            return self._symbol(i, operand, dtype)
+        if isinstance(operand, Not):
+            return self._negated(i, operand)
+        if not isinstance(operand, Register):
+            self.fail(i, f"has an operand of an unexpected kind: {operand}")
+        storage = self._index.get(operand.name)
+        if storage is None:
+            if not self._is_special(operand.name):
+                self.fail(i, f"reads {operand.name}, which is not declared")
+            return self.special(operand.name, dtype)
+        have = self.storages[storage].dtype
+        if (have == BOOL) != (dtype == BOOL) or have.itemsize < dtype.itemsize or have.kind == "V":
+            self.fail(i, f"reads {operand.name} of {_bits(have)} as {_bits(dtype)}")
+        slot = self.view(storage, dtype)
+        self.reads.add(slot)
+        return slot
+
+    def _symbol(self, i: Instruction, operand: Symbol, dtype: np.dtype[Any]) -> int:
+        address = self.symbols.get(operand.name)
+        if address is None:
+            self.fail(i, f"names '{operand.name}', which is not declared")
+        if isinstance(address, Special):
+            return self.special(address.name, dtype, address.offset + operand.offset)
+        return self.constant(literal(Immediate(address + operand.offset), dtype))
+
+    def _negated(self, i: Instruction, operand: Not) -> int:
+        plain, slot = self.source(i, operand.operand, BOOL), self.scratch()
+
+        def step(regs: list[Any]) -> None:
+            regs[slot] = np.logical_not(regs[plain])
+
+        self._prelude.append(step)
+        return slot
+
+    def target(self, i: Instruction, operand: Operand | None, type_: str | np.dtype[Any], widen: bool = False) -> int:
+        """The slot of a result. widen: a wider register takes the type's value, extended by its sign."""
+        dtype = dtype_of(type_) if isinstance(type_, str) else type_
+        if operand is None or (isinstance(operand, Register) and operand.name == "_"):
+            slot = self._slot(("unused", dtype.str), Unused(dtype))
+            self.reads.add(slot)
+            return slot
+        storage = self._index.get(operand.name) if isinstance(operand, Register) else None
+        if storage is None:
+            self.fail(i, f"cannot write to {operand}")
+        have = self.storages[storage].dtype
+        if widen and have.itemsize > dtype.itemsize and have.kind == "u":
+            dtype = np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{have.itemsize}")
+        if (have == BOOL) != (dtype == BOOL) or have.itemsize != dtype.itemsize or have.kind == "V":
+            self.fail(i, f"writes {_bits(dtype)} to {operand.name} of {_bits(have)}")  # type: ignore[union-attr]
+        slot = self.view(storage, dtype)
+        self.writes.add(slot)
+        return slot
+
+    def register_size(self, operand: Operand | None) -> int | None:
+        """Bytes of a declared register, else None."""
+        storage = self._index.get(operand.name) if isinstance(operand, Register) else None
+        return None if storage is None else self.storages[storage].dtype.itemsize
+
+    def operands(self, i: Instruction, least: int, most: int | None = None) -> tuple[Operand | None, ...]:
+        """The operands, whose number is checked."""
+        if not least <= len(i.operands) <= (most or least):
+            self.fail(i, f"has {len(i.operands)} operands, expected {least}" + (f" to {most}" if most else ""))
+        return i.operands
+
+    def take(self, step: Step) -> Step:
+        """The closure with what its operands need computed before it, and nothing kept for the next instruction."""
+        if self._prelude:
+            before, self._prelude = tuple(self._prelude), []
+
+            def both(regs: list[Any]) -> None:
+                for one in before:
+                    one(regs)
+                step(regs)
+
+            return both
+        return step
+
+
+def pair(operand: Operand | None) -> tuple[Operand | None, Operand | None]:
+    """`d|p` as two operands, and `d` as one."""
+    return (operand.first, operand.second) if isinstance(operand, Pair) else (operand, None)
+
+
+def items(operand: Operand | None) -> tuple[Operand | None, ...]:
+    """`{a, b}` as operands, and `a` as one."""
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+def _bits(dtype: np.dtype[Any]) -> str:
+    if dtype.kind == "V":
+        return "128 bits, which no instruction here takes"
+    return "a predicate" if dtype == BOOL else f"{8 * dtype.itemsize} bits"

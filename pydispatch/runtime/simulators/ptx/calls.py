@@ -1,0 +1,159 @@
+"""call: a function begins for the threads that call it, with registers of its own, so recursion needs nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Arguments, Function, Instruction, Operand, Register, Symbol
+from pydispatch.runtime.simulators.ptx.builder import Builder
+from pydispatch.runtime.simulators.ptx.functions import HOST
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.batch import Batch, Group
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+    from pydispatch.runtime.simulators.ptx.translate import Code
+
+Items = tuple[Operand | None, ...]
+Label = Callable[[str], int]
+End = Callable[["Batch", "Group", "Frame"], int]
+
+
+def is_call(i: Instruction) -> bool:
+    """Whether the callee runs here as PTX, and not as a function of the host's."""
+    _, callee, _, _ = parts(i)
+    return not (isinstance(callee, Symbol) and callee.name in HOST)
+
+
+def parts(i: Instruction) -> tuple[Items, Operand | None, Items, Operand | None]:
+    """(results, callee, arguments, prototype) of `call (r), f, (a, b), proto;`."""
+    operands = list(i.operands)
+    results: Items = ()
+    if operands and isinstance(first := operands[0], Arguments):
+        results = first.items
+        operands.pop(0)
+    callee = operands.pop(0) if operands else None
+    arguments: Items = ()
+    if operands and isinstance(second := operands[0], Arguments):
+        arguments = second.items
+        operands.pop(0)
+    return results, callee, arguments, operands[0] if operands else None
+
+
+def call(b: Builder, i: Instruction, function: Function) -> Callable[[Label, int], End]:
+    """The end of a block that calls: the group waits in its activation until the callee's threads return."""
+    made = _Call(b, i)
+    return lambda label, after: lambda batch, group, frame: made.run(batch, group, frame, after)
+
+
+class _Call:
+    """One call. targets: the stores' registers of the results; sources: of the arguments."""
+
+    def __init__(self, b: Builder, i: Instruction) -> None:
+        self.i = i
+        results, callee, arguments, _ = parts(i)
+        self.targets = [_register(b, i, operand) for operand in results]
+        for storage in self.targets:
+            b.writes.add(_whole(b, storage))
+        self.sources = [_argument(b, i, operand) for operand in arguments]
+        self.address, self.name = -1, ""
+        if isinstance(callee, Symbol):
+            self.name = callee.name
+            if self.name not in b.symbols:
+                b.fail(i, f"calls '{self.name}', which is not declared")
+        else:
+            self.address = b.source(i, callee, "u64")
+
+    def run(self, batch: Batch, group: Group, frame: Frame, after: int) -> int:
+        image = batch.launch.kernel.loaded
+        if self.name:
+            code = image.code(self.name)
+            if code is None:
+                frame.fault(self.i, 0, f"calls '{self.name}', which is defined nowhere")
+            self._begin(batch, group, frame, code, None, after)
+        else:
+            pointers = np.broadcast_to(frame.regs[self.address], frame.n)
+            for pointer in np.unique(pointers):
+                code = image.code_at(int(pointer))
+                here = pointers == pointer
+                if code is None:
+                    frame.fault(self.i, int(np.argmax(here)), f"calls {int(pointer):#x}, no function's address")
+                self._begin(batch, group, frame, code, np.flatnonzero(here), after)
+        group.leave_frame()
+        return -1
+
+    def _begin(self, batch: Batch, group: Group, frame: Frame, code: Code, chosen: Any, after: int) -> None:
+        """chosen: positions in the frame that call this function; None: all."""
+        params, returns = code.function.params, code.function.returns
+        if len(params) != len(self.sources) or len(returns) != len(self.targets):
+            have = f"{len(self.sources)} arguments and takes {len(self.targets)} results"
+            frame.fault(self.i, 0, f"passes {have}; '{code.name}' has {len(params)} and {len(returns)}")
+        positions = group.positions() if chosen is None else group.positions()[chosen]
+        local = -(-(frame.local + frame.code.local_size) // 16) * 16
+        batch.reserve_local(local + code.local_size, self.i, frame)
+        activation = batch.activate(code, group, positions, after, self._finish, local)
+        for (storage, slot), param in zip(self.sources, params, strict=True):
+            taken = _placed(code, param.name)
+            if taken < 0:
+                continue
+            if storage is None:
+                value = np.broadcast_to(frame.regs[slot], frame.n)
+            else:
+                value = frame.stores[frame.code.placed[storage]]
+            _copy(activation.frame.stores[taken], slice(None), value if chosen is None else value[chosen])
+        batch.put(type(group)(activation, 0, None))
+
+    def _finish(self, done: Frame, at: Any, caller: Frame, target: Any) -> None:
+        """The results of threads at positions at, for the caller's threads at positions target."""
+        for storage, param in zip(self.targets, done.code.function.returns, strict=True):
+            given, taken = _placed(done.code, param.name), caller.code.placed[storage]
+            if given >= 0 and taken >= 0:
+                _copy(caller.stores[taken], target, done.stores[given][at])
+
+
+def _placed(code: Code, name: str) -> int:
+    """The store of a parameter; -1 where the function never looks at it."""
+    index = code.builder.storage(name)
+    assert index is not None
+    return code.placed[index]
+
+
+def _whole(b: Builder, storage: int) -> int:
+    """The slot that stands for all of a register or .param variable."""
+    return b.view(storage, np.dtype("u1") if b.storages[storage].count else b.storages[storage].dtype)
+
+
+def _copy(target: Any, index: Any, value: Any) -> None:
+    """Arguments by their bytes: what is shared of two sizes."""
+    if target.ndim == 2 and value.ndim == 2:
+        size = min(target.shape[1], value.shape[1])
+        target[index, :size] = value[:, :size]
+    elif target.ndim == value.ndim:
+        target[index] = value
+    elif target.ndim == 2:
+        raw = np.ascontiguousarray(value).view(np.uint8).reshape(value.size, value.itemsize)
+        size = min(target.shape[1], value.itemsize)
+        target[index, :size] = raw[:, :size]
+    else:
+        target[index] = np.ascontiguousarray(value[:, : target.itemsize]).view(target.dtype)[:, 0]
+
+
+def _register(b: Builder, i: Instruction, operand: Operand | None) -> int:
+    name = operand.name if isinstance(operand, Register | Symbol) else ""
+    storage = b.storage(name)
+    if storage is None:
+        b.fail(i, f"has {operand} as result, expected a register or .param variable")
+    return storage
+
+
+def _argument(b: Builder, i: Instruction, operand: Operand | None) -> tuple[int | None, int]:
+    """(storage, slot): a `.param` variable whole, or a register's or literal's value."""
+    if isinstance(operand, Symbol) and (storage := b.storage(operand.name)) is not None:
+        slot = _whole(b, storage)
+        b.reads.add(slot)
+        return storage, slot
+    if isinstance(operand, Register) and (size := b.register_size(operand)):
+        return None, b.source(i, operand, f"b{8 * size}")
+    return None, b.source(i, operand, "b64")

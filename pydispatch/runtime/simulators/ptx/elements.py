@@ -1,0 +1,68 @@
+"""Types of PTX as NumPy's, and literals as scalars of them. Floats without a NumPy type travel as their bits."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import SIZES, Immediate
+
+Array = Any
+"""A NumPy array over threads, or a scalar that holds for all of them."""
+
+_NAMED = {
+    "pred": "?", "f16": "f2", "f32": "f4", "f64": "f8", "s8": "i1", "s16": "i2", "s32": "i4", "s64": "i8",
+}  # fmt: skip
+UNSIGNED: dict[int, np.dtype[Any]] = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
+SIGNED: dict[int, np.dtype[Any]] = {1: np.dtype("i1"), 2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
+FLOAT: dict[int, np.dtype[Any]] = {2: np.dtype("f2"), 4: np.dtype("f4"), 8: np.dtype("f8")}
+BOOL: np.dtype[Any] = np.dtype("?")
+
+
+def is_type(name: str) -> bool:
+    """Whether a modifier is a type that a register may have."""
+    return name in SIZES and name != "b128"
+
+
+def dtype_of(type_: str) -> np.dtype[Any]:
+    """The NumPy type that computes a PTX type: unsigned integers for b8..b64, bf16, tf32 and packed types."""
+    named = _NAMED.get(type_)
+    return np.dtype(named) if named else UNSIGNED[SIZES[type_]]
+
+
+def is_float(type_: str) -> bool:
+    return type_ in ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "tf32")
+
+
+def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
+    """A literal as a scalar of dtype: 0f and 0d literals by their bits where these have its size, else by value."""
+    number, bits = value.value, value.bits
+    if dtype == BOOL:
+        return np.bool_(bool(number))
+    if dtype.kind == "f":
+        if bits is not None:
+            wide = dtype.itemsize if dtype.itemsize != 2 else 0
+            if bits >> 32 == 0 and wide == 4 and _is_single(number, bits):
+                return np.uint32(bits).view(dtype)
+            if wide == 8 and not _is_single(number, bits):
+                return np.uint64(bits).view(dtype)
+            return dtype.type(number)
+        if isinstance(number, int) and dtype.itemsize == 2:
+            return np.uint16(number & 0xFFFF).view(dtype)
+        return dtype.type(number)
+    if isinstance(number, float):
+        if bits is None:
+            bits = struct.unpack("<Q", struct.pack("<d", number))[0]
+        number = bits
+    size = dtype.itemsize
+    return UNSIGNED[size].type(number & ((1 << 8 * size) - 1)).view(dtype)
+
+
+def _is_single(number: float, bits: int) -> bool:
+    """Whether the bits are those of a 32-bit float of that value."""
+    try:
+        return bool(np.uint32(bits).view(np.float32) == number) or (number != number and bits >> 32 == 0)
+    except OverflowError:
+        return False

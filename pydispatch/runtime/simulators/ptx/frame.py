@@ -1,0 +1,142 @@
+"""Registers of the threads that run together. A full frame has those of all threads of an activation, in place; a part
+has copies for some of them, loaded block by block when needed and written back by `flush`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx.builder import Special, Unused, View
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.batch import Batch
+    from pydispatch.runtime.simulators.ptx.translate import Block, Code
+
+
+class Frame:
+    """n threads. threads: their numbers in the batch, int64 [n]. regs: what closures work on. index: where threads of
+    a part stand in the full frame, int64 [n], else None. local: where local memory of the function begins."""
+
+    __slots__ = (
+        "_dirty", "_lanes", "_prepared", "_shared", "batch", "code", "full", "index", "local", "n", "regs", "stores",
+        "threads",
+    )  # fmt: skip
+
+    def __init__(self, batch: Batch, code: Code, threads: Any, local: int, full: Frame | None, index: Any) -> None:
+        self.batch, self.code, self.threads, self.local = batch, code, threads, local
+        self.n = threads.size
+        self.full, self.index = full, index
+        self._lanes: Any = None
+        self._shared: Any = None
+        self._prepared: set[int] = set()
+        self._dirty: set[int] = set()
+        self.regs: list[Any] = code.template.copy()
+        self.regs[0] = self
+        if full is None:
+            stores = code.pool.take(self.n)
+            self.stores = stores if stores is not None else [code.pool.make(i, self.n) for i in range(len(code.kinds))]
+            for slot in code.bound:
+                self._bind(slot)
+        else:
+            self.stores = [None] * len(code.kinds)
+
+    def _bind(self, slot: int) -> None:
+        what = self.code.slots[slot]
+        if isinstance(what, View):
+            self.regs[slot] = what.of(self.stores[self.code.placed[what.storage]])
+        elif isinstance(what, Unused):
+            self.regs[slot] = np.empty(self.n, what.dtype)
+        elif isinstance(what, Special):
+            if self.full is not None:
+                value = self.full.regs[slot]
+                self.regs[slot] = value[self.index] if isinstance(value, np.ndarray) else value
+            else:
+                self.regs[slot] = self.batch.special(self, what)
+
+    def enter(self, block: Block) -> None:
+        """Makes ready what a block of code uses. Only parts need it."""
+        if block.index in self._prepared:
+            return
+        self._prepared.add(block.index)
+        stores, full = self.stores, self.full
+        assert full is not None
+        for store in block.outer:
+            if stores[store] is None:
+                stores[store] = full.stores[store][self.index]
+        for store in block.inner:
+            if stores[store] is None:
+                stores[store] = self.code.pool.make(store, self.n)
+        regs = self.regs
+        for slot in block.slots:
+            if regs[slot] is None:
+                self._bind(slot)
+        self._dirty |= block.writes
+
+    def flush(self) -> None:
+        """Writes what a part has computed to the full frame."""
+        if self.full is not None:
+            for store in self._dirty:
+                if self.stores[store] is not None:
+                    self.full.stores[store][self.index] = self.stores[store]
+
+    def some(self, positions: Any) -> Frame:
+        """These threads of the frame, for one closure: only `threads`, `n` and faults of it are right."""
+        part = Frame.__new__(Frame)
+        part.batch, part.code, part.local = self.batch, self.code, self.local
+        part.threads = self.threads[positions]
+        part.n = positions.size
+        part.full, part.index, part._lanes = self, positions, None
+        part._shared = None
+        part._prepared, part._dirty = set(), set()
+        part.stores = []
+        part.regs = []
+        return part
+
+    def shared_bases(self) -> Any:
+        """Where the shared memory of each thread's block begins, int64 [n]."""
+        if self._shared is None:
+            batch = self.batch
+            stride = batch.launch.shared_stride
+            bases = batch.number("shared", lambda: batch.block_slots() * stride)
+            self._shared = bases if self.n == batch.n else bases[self.threads]
+        return self._shared
+
+    def lanes(self) -> Any:
+        """Where each lane of each warp of the batch stands in this frame, int64 [warps * 32]; -1 where it does not."""
+        if self._lanes is None:
+            batch = self.batch
+            self._lanes = np.full(batch.warps * 32, -1, np.int64)
+            self._lanes[batch.lane_numbers()[self.threads]] = np.arange(self.n)
+        return self._lanes
+
+    def fault(self, i: Instruction, position: int, why: str) -> NoReturn:
+        """KernelError about one thread of the frame."""
+        self.batch.fault(self.code, i, int(self.threads[position]), why)
+
+
+class Pool:
+    """Registers' arrays of one function, kept between launches. kinds: (dtype, bytes of a `.param` variable or 0)."""
+
+    def __init__(self, kinds: list[tuple[Any, int]], zeroed: list[int]) -> None:
+        self._kinds, self._zeroed = kinds, zeroed
+        self._kept: list[tuple[int, list[Any]]] = []
+
+    def make(self, store: int, n: int) -> Any:
+        dtype, count = self._kinds[store]
+        return np.zeros((n, count) if count else n, dtype)
+
+    def take(self, n: int) -> list[Any] | None:
+        """Kept arrays for n threads, zeroed where a program could see what was in them."""
+        for at, (size, stores) in enumerate(self._kept):
+            if size == n:
+                del self._kept[at]
+                for store in self._zeroed:
+                    stores[store].fill(0)
+                return stores
+        return None
+
+    def give(self, n: int, stores: list[Any]) -> None:
+        self._kept.append((n, stores))
+        del self._kept[:-2]

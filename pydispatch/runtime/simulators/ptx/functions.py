@@ -1,0 +1,91 @@
+"""Functions of the CUDA runtime that kernels call and no PTX defines: assertions and printing."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Arguments, Instruction, Symbol
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.instructions.loads import read_bytes
+from pydispatch.runtime.simulators.ptx.registry import handles
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+
+HOST = ("vprintf", "__assertfail", "__assert_fail")
+_FORMAT = re.compile(r"%[-+ #0]*(?:\d+)?(?:\.\d+)?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
+
+
+@handles("call")
+def host_call(b: Builder, i: Instruction) -> Step:
+    operands = [operand for operand in i.operands if operand is not None]
+    at = next(k for k, operand in enumerate(operands) if isinstance(operand, Symbol))
+    callee = operands[at]
+    assert isinstance(callee, Symbol)
+    arguments = operands[at + 1] if at + 1 < len(operands) else None
+    if not isinstance(arguments, Arguments):
+        b.fail(i, "passes no arguments")
+    slots = []
+    for operand in arguments.items:
+        storage = b.storage(operand.name) if isinstance(operand, Symbol) else None
+        if storage is None:
+            b.fail(i, "passes what is no .param variable")
+        size = min(8, b.storages[storage].count)
+        slot = b.view(storage, np.dtype(f"u{size}"))
+        b.reads.add(slot)
+        slots.append(slot)
+    if callee.name == "vprintf":
+        return lambda regs: _print(regs[0], i, regs[slots[0]], regs[slots[1]])
+
+    def fail(regs: list[Any]) -> None:
+        frame = regs[0]
+        words = [int(np.broadcast_to(regs[slot], frame.n)[0]) for slot in slots[:4]]
+        text = _string(frame, words[0]) if words else "?"
+        where = f" ({_string(frame, words[1])}:{words[2]})" if len(words) > 2 else ""
+        frame.fault(i, 0, f"assertion '{text}' does not hold{where}")
+
+    return fail
+
+
+def _string(frame: Frame, address: int) -> str:
+    """The text at an address, up to its zero."""
+    found = bytearray()
+    while len(found) < 4096:
+        byte = read_bytes(frame, 0, address + len(found), 1)
+        if not byte or byte == b"\0":
+            break
+        found += byte
+    return found.decode("utf-8", "replace")
+
+
+def _print(frame: Frame, i: Instruction, formats: Any, values: Any) -> None:
+    """printf of each thread, in their order, to standard output."""
+    formats, values = np.broadcast_to(formats, frame.n), np.broadcast_to(values, frame.n)
+    for position in range(frame.n):
+        text = _string(frame, int(formats[position]))
+        at = int(values[position])
+
+        def one(match: re.Match[str], position: int = position) -> str:
+            nonlocal at
+            length, kind = match.groups()
+            if kind == "%":
+                return "%"
+            size = 8 if kind in "eEfFgGaAsp" or length in ("l", "ll", "j", "z", "t") else 4
+            at = -(-at // size) * size
+            raw = read_bytes(frame, position, at, size) or bytes(size)
+            at += size
+            spec = match.group().replace(length or "", "", 1) if length else match.group()
+            if kind == "s":
+                return spec % _string(frame, int.from_bytes(raw, "little"))
+            if kind == "p":
+                return hex(int.from_bytes(raw, "little"))
+            if kind in "eEfFgGaA":
+                return spec.replace("a", "g") % np.frombuffer(raw, "f8")[0]
+            return spec.replace("u", "d") % int.from_bytes(raw, "little", signed=kind in "dic")
+
+        sys.stdout.write(_FORMAT.sub(one, text))
+    sys.stdout.flush()

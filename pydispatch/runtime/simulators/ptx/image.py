@@ -1,0 +1,241 @@
+"""A module that is loaded: its variables placed in memory, its functions turned into code."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pydispatch.errors import ArtifactError, InvalidArgumentError
+from pydispatch.formats.ptx.module import (
+    SIZES,
+    Address,
+    Arguments,
+    Function,
+    Instruction,
+    PtxModule,
+    Symbol,
+    Variable,
+    Vector,
+)
+from pydispatch.runtime.simulators.ptx.builder import Builder, Special
+from pydispatch.runtime.simulators.ptx.functions import HOST
+from pydispatch.runtime.simulators.ptx.specials import is_special
+from pydispatch.runtime.simulators.ptx.translate import Code, Translator, symbols_of
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.memory import Memory
+
+FUNCTIONS = 0x7C00_0000_0000
+"""Where made-up addresses of functions begin, 16 bytes apart."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An entry. offsets: where each parameter begins in the packed bytes; param_bytes: of all. shared: static bytes."""
+
+    loaded: Loaded
+    name: str
+    function: Function
+    code: Code
+    offsets: tuple[int, ...]
+    param_bytes: int
+    shared: int
+
+
+class Loaded:
+    """A module of a machine. Raises ArtifactError naming line and instruction of what the interpreter does not run."""
+
+    def __init__(self, module: PtxModule, memory: Memory) -> None:
+        self.module = module
+        self.memory = memory
+        self._variables: dict[str, tuple[int, int]] = {}
+        self._symbols: dict[str, int | Special] = {}
+        self._codes: dict[str, Code] = {}
+        self._functions: list[Function] = []
+        names = dict.fromkeys(function.name for function in module.functions)
+        for name in names:
+            found = module.function(name)
+            assert found is not None
+            self._symbols[name] = FUNCTIONS + 16 * len(self._functions)
+            self._functions.append(found)
+        self._place()
+        self._shared = _SharedLayout(module)
+        self._symbols.update(self._shared.offsets)
+        self._initialise()
+        for function in self._functions:
+            if function.body is not None:
+                self._codes[function.name] = self._translate(function)
+        self._kernels = {f.name: self._kernel(f) for f in self._functions if f.is_entry and f.body is not None}
+
+    # -- What others ask for -------------------------------------------------------------------------------------
+
+    def entry(self, name: str) -> Kernel:
+        """A kernel. InvalidArgumentError names those that there are."""
+        if name not in self._kernels:
+            there = ", ".join(self._kernels) or "none"
+            raise InvalidArgumentError(f"'{self.module.name}' has no entry '{name}'; it has: {there}")
+        return self._kernels[name]
+
+    def variable(self, name: str) -> tuple[int, int]:
+        """(address, bytes) of a module's .global or .const variable."""
+        if name not in self._variables:
+            there = ", ".join(self._variables) or "none"
+            raise InvalidArgumentError(f"'{self.module.name}' has no variable '{name}'; it has: {there}")
+        return self._variables[name]
+
+    def shared_variables(self, kernel: str) -> list[tuple[str, int, int]]:
+        """(name, where it begins in a block's shared memory, bytes) of those of a kernel; 0 bytes: as many as a launch
+        asks for."""
+        inner = [v for f in self.module.functions for v in f.variables]
+        shared = {v.name: v.size for v in (*inner, *self.module.variables) if v.space == "shared"}
+        layout = self._shared
+        return [(name, at, shared[name]) for name, at in layout.offsets.items() if kernel in layout.users[name]]
+
+    def code(self, name: str) -> Code | None:
+        return self._codes.get(name)
+
+    def code_at(self, address: int) -> Code | None:
+        """The function at a made-up address."""
+        number, rest = divmod(address - FUNCTIONS, 16)
+        if rest or not 0 <= number < len(self._functions):
+            return None
+        return self._codes.get(self._functions[number].name)
+
+    def free(self) -> None:
+        """Gives the variables' memory back."""
+        for address, _ in self._variables.values():
+            self.memory.free(address)
+        self._variables.clear()
+
+    # -- Variables -----------------------------------------------------------------------------------------------
+
+    def _place(self) -> None:
+        inner = [v for f in self.module.functions for v in f.variables]
+        for variable in (*self.module.variables, *inner):
+            if variable.space not in ("global", "const") or variable.name in self._variables:
+                continue
+            if variable.linkage == "extern":
+                if not any(v.name == variable.name and v.linkage != "extern" for v in self.module.variables):
+                    raise ArtifactError(
+                        f"{self.module.name}:{variable.line}: the variable '{variable.name}' is defined nowhere"
+                    )
+                continue
+            kind = "const" if variable.space == "const" else "global"
+            size = max(variable.size, len(variable.values) * SIZES[variable.type])
+            address = self.memory.allocate(size, kind, variable.name)
+            self._variables[variable.name] = (address, size)
+            self._symbols[variable.name] = address
+
+    def _initialise(self) -> None:
+        inner = [v for f in self.module.functions for v in f.variables]
+        for variable in (*self.module.variables, *inner):
+            if variable.values and variable.name in self._variables and variable.linkage != "extern":
+                data = b"".join(self._word(variable, value) for value in variable.values)
+                address, size = self._variables[variable.name]
+                self.memory.write(address, data[:size])
+
+    def _word(self, variable: Variable, value: int | float | Symbol) -> bytes:
+        size = SIZES[variable.type]
+        if isinstance(value, Symbol):
+            address = self._symbols.get(value.name)
+            if not isinstance(address, int):
+                raise ArtifactError(
+                    f"{self.module.name}:{variable.line}: '{variable.name}' holds the address of '{value.name}', "
+                    "which is not declared"
+                )
+            return ((address + value.offset) >> value.shift & (1 << 8 * size) - 1).to_bytes(size, "little")
+        if variable.type in ("f32", "f64", "f16"):
+            if isinstance(value, int) and variable.type == "f16":
+                return (value & 0xFFFF).to_bytes(2, "little")
+            return struct.pack({"f32": "<f", "f64": "<d", "f16": "<e"}[variable.type], value)
+        if isinstance(value, float):
+            return struct.pack("<f" if size == 4 else "<d", value)
+        return (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+
+    # -- Functions -----------------------------------------------------------------------------------------------
+
+    def _translate(self, function: Function) -> Code:
+        local = symbols_of(function.variables)
+        size = max((s.offset for s in local.values() if isinstance(s, Special)), default=0)
+        size = max([size] + [s.offset + v.size for v in function.variables
+                             if v.space == "local" and isinstance(s := local[v.name], Special)])  # fmt: skip
+        symbols = {**self._symbols, **local, **dict.fromkeys(HOST, 0)}
+        if function.is_entry:
+            for param, offset in zip(function.params, offsets_of(function), strict=True):
+                symbols[param.name] = Special("param", np.dtype("u8"), offset)
+        builder = Builder(self.module.name, self.module.text, function.registers, symbols, is_special)
+        return Translator(function, builder).run(-(-size // 16) * 16)
+
+    def _kernel(self, function: Function) -> Kernel:
+        offsets = offsets_of(function)
+        size = offsets[-1] + function.params[-1].size if offsets else 0
+        shared = self._shared.ends.get(function.name, 0)
+        return Kernel(self, function.name, function, self._codes[function.name], offsets, size, shared)
+
+
+def offsets_of(function: Function) -> tuple[int, ...]:
+    """Where the parameters of an entry begin: each at the next multiple of its alignment."""
+    offsets, end = [], 0
+    for param in function.params:
+        align = max(param.align, SIZES[param.type])
+        end = -(-end // align) * align
+        offsets.append(end)
+        end += param.size
+    return tuple(offsets)
+
+
+class _SharedLayout:
+    """Where shared variables lie: those that no kernel uses together may overlap.
+
+    offsets: by name. users: the kernels of each, by name. ends: bytes that each kernel needs, without dynamic ones,
+    which begin there.
+    """
+
+    def __init__(self, module: PtxModule) -> None:
+        self.offsets: dict[str, int] = {}
+        self.users: dict[str, list[str]] = {}
+        used = {f.name: _names(f) for f in module.functions if f.body is not None}
+        reached = {f.name: self._reached(f.name, used, module) for f in module.entries}
+        self.ends = dict.fromkeys(reached, 0)
+        inner = [v for f in module.functions for v in f.variables]
+        shared = [v for v in (*module.variables, *inner) if v.space == "shared"]
+        fixed = [v for v in shared if v.size]
+        defined = {v.name for v in fixed if v.linkage != "extern"}
+        for variable in (*fixed, *(v for v in shared if not v.size)):
+            if variable.name in self.offsets or (variable.linkage == "extern" and variable.name in defined):
+                continue
+            users = [kernel for kernel, names in reached.items() if variable.name in names] or list(reached)
+            align = max(variable.align, 16 if not variable.size else 1)
+            start = -(-max((self.ends[k] for k in users), default=0) // align) * align
+            self.offsets[variable.name], self.users[variable.name] = start, users
+            for kernel in users:
+                self.ends[kernel] = start + variable.size
+
+    def _reached(self, kernel: str, used: dict[str, set[str]], module: PtxModule) -> set[str]:
+        """All names that a kernel and what it may call mention."""
+        found: set[str] = set()
+        left = [kernel, *(v.name for var in module.variables for v in var.values if isinstance(v, Symbol))]
+        while left:
+            name = left.pop()
+            for other in used.get(name, ()):
+                if other not in found:
+                    found.add(other)
+                    left.append(other)
+        return found
+
+
+def _names(function: Function) -> set[str]:
+    found: set[str] = set()
+    left: list[object] = [o for i in function.body or () if isinstance(i, Instruction) for o in i.operands]
+    while left:
+        operand = left.pop()
+        if isinstance(operand, Symbol):
+            found.add(operand.name)
+        elif isinstance(operand, Address):
+            left.append(operand.base)
+        elif isinstance(operand, Vector | Arguments):
+            left.extend(operand.items)
+    return found | {v.name for v in function.variables}

@@ -1,0 +1,40 @@
+"""Every room of instructions, so that their tables are full; and which instructions wait for others of their warp."""
+
+from __future__ import annotations
+
+from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx import functions
+from pydispatch.runtime.simulators.ptx.instructions import (
+    arithmetic,
+    asynchronous,
+    atomics,
+    bitwise,
+    compare,
+    convert,
+    loads,
+    matrix,
+    mbarrier,
+    mma,
+    moves,
+    video,
+    warp,
+    wmma,
+)
+
+LOADED = (
+    arithmetic, asynchronous, atomics, bitwise, compare, convert, functions, loads, matrix, mbarrier, mma, moves, video,
+    warp, wmma,
+)  # fmt: skip
+
+_MASKS = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}
+
+
+def waits_for(i: Instruction) -> int | None:
+    """Which operand is the mask of the lanes that meet at an instruction; -1: all of the warp; None: nobody waits."""
+    if i.opcode in ("mma", "ldmatrix", "stmatrix", "wmma", "movmatrix"):
+        return -1
+    if i.opcode == "bar" and i.modifiers[:2] == ("warp", "sync"):
+        return 0
+    if "sync" in i.modifiers:
+        return _MASKS.get(i.opcode)
+    return None

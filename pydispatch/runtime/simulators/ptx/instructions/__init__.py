@@ -1,0 +1,1 @@
+"""Instructions of PTX → NumPy closures, a file for each group."""

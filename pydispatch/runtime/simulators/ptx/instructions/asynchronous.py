@@ -1,0 +1,71 @@
+"""cp.async: the copy is made at once, so that waiting for it is nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Address, Immediate, Instruction
+from pydispatch.runtime.simulators.ptx.addresses import Slow, finder
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.instructions.mbarrier import arrival
+from pydispatch.runtime.simulators.ptx.registry import handles, nothing
+
+_HINTS = ("ca", "cg", "global")
+
+
+@handles("cp")
+def copy(b: Builder, i: Instruction) -> Step:
+    """cp.async.ca.shared.global [d], [s], size{, bytes}: what is left of size is zeros. And its groups."""
+    words = i.modifiers
+    if words[:3] == ("async", "mbarrier", "arrive"):
+        # The copies are done: with .noinc the thread comes as any other; without, it has announced itself before.
+        return arrival(b, i, None, b.operands(i, 1)[0], None, False) if "noinc" in words else nothing
+    if words[1:] in (("commit_group",), ("wait_group",), ("wait_all",)):
+        return nothing
+    if words[:1] != ("async",) or "bulk" in words or "mbarrier" in words:
+        b.fail(i)
+    return _copy(b, i)
+
+
+def _copy(b: Builder, i: Instruction) -> Step:
+    words = i.modifiers
+    rest = [m for m in words[1:] if m not in _HINTS and not m.startswith("L2::")]
+    operands = b.operands(i, 3, 5)
+    size = operands[2]
+    if rest not in (["shared"], ["shared::cta"]) or not isinstance(size, Immediate) or size.value not in (4, 8, 16):
+        b.fail(i)
+    count = int(size.value)
+    space = Instruction(i.opcode, ("shared",), i.operands, i.line)
+    into = finder(b, space, operands[0], count, write=True)
+    source = operands[1]
+    if not isinstance(source, Address):
+        b.fail(i, "has no [address] to copy from")
+    origin = Instruction(i.opcode, ("global",), i.operands, i.line)
+    find = finder(b, origin, source, count, write=False)
+    given = b.source(i, operands[3], "u32") if len(operands) > 3 else -1
+    unsized = Slow(origin, "global", 1, False, False)
+    base = b.source(i, source.base, "u64") if source.base is not None else b.constant(np.uint64(0))
+
+    def step(regs: list[Any]) -> None:
+        frame = regs[0]
+        data = np.zeros((frame.n, count), np.uint8)
+        columns = np.arange(count)
+        sizes = np.minimum(np.broadcast_to(regs[given], frame.n), count) if given >= 0 else None
+        if sizes is None or (sizes == count).all():
+            for positions, store, at in find(regs):
+                data[slice(None) if positions is None else positions] = store.data[at[:, None] + columns]
+        else:
+            # Bytes that are not copied are not looked at: the address may lie anywhere.
+            addresses = np.broadcast_to(regs[base], frame.n) + np.uint64(source.offset & (1 << 64) - 1)
+            for length in np.unique(sizes[sizes > 0]):
+                chosen = np.flatnonzero(sizes == length)
+                part = frame.some(chosen)
+                for byte in range(int(length)):
+                    for positions, store, at in unsized.find(part, addresses[chosen] + np.uint64(byte)):
+                        data[chosen if positions is None else chosen[positions], byte] = store.data[at]
+        for positions, store, at in into(regs):
+            store.data[at[:, None] + columns] = data if positions is None else data[positions]
+
+    return step

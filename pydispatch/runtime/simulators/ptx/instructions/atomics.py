@@ -1,0 +1,157 @@
+"""atom and red: one thread after the other, in the order of their numbers, so that results are the same every time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import SIZES, Instruction, Operand, Vector
+from pydispatch.runtime.simulators.ptx.addresses import finder
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of
+from pydispatch.runtime.simulators.ptx.instructions.small import bits16, from_bf16, joined, parts_of
+from pydispatch.runtime.simulators.ptx.registry import handles
+
+_WORDS = {
+    "relaxed", "acquire", "release", "acq_rel", "cta", "gpu", "sys", "cluster", "global", "shared", "shared::cta",
+    "noftz",
+}  # fmt: skip
+_UFUNCS: dict[str, np.ufunc] = {
+    "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "min": np.minimum,
+    "max": np.maximum,
+}  # fmt: skip
+Update = Callable[[Any, list[Any]], Any]
+"""The new values of places from their old ones and the operands; each place occurs once."""
+
+
+def _half_add(type_: str) -> Update:
+    brain, packed = type_.startswith("bf16"), type_.endswith("x2")
+
+    def one(old: Any, value: Any) -> Any:
+        if brain:
+            return bits16(from_bf16(old) + from_bf16(value), "bf16")
+        total = old.view(np.float16).astype(np.float32) + value.view(np.float16).astype(np.float32)
+        return bits16(total.astype(np.float16), "f16")
+
+    def update(old: Any, operands: list[Any]) -> Any:
+        if not packed:
+            return one(old, operands[0])
+        pairs = zip(parts_of(old, "f16x2"), parts_of(operands[0], "f16x2"), strict=True)
+        return joined(*(one(a.view(np.uint16), c.view(np.uint16)) for a, c in pairs))
+
+    return update
+
+
+def _update(b: Builder, i: Instruction, operation: str, type_: str) -> Update:
+    if operation == "exch":
+        return lambda old, operands: operands[0]
+    if operation == "cas":
+        return lambda old, operands: np.where(old == operands[0], operands[1], old)
+    if operation == "inc":
+        return lambda old, operands: np.where(old >= operands[0], old.dtype.type(0), old + old.dtype.type(1))
+    if operation == "dec":
+        return lambda old, operands: np.where((old == 0) | (old > operands[0]), operands[0], old - old.dtype.type(1))
+    if type_ in ("f16", "bf16", "f16x2", "bf16x2"):
+        if operation != "add":
+            b.fail(i)
+        return _half_add(type_)
+    ufunc = _UFUNCS[operation]
+    return lambda old, operands: ufunc(old, operands[0])
+
+
+@handles("atom", "red")
+def atomic(b: Builder, i: Instruction) -> Step:
+    operation = next((m for m in i.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
+    rest = [m for m in i.modifiers[:-1] if m != operation and m not in _WORDS and not m.startswith("L")]
+    vector = [m for m in rest if m in ("v2", "v4", "v8")]
+    type_ = i.modifiers[-1]
+    if not operation or len(rest) > len(vector) or type_ not in SIZES or SIZES[type_] > 8:
+        b.fail(i)
+    dtype = dtype_of(type_)
+    if operation in ("exch", "cas"):
+        dtype = UNSIGNED[dtype.itemsize]
+    update = _update(b, i, operation, type_)
+    plain = _UFUNCS.get(operation) if not type_.startswith(("f16", "bf16")) else None
+    operands = list(b.operands(i, 2, 5))
+    result = operands.pop(0) if i.opcode == "atom" else None
+    address = operands.pop(0)
+    if vector:
+        return _vector(b, i, result, address, operands[0], dtype, update, plain)
+    values = operands[: 2 if operation == "cas" else 1]
+    if len(values) < (2 if operation == "cas" else 1):
+        b.fail(i, "has too few operands")
+    sources = [b.source(i, one, dtype) for one in values]
+    target = b.target(i, result, dtype) if i.opcode == "atom" else -1
+    find = finder(b, i, address, dtype.itemsize, write=True, atomic=True)
+    shift = dtype.itemsize.bit_length() - 1
+    wanted = i.opcode == "atom" and result is not None
+
+    def step(regs: list[Any]) -> None:
+        n = regs[0].n
+        given = [np.broadcast_to(regs[s], n) for s in sources]
+        for positions, store, at in find(regs):
+            mine = given if positions is None else [v[positions] for v in given]
+            view, index = store.view(dtype), at >> shift
+            if plain is not None and not wanted:
+                plain.at(view, index, mine[0])
+                continue
+            old = in_order(view, index, mine, update, plain)
+            if wanted:
+                regs[target][... if positions is None else positions] = old
+
+    return step
+
+
+def _vector(
+    b: Builder, i: Instruction, result: Operand | None, address: Operand | None, values: Operand | None,
+    dtype: np.dtype[Any], update: Update, plain: np.ufunc | None,
+) -> Step:  # fmt: skip
+    """red.global.add.v4.f32 [a], {…}: element by element."""
+    if not isinstance(values, Vector):
+        b.fail(i, "has no {…} of values")
+    sources = [b.source(i, one, dtype) for one in values.items]
+    targets = [b.target(i, one, dtype) for one in result.items] if isinstance(result, Vector) else []
+    find = finder(b, i, address, dtype.itemsize * len(sources), write=True, atomic=True)
+    shift = dtype.itemsize.bit_length() - 1
+
+    def step(regs: list[Any]) -> None:
+        n = regs[0].n
+        for positions, store, at in find(regs):
+            for k, source in enumerate(sources):
+                value = np.broadcast_to(regs[source], n)
+                mine = value if positions is None else value[positions]
+                old = in_order(store.view(dtype), (at >> shift) + k, [mine], update, plain)
+                if targets:
+                    regs[targets[k]][... if positions is None else positions] = old
+
+    return step
+
+
+def in_order(view: Any, index: Any, operands: list[Any], update: Update, plain: np.ufunc | None) -> Any:
+    """The old values that threads see that update places view[index] one after the other."""
+    order = np.argsort(index, kind="stable")
+    places = index[order]
+    starts = np.flatnonzero(np.concatenate(([True], places[1:] != places[:-1])))
+    counts = np.diff(np.append(starts, places.size))
+    old = np.empty(index.size, view.dtype)
+    most = int(counts.max())
+    if plain is not None and most > 1 and starts.size < most:
+        # Few places, each with many threads: running totals are what each thread sees.
+        for start, count in zip(starts, counts, strict=True):
+            mine = order[start : start + count]
+            line = np.empty(count + 1, view.dtype)
+            line[0] = view[places[start]]
+            line[1:] = operands[0][mine]
+            totals = plain.accumulate(line)
+            old[mine] = totals[:-1]
+            view[places[start]] = totals[-1]
+        return old
+    for turn in range(most):
+        chosen = order[starts[counts > turn] + turn]
+        at = index[chosen]
+        before = view[at]
+        old[chosen] = before
+        view[at] = update(before, [v[chosen] for v in operands])
+    return old

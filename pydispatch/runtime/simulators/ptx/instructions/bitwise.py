@@ -1,0 +1,316 @@
+"""Bits: and, or, xor, not, cnot, shl, shr, shf, lop3, popc, clz, bfind, brev, bfe, bfi, bmsk, szext, prmt, fns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import SIZES, Immediate, Instruction
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of
+from pydispatch.runtime.simulators.ptx.instructions.integer import integer_type
+from pydispatch.runtime.simulators.ptx.registry import handles
+
+_LOGIC = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+
+
+def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:
+    """A closure that puts compute(sources) into a register."""
+
+    def step(regs: list[Any]) -> None:
+        regs[target][...] = compute(*[regs[s] for s in sources])
+
+    return step
+
+
+@handles("and", "or", "xor")
+def logic(b: Builder, i: Instruction) -> Step:
+    type_ = "pred" if i.modifiers == ("pred",) else integer_type(b, i)
+    d, x, y = b.operands(i, 3)
+    s, t, target = b.source(i, x, type_), b.source(i, y, type_), b.target(i, d, type_)
+    ufunc = _LOGIC[i.opcode]
+
+    def step(regs: list[Any]) -> None:
+        ufunc(regs[s], regs[t], regs[target])
+
+    return step
+
+
+@handles("not", "cnot")
+def invert(b: Builder, i: Instruction) -> Step:
+    type_ = "pred" if i.modifiers == ("pred",) else integer_type(b, i)
+    d, x = b.operands(i, 2)
+    s, target = b.source(i, x, type_), b.target(i, d, type_)
+    if i.opcode == "cnot":
+        return into(target, lambda v: v == 0, s)
+    return lambda regs: np.invert(regs[s], regs[target])
+
+
+@handles("shl", "shr")
+def shift(b: Builder, i: Instruction) -> Step:
+    """Amounts above the width shift everything out."""
+    type_ = integer_type(b, i)
+    d, x, amount = b.operands(i, 3)
+    dtype = dtype_of(type_)
+    bits = 8 * dtype.itemsize
+    s, target = b.source(i, x, dtype), b.target(i, d, dtype)
+    if isinstance(amount, Immediate):
+        count = int(amount.value) & 0xFFFFFFFF
+        ufunc = np.left_shift if i.opcode == "shl" else np.right_shift
+        if count >= bits:
+            if dtype.kind == "u" or i.opcode == "shl":
+                return into(target, lambda v: dtype.type(0), s)
+            count = bits - 1
+        by = dtype.type(count)
+        return lambda regs: ufunc(regs[s], by, regs[target])
+    t = b.source(i, amount, "u32")
+    left, signed = i.opcode == "shl", dtype.kind == "i"
+
+    def compute(value: Any, count: Any) -> Any:
+        if signed and not left:
+            return value >> np.minimum(count, bits - 1).astype(dtype)
+        over = count >= bits
+        inside = np.where(over, 0, count).astype(dtype)
+        return np.where(over, dtype.type(0), value << inside if left else value >> inside)
+
+    return into(target, compute, s, t)
+
+
+@handles("shf")
+def funnel(b: Builder, i: Instruction) -> Step:
+    """shf.l and .r of b:a by c, .wrap (mod 32) or .clamp (at most 32)."""
+    if len(i.modifiers) != 3 or i.modifiers[0] not in "lr" or i.modifiers[1] not in ("wrap", "clamp"):
+        b.fail(i)
+    d, low, high, amount = b.operands(i, 4)
+    s, t, u = b.source(i, low, "u32"), b.source(i, high, "u32"), b.source(i, amount, "u32")
+    target, left, wrap = b.target(i, d, "u32"), i.modifiers[0] == "l", i.modifiers[1] == "wrap"
+
+    def compute(x: Any, y: Any, c: Any) -> Any:
+        n = (c & np.uint32(31) if wrap else np.minimum(c, np.uint32(32))).astype(np.uint64)
+        both = (y.astype(np.uint64) << np.uint64(32)) | x.astype(np.uint64)
+        return ((both << n) >> np.uint64(32) if left else both >> n).astype(np.uint32)
+
+    return into(target, compute, s, t, u)
+
+
+@handles("lop3")
+def lop3(b: Builder, i: Instruction) -> Step:
+    """Any function of three bits, as its table; lop3.or and .and with a predicate too."""
+    if i.modifiers[-1:] != ("b32",) or len(i.operands) < 5:
+        b.fail(i)
+    operands = list(i.operands)
+    table = operands[4]
+    if not isinstance(table, Immediate) or len(i.modifiers) > 1:
+        b.fail(i)
+    bits = int(table.value)
+    s, t, u = (b.source(i, one, "u32") for one in operands[1:4])
+    target = b.target(i, operands[0], "u32")
+
+    def compute(x: Any, y: Any, z: Any) -> Any:
+        result = np.uint32(0)
+        for k in range(8):
+            if bits >> k & 1:
+                result = result | ((x if k & 4 else ~x) & (y if k & 2 else ~y) & (z if k & 1 else ~z))
+        return result
+
+    return into(target, compute, s, t, u)
+
+
+def bit_length(value: Any) -> Any:
+    """The number of bits up to the highest one, of unsigned values, int64."""
+    found = np.zeros(np.shape(value), np.int64)
+    rest = np.asarray(value).astype(np.uint64)
+    for width in (32, 16, 8, 4, 2, 1):
+        more = rest >> np.uint64(width)
+        has = more != 0
+        found = found + np.where(has, width, 0)
+        rest = np.where(has, more, rest)
+    return found + (rest != 0)
+
+
+@handles("popc", "clz")
+def count(b: Builder, i: Instruction) -> Step:
+    type_ = integer_type(b, i)
+    d, x = b.operands(i, 2)
+    s, target, bits = b.source(i, x, UNSIGNED[SIZES[type_]]), b.target(i, d, "u32"), 8 * SIZES[type_]
+    if i.opcode == "popc":
+        return into(target, np.bitwise_count, s)
+    return into(target, lambda v: bits - bit_length(v), s)
+
+
+@handles("bfind")
+def bfind(b: Builder, i: Instruction) -> Step:
+    """The highest bit that differs from the sign; .shiftamt: how far it is from the top; all ones: none."""
+    type_ = integer_type(b, i, "shiftamt")
+    d, x = b.operands(i, 2)
+    s, target, bits = b.source(i, x, type_), b.target(i, d, "u32"), 8 * SIZES[type_]
+    shifts = "shiftamt" in i.modifiers
+
+    def compute(v: Any) -> Any:
+        v = np.where(v < 0, ~v, v).astype(UNSIGNED[bits // 8])
+        length = bit_length(v)
+        return np.where(length == 0, 0xFFFFFFFF, bits - length if shifts else length - 1).astype(np.uint32)
+
+    return into(target, compute, s)
+
+
+@handles("brev")
+def brev(b: Builder, i: Instruction) -> Step:
+    type_ = integer_type(b, i)
+    d, x = b.operands(i, 2)
+    dtype = UNSIGNED[SIZES[type_]]
+    s, target, bits = b.source(i, x, dtype), b.target(i, d, dtype), 8 * dtype.itemsize
+
+    def compute(v: Any) -> Any:
+        width = 1
+        while width < bits:
+            mask = dtype.type(sum(((1 << width) - 1) << k for k in range(0, bits, 2 * width)))
+            by = dtype.type(width)
+            v = ((v >> by) & mask) | ((v & mask) << by)
+            width *= 2
+        return v
+
+    return into(target, compute, s)
+
+
+@handles("bfe")
+def bfe(b: Builder, i: Instruction) -> Step:
+    """len bits from pos on, extended by the sign: bits behind the top are the sign's."""
+    type_ = integer_type(b, i)
+    d, x, position, length = b.operands(i, 4)
+    dtype = dtype_of(type_)
+    bits = 8 * dtype.itemsize
+    s, t, u = b.source(i, x, dtype), b.source(i, position, "u32"), b.source(i, length, "u32")
+    target = b.target(i, d, dtype)
+
+    def compute(v: Any, pos: Any, width: Any) -> Any:
+        wide = v.astype(np.int64) if dtype.kind == "i" else v.astype(np.uint64)
+        pos, width = (pos & 255).astype(np.int64), (width & 255).astype(np.int64)
+        if dtype.kind == "i":
+            moved = wide >> np.minimum(pos, 63)
+            # The sign stands at the last bit of the field, or at the value's own top.
+            top = np.minimum(pos + width - 1, bits - 1)
+            sign = (wide >> np.clip(top, 0, 63)) & 1
+            mask = np.where(width >= 64, -1, (np.int64(1) << np.minimum(width, 63)) - 1)
+            return np.where(width == 0, 0, np.where(sign == 1, (moved & mask) | ~mask, moved & mask)).astype(dtype)
+        moved = np.where(pos >= 64, np.uint64(0), wide >> np.minimum(pos, 63).astype(np.uint64))
+        ones = (np.uint64(1) << np.minimum(width, 63).astype(np.uint64)) - np.uint64(1)
+        return (moved & np.where(width >= 64, ~np.uint64(0), ones)).astype(dtype)
+
+    return into(target, compute, s, t, u)
+
+
+@handles("bfi")
+def bfi(b: Builder, i: Instruction) -> Step:
+    type_ = integer_type(b, i)
+    d, x, y, position, length = b.operands(i, 5)
+    dtype = UNSIGNED[SIZES[type_]]
+    s, t = b.source(i, x, dtype), b.source(i, y, dtype)
+    u, w, target = b.source(i, position, "u32"), b.source(i, length, "u32"), b.target(i, d, dtype)
+
+    def compute(v: Any, onto: Any, pos: Any, width: Any) -> Any:
+        mask, place = _mask(pos & 255, width & 255)
+        moved = np.where(place >= 64, np.uint64(0), v.astype(np.uint64) << np.minimum(place, 63).astype(np.uint64))
+        return ((onto.astype(np.uint64) & ~mask) | (moved & mask)).astype(dtype)
+
+    return into(target, compute, s, t, u, w)
+
+
+def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
+    """width ones from pos on, of 64 bits; and pos."""
+    pos, width = pos.astype(np.int64), width.astype(np.int64)
+    ones = np.where(
+        width >= 64, ~np.uint64(0), (np.uint64(1) << np.minimum(width, 63).astype(np.uint64)) - np.uint64(1)
+    )
+    return np.where(pos >= 64, np.uint64(0), ones << np.minimum(pos, 63).astype(np.uint64)), pos
+
+
+@handles("bmsk")
+def bmsk(b: Builder, i: Instruction) -> Step:
+    if len(i.modifiers) != 2 or i.modifiers[0] not in ("clamp", "wrap") or i.modifiers[1] != "b32":
+        b.fail(i)
+    d, x, y = b.operands(i, 3)
+    wrap = i.modifiers[0] == "wrap"
+
+    def compute(pos: Any, width: Any) -> Any:
+        if wrap:
+            pos, width = pos & 31, width & 31
+        return _mask(np.minimum(pos, 64), np.minimum(width, 64))[0].astype(np.uint32)
+
+    return into(b.target(i, d, "u32"), compute, b.source(i, x, "u32"), b.source(i, y, "u32"))
+
+
+@handles("szext")
+def szext(b: Builder, i: Instruction) -> Step:
+    """The low bits extended by their sign or by zeros."""
+    if len(i.modifiers) != 2 or i.modifiers[0] not in ("clamp", "wrap") or i.modifiers[1] not in ("u32", "s32"):
+        b.fail(i)
+    d, x, y = b.operands(i, 3)
+    wrap, signed = i.modifiers[0] == "wrap", i.modifiers[1] == "s32"
+
+    def compute(value: Any, width: Any) -> Any:
+        width = (width & 31 if wrap else np.minimum(width, 32)).astype(np.int64)
+        ones = (np.int64(1) << width) - 1
+        low = value.astype(np.int64) & ones
+        if signed:
+            low = np.where((width > 0) & ((low >> np.maximum(width - 1, 0)) & 1 == 1), low | ~ones, low)
+        return low.astype(np.uint32)
+
+    return into(b.target(i, d, "u32"), compute, b.source(i, x, "u32"), b.source(i, y, "u32"))
+
+
+_MODES = {
+    "f4e": lambda k, n: k + n, "b4e": lambda k, n: (k - n) % 8, "rc8": lambda k, n: k,
+    "ecl": lambda k, n: max(k, n), "ecr": lambda k, n: min(k, n), "rc16": lambda k, n: (k & 1) * 2 + n % 2,
+}  # fmt: skip
+
+
+@handles("prmt")
+def prmt(b: Builder, i: Instruction) -> Step:
+    """Four bytes out of eight."""
+    if i.modifiers[:1] != ("b32",) or (len(i.modifiers) > 1 and i.modifiers[1] not in _MODES):
+        b.fail(i)
+    d, x, y, selector = b.operands(i, 4)
+    s, t, u = b.source(i, x, "u32"), b.source(i, y, "u32"), b.source(i, selector, "u32")
+    mode = i.modifiers[1] if len(i.modifiers) > 1 else ""
+
+    def compute(low: Any, high: Any, chosen: Any) -> Any:
+        both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+        result = np.uint32(0)
+        for n in range(4):
+            if mode:
+                table = np.array([_MODES[mode](k, n) for k in range(4)], np.uint64)
+                index, sign = table[chosen & 3], np.bool_(False)
+            else:
+                nibble = chosen >> np.uint32(4 * n)
+                index, sign = (nibble & 7).astype(np.uint64), (nibble & 8) != 0
+            byte = (both >> (index * np.uint64(8))).astype(np.uint32) & np.uint32(255)
+            byte = np.where(sign, np.where(byte & 128, np.uint32(255), np.uint32(0)), byte)
+            result = result | (byte << np.uint32(8 * n))
+        return result
+
+    return into(b.target(i, d, "u32"), compute, s, t, u)
+
+
+@handles("fns")
+def fns(b: Builder, i: Instruction) -> Step:
+    """The place of the n-th set bit from a base on, upwards or downwards."""
+    d, x, y, z = b.operands(i, 4)
+    s, t, u = b.source(i, x, "u32"), b.source(i, y, "u32"), b.source(i, z, "s32")
+
+    def compute(mask: Any, base: Any, offset: Any) -> Any:
+        mask, base, offset = np.broadcast_arrays(mask, base, offset)
+        result = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
+        for at in np.ndindex(mask.shape):
+            order = range(int(base[at]), 32) if offset[at] >= 0 else range(int(base[at]), -1, -1)
+            wanted = abs(int(offset[at])) or 1
+            found = [k for k in order if int(mask[at]) >> k & 1]
+            if offset[at] == 0:
+                result[at] = base[at] if int(mask[at]) >> int(base[at]) & 1 else 0xFFFFFFFF
+            elif len(found) >= wanted:
+                result[at] = found[wanted - 1]
+        return result
+
+    return into(b.target(i, d, "u32"), compute, s, t, u)

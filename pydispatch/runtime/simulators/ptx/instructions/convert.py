@@ -1,0 +1,250 @@
+"""cvt in all combinations: integers, f16, bf16, f32, f64, tf32, pairs of halves and of 8-bit floats; cvt.pack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import SIZES, Instruction
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of
+from pydispatch.runtime.simulators.ptx.instructions import convert_small, exact
+from pydispatch.runtime.simulators.ptx.instructions.bitwise import into
+from pydispatch.runtime.simulators.ptx.instructions.integer import is_integer
+from pydispatch.runtime.simulators.ptx.instructions.small import (
+    bits16,
+    canonical,
+    flush,
+    from_bf16,
+    joined,
+    rectify,
+    saturate,
+    to_bf16,
+)
+from pydispatch.runtime.simulators.ptx.registry import handles
+
+_FLOATS = ("f16", "bf16", "f32", "f64")
+_INTEGRAL: dict[str, Callable[[Any], Any]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+_MODES = ("rn", "rz", "rm", "rp", "rna")
+_WORDS = {*_MODES, *_INTEGRAL, "ftz", "sat", "satfinite", "relu"}
+
+
+@handles("cvt")
+def cvt(b: Builder, i: Instruction) -> Step:
+    if i.modifiers[:1] == ("pack",):
+        return _pack(b, i)
+    if len(i.modifiers) < 2 or set(i.modifiers[:-2]) - _WORDS:
+        b.fail(i)
+    to, given = i.modifiers[-2:]
+    words = set(i.modifiers[:-2])
+    if to in ("f16x2", "bf16x2") and given == "f32":
+        return _pair(b, i, to, words)
+    if to == "tf32" and given == "f32":
+        return _tf32(b, i, words)
+    if "x2" in to or "x2" in given:
+        return convert_small.convert(b, i, to, given, words)
+    known = (*_FLOATS,)
+    if not (is_integer(to) or to in known) or not (is_integer(given) or given in known):
+        b.fail(i)
+    d, x = b.operands(i, 2)
+    s = b.source(i, x, given)
+    if is_integer(to):
+        target = b.target(i, d, to, widen=True)
+        if is_integer(given):
+            return _whole(b, i, s, target, to, given, "sat" in words)
+        return into(target, _to_integer(b, i, to, given, words), s)
+    target = b.target(i, d, to, widen=True)
+    if is_integer(given):
+        return _from_integer(s, target, to, given, words)
+    return _between(s, target, to, given, words)
+
+
+def _whole(b: Builder, i: Instruction, s: int, target: int, to: str, given: str, sat: bool) -> Step:
+    dtype = dtype_of(to)
+    if not sat:
+        return into(target, lambda v: v.astype(dtype), s)
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    source = np.iinfo(dtype_of(given))
+    low, high = max(low, int(source.min)), min(high, int(source.max))
+    kind = dtype_of(given).type
+    return into(target, lambda v: np.clip(v, kind(low), kind(high)).astype(dtype), s)
+
+
+def _to_integer(b: Builder, i: Instruction, to: str, given: str, words: set[str]) -> Callable[[Any], Any]:
+    """Always clamped. NaN is 0, or with 64 bits on either side the value with the top bit alone."""
+    mode = next((m for m in _INTEGRAL if m in words), "rzi")
+    dtype = dtype_of(to)
+    bits = 8 * dtype.itemsize
+    signed = dtype.kind == "i"
+    low = -(2.0 ** (bits - 1)) if signed else 0.0
+    over = 2.0 ** (bits - 1) if signed else 2.0**bits
+    highest = dtype.type(np.iinfo(dtype).max)
+    lowest = dtype.type(np.iinfo(dtype).min)
+    nan = dtype.type(0)
+    if given == "f64" or bits == 64:
+        nan = UNSIGNED[dtype.itemsize].type(1 << (bits - 1)).view(dtype)
+    ftz = "ftz" in words
+
+    def compute(v: Any) -> Any:
+        wide = _widen(v, given, ftz)
+        wide = _INTEGRAL[mode](wide)
+        inside = (wide >= low) & (wide < over)
+        result = np.where(inside, wide, 0.0).astype(dtype)
+        if not inside.all():
+            result = np.where(wide >= over, highest, np.where(wide < low, lowest, result))
+            result = np.where(np.isnan(wide), nan, result)
+        return result
+
+    return compute
+
+
+def _widen(v: Any, given: str, ftz: bool) -> Any:
+    """A float as f64, exactly."""
+    if given == "bf16":
+        v = from_bf16(v)
+    if ftz and given == "f32":
+        v = flush(v)
+    return np.asarray(v, np.float64)
+
+
+def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Callable[[list[Any], Any], None]:
+    """Puts a rounded value (f32 of bf16 as f32) into a register."""
+
+    def put(regs: list[Any], value: Any) -> None:
+        if ftz and to == "f32":
+            value = flush(value)
+        if sat:
+            value = saturate(value)
+        if relu:
+            value = rectify(value)
+        if to == "bf16":
+            regs[target][...] = to_bf16(value)
+        elif to == "f16":
+            regs[target].view(np.uint16)[...] = bits16(value, "f16")
+        else:
+            d = regs[target]
+            d[...] = value
+            if to == "f32":
+                canonical(d)
+
+    return put
+
+
+def narrowed(wide: Any, to: str, mode: str) -> Any:
+    """f64 rounded to a type; bf16 comes as the f32 of the same value."""
+    if to == "f64":
+        return wide
+    if to == "bf16":
+        return from_bf16(to_bf16(exact.odd32(wide), mode))
+    return exact.narrow(wide, dtype_of(to), mode)
+
+
+def _between(s: int, target: int, to: str, given: str, words: set[str]) -> Step:
+    mode = next((m for m in _MODES if m in words), "rn")
+    integral = next((_INTEGRAL[m] for m in _INTEGRAL if m in words), None)
+    ftz = "ftz" in words
+    put = _store(to, target, "sat" in words, ftz, "relu" in words)
+
+    def step(regs: list[Any]) -> None:
+        wide = _widen(regs[s], given, ftz)
+        if integral is not None:
+            wide = integral(wide)
+        put(regs, narrowed(wide, to, mode))
+
+    return step
+
+
+def _from_integer(s: int, target: int, to: str, given: str, words: set[str]) -> Step:
+    mode = next((m for m in _MODES if m in words), "rn")
+    put = _store(to, target, "sat" in words, "ftz" in words)
+    wide = SIZES[given] == 8
+    dtype = dtype_of(to) if to != "bf16" else None
+
+    def step(regs: list[Any]) -> None:
+        v = regs[s]
+        if not wide:
+            put(regs, narrowed(v.astype(np.float64), to, mode))
+        elif mode == "rn" and to in ("f32", "f64"):
+            put(regs, v.astype(dtype))
+        else:
+            # Both halves are exact in f64; their sum is rounded in the mode asked for, or to odd on the way.
+            high = (v >> v.dtype.type(32)).astype(np.float64) * 2.0**32
+            total, error = exact.two_sum(high, (v & v.dtype.type(0xFFFFFFFF)).astype(np.float64))
+            if to == "f64":
+                put(regs, exact.directed(total, error, mode))
+            else:
+                put(regs, narrowed(exact.odd(total, error), to, mode))
+
+    return step
+
+
+def _pair(b: Builder, i: Instruction, to: str, words: set[str]) -> Step:
+    """cvt.rn.f16x2.f32 d, a, b: a is the high half."""
+    d, high, low = b.operands(i, 3)
+    s, t, target = b.source(i, high, "f32"), b.source(i, low, "f32"), b.target(i, d, "u32")
+    kind = to.removesuffix("x2")
+    mode = next((m for m in _MODES if m in words), "rn")
+    relu, finite = "relu" in words, "satfinite" in words
+    limit = 65504.0 if kind == "f16" else float(from_bf16(np.uint16(0x7F7F)))
+
+    def half(v: Any) -> Any:
+        value = narrowed(np.asarray(v, np.float64), kind, mode)
+        if finite:
+            value = np.where(np.isnan(value), value, np.clip(value, -limit, limit)).astype(value.dtype)
+        if relu:
+            value = rectify(value)
+        return bits16(value, kind)
+
+    def step(regs: list[Any]) -> None:
+        regs[target][...] = joined(half(regs[t]), half(regs[s]))
+
+    return step
+
+
+def _tf32(b: Builder, i: Instruction, words: set[str]) -> Step:
+    """f32 with 10 bits behind the point: rna (half away from zero), rn or rz."""
+    d, x = b.operands(i, 2)
+    s, target = b.source(i, x, "u32"), b.target(i, d, "u32")
+    mode = next((m for m in ("rna", "rn", "rz") if m in words), "rna")
+    relu = "relu" in words
+
+    def compute(v: Any) -> Any:
+        low = v & np.uint32(0x1FFF)
+        kept = v & ~np.uint32(0x1FFF)
+        if mode == "rna":
+            up = low >= 0x1000
+        elif mode == "rn":
+            up = (low > 0x1000) | ((low == 0x1000) & (v & np.uint32(0x2000) != 0))
+        else:
+            up = low < 0
+        result = kept + np.where(up, np.uint32(0x2000), np.uint32(0))
+        special = v & np.uint32(0x7F800000) == 0x7F800000
+        nan = special & (v & np.uint32(0x7FFFFF) != 0)
+        result = np.where(nan, np.uint32(0x7FFFFFFF), np.where(special, v, result))
+        return np.where((result >> np.uint32(31) != 0) & ~nan, np.uint32(0), result) if relu else result
+
+    return into(target, compute, s)
+
+
+def _pack(b: Builder, i: Instruction) -> Step:
+    """cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b clamped into the low bytes, above them c's low bytes."""
+    if i.modifiers[1:2] != ("sat",) or i.modifiers[3:4] != ("s32",) or i.modifiers[2] not in ("u8", "s8", "u16", "s16"):
+        b.fail(i)
+    kind = dtype_of(i.modifiers[2])
+    bits = 8 * kind.itemsize
+    operands = b.operands(i, 3, 4)
+    s, t = b.source(i, operands[1], "s32"), b.source(i, operands[2], "s32")
+    u = b.source(i, operands[3], "u32") if len(operands) == 4 else -1
+    target = b.target(i, operands[0], "u32")
+    info = np.iinfo(kind)
+
+    def part(v: Any) -> Any:
+        return np.clip(v, info.min, info.max).astype(kind).view(UNSIGNED[kind.itemsize]).astype(np.uint32)
+
+    def step(regs: list[Any]) -> None:
+        low = part(regs[t]) | (part(regs[s]) << np.uint32(bits))
+        regs[target][...] = low if u < 0 else low | (regs[u] << np.uint32(2 * bits))
+
+    return step

@@ -1,0 +1,87 @@
+"""cvt between pairs of 8-bit floats (e4m3, e5m2) and f32 or f16."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.instructions.small import bits16, joined, parts_of, rectify
+
+# Bits behind the point, least exponent of a normal number, largest finite value, bits of it, bits of NaN.
+_KINDS = {"e4m3x2": (3, -6, 448.0, 0x7E, 0x7F), "e5m2x2": (2, -14, 57344.0, 0x7B, 0x7F)}
+
+
+def narrow8(x: Any, kind: str, relu: bool) -> Any:
+    """f64 as the bits of an 8-bit float, to nearest even; what is too large becomes the largest (satfinite)."""
+    mantissa, least, largest, top, nan = _KINDS[kind]
+    size = np.abs(x)
+    finite = np.where(np.isfinite(size), size, 0.0)
+    _, exponent = np.frexp(finite)
+    exponent = np.maximum(exponent.astype(np.int64) - 1, least)
+    step = np.ldexp(1.0, exponent - mantissa)
+    rounded = np.rint(finite / step) * step
+    # Rounding may have carried into the next exponent.
+    _, exponent = np.frexp(rounded)
+    exponent = np.maximum(exponent.astype(np.int64) - 1, least)
+    count = (rounded / np.ldexp(1.0, exponent - mantissa)).astype(np.int64)
+    normal = count >= 1 << mantissa
+    bits = np.where(normal, ((exponent - least + 1) << mantissa) + (count - (1 << mantissa)), count)
+    bits = np.where((rounded > largest) | np.isinf(size), top, bits)
+    bits = bits | np.where(np.signbit(x), 0x80, 0)
+    if relu:
+        bits = np.where(np.signbit(x), 0, bits)
+    return np.where(np.isnan(x), nan, bits).astype(np.uint16)
+
+
+def widen8(bits: Any, kind: str) -> Any:
+    """The bits of an 8-bit float as f64."""
+    mantissa, least, _, _, _ = _KINDS[kind]
+    bits = bits.astype(np.int64)
+    field = (bits & 0x7F) >> mantissa
+    low = bits & ((1 << mantissa) - 1)
+    normal = field > 0
+    value = np.ldexp(np.where(normal, low + (1 << mantissa), low).astype(np.float64),
+                     np.where(normal, field - 1, 0) + least - mantissa)  # fmt: skip
+    if kind == "e5m2x2":
+        value = np.where(field == 31, np.where(low == 0, np.inf, np.nan), value)
+    else:
+        value = np.where(bits & 0x7F == 0x7F, np.nan, value)
+    return np.where(bits & 0x80, -value, value)
+
+
+def convert(b: Builder, i: Instruction, to: str, given: str, words: set[str]) -> Step:
+    """cvt.rn.satfinite.e4m3x2.f32 d, a, b; .e4m3x2.f16x2 d, a; .f16x2.e4m3x2 d, a."""
+    relu = "relu" in words
+    if to in _KINDS and given == "f32":
+        d, high, low = b.operands(i, 3)
+        s, t, target = b.source(i, high, "f32"), b.source(i, low, "f32"), b.target(i, d, "u16")
+
+        def two(regs: list[Any]) -> None:
+            upper, lower = (narrow8(np.asarray(regs[k], np.float64), to, relu) for k in (s, t))
+            regs[target][...] = lower | (upper << np.uint16(8))
+
+        return two
+    d, x = b.operands(i, 2)
+    if to in _KINDS and given == "f16x2":
+        s, target = b.source(i, x, "u32"), b.target(i, d, "u16")
+
+        def one(regs: list[Any]) -> None:
+            lower, upper = (narrow8(part.astype(np.float64), to, relu) for part in parts_of(regs[s], given))
+            regs[target][...] = lower | (upper << np.uint16(8))
+
+        return one
+    if given not in _KINDS or to != "f16x2":
+        b.fail(i)
+    s, target = b.source(i, x, "u16"), b.target(i, d, "u32")
+
+    def wide(regs: list[Any]) -> None:
+        bits = np.asarray(regs[s])
+        halves = [widen8(part, given).astype(np.float16) for part in (bits & np.uint16(255), bits >> np.uint16(8))]
+        if relu:
+            halves = [rectify(half) for half in halves]
+        regs[target][...] = joined(bits16(halves[0], "f16"), bits16(halves[1], "f16"))
+
+    return wide

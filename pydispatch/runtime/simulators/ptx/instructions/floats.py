@@ -1,0 +1,195 @@
+"""f32 and f64: sums, products, fma, quotients, roots, extremes, signs, and functions that GPUs approximate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.elements import dtype_of
+from pydispatch.runtime.simulators.ptx.instructions import exact
+from pydispatch.runtime.simulators.ptx.instructions.small import canonical, flush, saturate
+
+_MODES = ("rn", "rz", "rm", "rp")
+_F32 = np.dtype("f4")
+Compute = Callable[..., Any]
+
+
+def float_words(b: Builder, i: Instruction, *more: str) -> tuple[str, set[str], str]:
+    """(rounding mode, the other words, type)."""
+    words = set(i.modifiers[:-1])
+    allowed = {*_MODES, "ftz", "sat", "approx", "full", *more}
+    if words - allowed:
+        b.fail(i)
+    return next((m for m in _MODES if m in words), "rn"), words, i.modifiers[-1]
+
+
+def finished(b: Builder, i: Instruction, compute: Compute, words: set[str], type_: str, count: int) -> Step:
+    """The closure d = compute(sources), with .ftz, .sat and canonical NaN."""
+    operands = b.operands(i, count + 1)
+    sources = [b.source(i, one, type_) for one in operands[1:]]
+    target = b.target(i, operands[0], type_)
+    single, ftz, sat = type_ == "f32", "ftz" in words, "sat" in words
+
+    def step(regs: list[Any]) -> None:
+        given = [regs[s] for s in sources]
+        if ftz:
+            given = [flush(v) for v in given]
+        result = compute(*given)
+        if ftz:
+            result = flush(result)
+        if sat:
+            result = saturate(result)
+        d = regs[target]
+        d[...] = result
+        if single:
+            canonical(d)
+
+    return step
+
+
+def _sum(b: Builder, i: Instruction) -> Step:
+    mode, words, type_ = float_words(b, i)
+    minus = i.opcode == "sub"
+    ufunc = np.subtract if minus else np.add
+    if mode == "rn":
+        return finished(b, i, ufunc, words, type_, 2)
+    if type_ == "f64":
+        return finished(b, i, lambda x, y: exact.add64(x, -y if minus else y, mode), words, type_, 2)
+
+    def compute(x: Any, y: Any) -> Any:
+        x, y = x.astype(np.float64), y.astype(np.float64)
+        y = -y if minus else y
+        return exact.narrow(exact.zero_sum(exact.odd_sum(x, y), x, y, mode), _F32, mode)
+
+    return finished(b, i, compute, words, type_, 2)
+
+
+def _mul(b: Builder, i: Instruction) -> Step:
+    mode, words, type_ = float_words(b, i)
+    if mode == "rn":
+        return finished(b, i, np.multiply, words, type_, 2)
+    if type_ == "f64":
+        return finished(b, i, lambda x, y: exact.mul64(x, y, mode), words, type_, 2)
+    return finished(b, i, lambda x, y: exact.narrow(x.astype(np.float64) * y, _F32, mode), words, type_, 2)
+
+
+def _fma(b: Builder, i: Instruction) -> Step:
+    """fma and mad: one rounding, which every GPU since 2010 does for mad too."""
+    mode, words, type_ = float_words(b, i)
+    compute = exact.fma64 if type_ == "f64" else exact.fma32
+    return finished(b, i, lambda x, y, z: compute(x, y, z, mode), words, type_, 3)
+
+
+def _div(b: Builder, i: Instruction) -> Step:
+    """div.approx and .full give the exact quotient too, rounded to nearest."""
+    mode, words, type_ = float_words(b, i)
+    compute = exact.div64 if type_ == "f64" else exact.div32
+    return finished(b, i, lambda x, y: compute(x, y, mode), words, type_, 2)
+
+
+def _rcp(b: Builder, i: Instruction) -> Step:
+    mode, words, type_ = float_words(b, i)
+    if type_ == "f64":
+        if "approx" in words:
+            # rcp.approx.ftz.f64: the upper 32 bits of a value with 20 bits of mantissa; the rest is 0.
+            return finished(b, i, lambda x: _upper(1.0 / flush(x)), words - {"ftz"}, type_, 1)
+        return finished(b, i, lambda x: exact.div64(np.ones_like(x), x, mode), words, type_, 1)
+    return finished(b, i, lambda x: exact.div32(np.ones_like(x), x, mode), words, type_, 1)
+
+
+def _upper(x: Any) -> Any:
+    return (np.asarray(x).view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
+
+
+def _sqrt(b: Builder, i: Instruction) -> Step:
+    mode, words, type_ = float_words(b, i)
+    compute = exact.sqrt64 if type_ == "f64" else exact.sqrt32
+    return finished(b, i, lambda x: compute(x, mode), words, type_, 1)
+
+
+def _rsqrt(x: Any) -> Any:
+    return 1.0 / np.sqrt(x)
+
+
+def _approx(function: Callable[[Any], Any]) -> Callable[[Builder, Instruction], Step]:
+    """Functions of f32 that GPUs approximate: computed in f64 and rounded, which is within every stated tolerance."""
+
+    def make(b: Builder, i: Instruction) -> Step:
+        _, words, type_ = float_words(b, i)
+        if type_ == "f64":
+            if i.opcode != "rsqrt":
+                b.fail(i)
+            if "ftz" in words:
+                return finished(b, i, lambda x: _upper(function(flush(x))), words - {"ftz"}, type_, 1)
+        return finished(b, i, lambda x: function(x.astype(np.float64)), words, type_, 1)
+
+    return make
+
+
+def extreme(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = False) -> Any:
+    """min and max: a NaN gives the other, or with nan itself; -0 is less than +0."""
+    s, t = (np.abs(x), np.abs(y)) if magnitude else (x, y)
+    chosen = s < t if least else s > t
+    result = np.where(chosen, x, y)
+    same = s == t
+    if same.any():
+        # Zeros of both signs: the sign decides.
+        first = np.signbit(x) if least else ~np.signbit(x)
+        result = np.where(same, np.where(first, x, y), result)
+    left, right = np.isnan(x), np.isnan(y)
+    if left.any() or right.any():
+        result = np.where(left, x if nan else y, np.where(right, y if nan else x, result))
+    return result
+
+
+def _extreme(b: Builder, i: Instruction) -> Step:
+    _, words, type_ = float_words(b, i, "NaN", "xorsign", "abs")
+    least, nan, sign, magnitude = i.opcode == "min", "NaN" in words, "xorsign" in words, "abs" in words
+
+    def compute(x: Any, y: Any) -> Any:
+        if not sign:
+            return extreme(x, y, least, nan)
+        result = extreme(np.abs(x), np.abs(y), least, nan)
+        return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), -1.0, 1.0).astype(x.dtype))
+
+    if magnitude and not sign:
+        b.fail(i)
+    count = len(i.operands) - 1
+    if count == 3:
+        return finished(b, i, lambda x, y, z: compute(compute(x, y), z), words, type_, 3)
+    return finished(b, i, compute, words, type_, 2)
+
+
+def _sign(b: Builder, i: Instruction) -> Step:
+    """abs and neg: of NaN the bits are not fixed; here the sign's changes alone."""
+    _, words, type_ = float_words(b, i)
+    d, x = b.operands(i, 2)
+    s, target = b.source(i, x, type_), b.target(i, d, type_)
+    ufunc = np.absolute if i.opcode == "abs" else np.negative
+    if "ftz" in words:
+
+        def flushed(regs: list[Any]) -> None:
+            regs[target][...] = ufunc(flush(regs[s]))
+
+        return flushed
+    return lambda regs: ufunc(regs[s], regs[target])
+
+
+def _copysign(b: Builder, i: Instruction) -> Step:
+    """copysign d, a, b: the sign of a with the magnitude of b."""
+    d, x, y = b.operands(i, 3)
+    dtype = dtype_of(i.modifiers[-1])
+    s, t, target = b.source(i, x, dtype), b.source(i, y, dtype), b.target(i, d, dtype)
+    return lambda regs: np.copysign(regs[t], regs[s], regs[target])
+
+
+FLOAT = {
+    "add": _sum, "sub": _sum, "mul": _mul, "fma": _fma, "mad": _fma, "div": _div, "rcp": _rcp, "sqrt": _sqrt,
+    "rsqrt": _approx(_rsqrt), "sin": _approx(np.sin), "cos": _approx(np.cos), "ex2": _approx(np.exp2),
+    "lg2": _approx(np.log2), "tanh": _approx(np.tanh), "min": _extreme, "max": _extreme, "abs": _sign, "neg": _sign,
+    "copysign": _copysign,
+}  # fmt: skip

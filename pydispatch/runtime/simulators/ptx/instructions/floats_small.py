@@ -1,0 +1,108 @@
+"""f16, bf16 and pairs of them: computed in wider floats, rounded once more without harm (sums and products have fewer
+than half of f32's bits), fma through a sum rounded to odd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import SIZES, Instruction
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
+from pydispatch.runtime.simulators.ptx.instructions import exact
+from pydispatch.runtime.simulators.ptx.instructions.floats import extreme
+from pydispatch.runtime.simulators.ptx.instructions.small import (
+    bits16,
+    flush,
+    from_bf16,
+    joined,
+    rectify,
+    saturate,
+    to_bf16,
+)
+
+_WORDS = {"rn", "ftz", "sat", "approx", "relu", "NaN", "xorsign", "abs", "oob"}
+
+
+def _fused(x: Any, y: Any, z: Any, brain: bool) -> Any:
+    """x * y + z of halves given as f32, as f32 that is one of them."""
+    wide = exact.odd_sum(x.astype(np.float64) * y, z.astype(np.float64))
+    if brain:
+        return from_bf16(to_bf16(exact.odd32(wide)))
+    return wide.astype(np.float16).astype(np.float32)
+
+
+def _compute(b: Builder, i: Instruction, words: set[str], brain: bool) -> tuple[int, Callable[..., Any]]:
+    """(number of sources, the operation on f32)."""
+    opcode = i.opcode
+    if opcode in ("fma", "mad"):
+        return 3, lambda x, y, z: _fused(x, y, z, brain)
+    if opcode in ("min", "max"):
+        least, nan, sign = opcode == "min", "NaN" in words, "xorsign" in words
+
+        def pick(x: Any, y: Any) -> Any:
+            if not sign:
+                return extreme(x, y, least, nan)
+            result = extreme(np.abs(x), np.abs(y), least, nan)
+            return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), np.float32(-1), np.float32(1)))
+
+        return 2, pick
+    known: dict[str, tuple[int, Callable[..., Any]]] = {
+        "add": (2, np.add),
+        "sub": (2, np.subtract),
+        "mul": (2, np.multiply),
+        "neg": (1, np.negative),
+        "abs": (1, np.absolute),
+        "ex2": (1, lambda x: np.exp2(x.astype(np.float64)).astype(np.float32)),
+        "tanh": (1, lambda x: np.tanh(x.astype(np.float64)).astype(np.float32)),
+    }
+    if opcode not in known:
+        b.fail(i)
+    return known[opcode]
+
+
+def small(b: Builder, i: Instruction) -> Step:
+    """One operation of f16, bf16, f16x2 or bf16x2."""
+    words, type_ = set(i.modifiers[:-1]), i.modifiers[-1]
+    if words - _WORDS:
+        b.fail(i)
+    brain, packed = type_.startswith("bf16"), type_.endswith("x2")
+    count, compute = _compute(b, i, words, brain)
+    operands = b.operands(i, count + 1)
+    dtype = UNSIGNED[SIZES[type_]]
+    sources = [b.source(i, one, dtype) for one in operands[1:]]
+    target = b.target(i, operands[0], dtype)
+    ftz, sat, relu, bare = "ftz" in words, "sat" in words, "relu" in words, i.opcode in ("neg", "abs")
+
+    def widen(bits: Any) -> Any:
+        if brain:
+            return from_bf16(bits)
+        half = np.asarray(bits).astype(np.uint16).view(np.float16)
+        return (flush(half) if ftz else half).astype(np.float32)
+
+    def one(values: list[Any]) -> Any:
+        if bare and not ftz:
+            bits = values[0].astype(np.uint16)
+            return bits ^ np.uint16(0x8000) if i.opcode == "neg" else bits & np.uint16(0x7FFF)
+        result = compute(*[widen(bits) for bits in values])
+        if sat:
+            result = saturate(result)
+        if relu:
+            result = rectify(result)
+        if brain:
+            return to_bf16(result)
+        half = result.astype(np.float16)
+        return bits16(flush(half) if ftz else half, "f16")
+
+    def step(regs: list[Any]) -> None:
+        given = [np.asarray(regs[s]) for s in sources]
+        if packed:
+            low = one([v.astype(np.uint16) for v in given])
+            high = one([(v >> np.uint32(16)).astype(np.uint16) for v in given])
+            regs[target][...] = joined(low, high)
+        else:
+            regs[target][...] = one(given)
+
+    return step

@@ -1,0 +1,284 @@
+"""Whole numbers: add, sub, mul, mad, sad, div, rem, abs, neg, min, max, dp4a, dp2a, and chains with carry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import SIZES, Instruction
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, dtype_of
+
+CARRY = "%cc"
+
+
+def is_integer(type_: str) -> bool:
+    return type_[:1] in "usb" and type_[1:].isdigit()
+
+
+def integer_type(b: Builder, i: Instruction, *words: str) -> str:
+    """The type, when every other modifier is one of words."""
+    type_ = i.modifiers[-1] if i.modifiers else ""
+    if not is_integer(type_) or any(m not in words for m in i.modifiers[:-1]):
+        b.fail(i)
+    return type_
+
+
+def _plain(ufunc: Any) -> Any:
+    def make(b: Builder, i: Instruction) -> Step:
+        type_ = integer_type(b, i, "sat") if ufunc in (np.add, np.subtract) else integer_type(b, i, "relu")
+        d, x, y = b.operands(i, 3)
+        if i.modifiers[0] == "sat":
+            return _saturated(b, i, ufunc)
+        s, t, target = b.source(i, x, type_), b.source(i, y, type_), b.target(i, d, type_)
+
+        def step(regs: list[Any]) -> None:
+            ufunc(regs[s], regs[t], out=regs[target])
+
+        def rectified(regs: list[Any]) -> None:
+            ufunc(regs[s], regs[t], out=regs[target])
+            np.maximum(regs[target], 0, out=regs[target])
+
+        return rectified if "relu" in i.modifiers else step
+
+    return make
+
+
+def _saturated(b: Builder, i: Instruction, ufunc: Any) -> Step:
+    d, x, y = i.operands
+    if i.modifiers[-1] != "s32":
+        b.fail(i)
+    s, t, target = b.source(i, x, "s32"), b.source(i, y, "s32"), b.target(i, d, "s32")
+    low, high = -(1 << 31), (1 << 31) - 1
+
+    def step(regs: list[Any]) -> None:
+        regs[target][...] = np.clip(ufunc(regs[s].astype(np.int64), regs[t].astype(np.int64)), low, high)
+
+    return step
+
+
+def carried(b: Builder, i: Instruction) -> Step:
+    """add.cc, addc, addc.cc, sub.cc, subc, mad.cc, madc: the carry is a register of its own."""
+    type_ = i.modifiers[-1]
+    sets = "cc" in i.modifiers
+    uses = i.opcode.endswith("c")
+    dtype = UNSIGNED[SIZES[type_]]
+    if b.storage(CARRY) is None:
+        b.declare(CARRY, dtype_of("u32"))
+    storage = b.storage(CARRY)
+    assert storage is not None
+    carry = b.view(storage, dtype_of("u32"))
+    if uses:
+        b.reads.add(carry)
+    if sets:
+        b.writes.add(carry)
+    opcode = i.opcode.removesuffix("c")
+    if opcode == "mad":
+        d, x, y, z = b.operands(i, 4)
+        high = "hi" in i.modifiers
+        sources = [b.source(i, one, type_) for one in (x, y)]
+        third = b.source(i, z, dtype)
+    else:
+        d, x, z = b.operands(i, 3)
+        high, sources = False, [b.source(i, x, dtype)]
+        third = b.source(i, z, dtype)
+    target = b.target(i, d, dtype)
+    minus = opcode == "sub"
+
+    def step(regs: list[Any]) -> None:
+        if len(sources) == 2:
+            p, q = regs[sources[0]], regs[sources[1]]
+            left = (multiply_high(p, q) if high else np.multiply(p, q)).view(dtype)
+        else:
+            left = regs[sources[0]]
+        right = regs[third]
+        before = regs[carry].astype(dtype) if uses else dtype.type(0)
+        if minus:
+            partial = left - right
+            total = partial - before
+            out = (left < right) | (partial < before)
+        else:
+            partial = left + right
+            total = partial + before
+            out = (partial < left) | (total < partial)
+        regs[target][...] = total
+        if sets:
+            regs[carry][...] = out
+
+    return step
+
+
+def multiply_high(a: Any, b: Any) -> Any:
+    """The upper half of the exact product, in the arguments' dtype."""
+    dtype = a.dtype
+    size = dtype.itemsize
+    if size < 8:
+        wide = (SIGNED if dtype.kind == "i" else UNSIGNED)[2 * size]
+        return (a.astype(wide) * b.astype(wide) >> wide.type(8 * size)).astype(dtype)
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    x, y = a.view(np.uint64), b.view(np.uint64)
+    x0, x1, y0, y1 = x & mask, x >> half, y & mask, y >> half
+    low = x0 * y0
+    middle = x1 * y0 + (low >> half)
+    other = x0 * y1 + (middle & mask)
+    high = x1 * y1 + (middle >> half) + (other >> half)
+    if dtype.kind == "i":
+        zero = np.uint64(0)
+        high = high - np.where(a < 0, y, zero) - np.where(b < 0, x, zero)
+    return high.view(dtype)
+
+
+def _product(b: Builder, i: Instruction, type_: str, mode: str) -> tuple[Any, Any, np.dtype[Any]]:
+    """(make the product from two arrays, its dtype)."""
+    dtype = dtype_of(type_)
+    if mode == "wide":
+        wide = (SIGNED if dtype.kind == "i" else UNSIGNED)[2 * dtype.itemsize]
+        return dtype, lambda x, y: np.multiply(x, y, dtype=wide), wide
+    if mode == "hi":
+        return dtype, multiply_high, dtype
+    return dtype, np.multiply, dtype
+
+
+def mul(b: Builder, i: Instruction) -> Step:
+    """mul.lo, .hi, .wide."""
+    type_ = integer_type(b, i, "lo", "hi", "wide")
+    d, x, y = b.operands(i, 3)
+    mode = i.modifiers[0]
+    dtype, product, wide = _product(b, i, type_, mode)
+    s, t, target = b.source(i, x, dtype), b.source(i, y, dtype), b.target(i, d, wide)
+    if mode == "lo":
+        return lambda regs: np.multiply(regs[s], regs[t], regs[target])
+
+    def step(regs: list[Any]) -> None:
+        regs[target][...] = product(regs[s], regs[t])
+
+    return step
+
+
+def mad(b: Builder, i: Instruction) -> Step:
+    """mad.lo, .hi, .wide; mad.hi.sat.s32."""
+    type_ = integer_type(b, i, "lo", "hi", "wide", "sat")
+    d, x, y, z = b.operands(i, 4)
+    dtype, product, wide = _product(b, i, type_, i.modifiers[0])
+    s, t, u = b.source(i, x, dtype), b.source(i, y, dtype), b.source(i, z, wide)
+    target = b.target(i, d, wide)
+    saturate = "sat" in i.modifiers
+
+    def step(regs: list[Any]) -> None:
+        left = product(regs[s], regs[t])
+        if saturate:
+            regs[target][...] = np.clip(left.astype(np.int64) + regs[u], -(1 << 31), (1 << 31) - 1)
+        else:
+            np.add(left, regs[u], regs[target])
+
+    return step
+
+
+def _divide(b: Builder, i: Instruction) -> Step:
+    """div and rem, toward zero. By zero: all ones, and the dividend, as GPUs do (the ISA leaves it open)."""
+    type_ = integer_type(b, i)
+    d, x, y = b.operands(i, 3)
+    s, t, target = b.source(i, x, type_), b.source(i, y, type_), b.target(i, d, type_)
+    remainder, signed = i.opcode == "rem", type_.startswith("s")
+    dtype = dtype_of(type_)
+
+    def step(regs: list[Any]) -> None:
+        left, right = np.broadcast_arrays(regs[s], regs[t])
+        zero = right == 0
+        if zero.any():
+            right = np.where(zero, dtype.type(1), right)
+        # Through magnitudes: NumPy divides toward minus infinity, and minimum / -1 is what it was.
+        if signed:
+            unsigned = UNSIGNED[dtype.itemsize]
+            negative, below = left < 0, right < 0
+            p = np.where(negative, -left, left).view(unsigned)
+            q = np.where(below, -right, right).view(unsigned)
+            result = p % q if remainder else p // q
+            flip = negative if remainder else negative ^ below
+            result = np.where(flip, unsigned.type(0) - result, result).view(dtype)
+        else:
+            result = left % right if remainder else left // right
+        if zero.any():
+            result = np.where(zero, left if remainder else ~dtype.type(0), result)
+        regs[target][...] = result
+
+    return step
+
+
+def _unary(b: Builder, i: Instruction) -> Step:
+    """abs and neg."""
+    type_ = integer_type(b, i)
+    d, x = b.operands(i, 2)
+    s, target = b.source(i, x, type_), b.target(i, d, type_)
+    ufunc = np.absolute if i.opcode == "abs" else np.negative
+
+    def step(regs: list[Any]) -> None:
+        ufunc(regs[s], regs[target])
+
+    return step
+
+
+def _sad(b: Builder, i: Instruction) -> Step:
+    type_ = integer_type(b, i)
+    d, x, y, z = b.operands(i, 4)
+    s, t, u, target = b.source(i, x, type_), b.source(i, y, type_), b.source(i, z, type_), b.target(i, d, type_)
+
+    def step(regs: list[Any]) -> None:
+        regs[target][...] = regs[u] + (np.maximum(regs[s], regs[t]) - np.minimum(regs[s], regs[t]))
+
+    return step
+
+
+def _mul24(b: Builder, i: Instruction) -> Step:
+    """mul24 and mad24, .lo and .hi: the low 24 bits of each factor."""
+    type_ = integer_type(b, i, "lo", "hi")
+    operands = b.operands(i, 3, 4)
+    wide = np.dtype("i8" if type_ == "s32" else "u8")
+    slots = [b.source(i, one, type_) for one in operands[1:]]
+    target = b.target(i, operands[0], type_)
+    high, dtype = i.modifiers[0] == "hi", dtype_of(type_)
+
+    def step(regs: list[Any]) -> None:
+        x, y = ((regs[slot].astype(wide) << wide.type(40)) >> wide.type(40) for slot in slots[:2])
+        product = x * y >> wide.type(16 if high else 0)
+        if len(slots) == 3:
+            product = product + regs[slots[2]].astype(wide)
+        regs[target][...] = product.astype(dtype)
+
+    return step
+
+
+def _dot(b: Builder, i: Instruction) -> Step:
+    """dp4a.at.bt and dp2a.lo/hi.at.bt: small products summed onto c."""
+    words = [m for m in i.modifiers if m not in ("lo", "hi")]
+    if len(words) != 2 or any(word not in ("u32", "s32") for word in words):
+        b.fail(i)
+    d, x, y, z = b.operands(i, 4)
+    kinds = ["i" if word == "s32" else "u" for word in words]
+    s, t = b.source(i, x, "u32"), b.source(i, y, "u32")
+    u, target = b.source(i, z, "u32"), b.target(i, d, "u32")
+    four = i.opcode == "dp4a"
+    start = 2 if "hi" in i.modifiers else 0
+
+    def part(value: Any, kind: str, width: int, at: int) -> Any:
+        shift = np.uint32(32 - width - at * width)
+        word = value << shift
+        dtype = np.int32 if kind == "i" else np.uint32
+        return (word.view(dtype) >> dtype(32 - width)).astype(np.int64)
+
+    def step(regs: list[Any]) -> None:
+        total = regs[u].astype(np.int64)
+        for k in range(4 if four else 2):
+            left = part(regs[s], kinds[0], 8 if four else 16, k)
+            total = total + left * part(regs[t], kinds[1], 8, k if four else start + k)
+        regs[target][...] = total.astype(np.uint32)
+
+    return step
+
+
+INTEGER = {
+    "add": _plain(np.add), "sub": _plain(np.subtract), "min": _plain(np.minimum), "max": _plain(np.maximum),
+    "mul": mul, "mad": mad, "div": _divide, "rem": _divide, "abs": _unary, "neg": _unary, "sad": _sad,
+    "mul24": _mul24, "mad24": _mul24, "dp4a": _dot, "dp2a": _dot,
+}  # fmt: skip

@@ -1,0 +1,191 @@
+"""ld, ldu, st, prefetch and fences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import SIZES, Address, Instruction, Symbol
+from pydispatch.runtime.simulators.ptx.addresses import finder
+from pydispatch.runtime.simulators.ptx.builder import Builder, Special, Step, items
+from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, is_type
+from pydispatch.runtime.simulators.ptx.memory import LOCAL, SHARED
+from pydispatch.runtime.simulators.ptx.registry import handles, nothing
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+
+_WORDS = frozenset((
+    "weak", "volatile", "relaxed", "acquire", "release", "mmio", "cta", "gpu", "sys", "cluster", "global", "const",
+    "shared", "shared::cta", "local", "param", "param::entry", "param::func", "nc", "ca", "cg", "cs", "lu", "cv", "wb",
+    "wt", "unified", "v2", "v4", "v8",
+))  # fmt: skip
+
+
+def _known(b: Builder, i: Instruction) -> str:
+    """The type, when all words are known; cache hints have no effect here."""
+    if not i.modifiers or not is_type(i.modifiers[-1]):
+        b.fail(i, "has no type that is known")
+    for word in i.modifiers[:-1]:
+        if word not in _WORDS and not word.startswith(("L1::", "L2::", "level::")):
+            b.fail(i, f"has '.{word}', which is not known")
+    return i.modifiers[-1]
+
+
+def _dtype(type_: str) -> np.dtype[Any]:
+    """Bits as they lie in memory; signed ones are extended into wider registers."""
+    return (SIGNED if type_.startswith("s") else UNSIGNED)[SIZES[type_]]
+
+
+@handles("ld", "ldu")
+def load(b: Builder, i: Instruction) -> Step:
+    type_ = _known(b, i)
+    destination, source = b.operands(i, 2, 3)[:2]
+    dtype = _dtype(type_)
+    slots = [b.target(i, one, dtype, widen=True) for one in items(destination)]
+    if any(m.startswith("param") for m in i.modifiers) and isinstance(source, Address):
+        direct = _parameter(b, i, source, dtype, len(slots))
+        if direct is not None:
+            return _copy(direct, slots)
+    size = dtype.itemsize
+    find = finder(b, i, source, size * len(slots), write=False)
+    shift = size.bit_length() - 1
+    if len(slots) == 1:
+        slot = slots[0]
+
+        def one(regs: list[Any]) -> None:
+            pieces = find(regs)
+            if len(pieces) == 1:
+                _, store, at = pieces[0]
+                target = regs[slot]
+                if target.dtype == dtype:
+                    # "wrap": what bounds allow is known already, and this does not look again.
+                    store.view(dtype).take(at >> shift if shift else at, out=target, mode="wrap")
+                else:
+                    target[...] = store.view(dtype)[at >> shift if shift else at]
+                return
+            for positions, store, at in pieces:
+                regs[slot][positions] = store.view(dtype)[at >> shift]
+
+        return one
+
+    def several(regs: list[Any]) -> None:
+        found = [(positions, store.view(dtype), at >> shift) for positions, store, at in find(regs)]
+        for k, target in enumerate(slots):
+            for positions, view, at in found:
+                if positions is None:
+                    regs[target][...] = view[at + k]
+                else:
+                    regs[target][positions] = view[at + k]
+
+    return several
+
+
+def _parameter(b: Builder, i: Instruction, source: Address, dtype: np.dtype[Any], count: int) -> list[int] | None:
+    """The slots of kernel parameters, which are the same for all threads, and of `.param` variables."""
+    if not isinstance(source.base, Symbol):
+        return None
+    name, offset = source.base.name, source.base.offset + source.offset
+    storage = b.storage(name)
+    if storage is not None:
+        slots = []
+        for k in range(count):
+            at = offset + k * dtype.itemsize
+            if at < 0 or at + dtype.itemsize > max(b.storages[storage].count, b.storages[storage].dtype.itemsize):
+                b.fail(i, f"leaves '{name}', which has {b.storages[storage].count} bytes")
+            slots.append(b.view(storage, dtype, at))
+            b.reads.add(slots[-1])
+        return slots
+    found = b.symbols.get(name)
+    if not isinstance(found, Special) or found.name != "param":
+        b.fail(i, f"names '{name}', no parameter of this function")
+    at = found.offset + offset
+    return [b.special("parameter", dtype, at + k * dtype.itemsize) for k in range(count)]
+
+
+def _copy(sources: list[int], slots: list[int]) -> Step:
+    def step(regs: list[Any]) -> None:
+        for source, slot in zip(sources, slots, strict=True):
+            regs[slot][...] = regs[source]
+
+    return step
+
+
+@handles("st")
+def store_(b: Builder, i: Instruction) -> Step:
+    type_ = _known(b, i)
+    target, value = b.operands(i, 2, 3)[:2]
+    dtype = UNSIGNED[SIZES[type_]]
+    sources = [b.source(i, one, dtype) for one in items(value)]
+    if any(m in ("param", "param::func") for m in i.modifiers) and isinstance(target, Address):
+        storage = b.storage(target.base.name) if isinstance(target.base, Symbol) else None
+        if storage is None or not isinstance(target.base, Symbol):
+            b.fail(i, "names no .param variable of this function")
+        slots = []
+        for k in range(len(sources)):
+            at = target.base.offset + target.offset + k * dtype.itemsize
+            if at < 0 or at + dtype.itemsize > b.storages[storage].count:
+                b.fail(i, f"leaves '{target.base.name}', which has {b.storages[storage].count} bytes")
+            slots.append(b.view(storage, dtype, at))
+            b.writes.add(slots[-1])
+            b.reads.add(slots[-1])  # A part of the variable: what is in the others stays.
+        return _copy(sources, slots)
+    find = finder(b, i, target, dtype.itemsize * len(sources), write=True)
+    shift = dtype.itemsize.bit_length() - 1
+
+    def step(regs: list[Any]) -> None:
+        for positions, store, at in find(regs):
+            view = store.view(dtype)
+            at = at >> shift
+            for k, source in enumerate(sources):
+                value = regs[source]
+                if positions is not None and value.ndim:
+                    value = value[positions]
+                view[at + k if k else at] = value
+
+    return step
+
+
+@handles("createpolicy")
+def policy(b: Builder, i: Instruction) -> Step:
+    """A cache policy is a number that only cache hints take."""
+    target = b.target(i, b.operands(i, 1, 4)[0], "b64")
+
+    def step(regs: list[Any]) -> None:
+        regs[target][...] = 0
+
+    return step
+
+
+@handles(
+    "prefetch", "prefetchu", "membar", "fence", "applypriority", "discard", "nanosleep", "pmevent", "griddepcontrol",
+    "setmaxnreg",
+)  # fmt: skip
+def hint(b: Builder, i: Instruction) -> Step:
+    """Order of memory and hints: what runs here is in order anyway. The search for races minds fences."""
+    wide = any(m in ("gl", "sys", "gpu") for m in i.modifiers)
+    if i.opcode not in ("membar", "fence") or not wide:
+        return nothing
+
+    def step(regs: list[Any]) -> None:
+        races = regs[0].batch.races
+        if races is not None:
+            races.fence(regs[0])
+
+    return step
+
+
+def read_bytes(frame: Frame, position: int, address: int, size: int) -> bytes | None:
+    """What a thread of a frame sees at a generic address, or None where nothing is."""
+    batch = frame.batch
+    if LOCAL <= address < LOCAL + batch.local_stride:
+        start = int(frame.threads[position]) * batch.local_stride + address - LOCAL
+        return batch.local.data[start : start + size].tobytes()
+    if SHARED <= address < SHARED + batch.launch.shared_bytes:
+        start = int(frame.shared_bases()[position]) + address - SHARED
+        return batch.shared.data[start : start + size].tobytes()
+    found = batch.memory.find(address)
+    if found is None or address + size > found.end:
+        return None
+    return found.data[address - found.start : address - found.start + size].tobytes()

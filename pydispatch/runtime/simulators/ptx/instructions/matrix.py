@@ -1,0 +1,113 @@
+"""ldmatrix, stmatrix and movmatrix: 8x8 matrices of 16-bit elements between shared memory and a warp's registers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Address, Instruction, Operand
+from pydispatch.runtime.simulators.ptx.addresses import Piece, Slow, moved, space_of
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step, items
+from pydispatch.runtime.simulators.ptx.instructions.mma import warps_of
+from pydispatch.runtime.simulators.ptx.registry import handles
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+
+_COUNTS = {"x1": 1, "x2": 2, "x4": 4}
+
+
+def _facts(b: Builder, i: Instruction) -> tuple[int, bool]:
+    """(matrices, transposed)."""
+    rest = [m for m in i.modifiers if m not in ("sync", "aligned", "m8n8", "shared", "shared::cta", "trans", "b16")]
+    if len(rest) != 1 or rest[0] not in _COUNTS or not {"m8n8", "b16"} <= set(i.modifiers):
+        b.fail(i)
+    return _COUNTS[rest[0]], "trans" in i.modifiers
+
+
+class _Rows:
+    """The addresses of matrices' rows: lane 8 m + r has row r of matrix m, those of other lanes do not matter."""
+
+    def __init__(self, b: Builder, i: Instruction, operand: Operand | None, count: int, write: bool) -> None:
+        if not isinstance(operand, Address) or operand.base is None:
+            b.fail(i, "has no [address] where one is expected")
+        size = b.register_size(operand.base) or 8
+        self._base, self._offset = b.source(i, operand.base, f"u{8 * size}"), operand.offset
+        self._count = count
+        self._slow = Slow(i, space_of(i), 16, write, False)
+
+    def find(self, regs: list[Any], positions: Any) -> list[Piece]:
+        """Pieces for rows, warp by warp; each row is 16 bytes."""
+        frame: Frame = regs[0]
+        chosen = positions[:, : 8 * self._count].reshape(-1)
+        part = frame.some(chosen)
+        addresses = np.broadcast_to(regs[self._base], frame.n)[chosen]
+        if self._slow.space == "shared":
+            return [self._slow.window(part, None, moved(addresses, self._offset), True)]
+        return self._slow.find(part, addresses.astype(np.uint64) + np.uint64(self._offset & (1 << 64) - 1))
+
+
+@handles("ldmatrix")
+def ldmatrix(b: Builder, i: Instruction) -> Step:
+    """Lane t gets elements 2 (t mod 4) and the next of row t / 4, or with .trans of that column."""
+    count, trans = _facts(b, i)
+    destination, address = b.operands(i, 2)
+    slots = [b.target(i, one, "u32") for one in items(destination)]
+    if len(slots) != count:
+        b.fail(i, f"has {len(slots)} registers, expected {count}")
+    rows = _Rows(b, i, address, count, write=False)
+
+    def step(regs: list[Any]) -> None:
+        positions = warps_of(i, regs[0])
+        data = np.zeros((positions.shape[0] * 8 * count, 16), np.uint8)
+        for where, store, at in rows.find(regs, positions):
+            data[slice(None) if where is None else where] = store.data[at[:, None] + np.arange(16)]
+        matrices = data.view(np.uint16).reshape(-1, count, 8, 8)
+        if trans:
+            matrices = matrices.transpose(0, 1, 3, 2)
+        words = np.ascontiguousarray(matrices).view(np.uint32).reshape(-1, count, 32)
+        for k, slot in enumerate(slots):
+            regs[slot][positions] = words[:, k]
+
+    return step
+
+
+@handles("stmatrix")
+def stmatrix(b: Builder, i: Instruction) -> Step:
+    count, trans = _facts(b, i)
+    address, value = b.operands(i, 2)
+    slots = [b.source(i, one, "u32") for one in items(value)]
+    if len(slots) != count:
+        b.fail(i, f"has {len(slots)} registers, expected {count}")
+    rows = _Rows(b, i, address, count, write=True)
+
+    def step(regs: list[Any]) -> None:
+        positions = warps_of(i, regs[0])
+        n = regs[0].n
+        words = np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=1)
+        matrices = np.ascontiguousarray(words).view(np.uint16).reshape(-1, count, 8, 8)
+        if trans:
+            matrices = matrices.transpose(0, 1, 3, 2)
+        data = np.ascontiguousarray(matrices).view(np.uint8).reshape(-1, 16)
+        for where, store, at in rows.find(regs, positions):
+            store.data[at[:, None] + np.arange(16)] = data if where is None else data[where]
+
+    return step
+
+
+@handles("movmatrix")
+def movmatrix(b: Builder, i: Instruction) -> Step:
+    """A matrix in registers, transposed."""
+    if set(i.modifiers) != {"sync", "aligned", "m8n8", "trans", "b16"}:
+        b.fail(i)
+    d, x = b.operands(i, 2)
+    s, target = b.source(i, x, "u32"), b.target(i, d, "u32")
+
+    def step(regs: list[Any]) -> None:
+        positions = warps_of(i, regs[0])
+        words = np.ascontiguousarray(np.broadcast_to(regs[s], regs[0].n)[positions])
+        turned = words.view(np.uint16).reshape(-1, 8, 8).transpose(0, 2, 1)
+        regs[target][positions] = np.ascontiguousarray(turned).view(np.uint32).reshape(-1, 32)
+
+    return step

@@ -1,0 +1,111 @@
+"""mbarrier: barriers that are words of shared memory, and cp.async.mbarrier.arrive.
+
+The word is the machine's own: bits 0 to 19 threads that are still to come, 20 to 39 how many come in each phase, from
+40 the number of the phase. The token that arriving gives is the word before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx.addresses import finder
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.elements import BOOL
+from pydispatch.runtime.simulators.ptx.instructions.atomics import in_order
+from pydispatch.runtime.simulators.ptx.registry import handles
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+
+_WORD = np.dtype("u8")
+_FIELD, _EXPECTED, _PHASE = np.uint64((1 << 20) - 1), np.uint64(20), np.uint64(40)
+_WORDS = {
+    "shared", "shared::cta", "b64", "release", "acquire", "relaxed", "cta", "cluster", "noComplete", "noinc", "parity",
+    "async",
+}  # fmt: skip
+
+
+def _arrive(old: Any, operands: list[Any]) -> Any:
+    """The word after count threads have come: with the last one a phase ends."""
+    count = operands[0]
+    pending = (old & _FIELD) - count
+    expected = (old >> _EXPECTED) & _FIELD
+    ended = ((old >> _PHASE) + np.uint64(1)) << _PHASE | expected << _EXPECTED | expected
+    return np.where(pending == 0, ended, (old & ~_FIELD) | (pending & _FIELD))
+
+
+def _leave(old: Any, operands: list[Any]) -> Any:
+    """As arriving, and from the next phase on there are fewer to come."""
+    return _arrive(old - (operands[0] << _EXPECTED), operands)
+
+
+def _ended(frame: Frame, positions: Any, before: Any, after: Any) -> None:
+    """For the search for races: a phase that ends orders the block."""
+    threads = frame.threads if positions is None else frame.threads[positions]
+    moved = np.unique(frame.batch.block_slots()[threads][before >> _PHASE != after >> _PHASE])
+    frame.batch.barriers.epochs[moved] += 1
+
+
+@handles("mbarrier")
+def mbarrier(b: Builder, i: Instruction) -> Step:
+    kind, rest = i.modifiers[0] if i.modifiers else "", i.modifiers[1:]
+    if set(rest) - _WORDS:
+        b.fail(i)
+    if kind in ("arrive", "arrive_drop"):
+        given = b.operands(i, 2, 3)
+        return arrival(b, i, given[0], given[1], given[2] if len(given) > 2 else None, kind == "arrive_drop")
+    if kind in ("init", "inval"):
+        operands = b.operands(i, 1, 2)
+        count = b.source(i, operands[1], "u32") if kind == "init" else b.constant(np.uint32(0))
+        find = finder(b, i, operands[0], 8, write=True)
+
+        def init(regs: list[Any]) -> None:
+            n = regs[0].n
+            for positions, store, at in find(regs):
+                value = np.broadcast_to(regs[count], n).astype(np.uint64)
+                value = value << _EXPECTED | value
+                store.view(_WORD)[at >> 3] = value if positions is None else value[positions]
+
+        return init
+    if kind not in ("test_wait", "try_wait"):
+        b.fail(i)
+    operands = b.operands(i, 3, 4)
+    parity = "parity" in rest
+    token = b.source(i, operands[2], "u32" if parity else "u64")
+    target = b.target(i, operands[0], BOOL)
+    find = finder(b, i, operands[1], 8, write=False, atomic=True)
+
+    def wait(regs: list[Any]) -> None:
+        n = regs[0].n
+        for positions, store, at in find(regs):
+            phase = store.view(_WORD)[at >> 3] >> _PHASE
+            asked = np.broadcast_to(regs[token], n)
+            asked = asked if positions is None else asked[positions]
+            done = (phase & np.uint64(1) != asked) if parity else (phase != asked >> _PHASE)
+            regs[target][... if positions is None else positions] = done
+
+    return wait
+
+
+def arrival(b: Builder, i: Instruction, result: Any, address: Any, count: Any, drop: bool) -> Step:
+    """A closure for threads that come to a barrier, each after the other. count: of each; None: 1."""
+    slot = b.source(i, count, "u32") if count is not None else b.constant(np.uint32(1))
+    target = b.target(i, result, "u64") if result is not None else -1
+    find = finder(b, i, address, 8, write=True, atomic=True)
+    update = _leave if drop else _arrive
+
+    def step(regs: list[Any]) -> None:
+        n = regs[0].n
+        for positions, store, at in find(regs):
+            counts = np.broadcast_to(regs[slot], n).astype(np.uint64)
+            counts = counts if positions is None else counts[positions]
+            old = in_order(store.view(_WORD), at >> 3, [counts], update, None)
+            if target >= 0:
+                regs[target][... if positions is None else positions] = old
+            if regs[0].batch.races is not None:
+                _ended(regs[0], positions, old, store.view(_WORD)[at >> 3])
+
+    return step

@@ -1,0 +1,180 @@
+"""mma.sync: tensor cores. Products are exact, and their sum with the accumulator is rounded once (GPUs round more
+often, and differently from one to the next)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step, items
+from pydispatch.runtime.simulators.ptx.instructions.convert_small import widen8
+from pydispatch.runtime.simulators.ptx.instructions.exact import fma64
+from pydispatch.runtime.simulators.ptx.instructions.small import bits16, from_bf16
+from pydispatch.runtime.simulators.ptx.registry import handles
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+
+_SHAPE = re.compile(r"m(8|16)n8k(4|8|16|32)")
+# Elements in a 32-bit register (f64: one in 64 bits), and the shapes that each type of A and B has.
+_PER_REGISTER = {"f16": 2, "bf16": 2, "tf32": 1, "s8": 4, "u8": 4, "e4m3": 4, "e5m2": 4, "f64": 1}
+_SHAPES = {
+    "f16": ("m16n8k8", "m16n8k16"), "bf16": ("m16n8k8", "m16n8k16"), "tf32": ("m16n8k4", "m16n8k8"),
+    "s8": ("m8n8k16", "m16n8k16", "m16n8k32"), "u8": ("m8n8k16", "m16n8k16", "m16n8k32"),
+    "e4m3": ("m16n8k16", "m16n8k32"), "e5m2": ("m16n8k16", "m16n8k32"),
+    "f64": ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"),
+}  # fmt: skip
+
+
+def warps_of(i: Instruction, frame: Frame) -> Any:
+    """Positions of the frame's threads by warp and lane, int64 [warps, 32]. A warp that is not whole is a fault."""
+    positions = frame.lanes().reshape(-1, 32)
+    positions = positions[(positions >= 0).any(axis=1)]
+    if (positions < 0).any():
+        warp = int(np.argmax((positions < 0).any(axis=1)))
+        lane = int(np.argmax(positions[warp] < 0))
+        frame.fault(i, int(positions[warp].max()), f"needs all 32 lanes of the warp, lane {lane} is not here")
+    return positions
+
+
+def elements(words: Any, type_: str) -> Any:
+    """Registers' words as the numbers in them, [..., per register]: f64, or int64 for integers."""
+    if type_ == "f64":
+        return words.view(np.float64)[..., None]
+    words = np.ascontiguousarray(words)[..., None]
+    if type_ == "tf32":
+        return (words & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+    if type_ == "f16":
+        return words.view(np.float16).astype(np.float64)
+    if type_ == "bf16":
+        return from_bf16(words.view(np.uint16)).astype(np.float64)
+    if type_ in ("e4m3", "e5m2"):
+        return widen8(words.view(np.uint8), f"{type_}x2")
+    return words.view(np.int8 if type_ == "s8" else np.uint8).astype(np.int64)
+
+
+def _words(regs: list[Any], slots: list[int], positions: Any) -> Any:
+    """Registers by warp and lane, [warps, 32, registers]."""
+    n = regs[0].n
+    return np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=-1)
+
+
+_LANE = np.arange(32)
+_ROW, _COLUMN = _LANE >> 2, _LANE & 3
+
+
+def left(words: Any, type_: str, rows: int, depth: int) -> Any:
+    """A, [warps, rows, depth], from its fragments."""
+    values = elements(words, type_)
+    per = values.shape[-1]
+    result = np.zeros((words.shape[0], rows, depth), values.dtype)
+    tall = rows // 8
+    for r in range(words.shape[2]):
+        for e in range(per):
+            row, column = _ROW + 8 * (r % tall), (r // tall) * 4 * per + _COLUMN * per + e
+            result[:, row, column] = values[:, :, r, e]
+    return result
+
+
+def right(words: Any, type_: str, depth: int) -> Any:
+    """B, [warps, depth, 8], from its fragments."""
+    values = elements(words, type_)
+    per = values.shape[-1]
+    result = np.zeros((words.shape[0], depth, 8), values.dtype)
+    for r in range(words.shape[2]):
+        for e in range(per):
+            result[:, r * 4 * per + _COLUMN * per + e, _ROW] = values[:, :, r, e]
+    return result
+
+
+def _places(rows: int) -> list[tuple[Any, Any]]:
+    """(row, column) by lane of each element of C and D."""
+    return [(_ROW + 8 * half, _COLUMN * 2 + e) for half in range(rows // 8) for e in range(2)]
+
+
+def product(a: Any, b: Any, c: Any, type_: str) -> Any:
+    """a @ b + c by warp. f64: one fma after the other, up the inner dimension."""
+    if type_ != "f64":
+        return a @ b + c
+    total = c
+    for k in range(a.shape[2]):
+        total = fma64(a[:, :, k : k + 1], b[:, k : k + 1, :], total, "rn")
+    return total
+
+
+@handles("mma")
+def mma(b: Builder, i: Instruction) -> Step:
+    words = [m for m in i.modifiers if m not in ("sync", "aligned")]
+    finite = "satfinite" in words
+    if finite:
+        words.remove("satfinite")
+    found = _SHAPE.fullmatch(words[0]) if len(words) == 7 else None
+    if found is None or words[1:3] != ["row", "col"]:
+        b.fail(i, "is no mma that runs here (m16n8 with f16, bf16, tf32, s8, u8, e4m3, e5m2; m8n8 and m16n8 with f64)")
+    to, first, second, given = words[3:]
+    rows, depth = int(found[1]), int(found[2])
+    per = _PER_REGISTER.get(first, 0)
+    if words[0] not in _SHAPES.get(first, ()) or per != _PER_REGISTER.get(second):
+        b.fail(i, f"has no shape {words[0]} for {first} and {second}")
+    integer = first in ("s8", "u8")
+    if (to, given) not in ([("s32", "s32")] if integer else [("f64", "f64")] if first == "f64" else _ACCUMULATORS):
+        b.fail(i)
+    d, x, y, z = (items(operand) for operand in b.operands(i, 4))
+    count = rows // 8 * 2
+    sizes = (count // _packed(to), rows * depth // 32 // per, depth * 8 // 32 // per, count // _packed(given))
+    if tuple(map(len, (d, x, y, z))) != sizes:
+        b.fail(i, f"has {tuple(map(len, (d, x, y, z)))} registers, expected {sizes}")
+    register = "b64" if first == "f64" else "b32"
+    xs, ys = [b.source(i, one, register) for one in x], [b.source(i, one, register) for one in y]
+    zs = [b.source(i, one, register) for one in z]
+    ds = [b.target(i, one, register) for one in d]
+
+    def step(regs: list[Any]) -> None:
+        positions = warps_of(i, regs[0])
+        a = left(_words(regs, xs, positions), first, rows, depth)
+        c = right(_words(regs, ys, positions), second, depth)
+        start = np.zeros((positions.shape[0], rows, 8), a.dtype)
+        values = accumulators(_words(regs, zs, positions), given)
+        for k, (row, column) in enumerate(_places(rows)):
+            start[:, row, column] = values[:, :, k]
+        total = product(a, c, start, first)
+        result = np.stack([total[:, row, column] for row, column in _places(rows)], axis=-1)
+        if finite and integer:
+            result = np.clip(result, -(1 << 31), (1 << 31) - 1)
+        packed = registers(result, to)
+        for k, slot in enumerate(ds):
+            regs[slot][positions] = packed[:, :, k]
+
+    return step
+
+
+_ACCUMULATORS = [("f32", "f32"), ("f16", "f16"), ("f32", "f16"), ("f16", "f32")]
+
+
+def _packed(type_: str) -> int:
+    return 2 if type_ == "f16" else 1
+
+
+def accumulators(words: Any, type_: str) -> Any:
+    """Words of C as numbers, [warps, 32, elements]."""
+    words = np.ascontiguousarray(words)
+    if type_ == "f16":
+        return words.view(np.float16).astype(np.float64)
+    if type_ == "f64":
+        return words.view(np.float64)
+    return words.view(np.int32).astype(np.int64) if type_ == "s32" else words.view(np.float32).astype(np.float64)
+
+
+def registers(values: Any, type_: str) -> Any:
+    """Numbers of D as words, [warps, 32, registers]."""
+    if type_ == "f64":
+        return values.view(np.uint64)
+    if type_ == "s32":
+        return values.astype(np.uint32)
+    if type_ == "f16":
+        return np.ascontiguousarray(bits16(values.astype(np.float16), "f16")).view(np.uint32)
+    single = values.astype(np.float32)
+    return np.where(np.isnan(single), np.uint32(0x7FFFFFFF), single.view(np.uint32))

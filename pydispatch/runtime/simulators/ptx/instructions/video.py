@@ -1,0 +1,51 @@
+"""Video instructions on four bytes or two halves: vadd, vsub, vavrg, vabsdiff, vmin, vmax, with .sat and .add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.registry import handles
+
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "vadd": np.add, "vsub": np.subtract, "vmin": np.minimum, "vmax": np.maximum,
+    "vabsdiff": lambda x, y: np.abs(x - y), "vavrg": lambda x, y: (x + y + (x + y >= 0)) >> 1,
+}  # fmt: skip
+
+
+@handles(*(f"{name}{lanes}" for name in _OPERATIONS for lanes in (2, 4)))
+def video(b: Builder, i: Instruction) -> Step:
+    """v….dtype.atype.btype d, a, b, c: each part by itself; .add: all parts summed onto c."""
+    lanes = int(i.opcode[-1])
+    compute = _OPERATIONS[i.opcode[:-1]]
+    rest = [m for m in i.modifiers if m not in ("sat", "add")]
+    if len(rest) != 3 or any(one not in ("u32", "s32") for one in rest):
+        b.fail(i)
+    signed = [one == "s32" for one in rest]
+    d, x, y, z = b.operands(i, 4)
+    s, t, u = b.source(i, x, "u32"), b.source(i, y, "u32"), b.source(i, z, "u32")
+    target = b.target(i, d, "u32")
+    bits = 32 // lanes
+    size = bits // 8
+    saturate, add = "sat" in i.modifiers, "add" in i.modifiers
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed[0] else (0, (1 << bits) - 1)
+
+    def parts(value: Any, n: int, kind: bool) -> Any:
+        whole = np.array(np.broadcast_to(value, n))
+        return whole.view(f"{'i' if kind else 'u'}{size}").astype(np.int64).reshape(n, lanes)
+
+    def step(regs: list[Any]) -> None:
+        n = regs[0].n
+        result = compute(parts(regs[s], n, signed[1]), parts(regs[t], n, signed[2]))
+        if saturate:
+            result = np.clip(result, low, high)
+        if add:
+            regs[target][...] = (result.sum(axis=1) + regs[u]).astype(np.uint32)
+        else:
+            regs[target][...] = np.ascontiguousarray(result.astype(f"u{size}")).view(np.uint32)[:, 0]
+
+    return step

@@ -1,0 +1,218 @@
+"""shfl, vote, match, redux, elect and bar.warp.sync: lanes of a warp together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step, pair
+from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of
+from pydispatch.runtime.simulators.ptx.registry import handles
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+
+
+def _in_mask(i: Instruction, frame: Frame, masks: Any, lane: Any) -> None:
+    """A thread that is not in its own mask has no defined result."""
+    alone = (masks >> lane.astype(np.uint32)) & np.uint32(1) == 0
+    if alone.any():
+        at = int(np.argmax(alone))
+        frame.fault(i, at, f"the mask {int(np.broadcast_to(masks, frame.n)[at]):#010x} leaves out lane {int(lane[at])}")
+
+
+def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
+    """(bits of the lanes in the mask where values hold, bits of the lanes in the mask that are here), u32 [n]."""
+    lanes = frame.batch.lane_numbers()[frame.threads]
+    bits = np.zeros((2, frame.batch.warps * 32), bool)
+    bits[0, lanes] = values
+    bits[1, lanes] = True
+    words = np.packbits(bits, axis=1, bitorder="little").view("<u4")[:, lanes >> 5]
+    return words[0] & masks, words[1] & masks
+
+
+@handles("shfl")
+def shuffle(b: Builder, i: Instruction) -> Step:
+    """A value of another lane: up, down, bfly, idx, inside segments given by c. What a lane that is not here holds is
+    not defined; here it is the asker's own value."""
+    words = [m for m in i.modifiers if m != "sync"]
+    if len(words) != 2 or words[0] not in ("up", "down", "bfly", "idx") or words[1] != "b32":
+        b.fail(i)
+    sync = "sync" in i.modifiers
+    destination, value, lane_operand, clamp, *masks = b.operands(i, 5 if sync else 4)
+    first, second = pair(destination)
+    s, t, u = b.source(i, value, "u32"), b.source(i, lane_operand, "u32"), b.source(i, clamp, "u32")
+    mask = b.source(i, masks[0], "u32") if sync else -1
+    target = b.target(i, first, "u32")
+    inside = b.target(i, second, BOOL) if second is not None else -1
+    mode = words[0]
+
+    def step(regs: list[Any]) -> None:
+        frame = regs[0]
+        numbers = frame.batch.lane_numbers()[frame.threads]
+        lane = numbers & 31
+        if mask >= 0:
+            _in_mask(i, frame, regs[mask], lane)
+        c = regs[u].astype(np.int64)
+        segment, limit = (c >> 8) & 31, c & 31
+        by = regs[t].astype(np.int64) & 31
+        top = (lane & segment) | (limit & ~segment)
+        if mode == "up":
+            source, valid = lane - by, lane - by >= top
+        elif mode == "down":
+            source, valid = lane + by, lane + by <= top
+        elif mode == "bfly":
+            source, valid = lane ^ by, (lane ^ by) <= top
+        else:
+            source = (lane & segment) | (by & ~segment)
+            valid = source <= top
+        source = np.where(valid, source, lane)
+        places = frame.lanes()[(numbers & ~31) + source]
+        places = np.where(places < 0, np.arange(frame.n), places)
+        regs[target][...] = np.broadcast_to(regs[s], frame.n)[places]
+        if inside >= 0:
+            regs[inside][...] = valid
+
+    return step
+
+
+@handles("vote")
+def vote(b: Builder, i: Instruction) -> Step:
+    """vote.all, .any, .uni of a predicate, .ballot of its bits."""
+    words = [m for m in i.modifiers if m != "sync"]
+    sync = "sync" in i.modifiers
+    if len(words) != 2 or (words[0], words[1]) not in (
+        ("all", "pred"), ("any", "pred"), ("uni", "pred"), ("ballot", "b32"),
+    ):  # fmt: skip
+        b.fail(i)
+    d, p, *masks = b.operands(i, 3 if sync else 2)
+    s = b.source(i, p, BOOL)
+    mask = b.source(i, masks[0], "u32") if sync else b.constant(np.uint32(0xFFFFFFFF))
+    mode = words[0]
+    target = b.target(i, d, "u32" if mode == "ballot" else BOOL)
+
+    def step(regs: list[Any]) -> None:
+        frame = regs[0]
+        if sync:
+            _in_mask(i, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
+        hold, here = _ballot(frame, regs[s], regs[mask])
+        if mode == "ballot":
+            regs[target][...] = hold
+        elif mode == "all":
+            regs[target][...] = hold == here
+        elif mode == "any":
+            regs[target][...] = hold != 0
+        else:
+            regs[target][...] = (hold == 0) | (hold == here)
+
+    return step
+
+
+def _groups(frame: Frame, masks: Any) -> Any:
+    """A number for each thread that threads of the same warp with the same mask share, int64 [n]."""
+    warp = frame.batch.lane_numbers()[frame.threads] >> 5
+    keys = warp * (1 << 32) + np.broadcast_to(masks, frame.n).astype(np.int64)
+    return np.unique(keys, return_inverse=True)[1].reshape(-1)
+
+
+@handles("match")
+def match(b: Builder, i: Instruction) -> Step:
+    """match.any: the lanes with my value; match.all: the mask if all have the same, else 0."""
+    if len(i.modifiers) != 3 or i.modifiers[0] not in ("any", "all") or i.modifiers[2] not in ("b32", "b64"):
+        b.fail(i)
+    destination, value, mask_operand = b.operands(i, 3)
+    first, second = pair(destination)
+    s, mask = b.source(i, value, i.modifiers[2]), b.source(i, mask_operand, "u32")
+    target = b.target(i, first, "u32")
+    p = b.target(i, second, BOOL) if second is not None else -1
+    every = i.modifiers[0] == "all"
+
+    def step(regs: list[Any]) -> None:
+        frame = regs[0]
+        lane = frame.batch.lane_numbers()[frame.threads] & 31
+        _in_mask(i, frame, regs[mask], lane)
+        groups = _groups(frame, regs[mask])
+        values = np.unique(np.broadcast_to(regs[s], frame.n), return_inverse=True)[1].reshape(-1)
+        both = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
+        bits = np.zeros(int(both.max()) + 1, np.int64)
+        np.bitwise_or.at(bits, both, np.int64(1) << lane)
+        same = bits[both]
+        if every:
+            whole = np.zeros(int(groups.max()) + 1, np.int64)
+            np.bitwise_or.at(whole, groups, np.int64(1) << lane)
+            agree = same == whole[groups]
+            regs[target][...] = np.where(agree, np.broadcast_to(regs[mask], frame.n), 0)
+            if p >= 0:
+                regs[p][...] = agree
+        else:
+            regs[target][...] = same
+
+    return step
+
+
+_REDUX: dict[str, Callable[..., Any]] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+@handles("redux")
+def redux(b: Builder, i: Instruction) -> Step:
+    words = [m for m in i.modifiers if m != "sync"]
+    if len(words) != 2 or words[0] not in _REDUX or words[1] not in ("u32", "s32", "b32"):
+        b.fail(i)
+    d, value, mask_operand = b.operands(i, 3)
+    s, mask, target = b.source(i, value, words[1]), b.source(i, mask_operand, "u32"), b.target(i, d, words[1])
+    ufunc, dtype = _REDUX[words[0]], dtype_of(words[1])
+
+    def step(regs: list[Any]) -> None:
+        frame = regs[0]
+        _in_mask(i, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
+        groups = _groups(frame, regs[mask])
+        values = np.broadcast_to(regs[s], frame.n)
+        first = np.unique(groups, return_index=True)[1]
+        total = values[first].copy()
+        rest = np.ones(frame.n, bool)
+        rest[first] = False
+        ufunc.at(total, groups[rest], values[rest])  # type: ignore[attr-defined]
+        regs[target][...] = total[groups].astype(dtype)
+
+    return step
+
+
+@handles("elect")
+def elect(b: Builder, i: Instruction) -> Step:
+    """The lowest lane of the mask is chosen."""
+    destination, mask_operand = b.operands(i, 2)
+    first, second = pair(destination)
+    mask, target = b.source(i, mask_operand, "u32"), b.target(i, first, "u32")
+    p = b.target(i, second, BOOL)
+
+    def step(regs: list[Any]) -> None:
+        frame = regs[0]
+        lane = frame.batch.lane_numbers()[frame.threads] & 31
+        _, here = _ballot(frame, np.ones(frame.n, bool), regs[mask])
+        lowest = np.bitwise_count((here & (~here + np.uint32(1))) - np.uint32(1))
+        regs[target][...] = lowest
+        regs[p][...] = lowest == lane
+
+    return step
+
+
+@handles("bar", "barrier")
+def warp_barrier(b: Builder, i: Instruction) -> Step:
+    """bar.warp.sync: those in the mask have met when this runs."""
+    if i.modifiers != ("warp", "sync"):
+        b.fail(i)
+    mask = b.source(i, b.operands(i, 1)[0], UNSIGNED[4])
+
+    def step(regs: list[Any]) -> None:
+        frame = regs[0]
+        _in_mask(i, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
+        if frame.batch.races is not None:
+            frame.batch.races.warp_sync(frame)
+
+    return step

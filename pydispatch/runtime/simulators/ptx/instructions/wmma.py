@@ -1,0 +1,172 @@
+"""wmma: matrices in fragments whose layout is the machine's own.
+
+Here lane l holds the elements l * c to l * c + c - 1 of the matrix, row by row; where a fragment has twice the
+registers that it takes (f16), the second half repeats the first.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Address, Instruction, Operand
+from pydispatch.runtime.simulators.ptx.addresses import Slow, moved, space_of
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step, items
+from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
+from pydispatch.runtime.simulators.ptx.instructions.mma import accumulators, elements, product, registers, warps_of
+from pydispatch.runtime.simulators.ptx.registry import handles
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1, "f64": 8, "f32": 4, "s32": 4}
+_SHAPES = {
+    "f16": ("m16n16k16", "m8n32k16", "m32n8k16"), "bf16": ("m16n16k16", "m8n32k16", "m32n8k16"),
+    "s8": ("m16n16k16", "m8n32k16", "m32n8k16"), "u8": ("m16n16k16", "m8n32k16", "m32n8k16"),
+    "tf32": ("m16n16k8",), "f64": ("m8n8k4",),
+}  # fmt: skip
+_WORDS = {"sync", "aligned", "row", "col", "satfinite", "rn", "global", "shared", "shared::cta"}
+
+
+def _facts(b: Builder, i: Instruction) -> tuple[tuple[int, int, int], list[str]]:
+    """((m, n, k), the types)."""
+    rest = [m for m in i.modifiers[1:] if m not in _WORDS and m not in ("a", "b", "c", "d")]
+    found = _SHAPE.fullmatch(rest[0]) if rest else None
+    if found is None or any(one not in _BYTES for one in rest[1:]) or len(rest) < 2:
+        b.fail(i)
+    return (int(found[1]), int(found[2]), int(found[3])), rest[1:]
+
+
+def _size(part: str, shape: tuple[int, int, int]) -> tuple[int, int]:
+    m, n, k = shape
+    return {"a": (m, k), "b": (k, n), "c": (m, n), "d": (m, n)}[part]
+
+
+class _Walk:
+    """The addresses of each element of a lane's part of a matrix in memory."""
+
+    def __init__(
+        self, b: Builder, i: Instruction, address: Operand | None, stride: Operand | None, write: bool
+    ) -> None:
+        shape, types = _facts(b, i)
+        self.part = i.modifiers[1]
+        self.rows, self.columns = _size(self.part, shape)
+        self.type = types[0]
+        self.count = self.rows * self.columns // 32
+        self._bytes = _BYTES[self.type]
+        row = "row" in i.modifiers
+        if not isinstance(address, Address) or address.base is None:
+            b.fail(i, "has no [address] where one is expected")
+        size = b.register_size(address.base) or 8
+        self._base, self._offset = b.source(i, address.base, f"u{8 * size}"), address.offset
+        tight = self.columns if row else self.rows
+        self._stride = b.source(i, stride, "u32") if stride is not None else b.constant(np.uint32(tight))
+        self._row = row
+        self._slow = Slow(i, space_of(i), self._bytes, write, False)
+
+    def pieces(self, regs: list[Any], element: int) -> Any:
+        """Where each thread's element lies: pieces as those of loads."""
+        frame: Frame = regs[0]
+        lane = frame.batch.lane_numbers()[frame.threads] & 31
+        row, column = np.divmod(lane * self.count + element, self.columns)
+        stride = np.broadcast_to(regs[self._stride], frame.n).astype(np.int64)
+        away = (row * stride + column if self._row else column * stride + row) * self._bytes + self._offset
+        base = np.broadcast_to(regs[self._base], frame.n)
+        if self._slow.space == "shared":
+            return [self._slow.window(frame, None, moved(base, away), True)]
+        return self._slow.find(frame, base.astype(np.uint64) + away.view(np.uint64))
+
+
+@handles("wmma")
+def wmma(b: Builder, i: Instruction) -> Step:
+    kind = i.modifiers[:1]
+    if kind == ("load",):
+        return _load(b, i)
+    if kind == ("store",):
+        return _store(b, i)
+    if kind != ("mma",):
+        b.fail(i)
+    return _mma(b, i)
+
+
+def _load(b: Builder, i: Instruction) -> Step:
+    operands = b.operands(i, 2, 3)
+    walk = _Walk(b, i, operands[1], operands[2] if len(operands) > 2 else None, write=False)
+    register = UNSIGNED[8 if walk.type == "f64" else 4]
+    slots = [b.target(i, one, register) for one in items(operands[0])]
+    per = register.itemsize // _BYTES[walk.type]
+    if len(slots) not in (walk.count // per, 2 * walk.count // per):
+        b.fail(i, f"has {len(slots)} registers, expected {walk.count // per}")
+    dtype = UNSIGNED[_BYTES[walk.type]]
+    shift = dtype.itemsize.bit_length() - 1
+
+    def step(regs: list[Any]) -> None:
+        warps_of(i, regs[0])
+        part = np.empty((regs[0].n, walk.count), dtype)
+        for element in range(walk.count):
+            for positions, store, at in walk.pieces(regs, element):
+                part[slice(None) if positions is None else positions, element] = store.view(dtype)[at >> shift]
+        words = part.view(register)
+        for k, slot in enumerate(slots):
+            regs[slot][...] = words[:, k % words.shape[1]]
+
+    return step
+
+
+def _store(b: Builder, i: Instruction) -> Step:
+    operands = b.operands(i, 2, 3)
+    walk = _Walk(b, i, operands[0], operands[2] if len(operands) > 2 else None, write=True)
+    register = UNSIGNED[8 if walk.type == "f64" else 4]
+    slots = [b.source(i, one, register) for one in items(operands[1])]
+    dtype = UNSIGNED[_BYTES[walk.type]]
+    if len(slots) != walk.count * dtype.itemsize // register.itemsize:
+        b.fail(i, f"has {len(slots)} registers, expected {walk.count * dtype.itemsize // register.itemsize}")
+    shift = dtype.itemsize.bit_length() - 1
+
+    def step(regs: list[Any]) -> None:
+        warps_of(i, regs[0])
+        n = regs[0].n
+        part = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
+        for element in range(walk.count):
+            for positions, store, at in walk.pieces(regs, element):
+                values = part[:, element]
+                store.view(dtype)[at >> shift] = values if positions is None else values[positions]
+
+    return step
+
+
+def _mma(b: Builder, i: Instruction) -> Step:
+    shape, types = _facts(b, i)
+    # Of f16 the instruction names only the types of D and C.
+    to, first, second, given = types if len(types) == 4 else (types[0], "f16", "f16", types[-1])
+    m, n, k = shape
+    if f"m{m}n{n}k{k}" not in _SHAPES.get(first, ()) or _BYTES[first] != _BYTES[second] or len(types) not in (2, 4):
+        b.fail(i)
+    register = UNSIGNED[8 if first == "f64" else 4]
+    d, x, y, z = (items(operand) for operand in b.operands(i, 4))
+    per = register.itemsize // _BYTES[first]
+    xs = [b.source(i, one, register) for one in x][: m * k // 32 // per]
+    ys = [b.source(i, one, register) for one in y][: k * n // 32 // per]
+    zs, ds = [b.source(i, one, register) for one in z], [b.target(i, one, register) for one in d]
+    finite = "satfinite" in i.modifiers and to == "s32"
+
+    def step(regs: list[Any]) -> None:
+        positions = warps_of(i, regs[0])
+
+        def words(slots: list[int]) -> Any:
+            return np.stack([np.broadcast_to(regs[slot], regs[0].n)[positions] for slot in slots], axis=-1)
+
+        left = elements(words(xs), first).reshape(-1, m, k)
+        right = elements(words(ys), second).reshape(-1, k, n)
+        start = accumulators(words(zs), given).reshape(-1, m, n)
+        total = product(left, right, start, first)
+        if finite:
+            total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+        packed = registers(np.ascontiguousarray(total).reshape(positions.shape[0], 32, -1), to)
+        for at, slot in enumerate(ds):
+            regs[slot][positions] = packed[:, :, at]
+
+    return step

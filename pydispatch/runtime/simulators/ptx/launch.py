@@ -1,0 +1,103 @@
+"""One launch of a kernel: its grid in batches of blocks, as many at a time as keeps their registers in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from pydispatch.errors import InvalidArgumentError, KernelError
+from pydispatch.formats.ptx.interface import MAX_SHARED
+from pydispatch.runtime.simulators.ptx import report
+from pydispatch.runtime.simulators.ptx.batch import Batch, Group
+from pydispatch.runtime.simulators.ptx.memory import PARAM, Allocation
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+    from pydispatch.runtime.simulators.ptx.image import Kernel
+    from pydispatch.runtime.simulators.ptx.machine import Machine
+    from pydispatch.runtime.simulators.ptx.races import Races
+    from pydispatch.runtime.simulators.ptx.translate import Block
+
+THREADS_AT_ONCE = 16384
+_SHARED_AT_ONCE = 64 << 20
+_CHECK_EVERY = 1 << 14
+
+Three = tuple[int, int, int]
+
+
+class Launch:
+    """Checks the arguments of a launch and runs it. steps: instructions so far, however many threads ran each."""
+
+    def __init__(
+        self, machine: Machine, kernel: Kernel, grid: Three, block: Three, params: bytes, dynamic_shared: int,
+        cancel: Callable[[], bool] | None, max_steps: int,
+    ) -> None:  # fmt: skip
+        self.machine, self.kernel, self.grid, self.block = machine, kernel, grid, block
+        self.threads = block[0] * block[1] * block[2]
+        self.dynamic_shared: int = dynamic_shared
+        self.shared_bytes: int = kernel.shared + dynamic_shared
+        self.shared_stride = -(-self.shared_bytes // 16) * 16
+        self.cancel, self.max_steps = cancel, max_steps
+        self.steps = 0
+        self.check_at = min(_CHECK_EVERY, max_steps)
+        self._check(params)
+        data = np.frombuffer(params.ljust(-(-len(params) // 8) * 8, b"\0"), np.uint8)
+        self.params = Allocation(PARAM, data.size, data, "const", "parameters")
+        self.races: Races | None = None
+
+    def _check(self, params: bytes) -> None:
+        name, directives = self.kernel.name, self.kernel.function.directives
+        if min(*self.grid, *self.block, self.dynamic_shared + 1) < 1:
+            raise InvalidArgumentError(f"kernel '{name}': grid {self.grid}, block {self.block}: sizes are 1 or more")
+        if self.threads > 1024:
+            raise InvalidArgumentError(
+                f"kernel '{name}': block {self.block} has {self.threads} threads, 1024 is the most"
+            )
+        if len(params) != self.kernel.param_bytes:
+            raise InvalidArgumentError(
+                f"kernel '{name}': expected {self.kernel.param_bytes} bytes of parameters, got {len(params)}"
+            )
+        required = directives.get("reqntid")
+        if required and (*required, 1, 1)[:3] != self.block:
+            raise InvalidArgumentError(
+                f"kernel '{name}': .reqntid {required} in the PTX, launched with block {self.block}"
+            )
+        most = directives.get("maxntid")
+        if most and int(np.prod(most)) < self.threads:
+            raise InvalidArgumentError(f"kernel '{name}': .maxntid {most} in the PTX, launched with block {self.block}")
+        if self.shared_bytes > MAX_SHARED:
+            raise InvalidArgumentError(
+                f"kernel '{name}': {self.shared_bytes} bytes of shared memory, {MAX_SHARED} is the most"
+            )
+
+    def run(self) -> None:
+        if self.machine.races:
+            from pydispatch.runtime.simulators.ptx.races import Races
+
+            self.races = Races(self)
+        total = self.grid[0] * self.grid[1] * self.grid[2]
+        at_once = max(1, THREADS_AT_ONCE // self.threads)
+        if self.shared_stride:
+            at_once = max(1, min(at_once, _SHARED_AT_ONCE // self.shared_stride))
+        with np.errstate(all="ignore"):
+            for first in range(0, total, at_once):
+                batch = Batch(self, first, min(at_once, total - first))
+                code = self.kernel.code
+                batch.reserve_local(code.local_size, None, None)
+                batch.put(Group(batch.activate(code, None, None, -1, None, 0), 0, None))
+                batch.run()
+        if self.races is not None:
+            self.races.finish()
+
+    def check(self, batch: Batch, block: Block, frame: Frame) -> None:
+        """Now and then: is the launch to end?"""
+        if self.steps >= self.max_steps:
+            self._endless(batch, block, frame)
+        if self.cancel is not None and self.cancel():
+            raise KernelError(f"kernel '{self.kernel.name}' was cancelled after {self.steps} steps")
+        self.check_at = min(self.steps + _CHECK_EVERY, self.max_steps)
+
+    def _endless(self, batch: Batch, block: Block, frame: Frame) -> NoReturn:
+        raise KernelError(report.endless(batch, frame.code, block.line, int(frame.threads[0]), self.max_steps))

@@ -1,0 +1,61 @@
+"""The machine: memory, modules and launches. Not for several threads at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.ptx.module import PtxModule
+from pydispatch.runtime.simulators.ptx.image import Kernel, Loaded
+from pydispatch.runtime.simulators.ptx.launch import Launch
+from pydispatch.runtime.simulators.ptx.memory import Memory
+
+MAX_STEPS = 1 << 40
+
+
+class Machine:
+    """capability: of the GPU that it stands for: PTX for a newer one is refused. races: look for data races."""
+
+    def __init__(self, capability: tuple[int, int] = (9, 0), races: bool = False) -> None:
+        self.capability, self.races = capability, races
+        self.memory = Memory()
+        self.steps = 0
+        """Instructions run so far, each counted once for all threads that ran it together."""
+
+    def load(self, source: str | bytes | PtxModule, name: str = "module.ptx") -> Loaded:
+        """Reads a PTX text, or takes a module, and makes it ready to run. ArtifactError says what cannot run."""
+        if not isinstance(source, PtxModule):
+            from pydispatch.formats.ptx.read import read
+
+            source = read(source, name)
+        digits = "".join(c for c in source.target.removeprefix("sm_") if c.isdecimal())
+        asked = divmod(int(digits), 10) if digits else (0, 0)
+        if asked > self.capability:
+            have = self.capability[0] * 10 + self.capability[1]
+            raise ArtifactError(
+                f"{source.name}: the PTX is for {source.target}, this interpreter stands for sm_{have}; "
+                f"compile for sm_{have} or older, or ask for capability={asked[0]}.{asked[1]}"
+            )
+        return Loaded(source, self.memory)
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        params: bytes,
+        dynamic_shared: int = 0,
+        cancel: Callable[[], bool] | None = None,
+        max_steps: int = MAX_STEPS,
+    ) -> None:
+        """Runs a kernel to its end.
+
+        params: as they lie in `.param` space, each at the next multiple of its size (kernel.offsets). dynamic_shared:
+        bytes. cancel: asked now and then whether to give up. max_steps: instructions, counted once for all threads that
+        run one together. Raises KernelError for what the kernel does wrong, InvalidArgumentError for a wrong launch.
+        """
+        launch = Launch(self, kernel, grid, block, params, dynamic_shared, cancel, max_steps)
+        try:
+            launch.run()
+        finally:
+            self.steps += launch.steps

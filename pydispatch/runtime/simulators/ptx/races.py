@@ -1,0 +1,214 @@
+"""Data races: two threads touch a byte, at least one writes, and nothing orders them.
+
+Inside a block, barriers order (bar.sync for all of it, bar.warp.sync for a warp's lanes). Between blocks of a launch
+nothing does, except a fence: what a block has touched before its `membar.gl` or `fence.…gpu` is taken as handed over.
+Atomics, volatile and acquire/release accesses do not race with each other. What one instruction does is looked at too.
+
+The table of a range of memory keeps for each piece of it the last writer and the last two readers (of different
+threads). Pieces are as large as all accesses so far allow: 4 bytes where everybody touched whole words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.errors import KernelError
+from pydispatch.formats.ptx.module import Instruction
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+    from pydispatch.runtime.simulators.ptx.launch import Launch
+    from pydispatch.runtime.simulators.ptx.memory import Allocation
+
+_SHOWN = 8
+_WIDEST = 16
+_FIELDS = np.dtype(
+    [("thread", "i8"), ("epoch", "i4"), ("warp", "i4"), ("fence", "i4"), ("line", "i4"), ("strong", "?")]
+)
+"""thread: its number in the launch, from 1; 0: nobody. Zeros, so that memory nobody touches costs nothing."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two accesses that nothing orders: (line, whether it writes, thread of the launch) each, and where."""
+
+    first: tuple[int, bool, int]
+    second: tuple[int, bool, int]
+    where: str
+
+
+class _Table:
+    """Who touched the pieces of a range last. step: bytes of a piece, a power of two that divides the offset and the
+    size of every access so far."""
+
+    def __init__(self, size: int) -> None:
+        self.step = _WIDEST
+        count = -(-size // _WIDEST)
+        self.writer = np.zeros(count, _FIELDS)
+        self.readers = (np.zeros(count, _FIELDS), np.zeros(count, _FIELDS))
+
+    def allow(self, at: Any, size: int) -> None:
+        """Makes pieces as small as accesses of size bytes at byte offsets at need."""
+        bits = int(np.bitwise_or.reduce(at)) | size | self.step
+        step = bits & -bits
+        if step < self.step:
+            parts = self.step // step
+            self.writer = np.repeat(self.writer, parts)
+            self.readers = (np.repeat(self.readers[0], parts), np.repeat(self.readers[1], parts))
+            self.step = step
+
+
+class Races:
+    """The search during one launch; `finish` raises KernelError with what was found."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._tables: dict[int, tuple[Allocation, _Table]] = {}
+        self._found: dict[tuple[int, int], Race] = {}
+        self._count = 0
+        total = launch.grid[0] * launch.grid[1] * launch.grid[2]
+        self._fences = np.zeros(total, np.int64)
+        self._warps_per_block = -(-launch.threads // 32)
+        self._warps: dict[int, int] = {}
+
+    def fence(self, frame: Frame) -> None:
+        """Blocks of the frame hand over what they have touched."""
+        np.add.at(self._fences, np.unique(self._blocks(frame, frame.threads)), 1)
+
+    def warp_sync(self, frame: Frame) -> None:
+        """Warps of the frame have met."""
+        threads = self._threads(frame, frame.threads)
+        for warp in np.unique(self._warp(threads)):
+            self._warps[int(warp)] = self._warps.get(int(warp), 0) + 1
+
+    def _blocks(self, frame: Frame, threads: Any) -> Any:
+        return frame.batch.first + threads // frame.batch.T
+
+    def _threads(self, frame: Frame, threads: Any) -> Any:
+        """Numbers in the launch."""
+        return frame.batch.first * frame.batch.T + threads
+
+    def _warp(self, threads: Any) -> Any:
+        size = self._launch.threads
+        return threads // size * self._warps_per_block + threads % size // 32
+
+    def access(
+        self, frame: Frame, i: Instruction, positions: Any, store: Allocation, at: Any, size: int, write: bool,
+        strong: bool,
+    ) -> None:  # fmt: skip
+        """Threads of a frame touch size bytes at byte offsets at of a range."""
+        if store.kind in ("const", "local"):
+            return
+        threads = frame.threads if positions is None else frame.threads[positions]
+        blocks = self._blocks(frame, threads)
+        now = np.zeros(threads.size, _FIELDS)
+        numbers = self._threads(frame, threads)
+        now["thread"] = numbers + 1
+        now["epoch"] = frame.batch.barriers.epochs[blocks - frame.batch.first]
+        now["fence"] = self._fences[blocks]
+        warps = self._warp(numbers)
+        now["warp"] = [self._warps.get(int(warp), 0) for warp in warps] if self._warps else 0
+        now["line"], now["strong"] = i.line, strong
+        table, at = self._table(store), np.asarray(at)
+        table.allow(at, size)
+        first = at // table.step
+        for piece in range(size // table.step):
+            where = first + piece
+            if write:
+                self._inside(where, now, store, strong, table.step)
+                for reader in table.readers:
+                    self._conflicts(reader[where], now, False, True, store, where, table.step)
+            self._conflicts(table.writer[where], now, True, write, store, where, table.step)
+            if write:
+                table.writer[where] = now
+            else:
+                last, earlier = table.readers
+                other = last["thread"][where] != now["thread"]
+                earlier[where[other]] = last[where[other]]
+                last[where] = now
+
+    def _table(self, store: Allocation) -> _Table:
+        found = self._tables.get(id(store))
+        if found is None:
+            found = self._tables[id(store)] = (store, _Table(store.size))
+        return found[1]
+
+    def _inside(self, where: Any, now: Any, store: Allocation, strong: bool, step: int) -> None:
+        """Threads that write the same piece with one instruction."""
+        if strong:
+            return
+        order = np.argsort(where, kind="stable")
+        same = where[order][1:] == where[order][:-1]
+        for k in np.flatnonzero(same)[:_SHOWN]:
+            self._enter(now[order[k]], now[order[k + 1]], True, True, store, int(where[order[k]]) * step)
+        self._count += max(0, int(same.sum()) - _SHOWN)
+
+    def _conflicts(
+        self, before: Any, now: Any, wrote: bool, writes: bool, store: Allocation, where: Any, step: int
+    ) -> None:
+        size = self._launch.threads
+        other = (before["thread"] > 0) & (before["thread"] != now["thread"])
+        other &= ~(before["strong"] & now["strong"])
+        if not other.any():
+            return
+        first, second = before["thread"] - 1, now["thread"] - 1
+        block, mine = np.maximum(first, 0) // size, second // size
+        inside = block == mine
+        open_ = np.where(inside, before["epoch"] == now["epoch"], before["fence"] == self._fences[block])
+        same_warp = inside & (self._warp(first) == self._warp(second))
+        open_ &= ~same_warp | (before["warp"] == now["warp"])
+        hits = np.flatnonzero(other & open_)
+        for k in hits[:_SHOWN]:
+            self._enter(before[k], now[k], wrote, writes, store, int(where[k]) * step)
+        self._count += max(0, hits.size - _SHOWN)
+
+    def _enter(self, before: Any, now: Any, wrote: bool, writes: bool, store: Allocation, where: int) -> None:
+        self._count += 1
+        key = (int(before["line"]), int(now["line"]))
+        if key not in self._found:
+            self._found[key] = Race(
+                (key[0], wrote, int(before["thread"]) - 1),
+                (key[1], writes, int(now["thread"]) - 1),
+                self._name(store, where),
+            )
+
+    def _name(self, store: Allocation, where: int) -> str:
+        if store.kind != "shared":
+            return f"byte {where} of the {store}"
+        offset, kernel = where % self._launch.shared_stride, self._launch.kernel
+        for name, start, size in kernel.loaded.shared_variables(kernel.name):
+            if start <= offset < start + size or (not size and offset >= start):
+                return f"byte {offset - start} of shared '{name}'"
+        return f"byte {offset} of shared memory"
+
+    def _place(self, thread: int) -> str:
+        launch = self._launch
+        (gx, gy, _), (bx, by, _) = launch.grid, launch.block
+        block, inside = divmod(thread, launch.threads)
+        return (
+            f"block ({block % gx}, {block // gx % gy}, {block // (gx * gy)}), "
+            f"thread ({inside % bx}, {inside // bx % by}, {inside // (bx * by)})"
+        )
+
+    def finish(self) -> None:
+        """KernelError that lists the pairs of lines that race, with one pair of threads each."""
+        if not self._found:
+            return
+        kernel = self._launch.kernel
+        text = kernel.code.builder
+        lines = []
+        for race in list(self._found.values())[:_SHOWN]:
+            parts = []
+            for line, writes, thread in (race.first, race.second):
+                done = "writes" if writes else "reads"
+                parts.append(f"line {line} '{text.line(line)}' {done} in {self._place(thread)}")
+            lines.append(f"{race.where}: {parts[0]}; {parts[1]}")
+        more = len(self._found) - len(lines)
+        rest = f"\n  and {more} more pairs of lines" if more > 0 else ""
+        raise KernelError(
+            f"kernel '{kernel.name}' ({text.module}): {self._count} accesses race with others, without a barrier "
+            "between them:\n  " + "\n  ".join(lines) + rest
+        )

@@ -1,0 +1,28 @@
+"""The table of instructions: opcode -> what makes its closure. The rooms of instructions enter themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+
+Handler = Callable[[Builder, Instruction], Step]
+HANDLERS: dict[str, Handler] = {}
+
+
+def handles(*opcodes: str) -> Callable[[Handler], Handler]:
+    """Enters a function as the maker of closures of some opcodes."""
+
+    def enter(handler: Handler) -> Handler:
+        for opcode in opcodes:
+            assert opcode not in HANDLERS, f"{opcode} is handled twice"
+            HANDLERS[opcode] = handler
+        return handler
+
+    return enter
+
+
+def nothing(regs: list[Any]) -> None:
+    """The closure of an instruction without effect here."""

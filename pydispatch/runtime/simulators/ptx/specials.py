@@ -1,0 +1,123 @@
+"""Special registers, kernel parameters and addresses of local variables, for the threads of a frame."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.errors import ArtifactError
+from pydispatch.runtime.simulators.ptx.builder import Special
+from pydispatch.runtime.simulators.ptx.memory import PARAM
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.batch import Batch
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+
+_AXES = {"x": 0, "y": 1, "z": 2}
+
+
+def _thread(batch: Batch, axis: int) -> Any:
+    x, y, _ = batch.launch.block
+    inside = np.tile(np.arange(batch.T), batch.count)
+    return (inside % x, inside // x % y, inside // (x * y))[axis].astype(np.uint32)
+
+
+def _block(batch: Batch, axis: int) -> Any:
+    x, y, _ = batch.launch.grid
+    number = batch.first + batch.block_slots()
+    return (number % x, number // x % y, number // (x * y))[axis].astype(np.uint32)
+
+
+def _lane(batch: Batch) -> Any:
+    return (batch.lane_numbers() & 31).astype(np.uint32)
+
+
+def _warp(batch: Batch) -> Any:
+    return (batch.lane_numbers() >> 5).astype(np.uint32) % np.uint32(batch.warps_per_block)
+
+
+def _mask(kind: str) -> Callable[[Batch], Any]:
+    def make(batch: Batch) -> Any:
+        one = np.uint64(1) << _lane(batch).astype(np.uint64)
+        below = one - np.uint64(1)
+        masks = {"eq": one, "lt": below, "le": below | one, "gt": ~(below | one), "ge": ~below}
+        return masks[kind].astype(np.uint32)
+
+    return make
+
+
+def _size(batch: Batch, of: str, axis: int) -> int:
+    return (batch.launch.block if of == "block" else batch.launch.grid)[axis]
+
+
+def _one(batch: Batch) -> int:
+    return 1
+
+
+def _zero(batch: Batch) -> int:
+    return 0
+
+
+_THREADS: dict[str, Callable[[Batch], Any]] = {
+    "%laneid": _lane,
+    "%warpid": _warp,
+    "%smid": lambda batch: np.zeros(batch.n, np.uint32),
+    **{f"%lanemask_{kind}": _mask(kind) for kind in ("eq", "lt", "le", "gt", "ge")},
+    **{f"%tid.{a}": partial(_thread, axis=k) for a, k in _AXES.items()},
+    **{f"%ctaid.{a}": partial(_block, axis=k) for a, k in _AXES.items()},
+}
+
+_UNIFORM: dict[str, Callable[[Batch], int]] = {
+    **{f"%ntid.{a}": partial(_size, of="block", axis=k) for a, k in _AXES.items()},
+    **{f"%nctaid.{a}": partial(_size, of="grid", axis=k) for a, k in _AXES.items()},
+    **{f"%cluster_nctaid.{a}": _one for a in _AXES},
+    **{f"%cluster_ctaid.{a}": _zero for a in _AXES},
+    **{f"%nclusterid.{a}": partial(_size, of="grid", axis=k) for a, k in _AXES.items()},
+    "%cluster_ctarank": _zero,
+    "%cluster_nctarank": _one,
+    "%is_explicit_cluster": _zero,
+    "%nwarpid": lambda batch: 64,
+    "%nsmid": _one,
+    "%gridid": _zero,
+    "%dynamic_smem_size": lambda batch: batch.launch.dynamic_shared,
+    "%total_smem_size": lambda batch: batch.launch.shared_bytes,
+    "%aggr_smem_size": lambda batch: batch.launch.shared_bytes,
+    "WARP_SZ": lambda batch: 32,
+}
+CLOCKS = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
+
+
+def is_special(name: str) -> bool:
+    return name in _THREADS or name in _UNIFORM or name in CLOCKS
+
+
+def clock(name: str) -> int:
+    """Nanoseconds of the machine: the low or high half for the registers of 32 bits."""
+    now = time.perf_counter_ns() if "clock" in name else time.time_ns()
+    if name.endswith("_hi"):
+        return now >> 32
+    return now if name in ("%clock64", "%globaltimer") else now & 0xFFFFFFFF
+
+
+def value(batch: Batch, frame: Frame, what: Special) -> Any:
+    """A scalar for what is the same for all threads, else an array over the frame's."""
+    name, dtype = what.name, what.dtype
+    launch = batch.launch
+    if name == "parameter":
+        data = launch.params.data[what.offset : what.offset + dtype.itemsize]
+        return np.frombuffer(data.tobytes().ljust(dtype.itemsize, b"\0"), dtype)[0]
+    if name == "param":
+        return np.uint64(PARAM + what.offset).astype(dtype)
+    if name == "local":
+        return np.uint64(frame.local + what.offset).astype(dtype)
+    if name in _UNIFORM:
+        return np.uint64(_UNIFORM[name](batch)).astype(dtype)
+    make = _THREADS.get(name)
+    if make is None:
+        raise ArtifactError(f"'{frame.code.builder.module}': the interpreter has no register {name}")
+    values = batch.number(name, lambda: make(batch))
+    return values[frame.threads].astype(dtype)

@@ -1,0 +1,181 @@
+"""What ends a block of code: branches, barriers, calls, returns. Each maker gets the labels when all are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Function, Immediate, Instruction, Not, Register, Symbol
+from pydispatch.runtime.simulators.ptx.barriers import Waiting
+from pydispatch.runtime.simulators.ptx.builder import Builder
+from pydispatch.runtime.simulators.ptx.calls import call, is_call
+from pydispatch.runtime.simulators.ptx.elements import BOOL
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.batch import Batch, Group
+    from pydispatch.runtime.simulators.ptx.frame import Frame
+
+Label = Callable[[str], int]
+End = Callable[["Batch", "Group", "Frame"], int]
+Make = Callable[[Label, int], End]
+
+
+def is_terminator(i: Instruction) -> bool:
+    if i.opcode in ("bar", "barrier"):
+        return i.modifiers[:1] != ("warp",)
+    if i.opcode == "call":
+        return is_call(i)
+    return i.opcode in TERMINATORS
+
+
+def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
+    """To target where the predicate is as wanted, else to after."""
+
+    def end(batch: Batch, group: Group, frame: Frame) -> int:
+        chosen = frame.regs[slot]
+        count = int(np.count_nonzero(chosen))
+        if count == 0:
+            return after if wanted else target
+        if count == frame.n:
+            return target if wanted else after
+        batch.split(group, chosen if wanted else ~chosen, target, after)
+        return -1
+
+    return end
+
+
+def _bra(b: Builder, i: Instruction, function: Function) -> Make:
+    operand = b.operands(i, 1)[0]
+    if not isinstance(operand, Symbol):
+        b.fail(i, "jumps to no label")
+    name = operand.name
+    if i.guard is None:
+
+        def jump(label: Label, after: int) -> End:
+            target = label(name)
+            return lambda batch, group, frame: target
+
+        return jump
+    wanted = not isinstance(i.guard, Not)
+    slot = b.source(i, i.guard.operand if isinstance(i.guard, Not) else i.guard, BOOL)
+    return lambda label, after: branch_if(slot, wanted, label(name), after)
+
+
+def _brx(b: Builder, i: Instruction, function: Function) -> Make:
+    index, table = b.operands(i, 2)
+    slot = b.source(i, index, "u32")
+    names = function.tables.get(table.name) if isinstance(table, Symbol) else None
+    if names is None:
+        b.fail(i, "names no .branchtargets of this function")
+    targets_of = names
+
+    def make(label: Label, after: int) -> End:
+        targets = [label(name) for name in targets_of]
+
+        def end(batch: Batch, group: Group, frame: Frame) -> int:
+            chosen = np.broadcast_to(frame.regs[slot], frame.n)
+            if (chosen >= len(targets)).any():
+                at = int(np.argmax(chosen >= len(targets)))
+                frame.fault(i, at, f"the index is {int(chosen[at])}, the list has {len(targets)} targets")
+            first = int(chosen[0])
+            if (chosen == first).all():
+                return targets[first]
+            chosen = chosen.copy()
+            group.leave_frame()
+            positions = group.positions()
+            for one in np.unique(chosen):
+                batch.put(type(group)(group.activation, targets[int(one)], positions[chosen == one]))
+            return -1
+
+        return end
+
+    return make
+
+
+def _return(b: Builder, i: Instruction, function: Function) -> Make:
+    def end(batch: Batch, group: Group, frame: Frame) -> int:
+        batch.returned(group)
+        return -1
+
+    return lambda label, after: end
+
+
+def _exit(b: Builder, i: Instruction, function: Function) -> Make:
+    def end(batch: Batch, group: Group, frame: Frame) -> int:
+        batch.exited(group)
+        return -1
+
+    return lambda label, after: end
+
+
+def _trap(b: Builder, i: Instruction, function: Function) -> Make:
+    def end(batch: Batch, group: Group, frame: Frame) -> int:
+        frame.fault(i, 0, "the kernel gave up")
+
+    return lambda label, after: end
+
+
+def _barrier(b: Builder, i: Instruction, function: Function) -> Make:
+    """bar{.cta}.sync a{, b}; .arrive a, b; .red.popc.u32 d, a{, b}, {!}p; .red.and.pred p, a{, b}, {!}q."""
+    kinds = [m for m in i.modifiers if m in ("sync", "arrive", "red")]
+    if len(kinds) != 1 or any(m not in (*_BARRIER_WORDS, kinds[0]) for m in i.modifiers):
+        b.fail(i)
+    kind = kinds[0]
+    operands = list(b.operands(i, 1, 4))
+    result = value = None
+    operation = ""
+    if kind == "red":
+        operation = next((m for m in i.modifiers if m in ("popc", "and", "or")), "")
+        if len(operands) < 3 or not operation:
+            b.fail(i, "has too few operands")
+        target = operands.pop(0)
+        value = b.source(i, operands.pop(), BOOL)
+        b.target(i, target, "u32" if operation == "popc" else "pred")
+        result = b.storage(target.name) if isinstance(target, Register) else None
+        if result is None:
+            b.fail(i, "has no register for its result")
+    number = operands[0]
+    if isinstance(number, Immediate) and not 0 <= number.value <= 15:
+        b.fail(i, f"names barrier {number.value}; 15 is the last")
+    ident = b.source(i, number, "u32")
+    count = b.source(i, operands[1], "u32") if len(operands) > 1 else None
+
+    def make(label: Label, after: int) -> End:
+        def end(batch: Batch, group: Group, frame: Frame) -> int:
+            barriers = batch.barriers
+            if barriers.idle and count is None and value is None and group.size == batch.living:
+                barriers.epochs += 1
+                return after
+            regs = frame.regs
+            number, needed = regs[ident], None if count is None else regs[count]
+            if kind == "arrive":
+                barriers.arrive(group, frame, i, number, needed, None)
+                return after
+            group.leave_frame()
+            wait = Waiting(group.activation, after, group.positions(), None, None, i)
+            if value is not None:
+                assert result is not None
+                brought = np.broadcast_to(regs[value], frame.n).copy()
+                wait.operands = (operation, brought, frame.code.placed[result])
+            barriers.arrive(group, frame, i, number, needed, wait)
+            return -1
+
+        return end
+
+    return make
+
+
+_BARRIER_WORDS = ("cta", "aligned", "popc", "and", "or", "u32", "pred")
+
+TERMINATORS: dict[str, Callable[[Builder, Instruction, Function], Make]] = {
+    "bra": _bra,
+    "brx": _brx,
+    "ret": _return,
+    "exit": _exit,
+    "trap": _trap,
+    "bar": _barrier,
+    "barrier": _barrier,
+    "call": call,
+}

@@ -1,0 +1,300 @@
+"""A function of a module as code: blocks of closures, what ends each, and where its registers lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.ptx.module import Function, Instruction, Label, Not, Param, Register, Symbol, Variable
+from pydispatch.runtime.simulators.ptx import instruction_set
+from pydispatch.runtime.simulators.ptx.builder import Builder, Special, Step, Unused, View
+from pydispatch.runtime.simulators.ptx.elements import BOOL, dtype_of
+from pydispatch.runtime.simulators.ptx.frame import Frame, Pool
+from pydispatch.runtime.simulators.ptx.registry import HANDLERS
+from pydispatch.runtime.simulators.ptx.terminators import TERMINATORS, branch_if, is_terminator
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.simulators.ptx.batch import Batch, Group
+
+End = Callable[["Batch", "Group", Frame], int]
+"""What ends a block: the number of the block to go on with, or -1 when the group was given away."""
+
+assert instruction_set.LOADED
+
+
+@dataclass(eq=False)
+class Block:
+    """Closures that run one behind the other. end: None where the next block follows. sync: the slot of the mask of
+    the threads that the first instruction waits for, with that instruction; -1: without one."""
+
+    index: int
+    steps: list[Step] = field(default_factory=list)
+    end: End | None = None
+    line: int = 0
+    sync: tuple[int, Instruction] | None = None
+    count: int = 0
+    slots: list[int] = field(default_factory=list)
+    accesses: list[tuple[set[int], set[int], bool]] = field(default_factory=list)
+    outer: list[int] = field(default_factory=list)
+    inner: list[int] = field(default_factory=list)
+    writes: set[int] = field(default_factory=set)
+
+
+@dataclass(eq=False)
+class Code:
+    """A function, ready to run. placed: the store of each register; several that live only inside a block share one."""
+
+    name: str
+    function: Function
+    builder: Builder
+    blocks: list[Block]
+    slots: list[Any]
+    template: list[Any]
+    bound: list[int]
+    placed: list[int]
+    kinds: list[tuple[Any, int]]
+    pool: Pool
+    local_size: int
+
+
+class Translator:
+    """Cuts a body into blocks and makes closures. Used once."""
+
+    def __init__(self, function: Function, builder: Builder) -> None:
+        self.function, self.b = function, builder
+        self.blocks: list[Block] = [Block(0)]
+        self.labels: dict[str, int] = {}
+        self._jumps: list[tuple[Block, Callable[[Callable[[str], int], int], End]]] = []
+        self._closed = False
+
+    def run(self, local_size: int) -> Code:
+        b = self.b
+        for param in (*self.function.params, *self.function.returns):
+            if not self.function.is_entry:
+                self._declare(param)
+        for variable in self.function.variables:
+            if variable.space == "param":
+                b.declare(variable.name, np.dtype("u1"), variable.size)
+        for item in self.function.body or ():
+            if isinstance(item, Label):
+                self._next()
+                self.labels[item.name] = self.blocks[-1].index
+            else:
+                try:
+                    self._instruction(item)
+                except (KeyError, IndexError, TypeError, AttributeError):  # of types and operands that do not exist
+                    self.b.fail(item)
+        self._append_return()
+        for block, make in self._jumps:
+            block.end = make(self._label, block.index + 1)
+        return self._finish(local_size)
+
+    def _declare(self, param: Param) -> None:
+        if param.space == "reg":
+            self.b.declare(param.name, dtype_of(param.type))
+        else:
+            self.b.declare(param.name, np.dtype("u1"), param.size)
+
+    def _label(self, name: str) -> int:
+        if name not in self.labels:
+            raise ArtifactError(
+                f"{self.b.module}:{self.function.line}: '{self.function.name}' jumps to '{name}', no label of it"
+            )
+        return self.labels[name]
+
+    def _next(self) -> Block:
+        """A fresh block, unless nothing stands in the last one."""
+        last = self.blocks[-1]
+        if last.steps or last.end or last.sync or self._closed:
+            self.blocks.append(Block(len(self.blocks)))
+            self._closed = False
+        return self.blocks[-1]
+
+    def _append_return(self) -> None:
+        self._next()
+        self._terminate(Instruction("ret", (), (), self.function.line))
+
+    def _note(self, block: Block, i: Instruction, guarded: bool, steps: int = 1) -> None:
+        b = self.b
+        block.accesses.append((b.reads, b.writes, guarded))
+        block.count += steps
+        block.line = block.line or i.line
+        b.reads, b.writes = set(), set()
+
+    def _instruction(self, i: Instruction) -> None:
+        if is_terminator(i):
+            self._terminate(i)
+            return
+        handler = HANDLERS.get(i.opcode)
+        if handler is None:
+            self.b.fail(i)
+        b = self.b
+        mask = instruction_set.waits_for(i)
+        if mask is not None:
+            if i.guard is not None:
+                self._skip_unless(i)
+            block = self._next()
+            block.sync = (b.source(i, i.operands[mask], "b32") if mask >= 0 else -1, i)
+            block.steps.append(b.take(handler(b, i)))
+            self._note(block, i, False)
+            self._closed = i.guard is not None  # What is skipped is one block.
+            return
+        step = b.take(handler(b, i))
+        block = self.blocks[-1] if not self._closed else self._next()
+        if i.guard is not None:
+            step = guarded(b, i, step)
+        block.steps.append(step)
+        self._note(block, i, i.guard is not None)
+
+    def _skip_unless(self, i: Instruction) -> None:
+        """A branch around an instruction that is no closure of its own and has a guard."""
+        assert i.guard is not None
+        block = self.blocks[-1] if not self._closed else self._next()
+        slot, wanted = guard_of(self.b, i)
+        self._note(block, i, False)
+        self._jumps.append((block, lambda _, after: branch_if(slot, not wanted, after + 1, after)))
+        self._closed = True
+        self._next()
+
+    def _terminate(self, i: Instruction) -> None:
+        if i.guard is not None and i.opcode != "bra":
+            self._skip_unless(i)
+        block = self.blocks[-1] if not self._closed else self._next()
+        make = TERMINATORS[i.opcode](self.b, i, self.function)
+        if self.b._prelude:
+            block.steps.append(self.b.take(lambda regs: None))
+        self._note(block, i, False)
+        self._jumps.append((block, make))
+        self._closed = True
+
+    # -- Where registers lie -------------------------------------------------------------------------------------
+
+    def _finish(self, local_size: int) -> Code:
+        b = self.b
+        touched: dict[int, set[int]] = {}
+        exposed: set[int] = set()
+        for block in self.blocks:
+            written: set[int] = set()
+            for reads, writes, guarded_ in block.accesses:
+                for register in self._registers(reads):
+                    touched.setdefault(register, set()).add(block.index)
+                    if register not in written:
+                        exposed.add(register)
+                for register in self._registers(writes):
+                    touched.setdefault(register, set()).add(block.index)
+                    if register not in written and guarded_:
+                        exposed.add(register)
+                    written.add(register)
+        inner = {r for r, blocks in touched.items() if len(blocks) == 1 and r not in exposed}
+        kinds: list[tuple[Any, int]] = []
+        placed = [-1] * len(b.storages)
+        for register, storage in enumerate(b.storages):
+            if register not in inner and register in touched:
+                placed[register] = len(kinds)
+                kinds.append((storage.dtype, storage.count))
+        outer_stores = len(kinds)
+        self._place_inner(inner, placed, kinds)
+        for block in self.blocks:
+            self._describe(block, inner, placed)
+        slots = list(b.slots)
+        bound = [at for at, what in enumerate(slots) if isinstance(what, Unused | Special)]
+        bound += [at for at, what in enumerate(slots) if isinstance(what, View) and placed[what.storage] >= 0]
+        template = [None if isinstance(what, View | Special | Unused) else what for what in slots]
+        pool = Pool(kinds, list(range(outer_stores)))
+        return Code(
+            self.function.name, self.function, b, self.blocks, slots, template, bound, placed, kinds, pool, local_size
+        )
+
+    def _registers(self, slots: set[int]) -> list[int]:
+        return [what.storage for slot in slots if isinstance(what := self.b.slots[slot], View)]
+
+    def _place_inner(self, inner: set[int], placed: list[int], kinds: list[tuple[Any, int]]) -> None:
+        """Registers that live inside one block share arrays: one is free again behind its register's last use."""
+        spare: dict[tuple[Any, int], list[int]] = {}
+        for block in self.blocks:
+            last: dict[int, int] = {}
+            for at, (reads, writes, _) in enumerate(block.accesses):
+                for register in self._registers(reads | writes):
+                    if register in inner:
+                        last[register] = at
+            free = {kind: list(stores) for kind, stores in spare.items()}
+            for at, (reads, writes, _) in enumerate(block.accesses):
+                here = [r for r in self._registers(reads | writes) if r in inner]
+                for register in here:
+                    if placed[register] < 0:
+                        kind = (self.b.storages[register].dtype, self.b.storages[register].count)
+                        if free.get(kind):
+                            placed[register] = free[kind].pop()
+                        else:
+                            placed[register] = len(kinds)
+                            kinds.append(kind)
+                            spare.setdefault(kind, []).append(placed[register])
+                for register in set(here):
+                    if last[register] == at:
+                        free.setdefault(kinds[placed[register]], []).append(placed[register])
+
+    def _describe(self, block: Block, inner: set[int], placed: list[int]) -> None:
+        """What a part of a frame needs for a block."""
+        slots = set().union(*(reads | writes for reads, writes, _ in block.accesses)) if block.accesses else set()
+        block.slots = sorted(slots)
+        registers = set(self._registers(slots))
+        block.inner = sorted({placed[r] for r in registers & inner})
+        block.outer = sorted({placed[r] for r in registers - inner})
+        for _, writes, _ in block.accesses:
+            block.writes |= {placed[r] for r in self._registers(writes) if r not in inner}
+        block.accesses = []
+
+
+def guard_of(b: Builder, i: Instruction) -> tuple[int, bool]:
+    """The slot of an instruction's guard and the value at which the instruction runs."""
+    wanted = not isinstance(i.guard, Not)
+    register = i.guard.operand if isinstance(i.guard, Not) else i.guard
+    assert isinstance(register, Register)
+    return b.source(i, register, BOOL), wanted
+
+
+def guarded(b: Builder, i: Instruction, step: Step) -> Step:
+    """The closure for the threads alone whose guard holds: on copies of the registers, when they are only some."""
+    used, written = sorted(b.reads | b.writes), sorted(b.writes)
+    slot, wanted = guard_of(b, i)
+
+    def run(regs: list[Any]) -> None:
+        guard = regs[slot]
+        count = np.count_nonzero(guard)
+        n = regs[0].n
+        if not wanted:
+            count = n - count
+        if count == n:
+            step(regs)
+        elif count:
+            positions = np.flatnonzero(guard if wanted else ~guard)
+            copies = regs.copy()
+            copies[0] = regs[0].some(positions)
+            for one in used:
+                value = regs[one]
+                if isinstance(value, np.ndarray) and value.ndim:
+                    copies[one] = value[positions]
+            step(copies)
+            for one in written:
+                regs[one][positions] = copies[one]
+
+    return run
+
+
+def symbols_of(variables: tuple[Variable, ...]) -> dict[str, int | Special]:
+    """Where variables of a function in local memory lie: offsets into its frame."""
+    found: dict[str, int | Special] = {}
+    end = 0
+    for variable in variables:
+        if variable.space == "local":
+            end = -(-end // variable.align) * variable.align
+            found[variable.name] = Special("local", np.dtype("u8"), end)
+            end += variable.size
+    return found
+
+
+__all__ = ["Block", "Code", "Symbol", "Translator", "symbols_of"]
