@@ -85,8 +85,8 @@ def __dir__() -> list[str]:
 def compile(source: Any, **options: Any) -> Artifact:
     """Compiles a program: MLIR text, a path, or a module. Needs the extra "compiler".
 
-    See `pydispatch.compiler.driver.pipeline.compile` for the options. Raises CompileError, and InvalidArgumentError for an
-    option of another type.
+    See `pydispatch.compiler.driver.pipeline.compile` for the options. Raises CompileError, and InvalidArgumentError
+    for an option of another type.
     """
     from pydispatch.packages import importing, running
 

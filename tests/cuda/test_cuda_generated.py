@@ -19,7 +19,7 @@ import tools  # noqa: E402
 from pydispatch.compiler.backends.cuda.llvm import PTX_VERSIONS, generate, machine_of  # noqa: E402
 from pydispatch.compiler.emit.llvm.nvptx.platform import entry_symbol  # noqa: E402
 from pydispatch.errors import CompileError  # noqa: E402
-from pydispatch.formats.ptx import interface, read
+from pydispatch.formats.ptx import interface, read  # noqa: E402
 from pydispatch.ir import parse  # noqa: E402
 from pydispatch.link.ptx import link  # noqa: E402
 

@@ -13,8 +13,8 @@ from pydispatch.ir.dialects.tensor import dialect as tensor
 from pydispatch.ir.dialects.util import dialect as util
 
 DIALECTS = [
-    hal.Hal, stream.Stream, flow.Flow, util.Util, iree_codegen.Codegen, iree_tensor_ext.TensorExt, arith.Arith, math.Math,
-    affine.Affine, scf.Scf, tensor.Tensor, check.Check, ml_program.MLProgram, linalg.Linalg,
+    hal.Hal, stream.Stream, flow.Flow, util.Util, iree_codegen.Codegen, iree_tensor_ext.TensorExt, arith.Arith,
+    math.Math, affine.Affine, scf.Scf, tensor.Tensor, check.Check, ml_program.MLProgram, linalg.Linalg,
 ]  # fmt: skip
 
 

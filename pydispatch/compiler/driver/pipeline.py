@@ -289,7 +289,7 @@ class Pipeline:
 
     def _emit(self, variant: Variant) -> Binary:
         """One variant through its target."""
-        module = importlib.import_module(f"pydispatch.compiler.backends.{BACKENDS[variant.target.backend]}")
+        module = importlib.import_module(f"pydispatch.compiler.backends.{BACKENDS[variant.target.backend]}.backend")
         dump = self.options.dump
         prefix = f"{variant.executable}_{variant.name}"
         binary: Binary = module.compile_variant(

@@ -2,8 +2,8 @@
 
 A contract stands beside the kernel IR of a variant, as a function with the attribute `pyd.contract`:
 `func.func @export(scalars, sizes) -> (x, y, z, bytes of each binding)`. It travels with the machine code
-(`compiler/host/contract_program.py`, docs/artifact.md), so that a host program which somebody edited cannot hand a kernel
-less than it was compiled for.
+(`compiler/host/contract_program.py`, docs/artifact.md), so that a host program which somebody edited cannot hand a
+kernel less than it was compiled for.
 """
 
 from __future__ import annotations

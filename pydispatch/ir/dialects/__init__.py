@@ -11,25 +11,25 @@ from xdsl.ir import Dialect
 # Dialect, then the module and object that define it.
 _OURS = {
     "scf": "scf:Scf",
-    "tensor": "tensor:Tensor",
-    "gpu": "memref:GPU",
-    "memref": "memref:MemRef",
-    "affine": "affine:Affine",
+    "tensor": "tensor.dialect:Tensor",
+    "gpu": "memref.dialect:GPU",
+    "memref": "memref.dialect:MemRef",
+    "affine": "affine.dialect:Affine",
     "arith": "arith:Arith",
     "check": "check:Check",
-    "flow": "flow:Flow",
+    "flow": "flow.dialect:Flow",
     "func": "func:Func",
-    "hal": "hal:Hal",
-    "iree_codegen": "codegen:Codegen",
-    "linalg": "linalg:Linalg",
-    "iree_tensor_ext": "tensor_ext:TensorExt",
+    "hal": "hal.dialect:Hal",
+    "iree_codegen": "iree_codegen:Codegen",
+    "linalg": "linalg.dialect:Linalg",
+    "iree_tensor_ext": "iree_tensor_ext:TensorExt",
     "math": "math:Math",
     "ml_program": "ml_program:MLProgram",
     "pdl": "pdl:PDL",
-    "pyd": "hal_import:Pyd",
+    "pyd": "pyd.dialect:Pyd",
     "stream": "stream:Stream",
-    "transform": "transform:Transform",
-    "util": "util:Util",
+    "transform": "transform.dialect:Transform",
+    "util": "util.dialect:Util",
 }
 _LIBRARY = {
     "builtin": "builtin:Builtin",
@@ -66,5 +66,5 @@ def new_context() -> Context:
     for name, place in _LIBRARY.items():
         ctx.register_dialect(name, _load("xdsl.dialects", place))
     for name, place in _OURS.items():
-        ctx.register_dialect(name, _load("pydispatch.ir", place))
+        ctx.register_dialect(name, _load(__name__, place))
     return ctx

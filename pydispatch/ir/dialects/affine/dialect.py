@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.widen import give_syntax
-from pydispatch.ir.dialects.affine import parallel
+from pydispatch.ir.dialects.affine import parallel  # noqa: F401  (gives affine.parallel its syntax)
 
 
 @irdl_op_definition
