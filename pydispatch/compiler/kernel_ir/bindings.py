@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import ArrayAttr, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.llvm.types import alignment, checked_memref
 from pydispatch.compiler.kernel_ir.readers import attribute, integer
+from pydispatch.compiler.kernel_ir.types import alignment, checked_memref
 
 SUBSPAN = "hal.interface.binding.subspan"
 

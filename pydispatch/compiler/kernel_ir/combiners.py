@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.llvm.ops.arith import flags
+from pydispatch.compiler.kernel_ir.readers import flags
 
 FREE = {"arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
         "arith.minui", "arith.maxui", "arith.minimumf", "arith.maximumf", "arith.minnumf", "arith.maxnumf"}  # fmt: skip

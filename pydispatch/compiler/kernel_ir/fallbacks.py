@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr, i1
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region
 
-from pydispatch.compiler.emit.llvm.ops.calls import CALLS, import_symbol, is_declaration, is_import
+from pydispatch.compiler.kernel_ir.calls import CALLS, import_symbol, is_declaration, is_import
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name, symbol
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location

@@ -6,7 +6,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.llvm.ops.calls import AVAILABLE
+from pydispatch.compiler.kernel_ir.calls import AVAILABLE
 from pydispatch.compiler.kernel_ir.readers import op_name, symbol
 
 

@@ -154,3 +154,31 @@ def c_string(text: str) -> tuple[int, str]:
 
 def _escape(character: str) -> str:
     return "".join(f"\\{byte:02X}" for byte in character.encode())
+
+
+INT_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+
+
+FLOAT_PREDICATES = (
+    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
+)  # fmt: skip
+
+
+def flags(op: Operation, name: str) -> str:
+    """The flags of `fastmath` or `overflowFlags` as LLVM writes them, with a space behind each."""
+    data = getattr(attribute(op, name), "data", None)
+    if not data:
+        return ""
+    return "".join(f"{flag} " for flag in sorted(str(getattr(item, "value", item)) for item in data))
+
+
+LEAVES = frozenset(f"{dialect}.return" for dialect in ("func", "util", "flow", "stream", "hal")) | {
+    "scf.yield",
+    "affine.yield",
+    "scf.condition",
+    "scf.reduce",
+    "scf.reduce.return",
+    "scf.forall.in_parallel",
+    "memref.alloca_scope.return",
+}
+"""Terminators whose meaning is given by the op around them."""

@@ -20,10 +20,10 @@ from pydispatch.compiler.backends.cuda import tools
 from pydispatch.compiler.backends.cuda.link import link_machine_code
 from pydispatch.compiler.backends.cuda.objects import with_kind
 from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, imports_of, reached_imports
-from pydispatch.compiler.emit.llvm.ops.calls import import_symbol, is_declaration, is_import, is_set, reachable
-from pydispatch.compiler.emit.llvm.types import bit_width, is_float
+from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, is_import, is_set, reachable
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Export, ObjectFile, Variant
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 from pydispatch.compiler.toolchain.llvm import bitcode_symbols
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.formats.elf import cubin

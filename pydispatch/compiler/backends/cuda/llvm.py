@@ -21,7 +21,7 @@ from pydispatch.compiler.emit.llvm.nvptx.platform import (
     binding_alignment,
     entry_symbol,
 )
-from pydispatch.compiler.emit.llvm.ops.calls import is_declaration, reachable
+from pydispatch.compiler.kernel_ir.calls import is_declaration, reachable
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Export, Variant
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name

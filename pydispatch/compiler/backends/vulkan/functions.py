@@ -16,11 +16,11 @@ from xdsl.ir import Attribute
 
 from pydispatch.compiler.backends.vulkan import tools
 from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, imports_of, reached_imports
-from pydispatch.compiler.emit.llvm.ops.calls import import_symbol, is_declaration, is_import
-from pydispatch.compiler.emit.llvm.types import bit_width, is_float
 from pydispatch.compiler.emit.spirv.emitter import emit_module
+from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, is_import
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile, Variant
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.link.spirv import link

@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from pydispatch.compiler.emit.llvm.body import Body, Phi, as_index
 from pydispatch.compiler.emit.llvm.values import Index, MemRef, Value, components, flatten, unflatten
 from pydispatch.compiler.kernel_ir.bindings import bindings_of
-from pydispatch.compiler.kernel_ir.readers import attribute, op_name, quoted, reverse_post_order, unsupported
+from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, quoted, reverse_post_order, unsupported
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 MAX_STACK = 64 * 1024
 """Bytes of allocas in one function. Workers may run on small stacks, and nothing probes them."""
 
-LEAVES = frozenset(f"{dialect}.return" for dialect in ("func", "util", "flow", "stream", "hal")) | {
-    "scf.yield",
-    "affine.yield",
-    "scf.condition",
-    "scf.reduce",
-    "scf.reduce.return",
-    "scf.forall.in_parallel",
-    "memref.alloca_scope.return",
-}
-"""Terminators whose meaning is given by the op around them."""
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
 Leave = Callable[[Operation], None]

@@ -14,7 +14,8 @@ from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.small_floats import from_f32, to_f32
-from pydispatch.compiler.emit.llvm.types import bit_width, scalar, small_float
+from pydispatch.compiler.emit.llvm.types import scalar
+from pydispatch.compiler.kernel_ir.types import bit_width, small_float
 
 NATIVE_F16 = frozenset({"fullfp16", "avx512fp16", "zfh"})
 """Features with f16 arithmetic."""

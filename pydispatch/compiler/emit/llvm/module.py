@@ -30,6 +30,7 @@ from pydispatch.compiler.emit.llvm.ops import (
     views,
 )
 from pydispatch.compiler.emit.llvm.platform import Platform
+from pydispatch.compiler.kernel_ir.calls import asserts, is_import, reachable
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name, unsupported
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -137,6 +138,6 @@ class Emitter:
         if not self.platform.fallible or name not in self.functions:
             return False
         if name not in self._fallible:
-            reached = [self.functions[other] for other in calls.reachable(self.functions, name)]
-            self._fallible[name] = any(calls.is_import(f) or scf.asserts(f) for f in reached)
+            reached = [self.functions[other] for other in reachable(self.functions, name)]
+            self._fallible[name] = any(is_import(f) or asserts(f) for f in reached)
         return self._fallible[name]

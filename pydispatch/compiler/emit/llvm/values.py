@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.emit.llvm.types import checked_memref, scalar
+from pydispatch.compiler.emit.llvm.types import scalar
+from pydispatch.compiler.kernel_ir.types import checked_memref
 
 Index = int | str
 """An i64: a Python int when known, else an LLVM operand."""

@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, MemRefType, ModuleOp, St
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.emit.llvm.ops.calls import AVAILABLE, CALLS
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.iterations import watch as watch_loops
 from pydispatch.compiler.emit.spirv.module import Id, Module
@@ -33,6 +32,7 @@ from pydispatch.compiler.emit.spirv.ops import (
 )
 from pydispatch.compiler.emit.spirv.words import BUILTIN, OP
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
+from pydispatch.compiler.kernel_ir.calls import AVAILABLE, CALLS
 from pydispatch.compiler.kernel_ir.hazards import TOUCHING
 from pydispatch.compiler.kernel_ir.kernel import Export, Target
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, op_name, symbol, unsupported

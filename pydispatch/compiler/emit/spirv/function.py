@@ -13,8 +13,6 @@ from xdsl.dialects.builtin import Float32Type, IntegerAttr, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
-from pydispatch.compiler.emit.llvm.function import LEAVES
-from pydispatch.compiler.emit.llvm.ops.calls import CALLS
 from pydispatch.compiler.emit.spirv.index import IndexArithmetic
 from pydispatch.compiler.emit.spirv.iterations import UNKNOWN_COPIES, Iterations
 from pydispatch.compiler.emit.spirv.module import Code, Id
@@ -31,9 +29,10 @@ from pydispatch.compiler.emit.spirv.types import (
     unflatten,
 )
 from pydispatch.compiler.emit.spirv.words import ALL_MEMORY, SCOPE_WORKGROUP
+from pydispatch.compiler.kernel_ir.calls import CALLS
 from pydispatch.compiler.kernel_ir.hazards import MANY, Accesses, Hazards, accesses_among
 from pydispatch.compiler.kernel_ir.kernel import Layout
-from pydispatch.compiler.kernel_ir.readers import attribute, op_name, symbol, unsupported
+from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, symbol, unsupported
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 

@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from pydispatch.compiler.emit.llvm.ops.calls import CALLS, is_declaration
+from pydispatch.compiler.kernel_ir.calls import CALLS, is_declaration
 from pydispatch.compiler.kernel_ir.readers import op_name, symbol
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location

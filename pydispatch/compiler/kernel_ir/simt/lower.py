@@ -17,13 +17,13 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from pydispatch.compiler.emit.llvm.ops.calls import CALLS
-from pydispatch.compiler.emit.llvm.ops.memref import STORAGE, is_private, is_workgroup
+from pydispatch.compiler.kernel_ir.calls import CALLS
 from pydispatch.compiler.kernel_ir.hazards import MANY, ONE, Accesses, Hazards, Key, accesses_of, base_of
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name, unsupported
 from pydispatch.compiler.kernel_ir.simt import points
 from pydispatch.compiler.kernel_ir.simt.build import Build, Index
 from pydispatch.compiler.kernel_ir.simt.inline import copied, inline_helpers
+from pydispatch.compiler.kernel_ir.storage import STORAGE, is_private, is_workgroup
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 

@@ -8,8 +8,8 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, OpResult, Region, SSAValue
 
-from pydispatch.compiler.emit.llvm.types import bit_width
 from pydispatch.compiler.kernel_ir.simt.build import Build, Index, known
+from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.ir.core.locations import set_location
 
 Range = tuple[Index, Index, Index]

@@ -18,11 +18,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.llvm.types import bit_width
 from pydispatch.compiler.kernel_ir.combiners import combiners, is_free
 from pydispatch.compiler.kernel_ir.hazards import MANY, Accesses
 from pydispatch.compiler.kernel_ir.simt.build import DOWN, INDEX, Build, Index
 from pydispatch.compiler.kernel_ir.simt.ranges import FEW, Range, cloned, point_of, repeats, rounds, steps, total_of
+from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 

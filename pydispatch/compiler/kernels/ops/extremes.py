@@ -13,7 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import OpResult, SSAValue
 
-from pydispatch.compiler.emit.llvm.ops.arith import flags
+from pydispatch.compiler.kernel_ir.readers import flags
 from pydispatch.compiler.kernels.ops.builder import Builder
 
 KINDS = {"arith.maximumf": float("-inf"), "arith.minimumf": float("inf")}

@@ -14,17 +14,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
-from pydispatch.compiler.emit.llvm.ops.calls import (
-    c_arguments,
-    import_fields,
-    import_symbol,
-    is_import,
-    is_set,
-    reachable,
-    stop_on_failure,
-)
+from pydispatch.compiler.emit.llvm.ops.calls import c_arguments, stop_on_failure
 from pydispatch.compiler.emit.llvm.types import memory, scalar
 from pydispatch.compiler.emit.llvm.values import Value
+from pydispatch.compiler.kernel_ir.calls import import_fields, import_symbol, is_import, is_set, reachable
 from pydispatch.formats.artifact.imports import ImportSignature, Layout, layout
 
 MISSING_IMPORT = 0x50594405

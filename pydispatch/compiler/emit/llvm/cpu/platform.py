@@ -17,9 +17,10 @@ from pydispatch.compiler.emit.llvm.function import FunctionEmitter, export_symbo
 from pydispatch.compiler.emit.llvm.loops import nest
 from pydispatch.compiler.emit.llvm.module import Emitter
 from pydispatch.compiler.emit.llvm.platform import Platform
-from pydispatch.compiler.emit.llvm.types import bit_width, is_float, scalar
+from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index, Value
 from pydispatch.compiler.kernel_ir.kernel import Export
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
 PAGE = 4096
 MAX_CONSTANTS = MAX_BINDINGS = 64

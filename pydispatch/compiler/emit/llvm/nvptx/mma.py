@@ -13,9 +13,10 @@ from xdsl.dialects.builtin import BFloat16Type, StringAttr
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.types import bit_width, is_float, memory, scalar
+from pydispatch.compiler.emit.llvm.types import memory, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 from pydispatch.ir.dialects.pyd.mma import run_of, spread_of
 
 WIDE = 16

@@ -20,14 +20,16 @@ from pydispatch.compiler.emit.llvm.module import SUBJECTS as COMMON
 from pydispatch.compiler.emit.llvm.module import Emitter
 from pydispatch.compiler.emit.llvm.nvptx import mma, simt
 from pydispatch.compiler.emit.llvm.ops import contract, transpose
-from pydispatch.compiler.emit.llvm.ops.calls import is_declaration, linked_call
+from pydispatch.compiler.emit.llvm.ops.calls import linked_call
 from pydispatch.compiler.emit.llvm.platform import Platform
-from pydispatch.compiler.emit.llvm.types import alignment, bit_width, checked_memref, is_float, scalar
+from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index, Value
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN, bindings_of
+from pydispatch.compiler.kernel_ir.calls import is_declaration
 from pydispatch.compiler.kernel_ir.guards import is_guarded
 from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.readers import attribute, integer
+from pydispatch.compiler.kernel_ir.types import alignment, bit_width, checked_memref, is_float
 from pydispatch.errors import CompileError, Location
 from pydispatch.ir.core.locations import location_of
 

@@ -21,11 +21,12 @@ from xdsl.ir.affine import (
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.divide import quotient, rounded_division
-from pydispatch.compiler.emit.llvm.ops.memref import READ_ONLY_NOTE, load, store
+from pydispatch.compiler.emit.llvm.ops.memref import load, store
 from pydispatch.compiler.emit.llvm.ops.parallel import points
 from pydispatch.compiler.emit.llvm.ops.scf import choose, counted
 from pydispatch.compiler.emit.llvm.values import Index
 from pydispatch.compiler.kernel_ir.readers import affine_map, attribute, bound_groups, integer, integers
+from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
 
 
 def expression(f: FunctionEmitter, expr: AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -> Index:

@@ -14,30 +14,10 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.compiler.emit.llvm import half
 from pydispatch.compiler.emit.llvm.body import as_index
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.types import (
-    bit_width,
-    float_constant,
-    int_constant,
-    is_float,
-    is_integer,
-    scalar,
-    small_float,
-)
+from pydispatch.compiler.emit.llvm.types import float_constant, int_constant, scalar
 from pydispatch.compiler.emit.llvm.values import MemRef, components, flatten, unflatten
-from pydispatch.compiler.kernel_ir.readers import attribute, integer, op_name
-
-INT_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-FLOAT_PREDICATES = (
-    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
-)  # fmt: skip
-
-
-def flags(op: Operation, name: str) -> str:
-    """The flags of `fastmath` or `overflowFlags` as LLVM writes them, with a space behind each."""
-    data = getattr(attribute(op, name), "data", None)
-    if not data:
-        return ""
-    return "".join(f"{flag} " for flag in sorted(str(getattr(item, "value", item)) for item in data))
+from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, INT_PREDICATES, attribute, flags, integer, op_name
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float, is_integer, small_float
 
 
 def fast(op: Operation) -> str:

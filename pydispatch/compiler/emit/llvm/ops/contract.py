@@ -13,10 +13,11 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.loops import Loop, rolled
-from pydispatch.compiler.emit.llvm.ops.memref import READ_ONLY_NOTE
-from pydispatch.compiler.emit.llvm.types import alignment, bit_width, is_float, memory, scalar
+from pydispatch.compiler.emit.llvm.types import memory, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
+from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
+from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
 
 PMADD = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
 """By lanes of the result. Where there is VNNI, LLVM joins them with the sum that follows."""

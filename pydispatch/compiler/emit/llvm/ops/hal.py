@@ -6,10 +6,11 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.types import bit_width, byte_size, checked_memref, memory
+from pydispatch.compiler.emit.llvm.types import memory
 from pydispatch.compiler.emit.llvm.values import Index, MemRef, layout_of
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, symbol
+from pydispatch.compiler.kernel_ir.types import bit_width, byte_size, checked_memref
 
 
 def _split(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:

@@ -14,7 +14,8 @@ from pydispatch.compiler.emit.llvm import half
 from pydispatch.compiler.emit.llvm.body import as_index
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.arith import fast, float_type, int_type
-from pydispatch.compiler.emit.llvm.types import bit_width, float_constant, small_float
+from pydispatch.compiler.emit.llvm.types import float_constant
+from pydispatch.compiler.kernel_ir.types import bit_width, small_float
 from pydispatch.formats.arrays.small_floats import least_normal
 
 SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}

@@ -7,7 +7,6 @@ from math import prod
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
-    IntegerAttr,
     MemRefType,
     StringAttr,
     SymbolRefAttr,
@@ -16,33 +15,26 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.loops import nest
-from pydispatch.compiler.emit.llvm.types import (
-    alignment,
-    bit_width,
-    checked_memref,
-    float_bits,
-    float_constant,
-    int_constant,
-    is_float,
-    memory,
-    packed,
-    scalar,
-    storage_bits,
-    storage_bytes,
-)
+from pydispatch.compiler.emit.llvm.types import float_bits, float_constant, int_constant, memory, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef, layout_of
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, symbol, unsupported
+from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, STORAGE, is_workgroup
+from pydispatch.compiler.kernel_ir.types import (
+    alignment,
+    bit_width,
+    checked_memref,
+    is_float,
+    packed,
+    storage_bits,
+    storage_bytes,
+)
 
 ATOMIC_KINDS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori",
                 "andi", "maxnumf", "minnumf", "xori")  # fmt: skip
 ATOMIC_INSTRUCTIONS = {"addi": "add", "assign": "xchg", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin",
                        "ori": "or", "andi": "and", "xori": "xor"}  # fmt: skip
 
-STORAGE = "pyd.storage"
-"""Whose an allocation is, where that is decided: "workgroup" or "private"."""
-
-READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a result of the dispatch to the operand"
 
 ATOMIC_EXTREMES = {"maximumf": "maximum", "minimumf": "minimum", "maxnumf": "maxnum", "minnumf": "minnum"}
 
@@ -210,22 +202,6 @@ def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
     _, sizes, strides = layout_of(memref)
     known = tuple(size or 0 for size in sizes), tuple(stride or 0 for stride in strides)
     return MemRef(pointer, pointer, 0, *known, memref.element_type, root)
-
-
-def is_workgroup(type_: MemRefType) -> bool:
-    """Whether a memref lies in workgroup memory: #gpu.address_space<workgroup>, or 3."""
-    space = type_.memory_space
-    if isinstance(space, IntegerAttr):
-        return bool(space.value.data == 3)
-    return "workgroup" in str(space)
-
-
-def is_private(type_: MemRefType) -> bool:
-    """Whether every invocation has a memref for itself: #gpu.address_space<private>, or 5."""
-    space = type_.memory_space
-    if isinstance(space, IntegerAttr):
-        return bool(space.value.data == 5)
-    return "private" in str(space)
 
 
 def _is_common(op: Operation, memref: MemRefType) -> bool:

@@ -6,7 +6,6 @@ from typing import cast
 
 from xdsl.dialects import cf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, StringAttr
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm.body import Phi
@@ -194,11 +193,6 @@ def _write_trampolines(f: FunctionEmitter, trampolines: list[tuple[str, Edge]]) 
 
 FAILED_ASSERTION = 0x50594409
 """What a workgroup returns whose cf.assert does not hold (PYD_LIBRARY_CODE_FAILED_ASSERTION)."""
-
-
-def asserts(function: FuncOp) -> bool:
-    """Whether a function has an assertion of its own."""
-    return any(op.name == "cf.assert" for op in function.walk())
 
 
 def _assert(f: FunctionEmitter, op: Operation) -> None:

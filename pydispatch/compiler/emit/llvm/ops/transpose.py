@@ -6,9 +6,10 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.contract import address, vector_bits
-from pydispatch.compiler.emit.llvm.ops.memref import READ_ONLY_NOTE
-from pydispatch.compiler.emit.llvm.types import alignment, bit_width, memory
+from pydispatch.compiler.emit.llvm.types import memory
 from pydispatch.compiler.emit.llvm.values import MemRef
+from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
+from pydispatch.compiler.kernel_ir.types import alignment, bit_width
 
 MOST_LANES = 16
 """Rows of a square that is turned in registers: with more, they would not fit."""

@@ -10,9 +10,9 @@ from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.memref import load
-from pydispatch.compiler.emit.llvm.types import bit_width, byte_size, checked_memref
 from pydispatch.compiler.emit.llvm.values import Index, MemRef, layout_of
 from pydispatch.compiler.kernel_ir.readers import attribute, mixed, op_name, reassociation, segments, unsupported
+from pydispatch.compiler.kernel_ir.types import bit_width, byte_size, checked_memref
 
 
 def typed(f: FunctionEmitter, memref: MemRef, type_: object) -> MemRef:

@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm.small_floats import Format
-from pydispatch.compiler.emit.llvm.types import bit_width, is_float, small_float
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.types import is_native_float, single_bits
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float, small_float
 from pydispatch.formats.arrays.small_floats import EXPONENT_ONLY, FORMATS
 
 Compute = Callable[[Id, list[Id]], Id]

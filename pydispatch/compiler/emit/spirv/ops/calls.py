@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.llvm.ops.calls import AVAILABLE, import_symbol, is_declaration, is_import
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
+from pydispatch.compiler.kernel_ir.calls import AVAILABLE, import_symbol, is_declaration, is_import
 from pydispatch.compiler.kernel_ir.readers import symbol
 
 

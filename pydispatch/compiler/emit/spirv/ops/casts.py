@@ -5,7 +5,6 @@ from __future__ import annotations
 from xdsl.dialects.builtin import Float8E8M0FNUType, Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.emit.llvm.types import bit_width, is_float, is_integer
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.math.small_floats import convert, widened
 from pydispatch.compiler.emit.spirv.module import Id
@@ -13,6 +12,7 @@ from pydispatch.compiler.emit.spirv.ops.arith import bits_of, wrap, zero_extende
 from pydispatch.compiler.emit.spirv.ops.floats import float_op
 from pydispatch.compiler.emit.spirv.types import double_bits, is_native_float, known, signed, single_bits
 from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float, is_integer
 
 
 def resized(f: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:

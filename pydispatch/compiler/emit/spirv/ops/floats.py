@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.emit.llvm.ops.arith import FLOAT_PREDICATES, flags
-from pydispatch.compiler.emit.llvm.types import bit_width, float_bits, is_float
+from pydispatch.compiler.emit.llvm.types import float_bits
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.math.small_floats import computed, widened
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.types import is_native_float, signed
-from pydispatch.compiler.kernel_ir.readers import integer
+from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, flags, integer
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
 FLOAT_COMPARISONS = {
     "oeq": "FOrdEqual", "ogt": "FOrdGreaterThan", "oge": "FOrdGreaterThanEqual", "olt": "FOrdLessThan",

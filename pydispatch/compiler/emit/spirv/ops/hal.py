@@ -8,7 +8,6 @@ from typing import cast
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.llvm.types import bit_width, packed, storage_bits
 from pydispatch.compiler.emit.llvm.values import layout_of
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
@@ -18,6 +17,7 @@ from pydispatch.compiler.emit.spirv.types import Index, MemRef, Root, is_native_
 from pydispatch.compiler.emit.spirv.words import OP
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, symbol
+from pydispatch.compiler.kernel_ir.types import bit_width, packed, storage_bits
 from pydispatch.formats.spirv.interface import are_spilled
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.llvm.types import bit_width
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.math import f32 as single
 from pydispatch.compiler.emit.spirv.math.number import Single
@@ -19,6 +18,7 @@ from pydispatch.compiler.emit.spirv.ops.floats import float_extreme, float_op
 from pydispatch.compiler.emit.spirv.types import double_bits, is_native_float, known, single_bits
 from pydispatch.compiler.emit.spirv.words import GLSL, OP
 from pydispatch.compiler.kernel_ir.readers import operands_of
+from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.formats.arrays.small_floats import least_normal
 
 MAX_INLINE_POWER = 64
@@ -182,7 +182,7 @@ def _isnormal(f: FunctionEmitter, op: Operation) -> None:
     m, let = f.m, f.code.let
     bits = bit_width(source)
     if bits < 16:
-        from pydispatch.compiler.emit.llvm.types import small_float
+        from pydispatch.compiler.kernel_ir.types import small_float
 
         name = small_float(source)
         assert name is not None

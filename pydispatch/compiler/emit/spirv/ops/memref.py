@@ -9,8 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.llvm.ops.memref import ATOMIC_KINDS, READ_ONLY_NOTE, is_workgroup
-from pydispatch.compiler.emit.llvm.types import bit_width, checked_memref, is_float, packed
+from pydispatch.compiler.emit.llvm.ops.memref import ATOMIC_KINDS
 from pydispatch.compiler.emit.llvm.values import layout_of
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
@@ -22,6 +21,8 @@ from pydispatch.compiler.emit.spirv.words import OP, SCOPE_DEVICE
 from pydispatch.compiler.kernel_ir.hazards import ONE, Accesses, accesses_of, base_of
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, operands_of, symbol, unsupported
+from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_workgroup
+from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, is_float, packed
 
 ATOMICS = {"addi": "AtomicIAdd", "assign": "AtomicExchange", "maxs": "AtomicSMax", "maxu": "AtomicUMax",
            "mins": "AtomicSMin", "minu": "AtomicUMin", "ori": "AtomicOr", "andi": "AtomicAnd",

@@ -14,7 +14,6 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import Float32Type, Float64Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.llvm.types import bit_width, is_float
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.floats import float_constant
@@ -22,6 +21,7 @@ from pydispatch.compiler.emit.spirv.ops.memref import workgroup_array
 from pydispatch.compiler.emit.spirv.types import Index, known
 from pydispatch.compiler.kernel_ir.combiners import combiners, is_free
 from pydispatch.compiler.kernel_ir.hazards import MANY, Accesses
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 from pydispatch.ir.dialects.scf import ForallOp
 
 Range = tuple[Index, Index, Index]

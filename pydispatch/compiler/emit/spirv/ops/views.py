@@ -12,13 +12,13 @@ from xdsl.dialects.builtin import AffineMapAttr, MemRefType
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.emit.llvm.types import bit_width, checked_memref, storage_bits
 from pydispatch.compiler.emit.llvm.values import layout_of
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.ops.casts import resized
 from pydispatch.compiler.emit.spirv.ops.memref import load
 from pydispatch.compiler.emit.spirv.types import Index, MemRef, known
 from pydispatch.compiler.kernel_ir.readers import attribute, mixed, op_name, reassociation, segments, unsupported
+from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, storage_bits
 
 
 def typed(f: FunctionEmitter, memref: MemRef, type_: object) -> MemRef:

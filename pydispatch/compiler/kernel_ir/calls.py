@@ -1,0 +1,77 @@
+"""Which functions a kernel calls, and which of them are imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.kernel_ir.readers import attribute, op_name, symbol
+
+CALLS = ("func.call", "util.call")
+
+
+AVAILABLE = "pyd.import.available"
+
+
+STATIC = "hal.import.static"
+
+
+BITCODE = "hal.import.bitcode"
+
+
+def is_declaration(function: FuncOp) -> bool:
+    return not function.body.blocks
+
+
+def is_import(function: FuncOp) -> bool:
+    """Resolved when the program is loaded, not by a linker."""
+    return is_declaration(function) and not any(attribute(function, name) is not None for name in (STATIC, BITCODE))
+
+
+def is_set(op: Operation, name: str) -> bool:
+    """A unit attribute in any of its spellings: present, true, [true]."""
+    found = attribute(op, name)
+    if isinstance(found, ArrayAttr):
+        found = found.data[0] if len(found.data) == 1 else None
+    if isinstance(found, IntegerAttr):
+        return bool(found.value.data)
+    return found is not None
+
+
+def callees(function: FuncOp) -> Iterator[str]:
+    """The names that a function calls or asks for."""
+    for op in function.walk():
+        if op_name(op) in (*CALLS, AVAILABLE):
+            yield symbol(op, "callee")
+
+
+def reachable(functions: Mapping[str, FuncOp], name: str) -> set[str]:
+    """All known functions that calling `name` may reach, itself included."""
+    seen, pending = {name}, [name]
+    while pending:
+        for callee in callees(functions[pending.pop()]):
+            if callee in functions and callee not in seen:
+                seen.add(callee)
+                pending.append(callee)
+    return seen
+
+
+def import_symbol(function: FuncOp) -> str:
+    """The symbol of an external function."""
+    found = attribute(function, "hal.import.name")
+    return str(found.data) if isinstance(found, StringAttr) else str(function.sym_name.data)
+
+
+def import_fields(function: FuncOp) -> list[str]:
+    """The entries of hal.import.fields."""
+    found = attribute(function, "hal.import.fields")
+    items = found.data if isinstance(found, ArrayAttr) else ()
+    return [str(item.data) for item in items if isinstance(item, StringAttr)]
+
+
+def asserts(function: FuncOp) -> bool:
+    """Whether a function has an assertion of its own."""
+    return any(op.name == "cf.assert" for op in function.walk())

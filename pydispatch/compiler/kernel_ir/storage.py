@@ -1,0 +1,27 @@
+"""Where the memrefs of kernel IR lie: workgroup memory, private memory, bindings."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+
+STORAGE = "pyd.storage"
+"""Whose an allocation is, where that is decided: "workgroup" or "private"."""
+
+
+READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a result of the dispatch to the operand"
+
+
+def is_workgroup(type_: MemRefType) -> bool:
+    """Whether a memref lies in workgroup memory: #gpu.address_space<workgroup>, or 3."""
+    space = type_.memory_space
+    if isinstance(space, IntegerAttr):
+        return bool(space.value.data == 3)
+    return "workgroup" in str(space)
+
+
+def is_private(type_: MemRefType) -> bool:
+    """Whether every invocation has a memref for itself: #gpu.address_space<private>, or 5."""
+    space = type_.memory_space
+    if isinstance(space, IntegerAttr):
+        return bool(space.value.data == 5)
+    return "private" in str(space)
