@@ -1,12 +1,59 @@
-"""Scalar types of kernel IR: what they are, and how they lie in memory."""
+"""Scalar types of kernel IR: what they are, and how they lie in memory.
+
+In memory i2, i4 and f4 are packed, low bits first; i1 and what else is narrower than 8 bits takes one byte. Anything
+that is not a scalar of this table, or a memref of such scalars, is refused here.
+"""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, Signedness
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float4E2M1FNType,
+    Float6E2M3FNType,
+    Float6E3M2FNType,
+    Float8E3M4Type,
+    Float8E4M3B11FNUZType,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E4M3Type,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    Signedness,
+)
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.emit.llvm.types import _FLOATS, SMALL_FLOATS, memory
 from pydispatch.errors import CompileError
+from pydispatch.formats.arrays.small_floats import width
+
+SMALL_FLOATS: dict[type[Attribute], str] = {
+    Float8E5M2Type: "f8E5M2",
+    Float8E4M3Type: "f8E4M3",
+    Float8E3M4Type: "f8E3M4",
+    Float8E4M3FNType: "f8E4M3FN",
+    Float8E5M2FNUZType: "f8E5M2FNUZ",
+    Float8E4M3FNUZType: "f8E4M3FNUZ",
+    Float8E4M3B11FNUZType: "f8E4M3B11FNUZ",
+    Float8E8M0FNUType: "f8E8M0FNU",
+    Float6E2M3FNType: "f6E2M3FN",
+    Float6E3M2FNType: "f6E3M2FN",
+    Float4E2M1FNType: "f4E2M1FN",
+}
+"""Floats of 8 bits and less -> their names."""
+
+_FLOATS: dict[type[Attribute], int] = {
+    Float16Type: 16,
+    BFloat16Type: 16,
+    Float32Type: 32,
+    Float64Type: 64,
+    **{type_: width(name) for type_, name in SMALL_FLOATS.items()},
+}
 
 _MEMORY_WIDTHS = (8, 16, 32, 64, 128)
 
@@ -33,14 +80,37 @@ def bit_width(type_: Attribute) -> int:
     kind = type(type_)
     if kind is IntegerType:
         return int(type_.width.data)  # type: ignore[attr-defined]
-    return 64 if kind is IndexType else _FLOATS[kind][1]
+    return 64 if kind is IndexType else _FLOATS[kind]
+
+
+def scalar_width(type_: Attribute) -> int:
+    """Bits of a scalar in a register. Raises CompileError for whatever is no scalar of kernel IR."""
+    if type(type_) in _FLOATS or (is_integer(type_) and 1 <= bit_width(type_) <= 128):
+        return bit_width(type_)
+    raise CompileError(
+        f"type {type_} has no machine form here",
+        note="kernel IR computes on i1 to i128 (signless), index, f64 to f4, and on memrefs of them",
+    )
+
+
+def memory_width(type_: Attribute) -> int:
+    """Bits of an element in memory, of the byte around it when packed. Raises CompileError for odd widths."""
+    bits = scalar_width(type_)
+    if bits < 8:
+        return 8
+    if is_integer(type_) and bits not in _MEMORY_WIDTHS:
+        raise CompileError(
+            f"elements of type {type_} cannot lie in memory",
+            note="use elements of up to 8, or of 16, 32 or 64 bits, and extend or truncate after the load",
+        )
+    return bits
 
 
 def storage_bits(type_: Attribute) -> int:
     """Bits of an element in memory: 2 and 4 when packed, else whole bytes."""
-    memory(type_)
-    width = bit_width(type_)
-    return width if width in (2, 4) else -(-width // 8) * 8
+    memory_width(type_)
+    bits = bit_width(type_)
+    return bits if bits in (2, 4) else -(-bits // 8) * 8
 
 
 def packed(type_: Attribute) -> bool:
@@ -69,7 +139,7 @@ def checked_memref(type_: Attribute) -> MemRefType:
         raise CompileError(
             f"type {type_} is not a ranked memref", note="unranked memrefs and tensors have no kernel form"
         )
-    memory(type_.element_type)
+    memory_width(type_.element_type)
     strides = type_.get_strides()
     if strides is None or len(strides) != type_.get_num_dims():
         raise CompileError(f"layout of {type_} is not strided", note="use strided<[...], offset: ...>")

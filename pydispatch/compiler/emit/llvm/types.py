@@ -1,9 +1,7 @@
-"""LLVM spellings, sizes and constants of kernel IR's scalar types.
+"""LLVM spellings and constants of kernel IR's scalar types.
 
-In memory i2, i4 and f4 are packed, low bits first; i1 and what else is narrower than 8 bits takes one byte. `index` is
-`i64`. Floats of 8 bits and less are integers of their width in registers. Anything that is not a scalar of this table
-or a memref of such scalars is refused here, before any text reaches LLVM: llvmlite's LLVM has assertions on, and a
-malformed type would end the process instead of raising.
+`index` is `i64`. Floats of 8 bits and less are integers of their width in registers. Types are checked here, before any
+text reaches LLVM: llvmlite's LLVM has assertions on, and a malformed type would end the process instead of raising.
 """
 
 from __future__ import annotations
@@ -13,17 +11,6 @@ import struct
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
-    Float4E2M1FNType,
-    Float6E2M3FNType,
-    Float6E3M2FNType,
-    Float8E3M4Type,
-    Float8E4M3B11FNUZType,
-    Float8E4M3FNType,
-    Float8E4M3FNUZType,
-    Float8E4M3Type,
-    Float8E5M2FNUZType,
-    Float8E5M2Type,
-    Float8E8M0FNUType,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -31,55 +18,25 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.kernel_ir.types import _MEMORY_WIDTHS, bit_width, is_integer, small_float
-from pydispatch.errors import CompileError
-from pydispatch.formats.arrays.small_floats import encode, width
+from pydispatch.compiler.kernel_ir.types import bit_width, memory_width, scalar_width, small_float
+from pydispatch.formats.arrays.small_floats import encode
 
-_FLOATS: dict[type[Attribute], tuple[str, int]] = {
-    Float16Type: ("half", 16),
-    BFloat16Type: ("bfloat", 16),
-    Float32Type: ("float", 32),
-    Float64Type: ("double", 64),
+_FLOATS: dict[type[Attribute], str] = {
+    Float16Type: "half",
+    BFloat16Type: "bfloat",
+    Float32Type: "float",
+    Float64Type: "double",
 }
-SMALL_FLOATS: dict[type[Attribute], str] = {
-    Float8E5M2Type: "f8E5M2",
-    Float8E4M3Type: "f8E4M3",
-    Float8E3M4Type: "f8E3M4",
-    Float8E4M3FNType: "f8E4M3FN",
-    Float8E5M2FNUZType: "f8E5M2FNUZ",
-    Float8E4M3FNUZType: "f8E4M3FNUZ",
-    Float8E4M3B11FNUZType: "f8E4M3B11FNUZ",
-    Float8E8M0FNUType: "f8E8M0FNU",
-    Float6E2M3FNType: "f6E2M3FN",
-    Float6E3M2FNType: "f6E3M2FN",
-    Float4E2M1FNType: "f4E2M1FN",
-}
-_FLOATS.update({type_: (f"i{width(name)}", width(name)) for type_, name in SMALL_FLOATS.items()})
 
 
 def scalar(type_: Attribute) -> str:
     """The LLVM type of a scalar. Raises CompileError for anything else."""
-    if type(type_) in _FLOATS:
-        return _FLOATS[type(type_)][0]
-    if is_integer(type_) and 1 <= bit_width(type_) <= 128:
-        return f"i{bit_width(type_)}"
-    raise CompileError(
-        f"type {type_} has no machine form here",
-        note="kernel IR computes on i1 to i128 (signless), index, f64 to f4, and on memrefs of them",
-    )
+    return _FLOATS.get(type(type_)) or f"i{scalar_width(type_)}"
 
 
 def memory(type_: Attribute) -> str:
     """The LLVM type of an element in memory, of the byte around it when packed. Raises CompileError for odd widths."""
-    spelled = scalar(type_)
-    if bit_width(type_) < 8:
-        return "i8"
-    if is_integer(type_) and bit_width(type_) not in _MEMORY_WIDTHS:
-        raise CompileError(
-            f"elements of type {type_} cannot lie in memory",
-            note="use elements of up to 8, or of 16, 32 or 64 bits, and extend or truncate after the load",
-        )
-    return spelled
+    return _FLOATS.get(type(type_)) or f"i{memory_width(type_)}"
 
 
 def int_constant(value: int, type_: Attribute) -> str:
