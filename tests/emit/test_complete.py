@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from kernels import buffer, elementwise, load
 
-from pydispatch.compiler.emit.llvm.module import lowerings
+from pydispatch.compiler.emit.llvm.emitter import lowerings
 from pydispatch.compiler.kernel_ir.readers import LEAVES
 from pydispatch.ir.dialects import new_context
 

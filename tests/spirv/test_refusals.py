@@ -13,7 +13,7 @@ from kernels import elementwise  # noqa: E402
 from vulkan_kernels import emit  # noqa: E402
 from work import count_calls  # noqa: E402
 
-from pydispatch.compiler.emit.llvm import module as llvm  # noqa: E402
+from pydispatch.compiler.emit.llvm import emitter as llvm  # noqa: E402
 from pydispatch.compiler.emit.spirv import emitter as spirv  # noqa: E402
 from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout  # noqa: E402
 from pydispatch.errors import CompileError  # noqa: E402

@@ -12,7 +12,7 @@ HEADING = "## Every operation"
 
 def chapter() -> str:
     """The chapter as Markdown."""
-    from pydispatch.compiler.emit.llvm.module import lowerings
+    from pydispatch.compiler.emit.llvm.emitter import lowerings
     from pydispatch.compiler.host.operations import host_operations
     from pydispatch.compiler.kernels.ops.producers import PULLS
 

@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from pydispatch.compiler import devlib
 from pydispatch.compiler.emit.llvm.cpu.library import QUERY_SYMBOL, library
 from pydispatch.compiler.emit.llvm.cpu.platform import MAX_BINDINGS, MAX_CONSTANTS, CpuPlatform
-from pydispatch.compiler.emit.llvm.module import emit_module
+from pydispatch.compiler.emit.llvm.emitter import emit_module
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Binary, ObjectFile, Variant
 from pydispatch.compiler.target.cpu import Machine, machine_of

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import FuncOp
 
 from pydispatch.compiler import devlib
-from pydispatch.compiler.emit.llvm.module import emit_module
+from pydispatch.compiler.emit.llvm.emitter import emit_module
 from pydispatch.compiler.emit.llvm.nvptx.platform import (
     STATIC_SHARED,
     SUBJECTS,

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm.body import Body, Phi, as_index
+from pydispatch.compiler.emit.llvm.module import ModuleWriter
+from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.emit.llvm.values import Index, MemRef, Value, components, flatten, unflatten
 from pydispatch.compiler.kernel_ir.bindings import bindings_of
 from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, quoted, reverse_post_order, unsupported
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
-
-if TYPE_CHECKING:
-    from pydispatch.compiler.emit.llvm.module import Emitter
 
 MAX_STACK = 64 * 1024
 """Bytes of allocas in one function. Workers may run on small stacks, and nothing probes them."""
@@ -30,9 +28,11 @@ Leave = Callable[[Operation], None]
 class FunctionEmitter:
     """Writes one function. `exported`: an entry point, called once per workgroup; else a helper."""
 
-    def __init__(self, module: Emitter, function: FuncOp, exported: bool) -> None:
+    def __init__(
+        self, module: ModuleWriter, platform: Platform[FunctionEmitter], function: FuncOp, exported: bool
+    ) -> None:
         self.module = module
-        self.platform = module.platform
+        self.platform = platform
         self.function = function
         self.exported = exported
         self.name = function.sym_name.data

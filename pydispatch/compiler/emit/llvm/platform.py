@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydispatch.compiler.emit.llvm.values import Index, Value
 
@@ -12,15 +12,17 @@ if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
     from xdsl.ir import Attribute
 
-    from pydispatch.compiler.emit.llvm.function import FunctionEmitter
-    from pydispatch.compiler.emit.llvm.module import Emitter
+    from pydispatch.compiler.emit.llvm.module import ModuleWriter
+
+F = TypeVar("F")
+"""The emitter of a function, whose place in the text is where methods write."""
 
 
-class Platform(ABC):
+class Platform(ABC, Generic[F]):
     """The surroundings of a kernel: how it is called and how it reaches bindings, constants, the grid and the outside.
 
-    One object serves one module. Methods that take a FunctionEmitter write instructions at its current place; those
-    that return operands of fixed facts (bindings, the grid) write into its entry block, once.
+    One object serves one module. Methods that take the emitter of a function write instructions at its current place;
+    those that return operands of fixed facts (bindings, the grid) write into its entry block, once.
     """
 
     arch: str
@@ -61,49 +63,47 @@ class Platform(ABC):
         """`define ...` of the export of this name, without the brace."""
 
     @abstractmethod
-    def export_return(self, f: FunctionEmitter, status: str | None) -> None:
+    def export_return(self, f: F, status: str | None) -> None:
         """Ends an export. status: an i32 operand after a failed call, None when all went well."""
 
     @abstractmethod
-    def binding(self, f: FunctionEmitter, ordinal: int, align: int) -> str:
+    def binding(self, f: F, ordinal: int, align: int) -> str:
         """The pointer of a binding, known to be aligned to `align` bytes."""
 
     @abstractmethod
-    def constant(self, f: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
+    def constant(self, f: F, ordinal: int, type_: Attribute, words: int) -> str:
         """A constant of the layout: `words` 32-bit words from `ordinal` on, low first. One word: unsigned."""
 
     @abstractmethod
-    def executable_constant(self, f: FunctionEmitter, key: str, type_: Attribute) -> str:
+    def executable_constant(self, f: F, key: str, type_: Attribute) -> str:
         """A constant of the executable."""
 
     @abstractmethod
-    def grid(self, f: FunctionEmitter, what: str, dimension: int) -> str:
+    def grid(self, f: F, what: str, dimension: int) -> str:
         """An i64. what: "id", "count" or "size"."""
 
     @abstractmethod
-    def workgroup_memory(self, f: FunctionEmitter, byte_size: int, align: int) -> str:
+    def workgroup_memory(self, f: F, byte_size: int, align: int) -> str:
         """A pointer to bytes that the invocations of a workgroup share, a place of their own for each call of this."""
 
     @abstractmethod
-    def barrier(self, f: FunctionEmitter) -> None:
+    def barrier(self, f: F) -> None:
         """All invocations of the workgroup meet."""
 
     @abstractmethod
-    def field(self, f: FunctionEmitter, name: str) -> tuple[str, str]:
+    def field(self, f: F, name: str) -> tuple[str, str]:
         """(LLVM type, operand) of an entry of hal.import.fields. Raises CompileError for an unknown name."""
 
     @abstractmethod
-    def import_call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
+    def import_call(self, f: F, callee: FuncOp, operands: list[Value]) -> list[str]:
         """Calls a function that is resolved when the program is loaded; returns the operands of its results."""
 
-    def import_available(self, f: FunctionEmitter, callee: FuncOp) -> str:
+    def import_available(self, f: F, callee: FuncOp) -> str:
         """Whether an import was found when the program was loaded, an i1."""
         return "true"
 
     @abstractmethod
-    def parallel(
-        self, f: FunctionEmitter, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]
-    ) -> None:
+    def parallel(self, f: F, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]) -> None:
         """Runs `body` for every point of the (lower, upper, step) ranges, in any order."""
 
     def knows(self, intrinsic: str) -> bool:
@@ -115,5 +115,5 @@ class Platform(ABC):
         return name
 
     @abstractmethod
-    def finish(self, module: Emitter) -> None:
+    def finish(self, module: ModuleWriter) -> None:
         """Adds what the module needs besides its functions."""

@@ -15,7 +15,7 @@ from pydispatch.compiler.emit.llvm.cpu.imports import ImportCalls
 from pydispatch.compiler.emit.llvm.cpu.library import library
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, export_symbol
 from pydispatch.compiler.emit.llvm.loops import nest
-from pydispatch.compiler.emit.llvm.module import Emitter
+from pydispatch.compiler.emit.llvm.module import ModuleWriter
 from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index, Value
@@ -36,7 +36,7 @@ _STATE_CONSTANTS, _BINDINGS = 24, 32
 _PROCESSOR_ID, _LOCAL_MEMORY = 12, 16
 
 
-class CpuPlatform(Platform):
+class CpuPlatform(Platform[FunctionEmitter]):
     """One executable for a CPU. `alignment`, `imports` and `local_memory` tell about the module that was written."""
 
     parameters = ("ptr %env", "ptr %dispatch", "ptr %workgroup")
@@ -154,7 +154,7 @@ class CpuPlatform(Platform):
     ) -> None:
         nest(f, bounds, body, parallel=True)
 
-    def finish(self, module: Emitter) -> None:
+    def finish(self, module: ModuleWriter) -> None:
         """The library's tables and the query function."""
         pages = -(-self.local_memory // PAGE)
         for name, text in library(self._executable, self._exports, self.imports, len(self._constants), pages):

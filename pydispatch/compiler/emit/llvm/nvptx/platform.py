@@ -14,10 +14,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, is_optional
+from pydispatch.compiler.emit.llvm.emitter import SUBJECTS as COMMON
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.loops import nest
-from pydispatch.compiler.emit.llvm.module import SUBJECTS as COMMON
-from pydispatch.compiler.emit.llvm.module import Emitter
+from pydispatch.compiler.emit.llvm.module import ModuleWriter
 from pydispatch.compiler.emit.llvm.nvptx import mma, simt
 from pydispatch.compiler.emit.llvm.ops import contract, transpose
 from pydispatch.compiler.emit.llvm.ops.calls import linked_call
@@ -54,7 +54,7 @@ _GRID = {"id": "ctaid", "count": "nctaid", "thread": "tid"}
 _LIMITS = {"id": (2**31 - 1, 65535, 65535), "count": (2**31, 65536, 65536)}
 
 
-class CudaPlatform(Platform):
+class CudaPlatform(Platform[FunctionEmitter]):
     """One executable for CUDA.
 
     sizes: invocations of a workgroup by export. dynamic: exports whose workgroup memory is given when they are
@@ -224,7 +224,7 @@ class CudaPlatform(Platform):
     ) -> None:
         nest(f, bounds, body)
 
-    def finish(self, module: Emitter) -> None:
+    def finish(self, module: ModuleWriter) -> None:
         """The variables of executable constants."""
         for key in dict.fromkeys(self._constants):
             width = 32 * self._constants.count(key)

@@ -1,0 +1,81 @@
+"""Kernel IR to LLVM IR text: the table of lowerings, and the functions of a module one after the other.
+
+`emit_module` is the door. A lowering is a row `op name -> function(FunctionEmitter, op)` in a file of `ops/`,
+by subject; a `Platform` holds what the CPU and CUDA do differently.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from types import ModuleType
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.module import ModuleWriter
+from pydispatch.compiler.emit.llvm.ops import (
+    affine,
+    arith,
+    calls,
+    contract,
+    divide,
+    hal,
+    math,
+    memref,
+    parallel,
+    scf,
+    transpose,
+    views,
+)
+from pydispatch.compiler.emit.llvm.platform import Platform
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+SUBJECTS = (arith, divide, math, memref, views, scf, parallel, affine,
+            calls, hal, contract, transpose)  # fmt: skip
+
+
+@functools.cache
+def lowerings(subjects: tuple[ModuleType, ...] = SUBJECTS) -> dict[str, Lowering]:
+    """Every row of every subject. Two rows for one op are an error of this package."""
+    table: dict[str, Lowering] = {}
+    for subject in subjects:
+        rows: dict[str, Lowering] = subject.ROWS
+        if clash := table.keys() & rows.keys():
+            raise AssertionError(f"two lowerings for {sorted(clash)}")
+        table.update(rows)
+    return table
+
+
+def emit_module(
+    module: ModuleOp,
+    platform: Platform[FunctionEmitter],
+    exports: Sequence[str],
+    subjects: tuple[ModuleType, ...] = SUBJECTS,
+) -> str:
+    """LLVM IR text of the functions `exports` of a kernel IR module and all that they reach.
+
+    subjects: the modules whose `ROWS` lower operations. Raises CompileError, at the op, for whatever has no lowering.
+    """
+    writer = ModuleWriter(module, platform.fallible, lowerings(subjects))
+    text = [FunctionEmitter(writer, platform, _export(writer, name), exported=True).run() for name in exports]
+    for name in writer.needed:  # grows while helpers ask for helpers
+        text.append(FunctionEmitter(writer, platform, writer.functions[name], exported=False).run())
+    platform.finish(writer)
+    return writer.text(text)
+
+
+def _export(writer: ModuleWriter, name: str) -> FuncOp:
+    function = writer.functions.get(name)
+    if function is None or not function.body.blocks:
+        defined = ", ".join(sorted(n for n, f in writer.functions.items() if f.body.blocks)) or "none"
+        raise CompileError(f"export '{name}' has no function in the executable", note=f"defined are: {defined}")
+    if function.function_type.inputs.data or function.function_type.outputs.data:
+        raise CompileError(
+            f"export '{name}' must take no arguments and return nothing, got {function.function_type}",
+            location_of(function),
+            "reach buffers and scalars through hal.interface.binding.subspan and hal.interface.constant.load",
+        )
+    return function
