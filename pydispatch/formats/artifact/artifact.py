@@ -133,8 +133,8 @@ class Artifact:
 
         functions: (name, signature). program: the bytes of docs/program.md, in the same order of executables, variants,
         functions and constants. constants: arrays, stored as .npy. producers: tools that took part → their versions.
-        dispatches: what formats/artifact/dispatches.py makes of the compiler's decisions, for people. contracts: the bytes
-        of docs/program.md again, functions that the variants' key "contracts" numbers; empty for none.
+        dispatches: what formats/artifact/dispatches.py makes of the compiler's decisions, for people. contracts: the
+        bytes of docs/program.md again, functions that the variants' key "contracts" numbers; empty for none.
         Raises ArtifactError for names that are given twice.
         """
         data: dict[str, memoryview] = {}
