@@ -7,7 +7,7 @@ points. Helpers are inlined where they are called: SPIR-V's logical addressing k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import Float32Type, IntegerAttr, MemRefType
 from xdsl.dialects.func import FuncOp
@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.spirv.index import IndexArithmetic
 from pydispatch.compiler.emit.spirv.iterations import UNKNOWN_COPIES, Iterations
+from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Code, Id
 from pydispatch.compiler.emit.spirv.types import (
     Index,
@@ -36,9 +37,6 @@ from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, sy
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
-if TYPE_CHECKING:
-    from pydispatch.compiler.emit.spirv.emitter import Emitter
-
 Lowering = Callable[["FunctionEmitter", Operation], None]
 Leave = Callable[[Operation], None]
 
@@ -46,7 +44,7 @@ Leave = Callable[[Operation], None]
 class FunctionEmitter(IndexArithmetic):
     """Writes one entry point. invocations: how many a workgroup has."""
 
-    def __init__(self, module: Emitter, function: FuncOp, invocations: int) -> None:
+    def __init__(self, module: Kernels, function: FuncOp, invocations: int) -> None:
         super().__init__(Code(module.m))
         self.module = module
         self.function, self.invocations = function, invocations

@@ -16,9 +16,9 @@ from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.arith import wrap
 from pydispatch.compiler.emit.spirv.ops.casts import resized
 from pydispatch.compiler.emit.spirv.ops.floats import float_constant
-from pydispatch.compiler.emit.spirv.types import Index, MemRef, Root, Unit, known, signed, unit_of
+from pydispatch.compiler.emit.spirv.types import Index, MemRef, Root, Unit, signed, unit_of
 from pydispatch.compiler.emit.spirv.words import OP, SCOPE_DEVICE
-from pydispatch.compiler.kernel_ir.hazards import ONE, Accesses, accesses_of, base_of
+from pydispatch.compiler.kernel_ir.hazards import ONE, Accesses, accesses_of
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, operands_of, symbol, unsupported
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_workgroup
@@ -374,26 +374,6 @@ def _initialized(f: FunctionEmitter, op: Operation, memref: MemRefType, count: i
     return m.variable("Private", type_, made)
 
 
-def _copy(f: FunctionEmitter, op: Operation) -> None:
-    """Elementwise, spread over the invocations outside point loops."""
-    from pydispatch.compiler.emit.spirv.ops.parallel import spread
-
-    source, target = f.memref(op.operands[0]), f.memref(op.operands[1])
-    writable(f, target)
-    sizes = [s if known(s) else t for s, t in zip(source.sizes, target.sizes, strict=True)]
-    accesses = Accesses(base_of(op.operands[0]), base_of(op.operands[1]))
-
-    def body(point: list[Index]) -> None:
-        store(f, load(f, source, point), target, point)
-
-    if target.root.kind == "function" or source.root.kind == "function":
-        depth, f.points = f.points, f.points + 1
-        spread(f, [(0, size, 1) for size in sizes], body, accesses)
-        f.points = depth
-    else:
-        spread(f, [(0, size, 1) for size in sizes], body, accesses)
-
-
 def _same(f: FunctionEmitter, op: Operation) -> None:
     """A hint that our own rules cannot check."""
     for result in op.results:
@@ -408,6 +388,5 @@ ROWS: dict[str, Lowering] = {
     "memref.alloca": _alloc,
     "memref.dealloc": _nothing,
     "memref.get_global": _global,
-    "memref.copy": _copy,
     "memref.assume_alignment": _same,
 }
