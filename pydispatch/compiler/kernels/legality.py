@@ -14,6 +14,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from pydispatch.compiler.kernels.matmul.legality import judge_contraction
+from pydispatch.compiler.kernels.ops.cost import FREE, is_expensive
 from pydispatch.compiler.kernels.ops.generics import Generic, generic_of
 from pydispatch.errors import CompileError
 
@@ -28,9 +29,6 @@ VIEWS = (
     "tensor.extract_slice",
     "tensor.reshape",
 )
-FREE = ("arith.constant", "tensor.empty", "tensor.splat", "tensor.dim", "tensor.rank")
-EXPENSIVE_BODY = 12
-"""Operations of a body above which its elements are not computed twice."""
 
 ONE_WORKGROUP = 16384
 """Elements that one workgroup computes alone without regret."""
@@ -209,34 +207,6 @@ def _loop_shape(g: Generic) -> list[int]:
             if isinstance(e, AffineDimExpr) and n >= 0:
                 sizes[e.position] = n
     return sizes
-
-
-def is_expensive(op: Operation, generics: dict[Operation, Generic]) -> bool:
-    """Whether an element of a result costs more than loading it would."""
-    if op.name == "linalg.generic":
-        body = list(op.regions[0].block.ops)
-        return len(body) > EXPENSIVE_BODY or any(o.name in COSTLY or o.name.startswith("math.") for o in body)
-    return op.name in COSTLY or (op.name.startswith("math.") and op.name not in CHEAP_MATH)
-
-
-def is_costly(value: SSAValue) -> bool:
-    """Whether an expensive operation is among the elementwise ones that make an element."""
-    pending, seen = [value], set[SSAValue]()
-    while pending:
-        v = pending.pop()
-        if not isinstance(v, OpResult) or v in seen or v.op.name in FREE:
-            continue
-        seen.add(v)
-        reduces = v.op.name == "linalg.generic" and bool(generic_of(v.op).loops)
-        if not reduces and is_expensive(v.op, {}):
-            return True
-        if not reduces:
-            pending += v.op.operands
-    return False
-
-
-COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
-CHEAP_MATH = ("math.absf", "math.absi", "math.fma", "math.copysign", "math.floor", "math.ceil", "math.sqrt")
 
 
 def _spaces(union: Sequence[Operation], generics: dict[Operation, Generic]) -> str | None:

@@ -20,8 +20,8 @@ from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
 from pydispatch.compiler.kernels.ops.affine_maps import is_identity
 from pydispatch.compiler.kernels.ops.builder import Index
 from pydispatch.compiler.kernels.ops.constants import splat_of
-from pydispatch.compiler.kernels.ops.elements import tensor_type
 from pydispatch.compiler.kernels.ops.generics import generic_of
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.dialects.hal import dialect as hal
 
 __all__ = ["Kernel", "lower", "sizes_of"]

@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Attribute, Block, OpResult, SSAValue
 
-from pydispatch.compiler.kernels.legality import is_costly
 from pydispatch.compiler.kernels.loops.columns import Stage, find_stages
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.tiled_transpose import turned
 from pydispatch.compiler.kernels.loops.tiles import row_buffer_bytes
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap, Kept, covers, tensor_type
+from pydispatch.compiler.kernels.ops.cost import is_costly
+from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap, Kept
+from pydispatch.compiler.kernels.ops.rules import RULES
+from pydispatch.compiler.kernels.ops.tensors import covers, tensor_type
 from pydispatch.compiler.kernels.ops.updates import Update
 
 Store = tuple[SSAValue, SSAValue]
@@ -231,7 +233,7 @@ def probe(frame: Frame) -> Elements:
     """Elements whose code goes nowhere."""
     block = Block()
     build = Builder(block, frame.source)
-    e = Elements(frame.source, build)
+    e = Elements(frame.source, build, RULES)
     e.flat = frame.elements.flat
     if isinstance(e.flat, SSAValue):
         size = block.insert_arg(IndexType(), len(block.args))

@@ -13,7 +13,9 @@ from pydispatch.compiler.analysis.ties import tied_arguments
 from pydispatch.compiler.kernel_ir.kernel import Binding, Layout
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.elements import Elements, tensor_type
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.rules import RULES
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -53,7 +55,7 @@ class Frame:
         self.source, self.backend = source, backend
         self.block = Block()
         self.build = Builder(self.block, source)
-        self.elements = Elements(source, self.build, reassociate)
+        self.elements = Elements(source, self.build, RULES, reassociate)
         self.results: list[SSAValue] = []
         last = source.body.block.last_op
         if not isinstance(last, func.ReturnOp):
@@ -133,7 +135,7 @@ def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None 
     sizes = sizes_of(source)
     block = Block(arg_types=[hal.DeviceType(), *(IndexType() for _ in sizes)])
     build = Builder(block, source)
-    elements = Elements(source, build)
+    elements = Elements(source, build, RULES)
     for size, argument in zip(sizes, block.args[1:], strict=True):
         elements.scalars[size] = argument
         build.bounded(argument, argument)

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.tiles import points_per_workgroup
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
-if TYPE_CHECKING:
-    from pydispatch.compiler.kernels.loops.pipelined import Ahead
+
+class RowPipeline(Protocol):
+    """What every row of a nest computes of the next one."""
+
+    def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
+        """The values of the first row, by themselves."""
+
+    def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
+        """Opens a row whose values are known; those of the row `following` are computed beside it."""
+
+    def end(self) -> list[SSAValue]:
+        """Closes a row: the values of the following one."""
 
 NARROWEST = 64
 """Columns of the narrowest run: some cache lines side by side."""
@@ -70,11 +80,11 @@ def emit_nest(
     dims: Sequence[Index],
     split: int,
     row: Callable[[Builder, list[Index], Index, Index], None],
-    ahead: Ahead | None = None,
+    pipeline: RowPipeline | None = None,
 ) -> None:
     """The outer points of workgroup number `group`, in order. row: gets the outer indices, and the inner tile.
 
-    ahead: what every row computes of the next one, where the workgroup has several.
+    pipeline: what every row computes of the next one, where the workgroup has several.
     """
     tile_number: Index = 0
     block = group
@@ -104,19 +114,19 @@ def emit_nest(
     first = build.times(block, cut.rows)
     last = build.least(build.plus(first, cut.rows), cut.outer)
 
-    final = build.minus(last, 1) if ahead is not None else 0
+    final = build.minus(last, 1) if pipeline is not None else 0
 
     def body(inner: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        if ahead is None:
+        if pipeline is None:
             outer(inner, number)
             return []
         indices = place(inner, number)
         following = place(inner, inner.least(inner.plus(number, 1), final))
-        ahead.begin(inner, indices, following, carried)
+        pipeline.begin(inner, indices, following, carried)
         row(inner, indices, low, high)
-        return ahead.end()
+        return pipeline.end()
 
-    start = [] if ahead is None else ahead.first(build, place(build, first))
+    start = [] if pipeline is None else pipeline.first(build, place(build, first))
     build.loop(first, last, start, body, limit=cut.outer)
 
 

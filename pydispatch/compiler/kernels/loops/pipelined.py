@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.kernels.legality import is_costly
 from pydispatch.compiler.kernels.loops.analysis import Nest
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import Generic, body_at, loop_sizes, view_of
 
@@ -27,8 +27,8 @@ EXACT = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
 
 
 @dataclass
-class Ahead:
-    """The reduction `value` with the indices `places` (see `Nest.stages`), one row ahead in the loop of `host`."""
+class PipelinedReduction:
+    """The reduction `value` with the indices `places` (see `Nest.stages`), of the next row, in the loop of `host`."""
 
     e: Elements
     value: OpResult
@@ -77,7 +77,7 @@ class Ahead:
         return point
 
 
-def find_ahead(e: Elements, nest: Nest) -> Ahead | None:
+def find_pipelined(e: Elements, nest: Nest) -> PipelinedReduction | None:
     """The first reduction of the rows of a nest, when it fits into the loop of the second."""
     if not e.reassociate or len(nest.stages) < 2:
         return None
@@ -99,7 +99,7 @@ def find_ahead(e: Elements, nest: Nest) -> Ahead | None:
         return None
     if not all(_is_read(v) for v in g.inputs) or len(list(g.block.ops)) > 4:
         return None
-    return Ahead(e, value, places, host.op) if any(is_costly(v) for v in nest.kept) else None
+    return PipelinedReduction(e, value, places, host.op) if any(is_costly(v) for v in nest.kept) else None
 
 
 def _is_read(value: SSAValue) -> bool:

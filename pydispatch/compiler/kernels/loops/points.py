@@ -16,12 +16,13 @@ from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
 from pydispatch.compiler.kernels.loops.columns import in_blocks, run_stages, widest
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_columns, cut_points, cut_rows, emit_inner, emit_nest
-from pydispatch.compiler.kernels.loops.pipelined import find_ahead
+from pydispatch.compiler.kernels.loops.pipelined import find_pipelined
 from pydispatch.compiler.kernels.loops.tiled_transpose import cut_turned, emit_turned
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.elements import Elements, tensor_type
+from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.kernels.ops.updates import Update, starts_empty, updates_of
 from pydispatch.errors import CompileError
 
@@ -236,8 +237,8 @@ def _loops(
             if e is not None:
                 e.forget(result)
 
-    ahead = find_ahead(e, nest) if e is not None and nest.rows else None
-    emit_nest(build, group, cut, dims, split, row, ahead)
+    pipeline = find_pipelined(e, nest) if e is not None and nest.rows else None
+    emit_nest(build, group, cut, dims, split, row, pipeline)
 
 
 def _packed(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int) -> None:

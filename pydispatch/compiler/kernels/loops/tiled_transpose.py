@@ -17,7 +17,8 @@ from pydispatch.compiler.kernels.loops.nests import Cut
 from pydispatch.compiler.kernels.loops.tiles import points_per_workgroup
 from pydispatch.compiler.kernels.loops.transpose_blocks import turn
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
-from pydispatch.compiler.kernels.ops.elements import Elements, tensor_type
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
 
 Store = tuple[SSAValue, SSAValue]
 """(value, buffer)"""

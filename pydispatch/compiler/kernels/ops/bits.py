@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType
@@ -10,9 +10,8 @@ from xdsl.ir import Attribute, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-
-if TYPE_CHECKING:
-    from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 
 
 def bits_of(type_: Attribute) -> int:
@@ -45,8 +44,6 @@ def from_integer(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
 
 def pull_bitcast(e: Elements, build: Builder, op: Any, value: OpResult, indices: list[Index]) -> SSAValue:
     """Low bits come first: an element of k source elements is their join, of a part of one its bits."""
-    from pydispatch.compiler.kernels.ops.elements import tensor_type, unsupported
-
     source = op.operands[0]
     have, want = tensor_type(source).element_type, tensor_type(value).element_type
     from_bits, to_bits = bits_of(have), bits_of(want)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
@@ -11,10 +10,9 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import known_index, unsupported
 from pydispatch.ir.core.locations import set_location
-
-if TYPE_CHECKING:
-    from pydispatch.compiler.kernels.ops.elements import Elements
 
 _PURE = ("arith.", "math.", "affine.apply", "affine.min", "affine.max")
 
@@ -55,8 +53,6 @@ def clone_op(
     free: Container[Operation] = (),
 ) -> None:
     """Clones one scalar operation; reads of tensors pull the element."""
-    from pydispatch.compiler.kernels.ops.elements import known_index, unsupported
-
     def index_of(value: SSAValue) -> Index:
         known = known_index(value)
         return resolve(e, mapping, value) if known is None else known
@@ -122,8 +118,6 @@ def _clone_region(
     e: Elements, build: Builder, op: Operation, region: Region, mapping: dict[SSAValue, SSAValue],
     point: Sequence[Index],
 ) -> Region:  # fmt: skip
-    from pydispatch.compiler.kernels.ops.elements import unsupported
-
     if not region.blocks:
         return Region()
     if len(region.blocks) > 1:

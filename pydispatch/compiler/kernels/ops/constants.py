@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
@@ -18,10 +18,9 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-if TYPE_CHECKING:
-    from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.builder import Builder
 
 WORKGROUP = 3
 """The memory space that a workgroup shares."""
@@ -41,16 +40,19 @@ def _first(attribute: DenseIntOrFPElementsAttr, width: int) -> Attribute:
     return next(iter(one.iter_attrs()))
 
 
-def table_of(e: Elements, attribute: DenseIntOrFPElementsAttr, type_: MemRefType[Attribute]) -> SSAValue:
-    """A `memref.global` with the elements of `attribute`, gotten at the entry."""
-    known = e.entry.recall(("table", attribute))
+def table_of(
+    entry: Builder, function: str, tables: list[Operation], attribute: DenseIntOrFPElementsAttr
+) -> SSAValue:
+    """A `memref.global` with the elements of `attribute`, gotten at the entry; a new one is added to `tables`."""
+    known = entry.recall(("table", attribute))
     if known is not None:
         return known
+    type_ = MemRefType(attribute.get_element_type(), attribute.get_shape())
     digest = hashlib.sha256(str(attribute).encode()).hexdigest()[:12]
-    name = f"{e.source.sym_name.data}_table_{digest}"
-    e.globals.append(memref.GlobalOp.get(StringAttr(name), type_, attribute, constant=UnitAttr()))
-    value = e.entry.add(memref.GetGlobalOp(name, type_))
-    e.entry.remember(("table", attribute), value)
+    name = f"{function}_table_{digest}"
+    tables.append(memref.GlobalOp.get(StringAttr(name), type_, attribute, constant=UnitAttr()))
+    value = entry.add(memref.GetGlobalOp(name, type_))
+    entry.remember(("table", attribute), value)
     return value
 
 

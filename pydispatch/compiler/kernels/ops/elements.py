@@ -9,30 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    ArrayAttr,
     DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
     MemRefType,
     TensorType,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
 from pydispatch.compiler.kernels.ops.builder import TRAPS, Builder, Index
+from pydispatch.compiler.kernels.ops.constants import table_of, workgroup_memory
+from pydispatch.compiler.kernels.ops.tensors import collapsed, covers, known_index, tensor_type, zero_attribute
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
-
-if TYPE_CHECKING:
-    from pydispatch.compiler.kernels.loops.pipelined import Ahead
 
 
 @dataclass
@@ -45,30 +38,36 @@ class Kept:
     filled: Builder | None = None
 
 
+class LoopCompanion(Protocol):
+    """A reduction that is computed in the loop of another one, `host`, and leaves its values in `results`."""
+
+    host: Operation
+    results: list[SSAValue]
+
+    def initial(self, build: Builder) -> list[SSAValue]:
+        """What the reduction begins with."""
+
+    def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """One iteration of the reduction."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How operations are computed one element at a time (`ops/rules.py` has them all).
+
+    element: an element of a result. sizes: the sizes of a tensor. scalar: a scalar operation, whose results it maps.
+    """
+
+    element: Callable[[Elements, Builder, OpResult, Sequence[Index]], SSAValue]
+    sizes: Callable[[Elements, SSAValue], list[Index]]
+    scalar: Callable[[Elements, Builder, Operation, dict[SSAValue, SSAValue], Sequence[Index]], object]
+
+
 Spread = Callable[["Elements", Builder, Any, Sequence[Any]], "list[SSAValue] | None"]
 """Writes a reduction at a point of its results, None when it cannot; see `reduce_gpu`."""
 
 IndexMap = Callable[[Builder, Sequence[Index]], Sequence[Index]]
 """Indices of a tensor -> indices of the buffer that holds it."""
-
-
-def unsupported(op: Operation, why: str) -> CompileError:
-    """An error at an operation that cannot be lowered."""
-    return CompileError(f"operation '{op.name}' cannot be compiled into a kernel: {why}", location_of(op))
-
-
-def tensor_type(value: SSAValue) -> TensorType[Attribute]:
-    assert isinstance(value.type, TensorType)
-    return value.type
-
-
-def known_index(value: SSAValue) -> int | None:
-    """The value of an integer constant."""
-    if isinstance(value, OpResult) and value.op.name == "arith.constant":
-        attribute = value.op.properties.get("value")
-        if isinstance(attribute, IntegerAttr):
-            return int(attribute.value.data)
-    return None
 
 
 class Elements:
@@ -79,8 +78,8 @@ class Elements:
     row of `count` elements.
     """
 
-    def __init__(self, source: func.FuncOp, entry: Builder, reassociate: bool = True) -> None:
-        self.source, self.entry, self.reassociate = source, entry, reassociate
+    def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
+        self.source, self.entry, self.rules, self.reassociate = source, entry, rules, reassociate
         self.spread: Spread | None = None  # how a target spreads reductions outside point loops
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.flat: Index | None = None
@@ -91,7 +90,7 @@ class Elements:
         self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # every element of an argument that is read
         self.kept: dict[SSAValue, Kept] = {}
         self.row: list[Index] = []  # the indices of the row being written
-        self.beside: Ahead | None = None  # what the loop of the next reduction computes beside it
+        self.beside: LoopCompanion | None = None  # what the loop of the next reduction computes beside it
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
         self._dims: dict[SSAValue, list[Index]] = {}
         self._views: dict[Operation, object] = {}
@@ -103,9 +102,7 @@ class Elements:
         if self.flat is not None and tensor_type(value).get_num_dims():
             return [self.flat]
         if value not in self._dims:
-            from pydispatch.compiler.kernels.ops.shapes import dims_of
-
-            self._dims[value] = dims_of(self, value)
+            self._dims[value] = self.rules.sizes(self, value)
         return self._dims[value]
 
     def scalar(self, value: SSAValue) -> SSAValue:
@@ -115,10 +112,8 @@ class Elements:
         if not isinstance(value, OpResult) or isinstance(value.type, TensorType):
             raise CompileError(f"a value of type {value.type} stands where a kernel needs a scalar",
                                location_of(self.source))  # fmt: skip
-        from pydispatch.compiler.kernels.ops.bodies import clone_op
-
         mapping: dict[SSAValue, SSAValue] = {}
-        clone_op(self, self.entry, value.op, mapping, [])
+        self.rules.scalar(self, self.entry, value.op, mapping, [])
         self.scalars.update(mapping)
         return self.scalars[value]
 
@@ -224,12 +219,10 @@ class Elements:
         build.add(op)
 
     def _pull(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
-        from pydispatch.compiler.kernels.ops.producers import pull
-
         if isinstance(value, BlockArgument):
             raise CompileError(f"argument {value.index} of a dispatch has no buffer", location_of(self.source))
         assert isinstance(value, OpResult)
-        return pull(self, build, value, indices)
+        return self.rules.element(self, build, value, indices)
 
     # Constants
 
@@ -239,17 +232,11 @@ class Elements:
 
     def table(self, build: Builder, attribute: DenseIntOrFPElementsAttr, indices: Sequence[Index]) -> SSAValue:
         """An element of a small constant: a load from a constant of the module."""
-        from pydispatch.compiler.kernels.ops.constants import table_of
-
-        type_ = attribute.get_type()
-        assert isinstance(type_, TensorType)
-        buffer = table_of(self, attribute, MemRefType(type_.element_type, type_.get_shape()))
+        buffer = table_of(self.entry, self.source.sym_name.data, self.globals, attribute)
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in indices]))
 
     def fresh(self, element: Attribute, size: int) -> SSAValue:
         """A buffer of workgroup memory, made at the entry."""
-        from pydispatch.compiler.kernels.ops.constants import workgroup_memory
-
         op = memref.AllocOp.get(element, shape=[size])
         op.results[0]._type = workgroup_memory(element, size)
         return self.entry.add(op)
@@ -261,40 +248,3 @@ class Elements:
         return self._views[op]
 
 
-def collapsed(buffer: SSAValue, number: int) -> Operation:
-    """The view of a buffer in which dimensions `number` and the next are one."""
-    type_ = buffer.type
-    assert isinstance(type_, MemRefType)
-    shape = list(type_.get_shape())
-    whole = shape[number] * shape[number + 1] if shape[number] >= 0 else DYNAMIC_INDEX
-    groups = [[i] for i in range(number)] + [[number, number + 1]] + [[i] for i in range(number + 2, len(shape))]
-    return memref.CollapseShapeOp(
-        operands=[buffer],
-        result_types=[MemRefType(type_.element_type, [*shape[:number], whole, *shape[number + 2 :]])],
-        properties={"reassociation": ArrayAttr([ArrayAttr([IntegerAttr(i, 64) for i in g]) for g in groups])},
-    )
-
-
-def covers(place: Builder, row: Sequence[Index], indices: Sequence[Index], dims: Sequence[Index]) -> bool:
-    """Whether code at `place` runs for every element of the row `row`: the other indices count whole loops."""
-    for level in place.chain():
-        if level.guarded:
-            return False
-    if list(indices[: len(row)]) != list(row):
-        return False
-    inner = indices[len(row) :]
-    counted = [i for i in inner if isinstance(i, SSAValue)]
-    return len(set(counted)) == len(counted) and all(
-        place.is_counter(i, n) for i, n in zip(inner, dims[len(row) :], strict=True)
-    )
-
-
-def zero_attribute(type: Attribute) -> Any:
-    """The attribute of the constant zero of a scalar type."""
-    if isinstance(type, IndexType | IntegerType):
-        return IntegerAttr(0, type)
-    return FloatAttr(0.0, cast(Any, type))
-
-
-def body_of(function: func.FuncOp) -> Block:
-    return function.body.block

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr
 from xdsl.ir import Block, Operation, OpResult, SSAValue
@@ -13,10 +12,9 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate, is_exact, is_projection
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.sums import Level, are_sums, levels_of, nest
-
-if TYPE_CHECKING:
-    from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import unsupported
 
 REASSOCIABLE = ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
 
@@ -50,8 +48,6 @@ def segments(op: Operation) -> list[int]:
 
 def generic_of(op: Operation) -> Generic:
     """Reads a `linalg.generic`. CompileError for maps that cannot be lowered."""
-    from pydispatch.compiler.kernels.ops.elements import unsupported
-
     inputs = segments(op)[0]
     maps_attribute = op.properties["indexing_maps"]
     iterators = op.properties["iterator_types"]
@@ -82,8 +78,6 @@ def view_of(e: Elements, op: Operation) -> Generic:
 
 def loop_sizes(e: Elements, g: Generic) -> list[Index]:
     """The sizes of all loop dimensions, from the operands that have them."""
-    from pydispatch.compiler.kernels.ops.elements import unsupported
-
     sizes: list[Index | None] = [None] * len(g.iterators)
     for value, map in zip([*g.inputs, *g.outputs], g.maps, strict=True):
         if e.flat is not None and map.results:
@@ -120,8 +114,6 @@ def pull_generic(e: Elements, build: Builder, value: OpResult, indices: Sequence
 
 
 def _parallel(e: Elements, build: Builder, g: Generic, point: list[Index | None]) -> list[SSAValue]:
-    from pydispatch.compiler.kernels.ops.elements import unsupported
-
     if any(p is None for p in point):  # results of different ranks: a dimension of size 1 is known all the same
         sizes = loop_sizes(e, g)
         for number, p in enumerate(point):
@@ -205,8 +197,6 @@ def _merges(g: Generic, sizes: Sequence[Index]) -> bool:
 
 def reduce_at(e: Elements, build: Builder, g: Generic, point: Sequence[Index | None]) -> list[SSAValue]:
     """Loops over the dimensions that the results do not have, in order, around the body; long sums go in blocks."""
-    from pydispatch.compiler.kernels.ops.elements import unsupported
-
     e.reduced.append((g.op, build))
     if e.spread is not None and (spread := e.spread(e, build, g, point)) is not None:
         return spread
@@ -220,10 +210,10 @@ def reduce_at(e: Elements, build: Builder, g: Generic, point: Sequence[Index | N
         for output, map in zip(g.outputs, g.output_maps, strict=True)
     ]  # fmt: skip
     own = len(initial)
-    ahead = e.beside if e.beside is not None and e.beside.host is g.op else None
-    if ahead is not None:
+    companion = e.beside if e.beside is not None and e.beside.host is g.op else None
+    if companion is not None:
         e.beside = None
-        initial += ahead.initial(build)
+        initial += companion.initial(build)
     loops: list[Index] = [sizes[dim] for dim in g.loops]
     merged = _merges(g, sizes)
     if merged:
@@ -237,13 +227,13 @@ def reduce_at(e: Elements, build: Builder, g: Generic, point: Sequence[Index | N
             high, low = g.loops[-2:]
             full[high], full[low] = inner.halves(where[len(loops) - 1], sizes[low])
         elements = body_at(e, inner, g, full, carried[:own])
-        return elements if ahead is None else [*elements, *ahead.step(inner, full[g.loops[0]], carried[own:])]
+        return elements if companion is None else [*elements, *companion.step(inner, full[g.loops[0]], carried[own:])]
 
     summed = are_sums(e, g)
     levels = levels_of(loops) if any(summed) else [Level(number) for number in range(len(loops))]
     results = nest(build, levels, loops, summed, initial, body)
-    if ahead is not None:
-        ahead.results = results[own:]
+    if companion is not None:
+        companion.results = results[own:]
     return results[:own]
 
 

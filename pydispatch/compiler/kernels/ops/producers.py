@@ -17,9 +17,10 @@ from pydispatch.compiler.kernels.ops.bits import pull_bitcast
 from pydispatch.compiler.kernels.ops.bodies import clone_block, scalarized
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import splat_of
-from pydispatch.compiler.kernels.ops.elements import Elements, tensor_type, unsupported
+from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import pull_generic
 from pydispatch.compiler.kernels.ops.shapes import gathered, groups_of, kept_dimensions, mixed, pad_amounts, slice_sizes
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 
 
 def pull(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:

@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import ArrayAttr as ArrayAttribute
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Index
-from pydispatch.compiler.kernels.ops.elements import Elements, known_index, tensor_type, unsupported
+from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import segments
+from pydispatch.compiler.kernels.ops.tensors import known_index, tensor_type, unsupported
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 

@@ -9,8 +9,9 @@ from typing import Any
 from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.elements import Elements, tensor_type, unsupported
+from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.producers import coordinates, in_slice, picked_index
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 
 
 @dataclass

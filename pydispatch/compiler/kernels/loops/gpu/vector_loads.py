@@ -26,8 +26,9 @@ from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.elements import Elements, tensor_type
+from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import Generic, body_at, loop_sizes
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.dialects.hal import dialect as hal
 
 PRODUCTS = 128

@@ -15,7 +15,8 @@ from pydispatch.compiler.kernels.matmul.cpu.plan import argument_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.ops.bodies import clone_op, resolve
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
-from pydispatch.compiler.kernels.ops.elements import Elements, zero_attribute
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 
 if TYPE_CHECKING:
     from pydispatch.compiler.kernels.matmul.cpu.write import Writer

@@ -12,9 +12,10 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.elements import Elements, tensor_type
+from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import Generic, loop_sizes
 from pydispatch.compiler.kernels.ops.shapes import pad_amounts
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
 
 
 class Pads:

@@ -25,9 +25,9 @@ from pydispatch.compiler.kernels.matmul.results import positions
 from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
-from pydispatch.compiler.kernels.ops.elements import tensor_type
 from pydispatch.compiler.kernels.ops.extremes import FEWEST, extreme, operand_of
 from pydispatch.compiler.kernels.ops.generics import Generic, body_at, generic_of, loop_sizes
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.errors import CompileError
 
 STEPS = 32

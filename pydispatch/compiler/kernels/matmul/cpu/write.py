@@ -23,8 +23,8 @@ from pydispatch.compiler.kernels.matmul.match import Factor
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import splat_of
-from pydispatch.compiler.kernels.ops.elements import zero_attribute
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 

@@ -26,8 +26,8 @@ from pydispatch.compiler.kernels.matmul.gpu.plan import Plan, few, grid, groups,
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
-from pydispatch.compiler.kernels.ops.elements import zero_attribute
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.target import cuda as cuda_arch
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.pyd.mma import LANES, AgainOp, MmaOp, run_of, spread_of

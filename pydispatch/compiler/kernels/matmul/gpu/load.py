@@ -29,9 +29,10 @@ from pydispatch.compiler.kernels.matmul.results import VIEWS
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
-from pydispatch.compiler.kernels.ops.elements import Elements, zero_attribute
+from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.producers import where_padded
 from pydispatch.compiler.kernels.ops.shapes import pad_amounts
+from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 
 PRIVATE = 5
 """The memory space of an invocation by itself."""

@@ -1,0 +1,43 @@
+"""Which values cost more to compute again than to store."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.compiler.kernels.ops.generics import Generic, generic_of
+
+EXPENSIVE_BODY = 12
+"""Operations of a body above which its elements are not computed twice."""
+
+
+def is_expensive(op: Operation, generics: dict[Operation, Generic]) -> bool:
+    """Whether an element of a result costs more than loading it would."""
+    if op.name == "linalg.generic":
+        body = list(op.regions[0].block.ops)
+        return len(body) > EXPENSIVE_BODY or any(o.name in COSTLY or o.name.startswith("math.") for o in body)
+    return op.name in COSTLY or (op.name.startswith("math.") and op.name not in CHEAP_MATH)
+
+
+def is_costly(value: SSAValue) -> bool:
+    """Whether an expensive operation is among the elementwise ones that make an element."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        v = pending.pop()
+        if not isinstance(v, OpResult) or v in seen or v.op.name in FREE:
+            continue
+        seen.add(v)
+        reduces = v.op.name == "linalg.generic" and bool(generic_of(v.op).loops)
+        if not reduces and is_expensive(v.op, {}):
+            return True
+        if not reduces:
+            pending += v.op.operands
+    return False
+
+
+COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
+
+
+CHEAP_MATH = ("math.absf", "math.absi", "math.fma", "math.copysign", "math.floor", "math.ceil", "math.sqrt")
+
+
+FREE = ("arith.constant", "tensor.empty", "tensor.splat", "tensor.dim", "tensor.rank")

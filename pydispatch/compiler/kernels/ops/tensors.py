@@ -1,0 +1,81 @@
+"""Small facts about the tensors of a dispatch function, and errors at its operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+
+def unsupported(op: Operation, why: str) -> CompileError:
+    """An error at an operation that cannot be lowered."""
+    return CompileError(f"operation '{op.name}' cannot be compiled into a kernel: {why}", location_of(op))
+
+
+def tensor_type(value: SSAValue) -> TensorType[Attribute]:
+    assert isinstance(value.type, TensorType)
+    return value.type
+
+
+def known_index(value: SSAValue) -> int | None:
+    """The value of an integer constant."""
+    if isinstance(value, OpResult) and value.op.name == "arith.constant":
+        attribute = value.op.properties.get("value")
+        if isinstance(attribute, IntegerAttr):
+            return int(attribute.value.data)
+    return None
+
+
+def collapsed(buffer: SSAValue, number: int) -> Operation:
+    """The view of a buffer in which dimensions `number` and the next are one."""
+    type_ = buffer.type
+    assert isinstance(type_, MemRefType)
+    shape = list(type_.get_shape())
+    whole = shape[number] * shape[number + 1] if shape[number] >= 0 else DYNAMIC_INDEX
+    groups = [[i] for i in range(number)] + [[number, number + 1]] + [[i] for i in range(number + 2, len(shape))]
+    return memref.CollapseShapeOp(
+        operands=[buffer],
+        result_types=[MemRefType(type_.element_type, [*shape[:number], whole, *shape[number + 2 :]])],
+        properties={"reassociation": ArrayAttr([ArrayAttr([IntegerAttr(i, 64) for i in g]) for g in groups])},
+    )
+
+
+def covers(place: Builder, row: Sequence[Index], indices: Sequence[Index], dims: Sequence[Index]) -> bool:
+    """Whether code at `place` runs for every element of the row `row`: the other indices count whole loops."""
+    for level in place.chain():
+        if level.guarded:
+            return False
+    if list(indices[: len(row)]) != list(row):
+        return False
+    inner = indices[len(row) :]
+    counted = [i for i in inner if isinstance(i, SSAValue)]
+    return len(set(counted)) == len(counted) and all(
+        place.is_counter(i, n) for i, n in zip(inner, dims[len(row) :], strict=True)
+    )
+
+
+def zero_attribute(type: Attribute) -> Any:
+    """The attribute of the constant zero of a scalar type."""
+    if isinstance(type, IndexType | IntegerType):
+        return IntegerAttr(0, type)
+    return FloatAttr(0.0, cast(Any, type))
+
+
+def body_of(function: func.FuncOp) -> Block:
+    return function.body.block
