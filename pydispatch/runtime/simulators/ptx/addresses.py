@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Instruction, Operand, Register
 from pydispatch.runtime.simulators.ptx.builder import Builder
+from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.memory import LOCAL, PARAM, SHARED, WINDOW, Allocation
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.frame import Frame
 
 Piece = tuple[Any, Allocation, Any]
 """(positions in the frame or None for all, what holds the bytes, where in it, int64)."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.batch import Activation, Batch, Group
-    from pydispatch.runtime.simulators.ptx.frame import Frame
+from pydispatch.runtime.simulators.ptx.frame import Frame
+from pydispatch.runtime.simulators.ptx.groups import Activation, Group
+from pydispatch.runtime.simulators.ptx.threads import Threads
 
 
 @dataclass(eq=False)
@@ -41,16 +41,14 @@ class Waiting:
 
 
 class Barriers:
-    """All barriers of a batch. arrived: threads at each barrier; counts: how many open it, 0 for all of the block."""
+    """All barriers of a batch. put: takes groups that go on."""
 
-    def __init__(self, batch: Batch) -> None:
-        self._batch = batch
+    def __init__(self, batch: Threads, put: Callable[[Group], None]) -> None:
+        self._batch, self._put = batch, put
         self.waiting: list[Waiting] = []
         self._arrived = np.zeros((batch.count, 16), np.int64)
         self._counts = np.zeros((batch.count, 16), np.int64)
         self.idle = True
-        self.epochs = np.zeros(batch.count, np.int64)
-        """How many barriers each block has passed, for the search for races."""
 
     def arrive(self, group: Group, frame: Frame, i: Instruction, ident: Any, count: Any, wait: Waiting | None) -> None:
         """Threads of a group arrive; with wait they stay until the barrier opens."""
@@ -115,13 +113,11 @@ class Barriers:
         self.waiting = kept
         self._arrived[done] = 0
         self._counts[done] = 0
-        self.epochs += done.any(axis=1)
+        batch.epochs += done.any(axis=1)
         self.idle = not kept and not self._arrived.any()
         self._reduce([wait for wait in opened if wait.operands])
-        from pydispatch.runtime.simulators.ptx.batch import Group
-
         for wait in opened:
-            batch.put(Group(wait.activation, wait.back, wait.index))
+            self._put(Group(wait.activation, wait.back, wait.index))
         return bool(opened)
 
     def _reduce(self, opened: list[Waiting]) -> None:

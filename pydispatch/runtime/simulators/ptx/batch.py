@@ -6,138 +6,44 @@ first, so that those that parted meet again where their ways join; groups that w
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, Protocol
 
 import numpy as np
 
 from pydispatch.errors import KernelError
-from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx import barriers, report, specials
-from pydispatch.runtime.simulators.ptx.builder import Special
+from pydispatch.runtime.simulators.ptx import report
+from pydispatch.runtime.simulators.ptx.barriers import Barriers
+from pydispatch.runtime.simulators.ptx.code import Block, Code
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.memory import Allocation
+from pydispatch.runtime.simulators.ptx.groups import Activation, Group
+from pydispatch.runtime.simulators.ptx.threads import Launched, Threads
 
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.launch import Launch
-    from pydispatch.runtime.simulators.ptx.translate import Block, Code
-
-LOCAL_LIMIT = 512 << 10
-"""Most bytes of local memory of a thread, as on a GPU."""
 _PATIENCE, _LEAST_PATIENCE = 1024, 16
 
 
-class Activation:
-    """A call of a function by some threads, or the kernel itself. remaining: threads that have neither returned nor
-    exited. index: where they stand in the caller's full frame."""
+class Running(Launched, Protocol):
+    """A launch that counts what it runs. steps: instructions so far; check_at: when it wants to be asked again."""
 
-    def __init__(
-        self, frame: Frame, caller: Activation | None, index: Any, back: int, results: Any, serial: int
-    ) -> None:
-        self.frame, self.caller, self.index, self.back, self.results = frame, caller, index, back, results
-        self.remaining = frame.n
-        self.returned: list[Any] = []
-        self.depth: int = caller.depth + 1 if caller else 0
-        self.order: tuple[int, int] = (-self.depth, serial)
+    steps: int
+    check_at: int
+
+    def check(self, batch: Threads, block: Block, frame: Frame) -> None:
+        """Raises KernelError when the launch is to end."""
 
 
-class Group:
-    """Threads at the start of a block of code. index: positions in the activation's frame, ascending; None: all."""
-
-    __slots__ = ("activation", "block", "frame", "index", "size", "turn")
-
-    def __init__(self, activation: Activation, block: int, index: Any) -> None:
-        self.activation, self.block = activation, block
-        if index is not None and index.size == activation.frame.n:
-            index = None
-        self.index = index
-        self.size = activation.frame.n if index is None else index.size
-        self.frame: Frame | None = activation.frame if index is None else None
-        self.turn = 0
-
-    def positions(self) -> Any:
-        return np.arange(self.size) if self.index is None else self.index
-
-    def ready_frame(self) -> Frame:
-        if self.frame is None:
-            full = self.activation.frame
-            self.frame = Frame(full.batch, full.code, full.threads[self.index], full.local, full, self.index)
-        return self.frame
-
-    def leave_frame(self) -> None:
-        if self.frame is not None and self.index is not None:
-            self.frame.flush()
-            self.frame = None
-
-
-class Batch:
+class Batch(Threads):
     """count blocks from number first on. n threads: thread t of a block stands at `block * T + t`."""
 
-    def __init__(self, launch: Launch, first: int, count: int) -> None:
-        self.launch: Launch = launch
-        self.first, self.count = first, count
-        self.T: int = launch.threads
-        self.n: int = self.T * count
-        self.warps_per_block = -(-self.T // 32)
-        self.warps = self.warps_per_block * count
-        self.alive = np.ones(self.n, bool)
-        self.living = self.n
-        self.memory = launch.machine.memory
-        self.races = launch.races
-        size = count * launch.shared_stride
-        self.shared = Allocation(0, size, np.zeros(size, np.uint8), "shared")
-        self.local_stride = 0
-        self.local = Allocation(0, 0, np.zeros(0, np.uint8), "local")
-        self.barriers = barriers.Barriers(self)
+    def __init__(self, launch: Running, first: int, count: int) -> None:
+        super().__init__(launch, first, count)
+        self._clock = launch
+        self.barriers = Barriers(self, self.put)
         self._ready: dict[tuple[Any, int], Group] = {}
         self._parked: dict[tuple[Any, int], Group] = {}
         self._activations: list[Activation] = []
         self._serial = 0
         self._patience = _PATIENCE
-        self._numbers: dict[str, Any] = {}
         self._rotate = False
-
-    # -- Facts about threads -------------------------------------------------------------------------------------
-
-    def number(self, name: str, make: Callable[[], Any]) -> Any:
-        """An array over the batch's threads that is made once."""
-        found = self._numbers.get(name)
-        if found is None:
-            found = self._numbers[name] = make()
-        return found
-
-    def block_slots(self) -> Any:
-        """Which block of the batch each thread belongs to, int64 [n]."""
-        return self.number("slot", lambda: np.repeat(np.arange(self.count), self.T))
-
-    def lane_numbers(self) -> Any:
-        """warp * 32 + lane of each thread, int64 [n]: warps are counted through the batch."""
-
-        def make() -> Any:
-            inside = np.tile(np.arange(self.T), self.count)
-            return self.block_slots() * (self.warps_per_block * 32) + inside
-
-        return self.number("lanes", make)
-
-    def special(self, frame: Frame, what: Special) -> Any:
-        return specials.value(self, frame, what)
-
-    def reserve_local(self, size: int, i: Instruction | None, frame: Frame | None) -> None:
-        """Room for size bytes of local memory per thread."""
-        if size <= self.local_stride:
-            return
-        if size > LOCAL_LIMIT:
-            why = f"the call needs {size} bytes of local memory, {LOCAL_LIMIT} is the most: recursion without an end?"
-            if frame is not None and i is not None:
-                frame.fault(i, 0, why)
-            raise KernelError(f"kernel '{self.launch.kernel.name}': {why}")
-        stride = max(-(-size // 16) * 16, 2 * self.local_stride if size <= LOCAL_LIMIT // 2 else 0)
-        grown = np.zeros((self.n, stride), np.uint8)
-        grown[:, : self.local_stride] = self.local.data.reshape(self.n, self.local_stride)
-        self.local, self.local_stride = Allocation(0, grown.size, grown.reshape(-1), "local"), stride
-
-    def fault(self, code: Code, i: Instruction, thread: int, why: str) -> NoReturn:
-        raise KernelError(report.fault(self, code, i, thread, why), workgroup=report.block_of(self, thread))
 
     # -- Who runs ------------------------------------------------------------------------------------------------
 
@@ -189,7 +95,7 @@ class Batch:
 
     def _advance(self, group: Group) -> None:
         """Runs a group until it parts, waits or ends, or until another stands further up."""
-        activation, launch, ready = group.activation, self.launch, self._ready
+        activation, launch, ready = group.activation, self._clock, self._ready
         blocks = activation.frame.code.blocks
         frame, at, turns = group.ready_frame(), group.block, 0
         rotating, part = self._rotate, group.index is not None
@@ -276,7 +182,7 @@ class Batch:
             frame.enter(block)
         for step in block.steps:
             step(frame.regs)
-        self.launch.steps += block.count
+        self._clock.steps += block.count
         at = group.block + 1 if block.end is None else block.end(self, group, frame)
         if at >= 0:
             group.block = at

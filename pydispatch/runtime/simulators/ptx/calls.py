@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pydispatch.formats.ptx.module import Arguments, Function, Instruction, Operand, Register, Symbol
+from pydispatch.runtime.simulators.ptx.batch import Batch
 from pydispatch.runtime.simulators.ptx.builder import Builder
+from pydispatch.runtime.simulators.ptx.code import Code, End
+from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.functions import HOST
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.batch import Batch, Group
-    from pydispatch.runtime.simulators.ptx.frame import Frame
-    from pydispatch.runtime.simulators.ptx.translate import Code
+from pydispatch.runtime.simulators.ptx.groups import Group
 
 Items = tuple[Operand | None, ...]
 Label = Callable[[str], int]
-End = Callable[["Batch", "Group", "Frame"], int]
 
 
 def is_call(i: Instruction) -> bool:
@@ -92,7 +90,7 @@ class _Call:
             frame.fault(self.i, 0, f"passes {have}; '{code.name}' has {len(params)} and {len(returns)}")
         positions = group.positions() if chosen is None else group.positions()[chosen]
         local = -(-(frame.local + frame.code.local_size) // 16) * 16
-        batch.reserve_local(local + code.local_size, self.i, frame)
+        batch.reserve_local(local + code.local_size, lambda why: frame.fault(self.i, 0, why))
         activation = batch.activate(code, group, positions, after, self._finish, local)
         for (storage, slot), param in zip(self.sources, params, strict=True):
             taken = _placed(code, param.name)

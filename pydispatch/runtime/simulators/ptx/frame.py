@@ -3,16 +3,15 @@ has copies for some of them, loaded block by block when needed and written back 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx import specials
 from pydispatch.runtime.simulators.ptx.builder import Special, Unused, View
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.batch import Batch
-    from pydispatch.runtime.simulators.ptx.translate import Block, Code
+from pydispatch.runtime.simulators.ptx.code import Block, Code
+from pydispatch.runtime.simulators.ptx.threads import Threads
 
 
 class Frame:
@@ -24,7 +23,7 @@ class Frame:
         "threads",
     )  # fmt: skip
 
-    def __init__(self, batch: Batch, code: Code, threads: Any, local: int, full: Frame | None, index: Any) -> None:
+    def __init__(self, batch: Threads, code: Code, threads: Any, local: int, full: Frame | None, index: Any) -> None:
         self.batch, self.code, self.threads, self.local = batch, code, threads, local
         self.n = threads.size
         self.full, self.index = full, index
@@ -53,7 +52,7 @@ class Frame:
                 value = self.full.regs[slot]
                 self.regs[slot] = value[self.index] if isinstance(value, np.ndarray) else value
             else:
-                self.regs[slot] = self.batch.special(self, what)
+                self.regs[slot] = specials.value(self.batch, self.code.builder.module, self.threads, self.local, what)
 
     def enter(self, block: Block) -> None:
         """Makes ready what a block of code uses. Only parts need it."""
@@ -114,29 +113,3 @@ class Frame:
     def fault(self, i: Instruction, position: int, why: str) -> NoReturn:
         """KernelError about one thread of the frame."""
         self.batch.fault(self.code, i, int(self.threads[position]), why)
-
-
-class Pool:
-    """Registers' arrays of one function, kept between launches. kinds: (dtype, bytes of a `.param` variable or 0)."""
-
-    def __init__(self, kinds: list[tuple[Any, int]], zeroed: list[int]) -> None:
-        self._kinds, self._zeroed = kinds, zeroed
-        self._kept: list[tuple[int, list[Any]]] = []
-
-    def make(self, store: int, n: int) -> Any:
-        dtype, count = self._kinds[store]
-        return np.zeros((n, count) if count else n, dtype)
-
-    def take(self, n: int) -> list[Any] | None:
-        """Kept arrays for n threads, zeroed where a program could see what was in them."""
-        for at, (size, stores) in enumerate(self._kept):
-            if size == n:
-                del self._kept[at]
-                for store in self._zeroed:
-                    stores[store].fill(0)
-                return stores
-        return None
-
-    def give(self, n: int, stores: list[Any]) -> None:
-        self._kept.append((n, stores))
-        del self._kept[:-2]

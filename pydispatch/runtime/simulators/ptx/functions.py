@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pydispatch.formats.ptx.module import Arguments, Instruction, Symbol
 from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.loads import read_bytes
 from pydispatch.runtime.simulators.ptx.registry import handles
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.frame import Frame
 
 HOST = ("vprintf", "__assertfail", "__assert_fail")
 _FORMAT = re.compile(r"%[-+ #0]*(?:\d+)?(?:\.\d+)?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")

@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.formats.ptx.interface import MAX_SHARED
 from pydispatch.runtime.simulators.ptx import report
-from pydispatch.runtime.simulators.ptx.batch import Batch, Group
-from pydispatch.runtime.simulators.ptx.memory import PARAM, Allocation
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.frame import Frame
-    from pydispatch.runtime.simulators.ptx.image import Kernel
-    from pydispatch.runtime.simulators.ptx.machine import Machine
-    from pydispatch.runtime.simulators.ptx.races import Races
-    from pydispatch.runtime.simulators.ptx.translate import Block
+from pydispatch.runtime.simulators.ptx.batch import Batch
+from pydispatch.runtime.simulators.ptx.code import Block
+from pydispatch.runtime.simulators.ptx.frame import Frame
+from pydispatch.runtime.simulators.ptx.groups import Group
+from pydispatch.runtime.simulators.ptx.image import Kernel
+from pydispatch.runtime.simulators.ptx.memory import PARAM, Allocation, Memory
+from pydispatch.runtime.simulators.ptx.races import Races
+from pydispatch.runtime.simulators.ptx.threads import Threads, Three
 
 THREADS_AT_ONCE = 16384
 _SHARED_AT_ONCE = 64 << 20
 _CHECK_EVERY = 1 << 14
 
-Three = tuple[int, int, int]
-
-
 class Launch:
     """Checks the arguments of a launch and runs it. steps: instructions so far, however many threads ran each."""
 
     def __init__(
-        self, machine: Machine, kernel: Kernel, grid: Three, block: Three, params: bytes, dynamic_shared: int,
-        cancel: Callable[[], bool] | None, max_steps: int,
+        self, memory: Memory, kernel: Kernel, grid: Three, block: Three, params: bytes, dynamic_shared: int,
+        cancel: Callable[[], bool] | None, max_steps: int, races: bool,
     ) -> None:  # fmt: skip
-        self.machine, self.kernel, self.grid, self.block = machine, kernel, grid, block
+        self.memory, self.kernel, self.grid, self.block = memory, kernel, grid, block
         self.threads = block[0] * block[1] * block[2]
         self.dynamic_shared: int = dynamic_shared
         self.shared_bytes: int = kernel.shared + dynamic_shared
@@ -45,7 +41,7 @@ class Launch:
         self._check(params)
         data = np.frombuffer(params.ljust(-(-len(params) // 8) * 8, b"\0"), np.uint8)
         self.params = Allocation(PARAM, data.size, data, "const", "parameters")
-        self.races: Races | None = None
+        self.races = Races(self) if races else None
 
     def _check(self, params: bytes) -> None:
         name, directives = self.kernel.name, self.kernel.function.directives
@@ -73,10 +69,6 @@ class Launch:
             )
 
     def run(self) -> None:
-        if self.machine.races:
-            from pydispatch.runtime.simulators.ptx.races import Races
-
-            self.races = Races(self)
         total = self.grid[0] * self.grid[1] * self.grid[2]
         at_once = max(1, THREADS_AT_ONCE // self.threads)
         if self.shared_stride:
@@ -85,13 +77,13 @@ class Launch:
             for first in range(0, total, at_once):
                 batch = Batch(self, first, min(at_once, total - first))
                 code = self.kernel.code
-                batch.reserve_local(code.local_size, None, None)
+                batch.reserve_local(code.local_size)
                 batch.put(Group(batch.activate(code, None, None, -1, None, 0), 0, None))
                 batch.run()
         if self.races is not None:
             self.races.finish()
 
-    def check(self, batch: Batch, block: Block, frame: Frame) -> None:
+    def check(self, batch: Threads, block: Block, frame: Frame) -> None:
         """Now and then: is the launch to end?"""
         if self.steps >= self.max_steps:
             self._endless(batch, block, frame)
@@ -99,5 +91,5 @@ class Launch:
             raise KernelError(f"kernel '{self.kernel.name}' was cancelled after {self.steps} steps")
         self.check_at = min(self.steps + _CHECK_EVERY, self.max_steps)
 
-    def _endless(self, batch: Batch, block: Block, frame: Frame) -> NoReturn:
+    def _endless(self, batch: Threads, block: Block, frame: Frame) -> NoReturn:
         raise KernelError(report.endless(batch, frame.code, block.line, int(frame.threads[0]), self.max_steps))

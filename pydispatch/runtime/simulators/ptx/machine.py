@@ -54,7 +54,7 @@ class Machine:
         bytes. cancel: asked now and then whether to give up. max_steps: instructions, counted once for all threads that
         run one together. Raises KernelError for what the kernel does wrong, InvalidArgumentError for a wrong launch.
         """
-        launch = Launch(self, kernel, grid, block, params, dynamic_shared, cancel, max_steps)
+        launch = Launch(self.memory, kernel, grid, block, params, dynamic_shared, cancel, max_steps, self.races)
         try:
             launch.run()
         finally:

@@ -11,17 +11,15 @@ threads). Pieces are as large as all accesses so far allow: 4 bytes where everyb
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pydispatch.errors import KernelError
 from pydispatch.formats.ptx.module import Instruction
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.frame import Frame
-    from pydispatch.runtime.simulators.ptx.launch import Launch
-    from pydispatch.runtime.simulators.ptx.memory import Allocation
+from pydispatch.runtime.simulators.ptx.frame import Frame
+from pydispatch.runtime.simulators.ptx.memory import Allocation
+from pydispatch.runtime.simulators.ptx.threads import Launched
 
 _SHOWN = 8
 _WIDEST = 16
@@ -64,7 +62,7 @@ class _Table:
 class Races:
     """The search during one launch; `finish` raises KernelError with what was found."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launched) -> None:
         self._launch = launch
         self._tables: dict[int, tuple[Allocation, _Table]] = {}
         self._found: dict[tuple[int, int], Race] = {}
@@ -107,7 +105,7 @@ class Races:
         now = np.zeros(threads.size, _FIELDS)
         numbers = self._threads(frame, threads)
         now["thread"] = numbers + 1
-        now["epoch"] = frame.batch.barriers.epochs[blocks - frame.batch.first]
+        now["epoch"] = frame.batch.epochs[blocks - frame.batch.first]
         now["fence"] = self._fences[blocks]
         warps = self._warp(numbers)
         now["warp"] = [self._warps.get(int(warp), 0) for warp in warps] if self._warps else 0

@@ -1,49 +1,26 @@
-"""What the interpreter says when a kernel does something wrong: kernel, line, instruction, block and thread."""
+"""What the interpreter says when a kernel does not end."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pydispatch.formats.ptx.module import Instruction
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.barriers import Waiting
-    from pydispatch.runtime.simulators.ptx.batch import Batch, Group
-    from pydispatch.runtime.simulators.ptx.translate import Code
+from pydispatch.runtime.simulators.ptx.barriers import Waiting
+from pydispatch.runtime.simulators.ptx.code import Code
+from pydispatch.runtime.simulators.ptx.groups import Group
+from pydispatch.runtime.simulators.ptx.threads import Threads
 
 _SHOWN = 4
 
 
-def block_of(batch: Batch, thread: int) -> tuple[int, int, int]:
-    """The block of a thread of the batch."""
-    gx, gy, _ = batch.launch.grid
-    block = batch.first + thread // batch.T
-    return block % gx, block // gx % gy, block // (gx * gy)
-
-
-def place(batch: Batch, thread: int) -> str:
-    """`block (x, y, z), thread (x, y, z)` of a thread of the batch."""
-    bx, by, _ = batch.launch.block
-    inside = thread % batch.T
-    return f"block {block_of(batch, thread)}, thread ({inside % bx}, {inside // bx % by}, {inside // (bx * by)})"
-
-
-def fault(batch: Batch, code: Code, i: Instruction, thread: int, why: str) -> str:
-    kernel = batch.launch.kernel.name
-    inside = "" if code.name == kernel else f", in '{code.name}'"
-    text = code.builder.text(i)
-    return f"kernel '{kernel}'{inside}: {code.builder.module}:{i.line}: '{text}' by {place(batch, thread)}: {why}"
-
-
-def _threads(batch: Batch, threads: Any) -> str:
+def _threads(batch: Threads, threads: Any) -> str:
     first = sorted(int(t) for t in np.asarray(threads)[:_SHOWN])
     more = f" and {len(threads) - len(first)} more" if len(threads) > len(first) else ""
-    return "; ".join(place(batch, t) for t in first) + more
+    return "; ".join(batch.place(t) for t in first) + more
 
 
-def deadlock(batch: Batch, parked: list[Group], waiting: list[Waiting]) -> str:
+def deadlock(batch: Threads, parked: list[Group], waiting: list[Waiting]) -> str:
     """Who waits where, when nobody can go on."""
     lines = []
     code: Code | None = None
@@ -69,8 +46,8 @@ def deadlock(batch: Batch, parked: list[Group], waiting: list[Waiting]) -> str:
     )
 
 
-def endless(batch: Batch, code: Code, line: int, thread: int, steps: int) -> str:
+def endless(batch: Threads, code: Code, line: int, thread: int, steps: int) -> str:
     return (
         f"kernel '{batch.launch.kernel.name}': {code.builder.module}:{line}: still running after {steps} steps, in "
-        f"{place(batch, thread)}: a loop without an end, or raise max_steps"
+        f"{batch.place(thread)}: a loop without an end, or raise max_steps"
     )

@@ -5,43 +5,40 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pydispatch.errors import ArtifactError
 from pydispatch.runtime.simulators.ptx.builder import Special
 from pydispatch.runtime.simulators.ptx.memory import PARAM
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.batch import Batch
-    from pydispatch.runtime.simulators.ptx.frame import Frame
+from pydispatch.runtime.simulators.ptx.threads import Threads
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 
-def _thread(batch: Batch, axis: int) -> Any:
+def _thread(batch: Threads, axis: int) -> Any:
     x, y, _ = batch.launch.block
     inside = np.tile(np.arange(batch.T), batch.count)
     return (inside % x, inside // x % y, inside // (x * y))[axis].astype(np.uint32)
 
 
-def _block(batch: Batch, axis: int) -> Any:
+def _block(batch: Threads, axis: int) -> Any:
     x, y, _ = batch.launch.grid
     number = batch.first + batch.block_slots()
     return (number % x, number // x % y, number // (x * y))[axis].astype(np.uint32)
 
 
-def _lane(batch: Batch) -> Any:
+def _lane(batch: Threads) -> Any:
     return (batch.lane_numbers() & 31).astype(np.uint32)
 
 
-def _warp(batch: Batch) -> Any:
+def _warp(batch: Threads) -> Any:
     return (batch.lane_numbers() >> 5).astype(np.uint32) % np.uint32(batch.warps_per_block)
 
 
-def _mask(kind: str) -> Callable[[Batch], Any]:
-    def make(batch: Batch) -> Any:
+def _mask(kind: str) -> Callable[[Threads], Any]:
+    def make(batch: Threads) -> Any:
         one = np.uint64(1) << _lane(batch).astype(np.uint64)
         below = one - np.uint64(1)
         masks = {"eq": one, "lt": below, "le": below | one, "gt": ~(below | one), "ge": ~below}
@@ -50,19 +47,19 @@ def _mask(kind: str) -> Callable[[Batch], Any]:
     return make
 
 
-def _size(batch: Batch, of: str, axis: int) -> int:
+def _size(batch: Threads, of: str, axis: int) -> int:
     return (batch.launch.block if of == "block" else batch.launch.grid)[axis]
 
 
-def _one(batch: Batch) -> int:
+def _one(batch: Threads) -> int:
     return 1
 
 
-def _zero(batch: Batch) -> int:
+def _zero(batch: Threads) -> int:
     return 0
 
 
-_THREADS: dict[str, Callable[[Batch], Any]] = {
+_THREADS: dict[str, Callable[[Threads], Any]] = {
     "%laneid": _lane,
     "%warpid": _warp,
     "%smid": lambda batch: np.zeros(batch.n, np.uint32),
@@ -71,7 +68,7 @@ _THREADS: dict[str, Callable[[Batch], Any]] = {
     **{f"%ctaid.{a}": partial(_block, axis=k) for a, k in _AXES.items()},
 }
 
-_UNIFORM: dict[str, Callable[[Batch], int]] = {
+_UNIFORM: dict[str, Callable[[Threads], int]] = {
     **{f"%ntid.{a}": partial(_size, of="block", axis=k) for a, k in _AXES.items()},
     **{f"%nctaid.{a}": partial(_size, of="grid", axis=k) for a, k in _AXES.items()},
     **{f"%cluster_nctaid.{a}": _one for a in _AXES},
@@ -103,8 +100,11 @@ def clock(name: str) -> int:
     return now if name in ("%clock64", "%globaltimer") else now & 0xFFFFFFFF
 
 
-def value(batch: Batch, frame: Frame, what: Special) -> Any:
-    """A scalar for what is the same for all threads, else an array over the frame's."""
+def value(batch: Threads, module: str, threads: Any, local: int, what: Special) -> Any:
+    """A scalar for what is the same for all threads, else an array over `threads`.
+
+    module: its name, for errors. local: where local memory of the function begins.
+    """
     name, dtype = what.name, what.dtype
     launch = batch.launch
     if name == "parameter":
@@ -113,11 +113,11 @@ def value(batch: Batch, frame: Frame, what: Special) -> Any:
     if name == "param":
         return np.uint64(PARAM + what.offset).astype(dtype)
     if name == "local":
-        return np.uint64(frame.local + what.offset).astype(dtype)
+        return np.uint64(local + what.offset).astype(dtype)
     if name in _UNIFORM:
         return np.uint64(_UNIFORM[name](batch)).astype(dtype)
     make = _THREADS.get(name)
     if make is None:
-        raise ArtifactError(f"'{frame.code.builder.module}': the interpreter has no register {name}")
+        raise ArtifactError(f"'{module}': the interpreter has no register {name}")
     values = batch.number(name, lambda: make(batch))
-    return values[frame.threads].astype(dtype)
+    return values[threads].astype(dtype)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pydispatch.formats.ptx.module import Function, Immediate, Instruction, Not, Register, Symbol
 from pydispatch.runtime.simulators.ptx.barriers import Waiting
+from pydispatch.runtime.simulators.ptx.batch import Batch
 from pydispatch.runtime.simulators.ptx.builder import Builder
 from pydispatch.runtime.simulators.ptx.calls import call, is_call
+from pydispatch.runtime.simulators.ptx.code import End
 from pydispatch.runtime.simulators.ptx.elements import BOOL
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.batch import Batch, Group
-    from pydispatch.runtime.simulators.ptx.frame import Frame
+from pydispatch.runtime.simulators.ptx.frame import Frame
+from pydispatch.runtime.simulators.ptx.groups import Group
 
 Label = Callable[[str], int]
-End = Callable[["Batch", "Group", "Frame"], int]
 Make = Callable[[Label, int], End]
 
 
@@ -146,7 +144,7 @@ def _barrier(b: Builder, i: Instruction, function: Function) -> Make:
         def end(batch: Batch, group: Group, frame: Frame) -> int:
             barriers = batch.barriers
             if barriers.idle and count is None and value is None and group.size == batch.living:
-                barriers.epochs += 1
+                batch.epochs += 1
                 return after
             regs = frame.regs
             number, needed = regs[ident], None if count is None else regs[count]

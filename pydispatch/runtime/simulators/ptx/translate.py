@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,53 +11,12 @@ from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.module import Function, Instruction, Label, Not, Param, Register, Symbol, Variable
 from pydispatch.runtime.simulators.ptx import instruction_set
 from pydispatch.runtime.simulators.ptx.builder import Builder, Special, Step, Unused, View
+from pydispatch.runtime.simulators.ptx.code import Block, Code, End, Pool
 from pydispatch.runtime.simulators.ptx.elements import BOOL, dtype_of
-from pydispatch.runtime.simulators.ptx.frame import Frame, Pool
 from pydispatch.runtime.simulators.ptx.registry import HANDLERS
 from pydispatch.runtime.simulators.ptx.terminators import TERMINATORS, branch_if, is_terminator
 
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.batch import Batch, Group
-
-End = Callable[["Batch", "Group", Frame], int]
-"""What ends a block: the number of the block to go on with, or -1 when the group was given away."""
-
 assert instruction_set.LOADED
-
-
-@dataclass(eq=False)
-class Block:
-    """Closures that run one behind the other. end: None where the next block follows. sync: the slot of the mask of
-    the threads that the first instruction waits for, with that instruction; -1: without one."""
-
-    index: int
-    steps: list[Step] = field(default_factory=list)
-    end: End | None = None
-    line: int = 0
-    sync: tuple[int, Instruction] | None = None
-    count: int = 0
-    slots: list[int] = field(default_factory=list)
-    accesses: list[tuple[set[int], set[int], bool]] = field(default_factory=list)
-    outer: list[int] = field(default_factory=list)
-    inner: list[int] = field(default_factory=list)
-    writes: set[int] = field(default_factory=set)
-
-
-@dataclass(eq=False)
-class Code:
-    """A function, ready to run. placed: the store of each register; several that live only inside a block share one."""
-
-    name: str
-    function: Function
-    builder: Builder
-    blocks: list[Block]
-    slots: list[Any]
-    template: list[Any]
-    bound: list[int]
-    placed: list[int]
-    kinds: list[tuple[Any, int]]
-    pool: Pool
-    local_size: int
 
 
 class Translator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +10,9 @@ from pydispatch.formats.ptx.module import SIZES, Address, Instruction, Symbol
 from pydispatch.runtime.simulators.ptx.addresses import finder
 from pydispatch.runtime.simulators.ptx.builder import Builder, Special, Step, items
 from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, is_type
+from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.memory import LOCAL, SHARED
 from pydispatch.runtime.simulators.ptx.registry import handles, nothing
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.frame import Frame
 
 _WORDS = frozenset((
     "weak", "volatile", "relaxed", "acquire", "release", "mmio", "cta", "gpu", "sys", "cluster", "global", "const",

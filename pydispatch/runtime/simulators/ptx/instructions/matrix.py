@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Instruction, Operand
 from pydispatch.runtime.simulators.ptx.addresses import Piece, Slow, moved, space_of
 from pydispatch.runtime.simulators.ptx.builder import Builder, Step, items
+from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.mma import warps_of
 from pydispatch.runtime.simulators.ptx.registry import handles
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.frame import Frame
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 

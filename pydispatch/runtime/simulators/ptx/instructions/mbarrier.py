@@ -6,7 +6,7 @@ The word is the machine's own: bits 0 to 19 threads that are still to come, 20 t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.addresses import finder
 from pydispatch.runtime.simulators.ptx.builder import Builder, Step
 from pydispatch.runtime.simulators.ptx.elements import BOOL
+from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.atomics import in_order
 from pydispatch.runtime.simulators.ptx.registry import handles
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.frame import Frame
 
 _WORD = np.dtype("u8")
 _FIELD, _EXPECTED, _PHASE = np.uint64((1 << 20) - 1), np.uint64(20), np.uint64(40)
@@ -46,7 +44,7 @@ def _ended(frame: Frame, positions: Any, before: Any, after: Any) -> None:
     """For the search for races: a phase that ends orders the block."""
     threads = frame.threads if positions is None else frame.threads[positions]
     moved = np.unique(frame.batch.block_slots()[threads][before >> _PHASE != after >> _PHASE])
-    frame.batch.barriers.epochs[moved] += 1
+    frame.batch.epochs[moved] += 1
 
 
 @handles("mbarrier")

@@ -4,19 +4,17 @@ often, and differently from one to the next)."""
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.builder import Builder, Step, items
+from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.convert_small import widen8
 from pydispatch.runtime.simulators.ptx.instructions.exact import fma64
 from pydispatch.runtime.simulators.ptx.instructions.small import bits16, from_bf16
 from pydispatch.runtime.simulators.ptx.registry import handles
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.frame import Frame
 
 _SHAPE = re.compile(r"m(8|16)n8k(4|8|16|32)")
 # Elements in a 32-bit register (f64: one in 64 bits), and the shapes that each type of A and B has.

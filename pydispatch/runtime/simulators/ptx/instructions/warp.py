@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.builder import Builder, Step, pair
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of
+from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.registry import handles
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.frame import Frame
 
 
 def _in_mask(i: Instruction, frame: Frame, masks: Any, lane: Any) -> None:

@@ -7,7 +7,7 @@ registers that it takes (f16), the second half repeats the first.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,9 @@ from pydispatch.formats.ptx.module import Address, Instruction, Operand
 from pydispatch.runtime.simulators.ptx.addresses import Slow, moved, space_of
 from pydispatch.runtime.simulators.ptx.builder import Builder, Step, items
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
+from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.mma import accumulators, elements, product, registers, warps_of
 from pydispatch.runtime.simulators.ptx.registry import handles
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.frame import Frame
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1, "f64": 8, "f32": 4, "s32": 4}

@@ -1,0 +1,77 @@
+"""A function that is ready to run: blocks of closures, what ends each, and the arrays of its registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pydispatch.formats.ptx.module import Function, Instruction
+from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+
+End = Callable[[Any, Any, Any], int]
+"""What ends a block, given (batch, group, frame): the number of the block to go on with, or -1 when the group was given
+away."""
+
+
+class Pool:
+    """Registers' arrays of one function, kept between launches. kinds: (dtype, bytes of a `.param` variable or 0)."""
+
+    def __init__(self, kinds: list[tuple[Any, int]], zeroed: list[int]) -> None:
+        self._kinds, self._zeroed = kinds, zeroed
+        self._kept: list[tuple[int, list[Any]]] = []
+
+    def make(self, store: int, n: int) -> Any:
+        dtype, count = self._kinds[store]
+        return np.zeros((n, count) if count else n, dtype)
+
+    def take(self, n: int) -> list[Any] | None:
+        """Kept arrays for n threads, zeroed where a program could see what was in them."""
+        for at, (size, stores) in enumerate(self._kept):
+            if size == n:
+                del self._kept[at]
+                for store in self._zeroed:
+                    stores[store].fill(0)
+                return stores
+        return None
+
+    def give(self, n: int, stores: list[Any]) -> None:
+        self._kept.append((n, stores))
+        del self._kept[:-2]
+
+
+@dataclass(eq=False)
+class Block:
+    """Closures that run one behind the other. end: None where the next block follows. sync: the slot of the mask of
+    the threads that the first instruction waits for, with that instruction; -1: without one."""
+
+    index: int
+    steps: list[Step] = field(default_factory=list)
+    end: End | None = None
+    line: int = 0
+    sync: tuple[int, Instruction] | None = None
+    count: int = 0
+    slots: list[int] = field(default_factory=list)
+    accesses: list[tuple[set[int], set[int], bool]] = field(default_factory=list)
+    outer: list[int] = field(default_factory=list)
+    inner: list[int] = field(default_factory=list)
+    writes: set[int] = field(default_factory=set)
+
+
+@dataclass(eq=False)
+class Code:
+    """A function, ready to run. placed: the store of each register; several that live only inside a block share one."""
+
+    name: str
+    function: Function
+    builder: Builder
+    blocks: list[Block]
+    slots: list[Any]
+    template: list[Any]
+    bound: list[int]
+    placed: list[int]
+    kinds: list[tuple[Any, int]]
+    pool: Pool
+    local_size: int

@@ -1,0 +1,52 @@
+"""Calls of functions, and the threads of a call that stand at the same place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pydispatch.runtime.simulators.ptx.frame import Frame
+
+
+class Activation:
+    """A call of a function by some threads, or the kernel itself. remaining: threads that have neither returned nor
+    exited. index: where they stand in the caller's full frame."""
+
+    def __init__(
+        self, frame: Frame, caller: Activation | None, index: Any, back: int, results: Any, serial: int
+    ) -> None:
+        self.frame, self.caller, self.index, self.back, self.results = frame, caller, index, back, results
+        self.remaining = frame.n
+        self.returned: list[Any] = []
+        self.depth: int = caller.depth + 1 if caller else 0
+        self.order: tuple[int, int] = (-self.depth, serial)
+
+
+class Group:
+    """Threads at the start of a block of code. index: positions in the activation's frame, ascending; None: all."""
+
+    __slots__ = ("activation", "block", "frame", "index", "size", "turn")
+
+    def __init__(self, activation: Activation, block: int, index: Any) -> None:
+        self.activation, self.block = activation, block
+        if index is not None and index.size == activation.frame.n:
+            index = None
+        self.index = index
+        self.size = activation.frame.n if index is None else index.size
+        self.frame: Frame | None = activation.frame if index is None else None
+        self.turn = 0
+
+    def positions(self) -> Any:
+        return np.arange(self.size) if self.index is None else self.index
+
+    def ready_frame(self) -> Frame:
+        if self.frame is None:
+            full = self.activation.frame
+            self.frame = Frame(full.batch, full.code, full.threads[self.index], full.local, full, self.index)
+        return self.frame
+
+    def leave_frame(self) -> None:
+        if self.frame is not None and self.index is not None:
+            self.frame.flush()
+            self.frame = None

@@ -1,0 +1,126 @@
+"""Facts about the threads of some blocks of a launch, and the memory that is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from pydispatch.errors import KernelError
+from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx.code import Code
+from pydispatch.runtime.simulators.ptx.memory import Allocation, Memory
+
+LOCAL_LIMIT = 512 << 10
+"""Most bytes of local memory of a thread, as on a GPU."""
+
+Three = tuple[int, int, int]
+
+
+class Racing(Protocol):
+    """The search for data races, as instructions report to it. The frames are those of `frame.py`."""
+
+    def access(
+        self, frame: Any, i: Instruction, positions: Any, store: Allocation, at: Any, size: int, write: bool,
+        strong: bool,
+    ) -> None:  # fmt: skip
+        """Threads of a frame read or write a range."""
+
+    def fence(self, frame: Any) -> None:
+        """What the blocks of a frame wrote is visible to the others."""
+
+    def warp_sync(self, frame: Any) -> None:
+        """Lanes of a warp meet."""
+
+
+class Launched(Protocol):
+    """What threads know of their launch. Sizes in bytes; threads: of a block; kernel: an `image.Kernel`."""
+
+    grid: Three
+    block: Three
+    threads: int
+    dynamic_shared: int
+    shared_bytes: int
+    shared_stride: int
+    params: Allocation
+    memory: Memory
+    races: Any
+    kernel: Any
+
+
+class Threads:
+    """count blocks from number first on. n threads: thread t of a block is number `block * T + t`."""
+
+    def __init__(self, launch: Launched, first: int, count: int) -> None:
+        self.launch = launch
+        self.first, self.count = first, count
+        self.T: int = launch.threads
+        self.n: int = self.T * count
+        self.warps_per_block = -(-self.T // 32)
+        self.warps = self.warps_per_block * count
+        self.alive = np.ones(self.n, bool)
+        self.living = self.n
+        self.memory = launch.memory
+        self.races: Racing | None = launch.races
+        size = count * launch.shared_stride
+        self.shared = Allocation(0, size, np.zeros(size, np.uint8), "shared")
+        self.local_stride = 0
+        self.local = Allocation(0, 0, np.zeros(0, np.uint8), "local")
+        self.epochs = np.zeros(count, np.int64)
+        """How many barriers each block has passed, for the search for races."""
+        self._numbers: dict[str, Any] = {}
+
+    def number(self, name: str, make: Callable[[], Any]) -> Any:
+        """An array over the batch's threads that is made once."""
+        found = self._numbers.get(name)
+        if found is None:
+            found = self._numbers[name] = make()
+        return found
+
+    def block_slots(self) -> Any:
+        """Which block of the batch each thread belongs to, int64 [n]."""
+        return self.number("slot", lambda: np.repeat(np.arange(self.count), self.T))
+
+    def lane_numbers(self) -> Any:
+        """warp * 32 + lane of each thread, int64 [n]: warps are counted through the batch."""
+
+        def make() -> Any:
+            inside = np.tile(np.arange(self.T), self.count)
+            return self.block_slots() * (self.warps_per_block * 32) + inside
+
+        return self.number("lanes", make)
+
+    def reserve_local(self, size: int, refuse: Callable[[str], NoReturn] | None = None) -> None:
+        """Room for size bytes of local memory per thread. refuse: raises where the place of the call is known."""
+        if size <= self.local_stride:
+            return
+        if size > LOCAL_LIMIT:
+            why = f"the call needs {size} bytes of local memory, {LOCAL_LIMIT} is the most: recursion without an end?"
+            if refuse is not None:
+                refuse(why)
+            raise KernelError(f"kernel '{self.launch.kernel.name}': {why}")
+        stride = max(-(-size // 16) * 16, 2 * self.local_stride if size <= LOCAL_LIMIT // 2 else 0)
+        grown = np.zeros((self.n, stride), np.uint8)
+        grown[:, : self.local_stride] = self.local.data.reshape(self.n, self.local_stride)
+        self.local, self.local_stride = Allocation(0, grown.size, grown.reshape(-1), "local"), stride
+
+    def block_of(self, thread: int) -> Three:
+        """The block of a thread."""
+        gx, gy, _ = self.launch.grid
+        block = self.first + thread // self.T
+        return block % gx, block // gx % gy, block // (gx * gy)
+
+    def place(self, thread: int) -> str:
+        """`block (x, y, z), thread (x, y, z)` of a thread."""
+        bx, by, _ = self.launch.block
+        inside = thread % self.T
+        own = (inside % bx, inside // bx % by, inside // (bx * by))
+        return f"block {self.block_of(thread)}, thread {own}"
+
+    def fault(self, code: Code, i: Instruction, thread: int, why: str) -> NoReturn:
+        """KernelError about one thread: kernel, line, instruction, block and thread."""
+        kernel = self.launch.kernel.name
+        inside = "" if code.name == kernel else f", in '{code.name}'"
+        where = f"{code.builder.module}:{i.line}: '{code.builder.text(i)}' by {self.place(thread)}"
+        raise KernelError(f"kernel '{kernel}'{inside}: {where}: {why}", workgroup=self.block_of(thread))
