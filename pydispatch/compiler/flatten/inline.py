@@ -10,10 +10,10 @@ from xdsl.dialects import cf
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import Operation, Region, SSAValue
 
+from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS, symbol_name
 from pydispatch.compiler.flatten.branches import lower_branches, simplify
 from pydispatch.compiler.flatten.buffer_views import buffer_views_to_tensors
-from pydispatch.compiler.host.globals import fold_globals
-from pydispatch.compiler.outline.form import HOST_FUNCTIONS, symbol_name
+from pydispatch.compiler.flatten.globals import fold_globals
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.util import dialect as util

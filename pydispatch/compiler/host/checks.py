@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from pydispatch.compiler.host.rules import table
 from pydispatch.compiler.host.straight import unsupported
 from pydispatch.formats.program.program import Program
 from pydispatch.formats.program.steps import CheckKind
@@ -14,7 +15,7 @@ def add_check(program: Program, op: Operation, function: str) -> int:
     """The number of the check that `op` of `function` is."""
     name = op.name.removeprefix("check.").upper()
     if name not in CheckKind.__members__:
-        raise unsupported(op)
+        raise unsupported(op, table())
     atol, rtol = getattr(op, "tolerance", (0.0, 0.0))
     place = location_of(op)
     return program.add_check(CheckKind[name], str(place) if place else "", function, atol, rtol)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute, Operation
 
+from pydispatch.compiler.flatten.globals import PARAMETER
 from pydispatch.compiler.host.types import dtype_of, element_bits
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.program import Numerical, Program
@@ -18,8 +19,6 @@ from pydispatch.ir.core.locations import location_of
 
 if TYPE_CHECKING:
     import numpy as np
-
-PARAMETER = "flow.parameter.named"
 
 
 @dataclass

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.host.commands import Tensor
+from pydispatch.compiler.host.straight import Straight
 from pydispatch.compiler.host.types import dtype_of
 from pydispatch.compiler.kernel_ir.words import bit_width, words_of
 from pydispatch.compiler.outline.executables import tied_operands
@@ -17,9 +18,6 @@ from pydispatch.formats.program.program import HIGH_WORD, Op
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
-
-if TYPE_CHECKING:
-    from pydispatch.compiler.host.straight import Straight
 
 Bindings = list[tuple[Tensor, bool]]
 """The tensors that a dispatch reaches, and whether it writes each."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation
 
 from pydispatch.compiler.host.commands import Storage, Tensor
 from pydispatch.compiler.host.constants import splat_word
+from pydispatch.compiler.host.straight import Straight
 from pydispatch.compiler.host.types import dtype_of, element_bits, packed_bytes
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.program import BufferKind, Op
 from pydispatch.ir.core.locations import location_of
-
-if TYPE_CHECKING:
-    from pydispatch.compiler.host.straight import Straight
 
 FILL_FROM = 4096
 """Bytes from which on a constant of one value is filled in by every call instead of stored in the artifact."""

@@ -3,64 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, cast
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.host.constants import PARAMETER, Constants
+from pydispatch.compiler.flatten.globals import _missing, globals_of, name_of
+from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.scalar_table import constant_bits
 from pydispatch.compiler.host.types import dtype_of, packed_bytes
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.program import NONE
-from pydispatch.ir.core.locations import location_of, set_location
-from pydispatch.ir.dialects.flow import tensors
+from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.util import dialect as util
-
-
-def globals_of(module: ModuleOp) -> dict[str, util.GlobalOp]:
-    return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, util.GlobalOp)}
-
-
-def name_of(op: Operation) -> str:
-    """The global that a load or store names."""
-    return cast(str, cast(Any, op.properties["global"]).root_reference.data)
-
-
-def fold_globals(module: ModuleOp) -> None:
-    """Loads of globals that nothing stores to become constants."""
-    known = globals_of(module)
-    if not known:
-        return
-    stored = {name_of(op) for op in module.walk() if isinstance(op, util.GlobalStoreOp)}
-    loads: list[Operation] = [op for op in module.walk() if isinstance(op, util.GlobalLoadOp)]
-    for op in loads:
-        source = known.get(name_of(op))
-        if source is None:
-            raise _missing(op, list(known))
-        value = source.initial_value
-        if value is None or name_of(op) in stored or source.type != op.results[0].type:
-            continue
-        if isinstance(value, DenseIntOrFPElementsAttr | IntegerAttr | FloatAttr):
-            new: Operation = arith.ConstantOp(value)
-        elif value.name == PARAMETER:
-            new = tensors.TensorConstantOp(result_types=[source.type], properties={"value": value})
-        else:
-            continue
-        set_location(new, op)
-        new.results[0].name_hint = op.results[0].name_hint
-        block = op.parent
-        assert block is not None
-        block.insert_op_before(new, op)
-        op.results[0].replace_all_uses_with(new.results[0])
-        op.detach()
-        op.erase()
-
-
-def _missing(op: Operation, known: list[str]) -> CompileError:
-    return CompileError(f"there is no global '@{name_of(op)}'", location_of(op),
-                        f"globals: {', '.join('@' + n for n in known) or 'none'}")  # fmt: skip
 
 
 @dataclass

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydispatch.compiler.flatten import branches
 from pydispatch.compiler.host import scalars
+from pydispatch.compiler.host.rules import table
 from pydispatch.compiler.host.scalar_table import BINARY, MATH, UNARY
 from pydispatch.compiler.host.segments import LOAD, READ, STORE
-from pydispatch.compiler.host.straight import table
 from pydispatch.formats.program.steps import CheckKind
 
 OTHERS = (

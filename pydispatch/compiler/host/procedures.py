@@ -10,16 +10,17 @@ from xdsl.dialects import cf
 from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
+from pydispatch.compiler.analysis.functions import symbol_name
 from pydispatch.compiler.flatten.branches import successors
 from pydispatch.compiler.host.checks import add_check
 from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.exports import Executables
 from pydispatch.compiler.host.globals import Globals
+from pydispatch.compiler.host.rules import table
 from pydispatch.compiler.host.scalar_table import constant_bits
 from pydispatch.compiler.host.segments import EFFECTS, LOAD, READ, STORE, Cut, Cuts, Segment, definition, is_constant
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.compiler.host.types import dtype_of
-from pydispatch.compiler.outline.form import symbol_name
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.procedure import Label, Procedure
 from pydispatch.ir.core.locations import location_of
@@ -112,7 +113,7 @@ class ProcedureLowering:
     def _run(self, segment: Segment) -> Micro:
         name = f"{self.procedure.name}.{len(self.program.functions)}"
         function = self.program.add_function(name, public=False)
-        straight = Straight(function, self.executables, self.constants, self.op)
+        straight = Straight(function, self.executables, self.constants, self.op, table())
         for value in segment.inputs:
             straight.argument(value)
         straight.lower(segment.ops, segment.outputs)

@@ -7,14 +7,15 @@ from typing import Any, cast
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Operation
 
+from pydispatch.compiler.analysis.functions import symbol_name
 from pydispatch.compiler.flatten.inline import INITIALIZER
 from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.exports import Executables
 from pydispatch.compiler.host.globals import Globals
 from pydispatch.compiler.host.procedures import RETURNS, ProcedureLowering
+from pydispatch.compiler.host.rules import table
 from pydispatch.compiler.host.segments import is_stop
 from pydispatch.compiler.host.straight import Straight
-from pydispatch.compiler.outline.form import symbol_name
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.program import Program
 from pydispatch.ir.core.locations import location_of
@@ -54,7 +55,7 @@ def straight_function(op: Operation, executables: Executables, constants: Consta
     """A function of one block becomes one straight function."""
     type = cast(FunctionType, op.properties["function_type"])
     function = executables.program.add_function(symbol_name(op), str(type))
-    straight = Straight(function, executables, constants, op)
+    straight = Straight(function, executables, constants, op, table())
     block = op.regions[0].block
     ops = list(block.ops)
     if not ops or ops[-1].name not in RETURNS:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.flatten.branches import successors
-from pydispatch.compiler.host.globals import name_of
+from pydispatch.compiler.flatten.globals import name_of
 
 CONSTANTS = ("arith.constant", "util.unfoldable_constant", "flow.tensor.constant", "flow.tensor.dynamic_constant")
 VIEWS = (

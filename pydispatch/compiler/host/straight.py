@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -28,14 +28,21 @@ END = 1 << 60
 """The position of what reads a value behind all operations."""
 
 
+Rules = Mapping[str, Callable[[Any, Operation], None]]
+"""Name of an operation with tensors -> the function that lowers it, given a `Straight` and the operation."""
+
+
 class Straight:
     """Builds one function: arguments, then operations, then `finish`.
 
-    place: the operation that errors without a better place point at.
+    place: the operation that errors without a better place point at. rules: `host/rules.py: table`.
     """
 
-    def __init__(self, function: Function, executables: Executables, constants: Constants, place: Operation) -> None:
+    def __init__(
+        self, function: Function, executables: Executables, constants: Constants, place: Operation, rules: Rules
+    ) -> None:
         self.function, self.executables, self.constants, self.place = function, executables, constants, place
+        self.rules = rules
         self.scalars = ScalarLowering(function)
         self.registers: Registers = {}
         self.tensors: dict[SSAValue, Tensor] = {}
@@ -89,13 +96,12 @@ class Straight:
             value: number for number, op in enumerate(ops) if op.name not in SIZE_QUERIES for value in op.operands
         }
         self._last_use |= dict.fromkeys(outputs, END)
-        rows = table()
         for self.position, op in enumerate(ops):
-            row = rows.get(op.name)
+            row = self.rules.get(op.name)
             if row is not None:
                 row(self, op)
             elif any(isinstance(r.type, TensorType) for r in op.results) or not self.scalars.lower(op, self.registers):
-                raise unsupported(op)
+                raise unsupported(op, self.rules)
 
     def put(self, value: SSAValue, tensor: Tensor) -> None:
         """Says where the tensor `value` lives."""
@@ -248,32 +254,18 @@ class Straight:
             storage.buffer = self.function.add_constant_buffer(storage.index)
 
 
-Row = Callable[[Straight, Operation], None]
-_TABLE: dict[str, Row] = {}
-
-
-def table() -> dict[str, Row]:
-    """Name of an operation with tensors → the function that lowers it."""
-    if not _TABLE:
-        from pydispatch.compiler.host import dispatches, fills, views
-
-        for rows in (dispatches.ROWS, fills.ROWS, views.ROWS):
-            _TABLE.update(rows)
-    return _TABLE
-
-
 def where(op: Operation) -> str:
     """` (tensor.cast at model.mlir:3:5)`, for messages of calls."""
     place = location_of(op)
     return f" ({op.name} at {Path(place.file).name}:{place.line}:{place.column})" if place else ""
 
 
-def unsupported(op: Operation) -> CompileError:
+def unsupported(op: Operation, rules: Iterable[str]) -> CompileError:
     """The error for an operation that no part of host code knows."""
     if op.name == "tensor.extract":
         note = "an element of a tensor is read back between two dispatches only"
     elif any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
-        known = sorted(name for name in table() if name.startswith(("tensor.", "flow.", "hal.", "util.")))
+        known = sorted(name for name in rules if name.startswith(("tensor.", "flow.", "hal.", "util.")))
         note = f"on tensors the host knows dispatches and {', '.join(known)}"
     else:
         note = "the host computes with arith, math and affine on scalars, and with scf, cf, util.global and check"

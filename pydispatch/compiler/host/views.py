@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.host.commands import Tensor
+from pydispatch.compiler.host.straight import Straight, where
 from pydispatch.compiler.host.types import dtype_of, element_bits
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.program import Op
 from pydispatch.ir.core.locations import location_of
-
-if TYPE_CHECKING:
-    from pydispatch.compiler.host.straight import Straight
 
 ULE = 64 + 7 * 256
 """The modifier of an unsigned 64-bit `<=`."""
@@ -183,8 +181,6 @@ class _Run:
 
     def _bounds(self, axis: int, offset: int, size: int, whole: int) -> None:
         """0 <= offset, 0 <= size and offset + size <= whole, now or in every call."""
-        from pydispatch.compiler.host.straight import where
-
         function = self.straight.function
         known = [function.constant_value(register) for register in (offset, size, whole)]
         o, s, w = known

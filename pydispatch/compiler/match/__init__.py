@@ -101,9 +101,10 @@ def apply_one(rewrite: Rewrite, module: ModuleOp, report: Report, targets: tuple
     from pydispatch import ir
 
     if rewrite.kind == "transform":
+        from pydispatch.compiler.match.transform.handlers import HANDLERS
         from pydispatch.compiler.match.transform.interpret import Interpreter
 
-        Interpreter(rewrite.what, module, report, rewrite.name).run()
+        Interpreter(rewrite.what, module, report, HANDLERS, rewrite.name).run()
     elif rewrite.kind == "pdl":
         from pydispatch.compiler.match.pdl.apply import apply_pdl
 

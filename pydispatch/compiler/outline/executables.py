@@ -22,11 +22,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from pydispatch.compiler.analysis.functions import symbol_name
 from pydispatch.compiler.kernel_ir.kernel import Layout
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.lower import lower
 from pydispatch.compiler.outline.contracts import contract_of
-from pydispatch.compiler.outline.form import symbol_name
 from pydispatch.compiler.outline.interface import lower_common, lower_interface
 from pydispatch.compiler.target.architectures import chosen_targets, objects_attribute, objects_for
 from pydispatch.compiler.target.cuda import architecture

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
 
+from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS, symbol_name
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import Known, remembered
@@ -29,19 +30,10 @@ from pydispatch.compiler.outline.outline import Outline
 from pydispatch.compiler.outline.regions import outline_regions
 from pydispatch.ir.dialects.flow import dialect as flow
 
-HOST_FUNCTIONS = ("func.func", "util.func")
-
 
 def host_functions(module: ModuleOp) -> list[Operation]:
     """The functions of the host program that have a body, in order."""
     return [op for op in module.body.block.ops if op.name in HOST_FUNCTIONS and op.regions[0].blocks]
-
-
-def symbol_name(op: Operation) -> str:
-    """The name that an operation defines."""
-    name = op.properties.get("sym_name", op.attributes.get("sym_name"))
-    assert isinstance(name, StringAttr)
-    return name.data
 
 
 def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not, reassociate: bool = True) -> list[Report]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from pydispatch.errors import InternalError
+from pydispatch.formats.program.function import Function
 from pydispatch.formats.program.opcodes import MAGIC, NONE, VERSION
 from pydispatch.formats.program.procedure import Label, Port, Procedure
-
-if TYPE_CHECKING:
-    from pydispatch.formats.program.program import Function, Program
+from pydispatch.formats.program.tables import Tables
 
 HEADER = 32
 _LOW = 0xFFFFFFFF
@@ -34,7 +32,7 @@ def _sizes(dims: Iterable[int]) -> list[int]:
 class Encoder:
     """Lays tables out one after another, collecting words."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Tables) -> None:
         self.program = program
         self.words: list[int] = [0] * HEADER
         self.functions = {id(f): i for i, f in enumerate(program.functions)}
@@ -81,7 +79,7 @@ class Encoder:
             [*string(p.scope), *string(p.key), p.dtype, len(p.shape), self.place(_sizes(p.shape)), 0]
             for p in program.parameters.values()
         ])  # fmt: skip
-        text = bytes(program._strings)
+        text = bytes(program.text)
         strings = text + bytes(-len(text) % 4)
         self.words[3:5] = 4 * len(self.words), len(text)
         self.words[0:3] = MAGIC, VERSION, len(self.words) + len(strings) // 4

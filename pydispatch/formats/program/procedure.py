@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pydispatch.formats.program.function import Function
 from pydispatch.formats.program.opcodes import NONE
+from pydispatch.formats.program.references import References
 from pydispatch.formats.program.steps import LAST_USE, CheckKind, Step
-
-if TYPE_CHECKING:
-    from pydispatch.formats.program.program import Function, Program
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Label:
 class Procedure:
     """One procedure under construction. Methods append a step; `last`: slots that it reads for the last time."""
 
-    def __init__(self, program: Program, name: str, signature: str = "", public: bool = True) -> None:
+    def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
         self.program = program
         self.name, self.signature, self.public = name, signature, public
         self.arguments: list[Port] = []

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.program.opcodes import NONE, dtype_name
+from pydispatch.formats.program.records import Records
 from pydispatch.formats.program.steps import LAST_USE, Step
-
-if TYPE_CHECKING:
-    from pydispatch.formats.program.text import ProgramText
 
 
 class ProcedureText:
     """Renders one procedure. Trusts nothing: a bad offset is an ArtifactError."""
 
-    def __init__(self, program: ProgramText, functions: Sequence[str]) -> None:
+    def __init__(self, program: Records, functions: Sequence[str]) -> None:
         self.program, self.functions = program, functions
         self.pool: list[int] = []
 

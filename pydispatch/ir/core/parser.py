@@ -28,9 +28,8 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.core.lexer import FastLexer, FastParser
 from pydispatch.ir.core.locations import Source, SourceLoc
 from pydispatch.ir.core.messages import end_of_previous, explain, explain_refusal
+from pydispatch.ir.core.names import FORMER_NAMES
 from pydispatch.ir.core.resources import Resources
-from pydispatch.ir.dialects import FORMER_NAMES
-from pydispatch.ir.dialects.hal.device import DEVICE_ATTRS
 
 _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
 _UNKNOWN_LOC = UnknownLoc()
@@ -175,7 +174,7 @@ class ProgramParser(FastParser):
 
     def parse_optional_attribute(self) -> Attribute | None:
         attribute = super().parse_optional_attribute()
-        if isinstance(attribute, DEVICE_ATTRS) and self._current_token.text == ":":
+        if getattr(attribute, "type_may_follow", False) and self._current_token.text == ":":
             self._skip_device_type()
         return attribute
 

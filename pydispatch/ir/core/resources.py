@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, FixedBitwidthType, IntegerType, ShapedType
+from xdsl.parser import AttrParser
 
 from pydispatch.ir.core.dense import unhex
-
-if TYPE_CHECKING:
-    from pydispatch.ir.core.parser import ProgramParser
 
 _ENTRY = re.compile(r'([A-Za-z_][\w$.\-]*|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-f]*)"')
 
@@ -32,7 +30,7 @@ class Resources:
         span = self._spans.get(key)
         return None if span is None else unhex(self._text, span[0] + 8, span[1])
 
-    def constant(self, data: bytes, type: Any, parser: ProgramParser, start: int) -> DenseIntOrFPElementsAttr:
+    def constant(self, data: bytes, type: Any, parser: AttrParser, start: int) -> DenseIntOrFPElementsAttr:
         """The blob as an ordinary constant of `type`; one byte for each i1."""
         assert isinstance(type, ShapedType)
         element = type.get_element_type()  # type: ignore[attr-defined]

@@ -40,13 +40,6 @@ _LIBRARY = {
     "vector": "vector:Vector",
 }
 
-FORMER_NAMES = {
-    f"flow.dispatch.{name}": f"iree_tensor_ext.dispatch.{name}"
-    for name in ("tensor", "tensor.load", "tensor.store", "workload.ordinal", "workgroup_count_from_slice",
-                 "workgroup_count_from_dag_root")
-}  # fmt: skip
-"""What operations and types were called in older releases -> what they are called now."""
-
 
 def _load(package: str, place: str) -> Callable[[], Dialect]:
     module, name = place.split(":")
@@ -57,7 +50,6 @@ def _load(package: str, place: str) -> Callable[[], Dialect]:
         return dialect
 
     return load
-
 
 
 def new_context() -> Context:

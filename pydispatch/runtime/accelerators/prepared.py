@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydispatch._core.device import data_of
 from pydispatch.errors import Error, InvalidArgumentError
@@ -14,14 +14,32 @@ from pydispatch.runtime.buffer import Buffer
 if TYPE_CHECKING:
     from pydispatch._core.program import Plan
     from pydispatch.runtime.accelerators.execute import Fixed
-    from pydispatch.runtime.accelerators.function import ForeignFunction
+
+
+class Callee(Protocol):
+    """What a prepared call needs of its function."""
+
+    name: str
+    _context: Any
+    _core: Any
+    _executor: Any
+    _bind: Any
+
+    @property
+    def results(self) -> Any: ...
+    def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any: ...
+    def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer: ...
+    def _is_here(self, given: Any) -> bool: ...
+    def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]: ...
+    def _value(self, results: list[Any]) -> Any: ...
+    def _take(self, block: Any, given: Buffer) -> None: ...
 
 
 class Prepared:
     """A call with fixed shapes. `p()` runs it on the same arguments, reading arrays again; `p(c, d)` takes others of
     the same shapes first. It owns its results unless it was given some: the next run overwrites them."""
 
-    def __init__(self, function: ForeignFunction, args: tuple[Any, ...], out: Any) -> None:
+    def __init__(self, function: Callee, args: tuple[Any, ...], out: Any) -> None:
         self._function, self._context = function, function._context
         self._plan, self._inputs, self._scalars = function._bind(args)
         if self._plan.device is None:
@@ -73,7 +91,7 @@ class Run:
     """What a prepared call owns: memory for arguments that are arrays, for its results and its transients, and one
     fixed run over them."""
 
-    def __init__(self, function: ForeignFunction, plan: Plan, record: Record) -> None:
+    def __init__(self, function: Callee, plan: Plan, record: Record) -> None:
         self.function, self.plan, self.record = function, plan, record
         context = self.context = function._context
         self.executor = function._executor

@@ -25,7 +25,8 @@ from pydispatch.compiler.kernel_ir.calls import is_declaration, reachable
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Export, Variant
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name
-from pydispatch.compiler.kernel_ir.simt.lower import POINTS, Size, spread_kernels
+from pydispatch.compiler.kernel_ir.simt.lower import POINTS, Size
+from pydispatch.compiler.kernel_ir.simt.spread import spread_kernels
 from pydispatch.compiler.toolchain import llvm_process
 from pydispatch.compiler.toolchain.llvm import opened
 from pydispatch.errors import CompileError

@@ -8,21 +8,20 @@ has the rules. Loops over points that are left are plain loops of one invocation
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 from xdsl.dialects import arith, gpu, scf
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.calls import CALLS
 from pydispatch.compiler.kernel_ir.hazards import MANY, ONE, Accesses, Hazards, Key, accesses_of, base_of
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name, unsupported
-from pydispatch.compiler.kernel_ir.simt import points
 from pydispatch.compiler.kernel_ir.simt.build import Build, Index
-from pydispatch.compiler.kernel_ir.simt.inline import copied, inline_helpers
 from pydispatch.compiler.kernel_ir.storage import STORAGE, is_private, is_workgroup
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -31,16 +30,6 @@ Size = tuple[int, int, int]
 
 POINTS = ("scf.parallel", "scf.forall", "affine.parallel")
 """Says that every point of a kernel writes whole bytes."""
-
-
-def spread_kernels(module: ModuleOp, sizes: dict[str, Size]) -> ModuleOp:
-    """A copy of the module for invocations. sizes: of the workgroup of each export. Raises CompileError, at the op."""
-    copy = copied(module)
-    inline_helpers(copy, list(sizes))
-    for op in copy.body.block.ops:
-        if isinstance(op, FuncOp) and op.sym_name.data in sizes and op.body.blocks:
-            Spreading(op, sizes[op.sym_name.data]).run()
-    return copy
 
 
 @dataclass
@@ -58,8 +47,8 @@ class Turn:
 class Spreading:
     """One entry point on its way."""
 
-    def __init__(self, function: FuncOp, size: Size) -> None:
-        self.function, self.size, self.count = function, size, prod(size)
+    def __init__(self, function: FuncOp, size: Size, rules: Mapping[str, Callable[[Any, Operation], None]]) -> None:
+        self.function, self.size, self.count, self.rules = function, size, prod(size), rules
         once = attribute(function, "pyd.once")
         numbers = once.data if isinstance(once, ArrayAttr) else ()
         self.hazards = Hazards(("binding", int(n.value.data)) for n in numbers if isinstance(n, IntegerAttr))
@@ -232,7 +221,7 @@ class Spreading:
 
     def op(self, op: Operation) -> None:
         name = op_name(op)
-        rule = RULES.get(name)
+        rule = self.rules.get(name)
         if rule is not None:
             rule(self, op)
         elif op.regions:
@@ -298,23 +287,3 @@ class Spreading:
             turn.barred = before
 
 
-Rule = Callable[[Spreading, Operation], None]
-
-
-RULES: dict[str, Rule] = {
-    "memref.load": Spreading.load,
-    "affine.load": Spreading.load,
-    "memref.reshape": lambda s, op: s.load(op, 1),
-    "memref.store": Spreading.store,
-    "affine.store": Spreading.store,
-    "memref.atomic_rmw": Spreading.store,
-    **dict.fromkeys(CALLS, Spreading.call),
-    "gpu.barrier": Spreading.user_barrier,
-    **dict.fromkeys(("scf.if", "affine.if", "scf.index_switch"), Spreading.ways),
-    **dict.fromkeys(("scf.execute_region", "memref.alloca_scope"), Spreading.ways),
-    **dict.fromkeys(("scf.for", "affine.for", "scf.while"), Spreading.loop),
-    "memref.copy": points.copy,
-    "scf.parallel": points.parallel,
-    "scf.forall": points.forall,
-    "affine.parallel": points.affine_parallel,
-}

@@ -8,7 +8,7 @@ invocations alone. Other reductions run in order, in every invocation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.dialects import affine, memref, scf
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr, MemRefType
@@ -19,6 +19,7 @@ from pydispatch.compiler.kernel_ir.hazards import accesses_of
 from pydispatch.compiler.kernel_ir.readers import affine_map, attribute, bound_groups
 from pydispatch.compiler.kernel_ir.simt import reduce
 from pydispatch.compiler.kernel_ir.simt.build import Build, Index, known
+from pydispatch.compiler.kernel_ir.simt.lower import Spreading
 from pydispatch.compiler.kernel_ir.simt.ranges import (
     AT_ONCE,
     FEW,
@@ -33,9 +34,6 @@ from pydispatch.compiler.kernel_ir.simt.ranges import (
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.scf import ForallOp
-
-if TYPE_CHECKING:
-    from pydispatch.compiler.kernel_ir.simt.lower import Spreading
 
 Point = Callable[[Build, list[Index]], None]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -21,13 +19,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from pydispatch.compiler.kernel_ir.combiners import combiners, is_free
 from pydispatch.compiler.kernel_ir.hazards import MANY, Accesses
 from pydispatch.compiler.kernel_ir.simt.build import DOWN, INDEX, Build, Index
+from pydispatch.compiler.kernel_ir.simt.lower import Spreading
 from pydispatch.compiler.kernel_ir.simt.ranges import FEW, Range, cloned, point_of, repeats, rounds, steps, total_of
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
-
-if TYPE_CHECKING:
-    from pydispatch.compiler.kernel_ir.simt.lower import Spreading
 
 WARP = 32
 WORKGROUP = IntegerAttr(3, 64)

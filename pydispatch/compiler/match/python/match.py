@@ -9,7 +9,6 @@ from typing import Any
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
-import pydispatch
 from pydispatch.compiler.match.graph import facts
 from pydispatch.compiler.match.graph.dag import Match, Mismatch
 from pydispatch.compiler.match.graph.dag import Pattern as Dag
@@ -124,7 +123,7 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
 
 def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:
     """What a user's function of a pattern raised, at the operation that it looked at."""
-    ours = str(Path(pydispatch.__file__).parent)
+    ours = str(Path(__file__).parents[3])
     lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(ours)]
     note = f"raised in {lines[-1].filename}:{lines[-1].lineno}" if lines else None
     text = f"the {what} of pattern '{pattern}' raised {type(error).__name__}: {error}"

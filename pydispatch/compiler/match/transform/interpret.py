@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
@@ -29,19 +28,14 @@ class NoMatch(Exception):
         self.mismatch = mismatch
 
 
-@cache
-def handlers() -> dict[str, Handler]:
-    """What to do for each operation, by its name."""
-    from pydispatch.compiler.match.transform import actions, loops, matchers
-
-    return {**loops.HANDLERS, **matchers.HANDLERS, **actions.HANDLERS}
-
-
 class Interpreter:
-    """One run of one spec over one program."""
+    """One run of one spec over one program. handlers: what to do for each operation, by its name."""
 
-    def __init__(self, spec: ModuleOp, program: ModuleOp, report: Report, name: str = "") -> None:
+    def __init__(
+        self, spec: ModuleOp, program: ModuleOp, report: Report, handlers: Mapping[str, Handler], name: str = ""
+    ) -> None:
         self.spec, self.program, self.report, self.name = spec, program, report, name
+        self.handlers = handlers
         self.view = View()
         self.symbols = {_symbol(op): op for op in spec.walk() if _symbol(op) and op.parent_op() is not None}
         self.top = {_symbol(op): op for op in spec.body.block.ops if _symbol(op)}
@@ -80,11 +74,10 @@ class Interpreter:
 
     def block(self, block: Block, env: Env) -> list[list[Any]]:
         """Runs the operations of a block; the operands of its last one when that yields."""
-        table = handlers()
         for op in block.ops:
             if op.name in ("transform.yield", "transform.match.structured.yield"):
                 return [env[v] for v in op.operands]
-            handler = table.get(op.name)
+            handler = self.handlers.get(op.name)
             if handler is None:
                 self.fail(op, f"'{op.name}' cannot stand in a sequence", "it describes the program, not what to do")
             handler(self, op, env)

@@ -98,7 +98,6 @@ class Context(foreign.Context):
             driver.cuDevicePrimaryCtxRelease(self.device)
             raise
         self.stream_number = int(self.stream)
-        self.convert = self._convert
 
     def _facts(self) -> dict[str, int]:
         names, found = self.driver.CUdevice_attribute, {}
@@ -107,11 +106,6 @@ class Context(foreign.Context):
             result = (1, 0) if attribute is None else self.driver.cuDeviceGetAttribute(attribute, self.device)
             found[key] = 0 if result[0] else int(result[1])
         return found
-
-    def _convert(self, value: Any) -> Any:
-        from pydispatch.runtime.devices.cuda.interop import convert
-
-        return convert(self, value)
 
     def retry(self, work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Calls the driver again, which refused because this thread has the context of another device, or none. The

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.context import Context
 from pydispatch.runtime.devices.cuda.execute import CudaExecutor
 from pydispatch.runtime.devices.cuda.function import CudaProgram
-from pydispatch.runtime.devices.cuda.interop import CudaBuffer
+from pydispatch.runtime.devices.cuda.interop import CudaBuffer, convert
 from pydispatch.runtime.program.loader import Host
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def open_device(index: int, is_checked: bool) -> CudaDevice:
             lost.require_usable()
         if context is None or context.is_shut:
             context = _contexts[key] = Context(index, is_checked)
+            context.convert = functools.partial(convert, context)
         return CudaDevice(context)
 
 

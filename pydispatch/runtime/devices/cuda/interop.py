@@ -5,7 +5,7 @@ Nobody waits in the process: who takes memory makes its stream wait, on the devi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from pydispatch._core.dlpack import make_capsule, open_capsule
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.buffer import Buffer, element_of
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.devices.cuda.context import Context
+from pydispatch.runtime.devices.cuda.context import Context
 
 CPU, CUDA, MANAGED = 1, 2, 13  # DLDeviceType
 LEGACY_STREAM = 1

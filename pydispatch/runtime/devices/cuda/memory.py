@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pydispatch.errors import Error, OutOfMemoryError
 from pydispatch.runtime.devices.cuda.driver import OUT_OF_MEMORY
 
-if TYPE_CHECKING:
-    from pydispatch.runtime.devices.cuda.context import Context
+
+class Owner(Protocol):
+    """The context whose memory a pool hands out."""
+
+    driver: Any
+    index: int
+    name: str
+    stream: Any
+    total_bytes: int
+    lost: str
+    current: Any
+    is_shut: Any
+
+    def check(self, result: tuple[Any, ...], what: str) -> Any: ...
+    def require_usable(self) -> None: ...
+    def synchronize(self) -> None: ...
+
 
 GRANULE = 512
 """Bytes that blocks are multiples of, as those of the driver are; addresses are multiples of 256 at least."""
@@ -34,7 +49,7 @@ class Pool:
     one stream, so who gets a block comes behind who had it. Any thread; `release` never blocks, so that it may be
     called by the garbage collector."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Owner) -> None:
         self.context = context
         driver = self.driver = context.driver
         self.lock = threading.Lock()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 from pydispatch.formats.storage import cache
 from pydispatch.runtime.devices.vulkan import api
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.devices.vulkan.context import Context
+from pydispatch.runtime.devices.vulkan.logical import LogicalDevice
 
 _MAX_BYTES = 256 << 20
 
@@ -17,7 +14,7 @@ _MAX_BYTES = 256 << 20
 class PipelineCache:
     """A VkPipelineCache. A file that is missing, broken, or of another driver counts as empty."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: LogicalDevice) -> None:
         self.context = context
         properties = context.features.properties
         self.uuid = bytes(properties.pipelineCacheUUID)

@@ -14,6 +14,7 @@ from pydispatch.runtime.accelerators import context as foreign
 from pydispatch.runtime.devices.vulkan import api, cache
 from pydispatch.runtime.devices.vulkan.features import ATOMIC_FLOAT, Features
 from pydispatch.runtime.devices.vulkan.instance import KINDS, Instance
+from pydispatch.runtime.devices.vulkan.logical import OBJECT_BUFFER, Submission
 from pydispatch.runtime.devices.vulkan.memory import Block, Pool, memory_types
 from pydispatch.runtime.devices.vulkan.record import Descriptors, Recorder
 
@@ -71,7 +72,6 @@ CALLS = tuple(
     ]
 )
 
-OBJECT_BUFFER, OBJECT_SHADER_MODULE, OBJECT_PIPELINE = 9, 15, 19  # VkObjectType
 _SLICE_NS = 200_000_000  # a wait is cut into slices, so that Ctrl-C is heard
 
 
@@ -294,26 +294,3 @@ class Context(foreign.Context):
         calls.vkDestroyPipelineCache(handle, self.cache.handle, null)
         calls.vkDestroySemaphore(handle, self.semaphore, null)
         calls.vkDestroyDevice(handle, null)
-
-
-class Submission:
-    """A VkSubmitInfo that is filled once, and what to wait with. value: what the timeline has when it is done; written
-    before each submission, so one is in flight at most."""
-
-    __slots__ = ("_arena", "command_buffers", "info", "value", "wait_info")
-
-    def __init__(self, context: Context, command_buffer: Any) -> None:
-        arena = api.Arena()
-        self.value = arena.array("uint64_t", [0])
-        timeline = arena.new(
-            "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self.value
-        )
-        self.command_buffers = arena.array("VkCommandBuffer", [command_buffer])
-        self.info = arena.new(
-            "VkSubmitInfo", pNext=timeline, commandBufferCount=1, pCommandBuffers=self.command_buffers,
-            signalSemaphoreCount=1, pSignalSemaphores=context.semaphores,
-        )  # fmt: skip
-        self.wait_info = arena.new(
-            "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=context.semaphores, pValues=self.value
-        )
-        self._arena = arena

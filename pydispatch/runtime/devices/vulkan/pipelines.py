@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
 from pydispatch.formats.artifact.strict import count, flag, listed, table, text
@@ -13,10 +13,7 @@ from pydispatch.formats.spirv import interface
 from pydispatch.formats.spirv.check import check
 from pydispatch.formats.spirv.reflect import EntryPoint, Reflection, reflect
 from pydispatch.runtime.devices.vulkan import api
-from pydispatch.runtime.devices.vulkan.context import OBJECT_PIPELINE, OBJECT_SHADER_MODULE
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.devices.vulkan.context import Context
+from pydispatch.runtime.devices.vulkan.logical import OBJECT_PIPELINE, OBJECT_SHADER_MODULE, LogicalDevice
 
 _COMPUTE_STAGE = 0x20
 _STORAGE_BUFFER = 7
@@ -48,7 +45,7 @@ class Kernel:
 class Executables:
     """The kernels of a program by (executable, ordinal of the export), and what has to be freed with them."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: LogicalDevice) -> None:
         self.context = context
         context.executables.add(self)
         self.kernels: dict[tuple[int, int], Kernel] = {}

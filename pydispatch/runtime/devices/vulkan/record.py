@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.runtime.accelerators.plan import DISPATCH, FILL, Command, Slot
 from pydispatch.runtime.devices.vulkan import api
-
-if TYPE_CHECKING:
-    from pydispatch.runtime.devices.vulkan.context import Context, Submission
-    from pydispatch.runtime.devices.vulkan.memory import Block
-    from pydispatch.runtime.devices.vulkan.pipelines import Executables, Kernel
+from pydispatch.runtime.devices.vulkan.logical import LogicalDevice, Submission
+from pydispatch.runtime.devices.vulkan.memory import Block
+from pydispatch.runtime.devices.vulkan.pipelines import Executables, Kernel
 
 _COMPUTE, _TRANSFER, _HOST = 0x800, 0x1000, 0x4000  # pipeline stages
 _SHADER_READ, _SHADER_WRITE, _COPY_READ, _COPY_WRITE, _HOST_READ, _HOST_WRITE = (
@@ -35,7 +33,9 @@ class Recorded:
 
     __slots__ = ("blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
 
-    def __init__(self, context: Context, buffer: Any, sets: list[tuple[Any, Any, int]], blocks: list[Block]) -> None:
+    def __init__(
+        self, context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], blocks: list[Block]
+    ) -> None:
         self.context, self.buffer, self.sets, self.blocks = context, buffer, sets, blocks
         self.submission: Submission = context.new_submission(buffer)
         self.queries: Any = None
@@ -62,7 +62,7 @@ class Recorded:
                 block.pool.release(block)
 
 
-def free_garbage(context: Context) -> None:
+def free_garbage(context: LogicalDevice) -> None:
     """Frees what dead recordings held. Used under the context's lock."""
     ffi, calls, handle, garbage = context.ffi, context.calls, context.handle, context.garbage
     while garbage:
@@ -77,7 +77,7 @@ def free_garbage(context: Context) -> None:
 class Recorder:
     """Writes one command buffer. Used under the context's lock."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: LogicalDevice) -> None:
         self.context, self.ffi, self.calls = context, context.ffi, context.calls
         self.arena = api.Arena()
         if context.garbage:
@@ -332,7 +332,7 @@ def _access(stages: int) -> int:
 class Descriptors:
     """Descriptor pools of a context; a new one when the others are full. Used under the context's lock."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: LogicalDevice) -> None:
         self.context = context
         self.pools: list[Any] = []
 

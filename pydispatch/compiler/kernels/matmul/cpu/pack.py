@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn
-from pydispatch.compiler.kernels.matmul.cpu.plan import argument_of
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Tiles
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.ops.bodies import clone_op, resolve
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 
-if TYPE_CHECKING:
-    from pydispatch.compiler.kernels.matmul.cpu.write import Writer
+
+class Tile(Protocol):
+    """The tile whose factors are packed: what it reads and where it lies. low, valid: by dimension."""
+
+    plan: Plan
+    e: Elements
+    c: Contraction
+    t: Tiles
+    b: Side
+    low: dict[int, Index]
+    valid: dict[int, Index]
+
+    def starts(self, build: Builder, dim: int | None, number: Index, block: int) -> Index: ...
+    def left(self, build: Builder, dim: int | None, start: Index, block: int) -> Index: ...
+    def in_place(self, build: Builder, factor: Factor) -> Side: ...
+
 
 
 @dataclass
@@ -62,7 +77,7 @@ class Pair:
 class Packing:
     """Copies the elements of a factor that a tile reads into its buffer."""
 
-    def __init__(self, writer: Writer, side: Side) -> None:
+    def __init__(self, writer: Tile, side: Side) -> None:
         self.w, self.side, self.factor = writer, side, side.factor
         self.is_b = side.factor is writer.c.b and side is writer.b
         self.pairs = writer.plan.pairs

@@ -1,0 +1,193 @@
+"""A straight function of a host program under construction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pydispatch.formats.program.opcodes import (
+    NONE,
+    BufferKind,
+    Op,
+)
+from pydispatch.formats.program.references import References
+
+
+@dataclass
+class Argument:
+    """A function argument. dtype: a dtype word; dims: sizes, -1 for a dynamic one; None makes it a scalar."""
+
+    dtype: int
+    dims: tuple[int, ...] | None
+    name: str = ""
+    buffer: int = NONE
+
+
+@dataclass
+class Result:
+    """A function result: a tensor in `buffer` whose sizes are in registers, or a scalar in `register`.
+
+    tied: the argument whose memory it may take over when a procedure runs the function (docs/program.md).
+    """
+
+    dtype: int
+    dims: tuple[int, ...] | None  # registers
+    buffer: int = NONE
+    register: int = NONE
+    name: str = ""
+    tied: int = NONE
+
+
+@dataclass
+class Buffer:
+    kind: BufferKind
+    index: int
+    size: int  # register
+    first: int = 0
+    last: int = 0
+    used: bool = False
+
+    def touch(self, region: int) -> None:
+        """Extends the lifetime to `region`."""
+        self.first = min(self.first, region) if self.used else region
+        self.last = max(self.last, region) if self.used else region
+        self.used = True
+
+
+@dataclass(frozen=True)
+class BindingRange:
+    """A buffer as a dispatch sees it: registers of its byte offset and length, NONE for 0 and for the rest."""
+
+    buffer: int
+    offset: int = NONE
+    length: int = NONE
+
+
+class Function:
+    """One host function under construction."""
+
+    def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
+        self.program = program
+        self.name, self.signature, self.public = name, signature, public
+        self.arguments: list[Argument] = []
+        self.results: list[Result] = []
+        self.buffers: list[Buffer] = []
+        self.pool: list[int] = []
+        self.instructions: list[tuple[int, int, int, int, int]] = []
+        self.registers = 0
+        self.region = 0
+        self._pure: dict[tuple[int, ...], int] = {}
+        self._constants: dict[int, int] = {}
+
+    # -- values
+
+    def emit(self, op: Op, a: int = 0, b: int = 0, c: int = 0, modifier: int = 0) -> int:
+        """A pure instruction; returns its register."""
+        key = (op, modifier, a, b, c)
+        if key not in self._pure:
+            self._pure[key] = self.registers
+            self.instructions.append((op | modifier << 16, self.registers, a, b, c))
+            self.registers += 1
+        return self._pure[key]
+
+    def constant(self, value: int) -> int:
+        """A register that holds `value` (integers sign-extended to 64 bits, floats as their bits)."""
+        value &= (1 << 64) - 1
+        register = self.emit(Op.CONST, 0, value & 0xFFFFFFFF, value >> 32)
+        self._constants[register] = value
+        return register
+
+    def constant_value(self, register: int) -> int | None:
+        """The signed value of a register that `constant` made, else None."""
+        value = self._constants.get(register)
+        return None if value is None else value - (1 << 64) if value >> 63 else value
+
+    def binary(self, op: Op, a: int, b: int, width: int = 64) -> int:
+        return self.emit(op, a, b, 0, width)
+
+    def multiply(self, factors: Iterable[int]) -> int:
+        """The product of registers at 64 bits; constants are folded."""
+        fixed, product = 1, None
+        for factor in factors:
+            value = self.constant_value(factor)
+            if value is not None:
+                fixed *= value
+            else:
+                product = factor if product is None else self.binary(Op.MUL, product, factor)
+        if product is None:
+            return self.constant(fixed)
+        return product if fixed == 1 else self.binary(Op.MUL, product, self.constant(fixed))
+
+    def check_equal(self, a: int, b: int, message: str) -> None:
+        """Refuses the call unless both registers agree. `{a}` and `{b}` in the message stand for the values."""
+        known_a, known_b = self.constant_value(a), self.constant_value(b)
+        if a == b or (known_a is not None and known_a == known_b):
+            return
+        self._check(Op.CHECK_EQ, a, b, message)
+
+    def check(self, condition: int, message: str) -> None:
+        """Refuses the call when the register is zero."""
+        self._check(Op.CHECK, condition, 0, message)
+
+    def _check(self, op: Op, a: int, b: int, message: str) -> None:
+        self.instructions.append((op, NONE, a, b, self._push(self.program.string(message))))
+
+    # -- arguments, results and buffers
+
+    def add_argument(self, argument: Argument) -> int:
+        """Adds an argument (with its buffer when it is a tensor); returns its index."""
+        index = len(self.arguments)
+        if argument.dims is not None:
+            argument.buffer = self._buffer(BufferKind.ARGUMENT, index, NONE)
+        self.arguments.append(argument)
+        return index
+
+    def add_transient(self, size: int) -> int:
+        """A buffer that lives within one call; `size`: register of its bytes."""
+        return self._buffer(BufferKind.TRANSIENT, 0, size)
+
+    def add_constant_buffer(self, constant: int) -> int:
+        return self._buffer(BufferKind.CONSTANT, constant, NONE)
+
+    def add_result_buffer(self, result: int, size: int) -> int:
+        """The memory of result number `result`; `size`: register of its bytes."""
+        return self._buffer(BufferKind.RESULT, result, size)
+
+    def _buffer(self, kind: BufferKind, index: int, size: int) -> int:
+        self.buffers.append(Buffer(kind, index, size))
+        return len(self.buffers) - 1
+
+    # -- commands
+
+    def next_region(self) -> None:
+        """Commands from here on start when all earlier ones are complete."""
+        self.region += 1
+
+    def dispatch(
+        self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[BindingRange]
+    ) -> None:
+        """`export`: register of the export's index; `grid`: three registers; `constants`: registers, + HIGH_WORD."""
+        words = [export, *grid, len(constants), *constants, len(bindings)]
+        for binding in bindings:
+            words += [binding.buffer, binding.offset, binding.length]
+            self.buffers[binding.buffer].touch(self.region)
+        self._command(Op.DISPATCH, words)
+
+    def fill(self, target: BindingRange, pattern: int, pattern_bytes: int) -> None:
+        self.buffers[target.buffer].touch(self.region)
+        self._command(Op.FILL, [target.buffer, target.offset, target.length, pattern, pattern_bytes])
+
+    def copy(self, source: int, source_offset: int, target: int, target_offset: int, length: int) -> None:
+        for buffer in (source, target):
+            self.buffers[buffer].touch(self.region)
+        self._command(Op.COPY, [source, source_offset, target, target_offset, length])
+
+    def _command(self, op: Op, words: list[int]) -> None:
+        self.instructions.append((op, NONE, self._push(words), 0, self.region))
+
+    def _push(self, words: Iterable[int]) -> int:
+        start = len(self.pool)
+        self.pool += words
+        return start
+
+

@@ -1,0 +1,27 @@
+"""What the functions of a host program refer to by number: texts and queries, each stored once."""
+
+from __future__ import annotations
+
+
+class References:
+    """Texts lie one after another. queries: (category, key, default) of the device."""
+
+    def __init__(self) -> None:
+        self.text = bytearray()
+        self.queries: list[tuple[str, str, int]] = []
+        self._offsets: dict[bytes, int] = {}
+
+    def string(self, text: str) -> tuple[int, int]:
+        """(offset, length) of a text, in bytes of UTF-8."""
+        data = text.encode()
+        if data not in self._offsets:
+            self._offsets[data] = len(self.text)
+            self.text += data
+        return self._offsets[data], len(data)
+
+    def add_query(self, category: str, key: str, default: int) -> int:
+        """The number of a query."""
+        query = (category, key, default & ((1 << 64) - 1))
+        if query not in self.queries:
+            self.queries.append(query)
+        return self.queries.index(query)

@@ -1,0 +1,45 @@
+"""The tables that the functions of a host program share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydispatch.formats.program.function import Function
+from pydispatch.formats.program.opcodes import (
+    NONE,
+)
+from pydispatch.formats.program.procedure import Check, Global, Parameter, Procedure
+from pydispatch.formats.program.references import References
+
+
+@dataclass
+class Executable:
+    name: str
+    constants_function: int = NONE
+    variant_conditions: list[int] = field(default_factory=list)  # one function index or NONE per variant
+
+
+@dataclass(frozen=True)
+class ExportEntry:
+    executable: int
+    ordinal: int
+    name: str
+    constant_count: int
+    binding_count: int
+
+
+class Tables(References):
+    """A host program as it is written: its tables and its functions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.executables: list[Executable] = []
+        self.exports: list[ExportEntry] = []
+        self.constants: list[tuple[str, int, int]] = []  # member, offset, length in bytes
+        self.functions: list[Function] = []
+        self.procedures: list[Procedure] = []
+        self.globals: list[Global] = []
+        self.initializers: list[Procedure] = []
+        self.checks: list[Check] = []
+        self.parameters: dict[int, Parameter] = {}  # by the number of their constant
+

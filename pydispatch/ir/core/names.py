@@ -1,0 +1,10 @@
+"""What operations and types were called in older releases."""
+
+from __future__ import annotations
+
+FORMER_NAMES = {
+    f"flow.dispatch.{name}": f"iree_tensor_ext.dispatch.{name}"
+    for name in ("tensor", "tensor.load", "tensor.store", "workload.ordinal", "workgroup_count_from_slice",
+                 "workgroup_count_from_dag_root")
+}  # fmt: skip
+"""What operations and types were called in older releases -> what they are called now."""

@@ -1,0 +1,59 @@
+"""A logical device as what is made on it sees it, and what is submitted to its queue."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Protocol
+
+from pydispatch.runtime.devices.vulkan import api
+from pydispatch.runtime.devices.vulkan.features import Features
+from pydispatch.runtime.devices.vulkan.memory import Pool
+
+OBJECT_BUFFER, OBJECT_SHADER_MODULE, OBJECT_PIPELINE = 9, 15, 19  # VkObjectType
+
+
+class LogicalDevice(Protocol):
+    """A VkDevice (`context.Context`). alignment, max_range: of bindings, in bytes."""
+
+    ffi: Any
+    calls: Any
+    handle: Any
+    features: Features
+    index: int
+    model: str
+    cache: Any
+    executables: Any
+    command_pool: Any
+    descriptors: Any
+    garbage: deque[Any]
+    alignment: int
+    max_range: int
+    pool: Pool
+    staging: Any
+    semaphores: Any
+
+    def set_name(self, kind: int, handle: Any, text: str) -> None: ...
+    def new_submission(self, command_buffer: Any) -> Submission: ...
+
+
+class Submission:
+    """A VkSubmitInfo that is filled once, and what to wait with. value: what the timeline has when it is done; written
+    before each submission, so one is in flight at most."""
+
+    __slots__ = ("_arena", "command_buffers", "info", "value", "wait_info")
+
+    def __init__(self, context: LogicalDevice, command_buffer: Any) -> None:
+        arena = api.Arena()
+        self.value = arena.array("uint64_t", [0])
+        timeline = arena.new(
+            "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self.value
+        )
+        self.command_buffers = arena.array("VkCommandBuffer", [command_buffer])
+        self.info = arena.new(
+            "VkSubmitInfo", pNext=timeline, commandBufferCount=1, pCommandBuffers=self.command_buffers,
+            signalSemaphoreCount=1, pSignalSemaphores=context.semaphores,
+        )  # fmt: skip
+        self.wait_info = arena.new(
+            "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=context.semaphores, pValues=self.value
+        )
+        self._arena = arena
