@@ -20,9 +20,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
 )
-
-LiteralParser = Any
-"""A parser of the library's that can resume at a place of its text: `lexer.FastParser`."""
+from xdsl.parser import AttrParser
 
 _CHUNK = 1 << 24
 """Digits that are decoded at a time: little is held twice."""
@@ -57,7 +55,7 @@ def unhex(text: str, start: int, end: int) -> bytes | None:
     return bytes(out)
 
 
-def parse_dense(p: LiteralParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | None:
+def parse_dense(p: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | None:
     """The literal at `<`, behind which the parser then stands; None, with nothing read, when it is an ordinary one.
 
     type: when None, it follows behind the literal. Raises ParseError when the data does not fit the type.
@@ -82,7 +80,7 @@ def parse_dense(p: LiteralParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | 
     return DenseIntOrFPElementsAttr(type, BytesAttr(data))
 
 
-def _parse_type(p: LiteralParser, type: Any) -> Any:
+def _parse_type(p: AttrParser, type: Any) -> Any:
     p.parse_punctuation(">", " in dense attribute")
     if type is None:
         p.parse_punctuation(":", " in dense attribute")
@@ -90,7 +88,7 @@ def _parse_type(p: LiteralParser, type: Any) -> Any:
     return type
 
 
-def _parse_blob(p: LiteralParser, content: str, open: int, start: int, type: Any) -> DenseIntOrFPElementsAttr[Any]:
+def _parse_blob(p: AttrParser, content: str, open: int, start: int, type: Any) -> DenseIntOrFPElementsAttr[Any]:
     end = content.find('"', start)
     if end < 0:
         p.raise_error("this string is not closed", start - 3, start)
@@ -102,7 +100,7 @@ def _parse_blob(p: LiteralParser, content: str, open: int, start: int, type: Any
     return blob_constant(p, data, type, open)
 
 
-def blob_constant(p: LiteralParser, data: bytes, type: Any, at: int) -> DenseIntOrFPElementsAttr[Any]:
+def blob_constant(p: AttrParser, data: bytes, type: Any, at: int) -> DenseIntOrFPElementsAttr[Any]:
     """The constant of raw bytes, one element's bytes being a splat."""
     size = element_bytes(type.element_type)
     expected = math.prod(type.get_shape()) * size
