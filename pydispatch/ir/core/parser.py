@@ -33,6 +33,9 @@ from pydispatch.ir.core.resources import Resources
 
 _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
 _UNKNOWN_LOC = UnknownLoc()
+TYPED = ("hal.device.target", "hal.device.select", "hal.device.alias")
+"""Attributes behind which older programs write their type."""
+
 _CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')
 
@@ -174,7 +177,7 @@ class ProgramParser(FastParser):
 
     def parse_optional_attribute(self) -> Attribute | None:
         attribute = super().parse_optional_attribute()
-        if getattr(attribute, "type_may_follow", False) and self._current_token.text == ":":
+        if attribute is not None and attribute.name in TYPED and self._current_token.text == ":":
             self._skip_device_type()
         return attribute
 

@@ -57,7 +57,6 @@ class DeviceTargetAttr(ParametrizedAttribute):
     `executable_targets`, as older releases write it."""
 
     name = "hal.device.target"
-    type_may_follow = True
     device_id: StringAttr
     configuration: DictionaryAttr
     executable_targets: ArrayAttr[Attribute]
@@ -99,7 +98,6 @@ class DeviceSelectAttr(ParametrizedAttribute):
     """`#hal.device.select<[devices]>`: the first that is available."""
 
     name = "hal.device.select"
-    type_may_follow = True
     devices: ArrayAttr[Attribute]
 
     @classmethod
@@ -122,7 +120,6 @@ class DeviceAliasAttr(ParametrizedAttribute):
     """`#hal.device.alias<"id"[ordinal], {configuration}>`: a target by the name of its device."""
 
     name = "hal.device.alias"
-    type_may_follow = True
     device_id: StringAttr
     ordinal: IntAttr
     configuration: DictionaryAttr
