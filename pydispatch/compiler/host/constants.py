@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute, Operation
 
+from pydispatch.compiler.analysis.types import dtype_of, element_bits
 from pydispatch.compiler.flatten.globals import PARAMETER
-from pydispatch.compiler.host.types import dtype_of, element_bits
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.program import Numerical, Program
 from pydispatch.ir.core.locations import location_of

@@ -8,9 +8,9 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.host.commands import Tensor
 from pydispatch.compiler.host.straight import Straight
-from pydispatch.compiler.host.types import dtype_of
 from pydispatch.compiler.kernel_ir.words import bit_width, words_of
 from pydispatch.compiler.outline.executables import tied_operands
 from pydispatch.errors import CompileError

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation
 
+from pydispatch.compiler.analysis.types import dtype_of, element_bits, packed_bytes
 from pydispatch.compiler.host.commands import Storage, Tensor
 from pydispatch.compiler.host.constants import splat_word
 from pydispatch.compiler.host.straight import Straight
-from pydispatch.compiler.host.types import dtype_of, element_bits, packed_bytes
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.program import BufferKind, Op
 from pydispatch.ir.core.locations import location_of

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation
 
+from pydispatch.compiler.analysis.types import dtype_of, packed_bytes
 from pydispatch.compiler.flatten.globals import _missing, globals_of, name_of
 from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.scalar_table import constant_bits
-from pydispatch.compiler.host.types import dtype_of, packed_bytes
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.program import NONE
 from pydispatch.ir.core.locations import location_of

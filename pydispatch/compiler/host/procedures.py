@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis.functions import symbol_name
+from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.flatten.branches import successors
 from pydispatch.compiler.host.checks import add_check
 from pydispatch.compiler.host.constants import Constants
@@ -20,7 +21,6 @@ from pydispatch.compiler.host.rules import table
 from pydispatch.compiler.host.scalar_table import constant_bits
 from pydispatch.compiler.host.segments import EFFECTS, LOAD, READ, STORE, Cut, Cuts, Segment, definition, is_constant
 from pydispatch.compiler.host.straight import Straight
-from pydispatch.compiler.host.types import dtype_of
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.procedure import Label, Procedure
 from pydispatch.ir.core.locations import location_of

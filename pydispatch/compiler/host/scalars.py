@@ -13,6 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.ir.affine import AffineSymExpr as AffineSymbolExpr
 
+from pydispatch.compiler.analysis.types import dtype_of, packed_bytes
 from pydispatch.compiler.host.scalar_table import (
     AFFINE,
     BINARY,
@@ -29,7 +30,6 @@ from pydispatch.compiler.host.scalar_table import (
     float_bits,
     width,
 )
-from pydispatch.compiler.host.types import dtype_of, packed_bytes
 from pydispatch.formats.program.program import Function, Op
 from pydispatch.ir.core.locations import location_of
 

@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation
 
 from pydispatch.compiler.analysis.destinations import slice_of
+from pydispatch.compiler.analysis.types import dtype_of, element_bits
 from pydispatch.compiler.host.commands import Tensor
 from pydispatch.compiler.host.straight import Straight, where
-from pydispatch.compiler.host.types import dtype_of, element_bits
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.program import Op
 from pydispatch.ir.core.locations import location_of

@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IntegerAtt
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.analysis.ties import GRID
-from pydispatch.compiler.fusion.wide_sums import with_wide_sums
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, sizes_of
 from pydispatch.compiler.kernels.loops.gpu.points import GPUS, lower_gpu
 from pydispatch.compiler.kernels.loops.points import lower_points, lower_whole
@@ -22,6 +21,7 @@ from pydispatch.compiler.kernels.ops.builder import Index
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.compiler.kernels.ops.generics import generic_of
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.compiler.kernels.wide_sums import with_wide_sums
 from pydispatch.ir.dialects.hal import dialect as hal
 
 __all__ = ["Kernel", "lower", "sizes_of"]

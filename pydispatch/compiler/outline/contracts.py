@@ -15,7 +15,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import constant_index
 from pydispatch.compiler.analysis.ties import GRID
-from pydispatch.compiler.host.types import dtype_of
+from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.loops.frame import Kernel, sizes_of
 from pydispatch.compiler.outline.bounds import check_bounds

@@ -20,8 +20,8 @@ from pydispatch.compiler.fusion.groups import WhyNot, form_groups
 from pydispatch.compiler.fusion.im2col import lay_out_patches
 from pydispatch.compiler.fusion.simplify import simplify
 from pydispatch.compiler.fusion.split import split_reductions
-from pydispatch.compiler.fusion.wide_sums import widen_sums
 from pydispatch.compiler.kernels.legality import why_not
+from pydispatch.compiler.kernels.wide_sums import widen_sums
 from pydispatch.compiler.outline.bounds import check_bounds
 from pydispatch.compiler.outline.computed_regions import Grid, open_grid, open_regions
 from pydispatch.compiler.outline.equal import Made

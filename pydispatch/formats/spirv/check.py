@@ -18,7 +18,7 @@ from pydispatch.errors import ArtifactError
 from pydispatch.formats.spirv.module import Tables, instructions, read
 from pydispatch.formats.spirv.names import GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, Decoration, Op, Storage
 from pydispatch.formats.spirv.operands import id_places, patterns
-from pydispatch.link.spirv.parts import EXT_INST, FORWARD_POINTER, LABEL, LINE, NO_LINE, UNDEF, Inst
+from pydispatch.formats.spirv.parts import EXT_INST, FORWARD_POINTER, LABEL, LINE, NO_LINE, UNDEF, Inst
 
 EXTENSIONS_FROM = 4421
 """Opcodes from here on belong to extensions, which may be newer than this reader."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydispatch.formats.spirv.check import Body, Declared
 from pydispatch.formats.spirv.names import Op
-from pydispatch.link.spirv.parts import LABEL, LINE, NO_LINE, Inst
+from pydispatch.formats.spirv.parts import LABEL, LINE, NO_LINE, Inst
 
 PHI, LOOP_MERGE, SELECTION_MERGE, BRANCH, BRANCH_CONDITIONAL, SWITCH = 245, 246, 247, 249, 250, 251
 RETURN, RETURN_VALUE = 253, 254

@@ -19,7 +19,7 @@ from pydispatch.formats.spirv.check_blocks import (
     check_blocks,
 )
 from pydispatch.formats.spirv.names import Op, Storage
-from pydispatch.link.spirv.parts import EXT_INST, LABEL, UNDEF, Inst
+from pydispatch.formats.spirv.parts import EXT_INST, LABEL, UNDEF, Inst
 
 _FREE = NO_CODE | {LABEL, LOOP_MERGE, SELECTION_MERGE, BRANCH, UNDEF}
 

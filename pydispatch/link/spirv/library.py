@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats.spirv.names import Op, capability_name
-from pydispatch.link.spirv.parts import Function, Parts, take_apart
+from pydispatch.formats.spirv.parts import Function, Parts, take_apart
 
 _FOREIGN = (4, 6, 7, 38, 5347)  # Addresses, Kernel, Vector16, GenericPointer, PhysicalStorageBufferAddresses
 _VULKAN_MEMORY = 3

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.names import Decoration, Op, Storage
+from pydispatch.formats.spirv.parts import LABEL, Function, Inst, Parts, take_apart
 from pydispatch.link.spirv.library import Library, open_library, signature_text, type_text
 from pydispatch.link.spirv.output import Output, instruction
-from pydispatch.link.spirv.parts import LABEL, Function, Inst, Parts, take_apart
 from pydispatch.link.spirv.take import FUNCTION, Copy, Taker
 
 NULL, RETURN, RETURN_VALUE, BITCAST, IMPORT = 46, 253, 254, 124, 1

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.module import MAGIC
 from pydispatch.formats.spirv.names import Decoration, Op
-from pydispatch.link.spirv.parts import Function, Inst, Parts
+from pydispatch.formats.spirv.parts import Function, Inst, Parts
 
 MAX_WORDS = 1 << 24
 _ACCESS = frozenset((19, 20, Decoration.NON_WRITABLE, 25))  # Restrict, Aliased, NonWritable, NonReadable

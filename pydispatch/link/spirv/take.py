@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.names import BuiltIn, Decoration, Op, Storage
+from pydispatch.formats.spirv.parts import DEBUG_SETS, EXT_INST, Function, Inst
 from pydispatch.link.spirv.library import Library, reached
 from pydispatch.link.spirv.output import INPUT, Output, instruction
-from pydispatch.link.spirv.parts import DEBUG_SETS, EXT_INST, Function, Inst
 
 MAX_COPIES = 4096
 PRIVATE, FUNCTION = 6, 7
