@@ -91,7 +91,7 @@ def compile(source: Any, **options: Any) -> Artifact:
     from pydispatch.packages import importing, running
 
     with importing("compiling", "compiler", CompileError):
-        from pydispatch.compiler.toolchain import llvm_process
+        from pydispatch.compiler.worker import llvm_process
 
         llvm_process.start()
         from pydispatch.compiler.driver.pipeline import compile as compile_

@@ -123,7 +123,7 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 def run(args: argparse.Namespace) -> int:
     """Writes the artifact, or prints the text after a phase. Raises CompileError."""
     with importing("compiling", "compiler", CompileError):
-        from pydispatch.compiler.toolchain import llvm_process
+        from pydispatch.compiler.worker import llvm_process
 
         llvm_process.start()
         from pydispatch.compiler.driver import pipeline

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler.toolchain import llvm, llvm_process
+from pydispatch.compiler.toolchain import llvm
+from pydispatch.compiler.worker import llvm_process
 
 TINY = """
 func.func @f(%x: tensor<NxTYPE>) -> tensor<NxTYPE> {

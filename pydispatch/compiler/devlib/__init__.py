@@ -18,7 +18,8 @@ from pathlib import Path
 
 from pydispatch.compiler.devlib.join import joined
 from pydispatch.compiler.devlib.symbols import SYMBOLS
-from pydispatch.compiler.toolchain import cache, llvm_process, tools
+from pydispatch.compiler.toolchain import cache, tools
+from pydispatch.compiler.worker import llvm_process
 
 SOURCE_DIR = Path(__file__).parent / "csrc"
 

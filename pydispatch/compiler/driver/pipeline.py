@@ -27,8 +27,8 @@ from pydispatch.compiler.outline.extern import outline_externs
 from pydispatch.compiler.outline.form import form_dispatches
 from pydispatch.compiler.target.select import BACKENDS, in_written_order, select_targets
 from pydispatch.compiler.target.variants import build_variant, variants_of
-from pydispatch.compiler.toolchain import llvm_process
 from pydispatch.compiler.toolchain import tools as toolchain
+from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError, CompileWarning
 from pydispatch.files import writing
 from pydispatch.formats.artifact import dispatches

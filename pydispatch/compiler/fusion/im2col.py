@@ -17,8 +17,8 @@ from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
+from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.sizes import iterators, maps_of, shape_of
-from pydispatch.compiler.fusion.simplify import before
 from pydispatch.compiler.fusion.split import iterator_types
 from pydispatch.compiler.kernels.matmul.match import contraction_of
 

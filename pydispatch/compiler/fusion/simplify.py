@@ -15,11 +15,11 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis.destinations import slice_of
+from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import has_effects
 from pydispatch.compiler.analysis.sizes import constant_index, iterators, maps_of, shape_of, size_of, term_of
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.ir.core.dense import splat as splat_constant
-from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.flow import tensors
 
 Rule = Callable[[Operation], "SSAValue | None"]
@@ -49,14 +49,6 @@ def simplify(function: Operation) -> None:
                     changed = True
                     break
         changed = _unused(function) or changed
-
-
-def before(new: Operation, op: Operation) -> SSAValue:
-    """Puts `new` in front of `op`; its result."""
-    assert op.parent is not None
-    set_location(new, op)
-    op.parent.insert_op_before(new, op)
-    return new.results[0]
 
 
 def _unused(function: Operation) -> bool:

@@ -24,8 +24,8 @@ from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
+from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.sizes import iterators, maps_of, shape_of
-from pydispatch.compiler.fusion.simplify import before
 
 MOST_RESULTS = 8  # with more, the results themselves keep the workers busy
 FEWEST_ELEMENTS = 1 << 17  # below, a second dispatch costs more than it gives

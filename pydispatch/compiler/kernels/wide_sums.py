@@ -15,8 +15,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.sizes import iterators, maps_of
-from pydispatch.compiler.fusion.simplify import before
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import contraction_of
 

@@ -186,7 +186,7 @@ def _resolve(arch: str, cpu: str) -> tuple[str, frozenset[str], str]:
 
 def _native(arch: str) -> tuple[str, frozenset[str], str]:
     """This machine, as the highest level it has and what it has besides."""
-    from pydispatch.compiler.toolchain.llvm import host
+    from pydispatch.compiler.target.native import host
 
     host_arch, name, enabled = host()
     if host_arch != arch:

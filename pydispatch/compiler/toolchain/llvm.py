@@ -8,7 +8,6 @@ only text of our emitter and bitcode that `objects` has checked.
 from __future__ import annotations
 
 import functools
-import platform
 import re
 from collections.abc import Collection
 from contextlib import AbstractContextManager
@@ -16,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pydispatch.compiler.target.cpu import LEVELS
-from pydispatch.compiler.toolchain import llvm_process
+from pydispatch.compiler.worker import llvm_process
+from pydispatch.compiler.worker.library import library
 from pydispatch.errors import CompileError
 
 _TARGET_ATTRIBUTE = re.compile(
@@ -76,31 +76,15 @@ def version() -> int:
     return llvm_process.version()[0]
 
 
-@functools.cache
-def host() -> tuple[str, str, frozenset[str]]:
-    """(architecture, LLVM's name of the CPU, its features)."""
-    return llvm_process.call(_host)
-
-
 @functools.lru_cache(maxsize=32)
 def bitcode_symbols(bitcode: bytes) -> frozenset[str]:
     """What a bitcode file defines for others."""
     return llvm_process.call(_bitcode_symbols, bitcode)
 
 
-@functools.cache
-def _library() -> Any:
-    """llvmlite's binding, set up once."""
-    from llvmlite import binding as llvm
-
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    return llvm
-
-
 def warm_up(loop: str) -> None:
     """Compiles a text for this machine and drops it."""
-    llvm = _library()
+    llvm = library()
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
     )
@@ -118,16 +102,9 @@ def _tuning(llvm: Any) -> Any:
     return options
 
 
-def _host() -> tuple[str, str, frozenset[str]]:
-    llvm = _library()
-    arch = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
-    features = llvm.get_host_cpu_features()
-    return arch, str(llvm.get_host_cpu_name()), frozenset(name for name, enabled in features.items() if enabled)
-
-
 @functools.lru_cache(maxsize=64)
 def _target_machine(machine: Machine) -> Any:
-    llvm = _library()
+    llvm = library()
     target = llvm.Target.from_triple(machine.triple)
     model = "medium" if machine.arch == "riscv64" else "small"
     return target.create_target_machine(
@@ -162,7 +139,7 @@ def function_attributes(machine: Machine) -> str:
 
 
 def _bitcode_symbols(bitcode: bytes) -> frozenset[str]:
-    llvm = _library()
+    llvm = library()
     context = llvm.create_context()
     module = None
     try:
@@ -188,7 +165,7 @@ class Module:
 
     def __init__(self, text: str, machine: Machine) -> None:
         self.machine = machine
-        self._llvm = _library()
+        self._llvm = library()
         self._context = self._llvm.create_context()
         self._module: Any = None
         head = f'target datalayout = "{layout(machine)}"\ntarget triple = "{machine.triple}"\n'

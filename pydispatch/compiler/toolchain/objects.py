@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
-from pydispatch.compiler.toolchain import bitcode, cache, llvm_process
+from pydispatch.compiler.toolchain import bitcode, cache
+from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError, Location
 
 MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}

@@ -12,23 +12,18 @@ The specification is the source of every rule: "SPIR-V Specification 1.6", secti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.module import Tables, instructions, read
+from pydispatch.formats.spirv.check_code import check_code, check_constant
+from pydispatch.formats.spirv.declared import EXTENSIONS_FROM, NON_SEMANTIC, Body, Declared, Shape, check_variable
+from pydispatch.formats.spirv.module import instructions, read
 from pydispatch.formats.spirv.names import GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, Decoration, Op, Storage
 from pydispatch.formats.spirv.operands import id_places, patterns
 from pydispatch.formats.spirv.parts import EXT_INST, FORWARD_POINTER, LABEL, LINE, NO_LINE, UNDEF, Inst
 
-EXTENSIONS_FROM = 4421
-"""Opcodes from here on belong to extensions, which may be newer than this reader."""
-MAX_VARIABLE_BYTES = 16 << 20
-"""Of a variable that each invocation has for itself: drivers put it on a stack."""
 FUNCTION, PRIVATE = 7, 6
 _KERNELS = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
 """Opcodes that only OpenCL has."""
-NON_SEMANTIC = ("NonSemantic.", "OpenCL.DebugInfo", "DebugInfo")
-_CONSTANT_NULL = 46
 
 _SECTIONS = {
     Op.CAPABILITY: 0, Op.EXTENSION: 1, Op.EXT_INST_IMPORT: 2, Op.MEMORY_MODEL: 3, Op.ENTRY_POINT: 4,
@@ -45,121 +40,9 @@ _DECORATION_OPERANDS = {
 }
 """Decoration → its operands, for those of the core that have a fixed number."""
 
-_BUILT_INS = {
-    **dict.fromkeys((24, 25, 26, 27, 28), 3), **dict.fromkeys((29, 36, 38, 40, 41, 4438), 1),
-    **dict.fromkeys((4416, 4417, 4418, 4419, 4420), 4),
-}  # fmt: skip
-"""What compute shaders have built in → how many 32-bit integers it is."""
-
-
-@dataclass
-class Body:
-    """A function. head: OpFunction; code: from the first label on."""
-
-    head: Inst
-    parameters: list[Inst] = field(default_factory=list)
-    code: list[Inst] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A scalar or vector. kind: i, f, b; width: bits of a component, 0 of b; count: components, 1 of a scalar."""
-
-    kind: str
-    width: int
-    count: int
-
-
-class Declared:
-    """What a module declares outside functions, checked."""
-
-    def __init__(self, words: Sequence[int], tables: Tables, what: str) -> None:
-        self.words, self.tables, self.what = words, tables, what
-        self.types: dict[int, tuple[int, list[int]]] = {}  # opcode, words behind the id
-        self.values: dict[int, int] = {}  # constants and variables → their types
-        self.constants: dict[int, Inst] = {}
-        self.sets: dict[int, str] = {}
-        self.bodies: dict[int, Body] = {}
-        self.shapes: dict[int, Shape | None] = {}
-        self.sizes: dict[int, int] = {}
-
-    def fail(self, at: int, text: str) -> ArtifactError:
-        return ArtifactError(f"{self.what}: word {at}: {text}")
-
-    # Types
-
-    def type(self, id: int) -> tuple[int, list[int]]:
-        """(opcode, words behind the id) of a type; opcode 0 when it is none."""
-        return self.types.get(id, (0, []))
-
-    def shape(self, id: int) -> Shape | None:
-        """The shape of a scalar or vector type, None of any other."""
-        if id not in self.shapes:
-            self.shapes[id] = self._shape(id)
-        return self.shapes[id]
-
-    def _shape(self, id: int) -> Shape | None:
-        op, words = self.type(id)
-        if op == Op.TYPE_INT:
-            return Shape("i", words[0], 1)
-        if op == Op.TYPE_FLOAT:
-            return Shape("f", words[0], 1)
-        if op == Op.TYPE_BOOL:
-            return Shape("b", 0, 1)
-        if op == Op.TYPE_VECTOR:
-            inner = self.shape(words[0])
-            return Shape(inner.kind, inner.width, words[1]) if inner is not None else None
-        return None
-
-    def is_integer(self, type_: int) -> bool:
-        shape = self.shape(type_)
-        return shape is not None and shape.kind == "i" and shape.count == 1
-
-    def pointee(self, type_: int) -> tuple[int, int] | None:
-        """(storage class, type) behind a pointer type, None for any other type."""
-        op, words = self.type(type_)
-        return (words[0], words[1]) if op == Op.TYPE_POINTER else None
-
-    def number(self, id: int) -> int | None:
-        """The value of an integer constant that is not specialized, None of anything else."""
-        inst = self.constants.get(id)
-        if inst is None or not self.is_integer(inst.type_id):
-            return None
-        if inst.op == _CONSTANT_NULL:
-            return 0
-        return sum(word << 32 * i for i, word in enumerate(inst.words[3:5])) if inst.op == Op.CONSTANT else None
-
-    def parts(self, type_: int) -> tuple[int | None, Sequence[int]]:
-        """How many elements a composite has, and their types (one for all, or one each).
-
-        None elements: as many as a buffer has, or a specialization constant says. No types: it is no composite."""
-        op, words = self.type(type_)
-        if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX):
-            return words[1], words[:1]
-        if op == Op.TYPE_ARRAY:
-            return self.number(words[1]), words[:1]
-        if op == Op.TYPE_RUNTIME_ARRAY:
-            return None, words[:1]
-        if op == Op.TYPE_STRUCT:
-            return len(words), words
-        return 0, ()
-
-    def part(self, type_: int, index: int | None) -> int | None:
-        """The type of element `index` of a composite, None when it has no such element. An index that is not known
-        chooses among elements of one type."""
-        count, types = self.parts(type_)
-        is_struct = self.type(type_)[0] == Op.TYPE_STRUCT
-        if not types or (index is None and is_struct):
-            return None
-        if index is not None and count is not None and index >= count:
-            return None
-        return types[index] if is_struct and index is not None else types[0]
-
 
 def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
     """Checks a module. what: its name in messages. ArtifactError that names the word where it is broken."""
-    from pydispatch.formats.spirv.check_code import check_code
-
     words, tables = read(data, what)
     reader = _Reader(Declared(words, tables, what))
     for opcode, first, last in instructions(words, what):
@@ -324,8 +207,6 @@ class _Reader:
             for place in inst.ids:
                 if inst.words[place] not in declared.constants:
                     raise self.fail(inst.at + place, f"id {inst.words[place]} is no constant that was declared before")
-            from pydispatch.formats.spirv.check_code import check_constant
-
             check_constant(declared, inst)
 
     def _are_parts(self, type_: int, given: Sequence[int]) -> bool:
@@ -420,48 +301,3 @@ class _Reader:
             raise self.fail(at, "a bool in a buffer, which has no size there")
 
 
-def check_variable(declared: Declared, inst: Inst, pointee: int) -> None:
-    """What holds for variables inside functions and outside."""
-    op, storage, id = declared.type(pointee)[0], inst.words[3], inst.id
-    if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):
-        raise declared.fail(inst.at, f"a variable of type {pointee}, which has no values")
-    if storage in (FUNCTION, PRIVATE, Storage.WORKGROUP):
-        if _bytes(declared, pointee, inst.at) > MAX_VARIABLE_BYTES:
-            raise declared.fail(inst.at, f"a variable of more than {MAX_VARIABLE_BYTES} bytes")
-    elif storage == Storage.INPUT:
-        number = declared.tables.decoration(id, Decoration.BUILT_IN)
-        wanted = _BUILT_INS.get(number or 0)
-        if number is None or (wanted is None and number < EXTENSIONS_FROM):
-            raise declared.fail(inst.at, f"an input that shaders for compute do not have (BuiltIn {number})")
-        if wanted is not None and declared.shape(pointee) != Shape("i", 32, wanted):
-            raise declared.fail(inst.at, f"the built-in {number} with a type that is not its own")
-    elif storage in (Storage.STORAGE_BUFFER, Storage.PUSH_CONSTANT) and op not in (
-        Op.TYPE_STRUCT, Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY,
-    ):  # fmt: skip
-        raise declared.fail(inst.at, f"a buffer whose type, {pointee}, is no structure")
-    elif storage == 3:
-        raise declared.fail(inst.at, "an output, which shaders for compute do not have")
-
-
-def _bytes(declared: Declared, type_: int, at: int) -> int:
-    """About how many bytes a value takes."""
-    known = declared.sizes
-
-    def size(id: int, depth: int) -> int:
-        if depth > 64:
-            raise declared.fail(at, "types are nested more than 64 deep")
-        if id not in known:
-            shape = declared.shape(id)
-            count, types = declared.parts(id)
-            op = declared.type(id)[0]
-            if op == Op.TYPE_RUNTIME_ARRAY:
-                raise declared.fail(at, "a variable of as many elements as a buffer has, which is in no buffer")
-            if shape is not None:
-                known[id] = max(4, shape.width // 8) * shape.count
-            elif op == Op.TYPE_STRUCT:
-                known[id] = sum(size(part, depth + 1) for part in types)
-            else:
-                known[id] = (count if count is not None else 1) * size(types[0], depth + 1) if types else 8
-        return known[id]
-
-    return size(type_, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.formats.spirv.check import Body, Declared
+from pydispatch.formats.spirv.declared import Body, Declared
 from pydispatch.formats.spirv.names import Op
 from pydispatch.formats.spirv.parts import LABEL, LINE, NO_LINE, Inst
 

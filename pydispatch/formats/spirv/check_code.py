@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.check import FUNCTION, NON_SEMANTIC, Body, Declared, Shape, check_variable
+from pydispatch.formats.spirv.check import FUNCTION
 from pydispatch.formats.spirv.check_blocks import (
     BRANCH,
     BRANCH_CONDITIONAL,
@@ -18,6 +18,7 @@ from pydispatch.formats.spirv.check_blocks import (
     SWITCH,
     check_blocks,
 )
+from pydispatch.formats.spirv.declared import NON_SEMANTIC, Body, Declared, Shape, check_variable
 from pydispatch.formats.spirv.names import Op, Storage
 from pydispatch.formats.spirv.parts import EXT_INST, LABEL, UNDEF, Inst
 

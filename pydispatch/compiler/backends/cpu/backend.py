@@ -22,8 +22,9 @@ from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Binary, ObjectFile, Variant
 from pydispatch.compiler.target.cpu import Machine, machine_of
 from pydispatch.compiler.target.cpu_features import check_features
-from pydispatch.compiler.toolchain import llvm_process, objects, tools
+from pydispatch.compiler.toolchain import objects, tools
 from pydispatch.compiler.toolchain.llvm import Module, bitcode_symbols, opened
+from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
 from pydispatch.formats.elf.library import read_tables
 

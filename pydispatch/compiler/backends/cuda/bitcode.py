@@ -14,7 +14,8 @@ from pathlib import Path
 from pydispatch.compiler import devlib
 from pydispatch.compiler.backends.cuda import prepare
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
-from pydispatch.compiler.toolchain import cache, llvm_process, objects, tools
+from pydispatch.compiler.toolchain import cache, objects, tools
+from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
 
 ARCH, TRIPLE = "nvptx64", "nvptx64-nvidia-cuda"

@@ -27,8 +27,8 @@ from pydispatch.compiler.kernel_ir.kernel import Export, Variant
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name
 from pydispatch.compiler.kernel_ir.simt.lower import POINTS, Size
 from pydispatch.compiler.kernel_ir.simt.spread import spread_kernels
-from pydispatch.compiler.toolchain import llvm_process
 from pydispatch.compiler.toolchain.llvm import opened
+from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
 from pydispatch.formats.ptx.interface import shared_limit, split
 from pydispatch.ir.core.locations import location_of

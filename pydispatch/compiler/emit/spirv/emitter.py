@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.spirv.iterations import watch as watch_loops
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.ops import (
     affine,
@@ -30,6 +29,7 @@ from pydispatch.compiler.emit.spirv.ops import (
     scf,
     views,
 )
+from pydispatch.compiler.emit.spirv.watch import watch as watch_loops
 from pydispatch.compiler.emit.spirv.words import OP
 from pydispatch.compiler.kernel_ir.kernel import Export, Target
 from pydispatch.compiler.kernel_ir.readers import attribute

@@ -12,10 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pydispatch.formats.spirv.interface import watching_binding
-
 if TYPE_CHECKING:
-    from pydispatch.compiler.emit.spirv.function import FunctionEmitter
+    pass
 
 LIMIT = 65_000
 ENOUGH = 40_000
@@ -67,26 +65,3 @@ class Iterations:
         return int(min(1 << (wanted - 1).bit_length(), MOST_COPIES, 1 << (count.bit_length() - 1)))
 
 
-def watch(f: FunctionEmitter) -> None:
-    """At the end of an entry point: writes 1 into the first word of a buffer behind all others when a loop was cut
-    short. Its second word is 2; read, so that no compiler knows how long the loop is."""
-    m, code = f.m, f.code
-    word, zero, one = m.int(32), m.integer(0), m.integer(1)
-    binding = watching_binding(f.layout.constants, len(f.layout.bindings))
-
-    def make() -> int:
-        made = m.variable("StorageBuffer", m.block("loops", m.array(word, 2, 4)))
-        m.decorate(made, "DescriptorSet", 0)
-        m.decorate(made, "Binding", binding)
-        return made
-
-    variable, pointer = m.once(("loops", binding), make), m.pointer("StorageBuffer", word)  # type: ignore[arg-type]
-    limit = code.let("Load", word, code.let("AccessChain", pointer, variable, zero, one))
-    bounds = (zero, limit, one)
-    (count,) = f._loop(*bounds, [(word, zero)], lambda _, n: [code.let("IAdd", word, n[0], one)], word, "SLessThan", 32)
-
-    def note() -> list[int]:
-        code.do("Store", code.let("AccessChain", pointer, variable, zero, zero), one)
-        return []
-
-    f.choose(code.let("INotEqual", m.bool(), count, limit), note, list, [])  # type: ignore[arg-type]

@@ -21,8 +21,8 @@ from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap
-from pydispatch.compiler.kernels.ops.generics import Generic, body_at, loop_sizes, view_of
-from pydispatch.compiler.kernels.ops.sums import are_sums, nothing
+from pydispatch.compiler.kernels.ops.generics import Generic, are_sums, body_at, loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.sums import nothing
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 
 ROWS = 1024

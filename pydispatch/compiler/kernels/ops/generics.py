@@ -13,7 +13,7 @@ from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate, is_ex
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.sums import Level, are_sums, levels_of, nest
+from pydispatch.compiler.kernels.ops.sums import Level, levels_of, nest
 from pydispatch.compiler.kernels.ops.tensors import unsupported
 
 REASSOCIABLE = ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
@@ -241,3 +241,15 @@ def integer_of(op: Operation, name: str) -> int:
     found = op.properties.get(name, op.attributes.get(name))
     assert isinstance(found, IntegerAttr)
     return int(found.value.data)
+
+
+def are_sums(e: Elements, g: Generic) -> list[bool]:
+    """For each result whether it is a sum of floats that may be computed in any order."""
+    from pydispatch.compiler.kernels.ops.generics import reassociable
+
+    last = g.block.last_op
+    assert last is not None
+    if not e.reassociate:
+        return [False] * len(last.operands)
+    free = reassociable(g)
+    return [isinstance(v, OpResult) and v.op in free and v.op.name == "arith.addf" for v in last.operands]

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr
-from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 if TYPE_CHECKING:
-    from pydispatch.compiler.kernels.ops.elements import Elements
-    from pydispatch.compiler.kernels.ops.generics import Generic
+    pass
 
 BLOCK = 4096
 """Steps that one accumulator takes; vectors and unrolling divide them among 16 of them or more."""
@@ -31,18 +30,6 @@ LEVELS = 3
 """Accumulators inside of each other, at most."""
 
 Carried = list[SSAValue]
-
-
-def are_sums(e: Elements, g: Generic) -> list[bool]:
-    """For each result whether it is a sum of floats that may be computed in any order."""
-    from pydispatch.compiler.kernels.ops.generics import reassociable
-
-    last = g.block.last_op
-    assert last is not None
-    if not e.reassociate:
-        return [False] * len(last.operands)
-    free = reassociable(g)
-    return [isinstance(v, OpResult) and v.op in free and v.op.name == "arith.addf" for v in last.operands]
 
 
 def nothing(build: Builder, type_: Attribute) -> SSAValue:

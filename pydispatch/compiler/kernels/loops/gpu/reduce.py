@@ -16,8 +16,8 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import REASSOCIABLE, Generic, body_at, loop_sizes
-from pydispatch.compiler.kernels.ops.sums import afresh, are_sums
+from pydispatch.compiler.kernels.ops.generics import REASSOCIABLE, Generic, are_sums, body_at, loop_sizes
+from pydispatch.compiler.kernels.ops.sums import afresh
 
 INTEGER = ("arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
            "arith.minui", "arith.maxui")  # fmt: skip

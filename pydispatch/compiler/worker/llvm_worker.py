@@ -8,7 +8,7 @@ import os
 import traceback
 from typing import Any
 
-from pydispatch.compiler.toolchain.llvm_process import VARIABLE, _receive, _send
+from pydispatch.compiler.worker.llvm_process import VARIABLE, _receive, _send
 from pydispatch.errors import CompileError
 
 _LOOP = """

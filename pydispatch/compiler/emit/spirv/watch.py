@@ -1,0 +1,31 @@
+"""A shader that says when the driver ended its loops early."""
+
+from __future__ import annotations
+
+from pydispatch.compiler.emit.spirv.function import FunctionEmitter
+from pydispatch.formats.spirv.interface import watching_binding
+
+
+def watch(f: FunctionEmitter) -> None:
+    """At the end of an entry point: writes 1 into the first word of a buffer behind all others when a loop was cut
+    short. Its second word is 2; read, so that no compiler knows how long the loop is."""
+    m, code = f.m, f.code
+    word, zero, one = m.int(32), m.integer(0), m.integer(1)
+    binding = watching_binding(f.layout.constants, len(f.layout.bindings))
+
+    def make() -> int:
+        made = m.variable("StorageBuffer", m.block("loops", m.array(word, 2, 4)))
+        m.decorate(made, "DescriptorSet", 0)
+        m.decorate(made, "Binding", binding)
+        return made
+
+    variable, pointer = m.once(("loops", binding), make), m.pointer("StorageBuffer", word)  # type: ignore[arg-type]
+    limit = code.let("Load", word, code.let("AccessChain", pointer, variable, zero, one))
+    bounds = (zero, limit, one)
+    (count,) = f._loop(*bounds, [(word, zero)], lambda _, n: [code.let("IAdd", word, n[0], one)], word, "SLessThan", 32)
+
+    def note() -> list[int]:
+        code.do("Store", code.let("AccessChain", pointer, variable, zero, zero), one)
+        return []
+
+    f.choose(code.let("INotEqual", m.bool(), count, limit), note, list, [])  # type: ignore[arg-type]

@@ -1,0 +1,22 @@
+"""This machine as LLVM knows it."""
+
+from __future__ import annotations
+
+import functools
+import platform
+
+from pydispatch.compiler.worker import llvm_process
+from pydispatch.compiler.worker.library import library
+
+
+@functools.cache
+def host() -> tuple[str, str, frozenset[str]]:
+    """(architecture, LLVM's name of the CPU, its features)."""
+    return llvm_process.call(_host)
+
+
+def _host() -> tuple[str, str, frozenset[str]]:
+    llvm = library()
+    arch = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+    features = llvm.get_host_cpu_features()
+    return arch, str(llvm.get_host_cpu_name()), frozenset(name for name, enabled in features.items() if enabled)

@@ -1,0 +1,16 @@
+"""llvmlite, set up for every target that programs are compiled for."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+
+@functools.cache
+def library() -> Any:
+    """llvmlite's binding, set up once."""
+    from llvmlite import binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
