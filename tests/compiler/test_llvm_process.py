@@ -174,7 +174,7 @@ def test_fork_in_between() -> None:
         import os, sys, pydispatch as pd
         text = {tiny()!r}
         pd.compile(text)
-        from pydispatch.compiler import llvm_process
+        from pydispatch.compiler.worker import llvm_process
         mine = llvm_process.POOL.processes()
         child = os.fork()
         pd.compile(text)
@@ -193,7 +193,7 @@ def test_it_ends_with_its_parent(how: str) -> None:
     done = run(f"""
         import os, sys, signal, time, pydispatch as pd
         pd.compile({tiny()!r})
-        from pydispatch.compiler import llvm_process
+        from pydispatch.compiler.worker import llvm_process
         print(*llvm_process.POOL.processes(), flush=True)
         if "fork" in sys.argv[1] and os.fork() == 0:
             sys.stdout.close(); os.close(1); os.close(2)
@@ -223,7 +223,7 @@ def test_here_when_there_is_no_process() -> None:
     for change in ("sys.executable = '/usr/bin/editor'", "import subprocess\nsubprocess.Popen = no"):
         no = "def no(*a, **b): raise PermissionError('none left')"
         done = run(f"import sys\n{no}\nimport pydispatch as pd\n{change}\n"
-                   f"from pydispatch.compiler import toolchain, llvm_process\n"
+                   f"from pydispatch.compiler.toolchain import tools\nfrom pydispatch.compiler.worker import llvm_process\n"
                    f"print(llvm_process.version() == llvm_process.version(), 'llvmlite' in sys.modules)")  # fmt: skip
         assert done.stdout == "True True\n", done.stderr
         assert done.stderr.count("which it may end") == 1, done.stderr

@@ -189,7 +189,7 @@ def limited(code: str, **environment: str | None) -> str:
     return done.stdout
 
 
-STORE = "from pydispatch.formats import cache; cache.store(b'x' * 100_000, 'a', 'b'); print(cache.load('a', 'b') is not None)"
+STORE = "from pydispatch.formats.storage import cache; cache.store(b'x' * 100_000, 'a', 'b'); print(cache.load('a', 'b') is not None)"
 
 
 @pytest.mark.parametrize("place", ["/proc/1", "/dev/full", "/dev/null/x", "/" + "x" * 5000, "~/x\nrelative"])

@@ -35,7 +35,7 @@ VARIABLE = "PYDISPATCH_LLVM_PROCESS"
 HEAD = 8
 """Bytes in front of a message: its length, little endian."""
 
-_BOOT = "import sys; sys.path[:] = {path!r}; from pydispatch.compiler import llvm_worker; llvm_worker.main()"
+_BOOT = "import sys; sys.path[:] = {path!r}; from pydispatch.compiler.toolchain import llvm_worker; llvm_worker.main()"
 _SHOWN = 600  # characters of an assertion
 
 T = TypeVar("T")

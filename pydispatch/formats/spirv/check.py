@@ -15,13 +15,20 @@ from collections.abc import Sequence
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.spirv.check_code import check_code, check_constant
-from pydispatch.formats.spirv.declared import EXTENSIONS_FROM, NON_SEMANTIC, Body, Declared, Shape, check_variable
+from pydispatch.formats.spirv.declared import (
+    EXTENSIONS_FROM,
+    FUNCTION,
+    NON_SEMANTIC,
+    Body,
+    Declared,
+    Shape,
+    check_variable,
+)
 from pydispatch.formats.spirv.module import instructions, read
 from pydispatch.formats.spirv.names import GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, Decoration, Op, Storage
 from pydispatch.formats.spirv.operands import id_places, patterns
 from pydispatch.formats.spirv.parts import EXT_INST, FORWARD_POINTER, LABEL, LINE, NO_LINE, UNDEF, Inst
 
-FUNCTION, PRIVATE = 7, 6
 _KERNELS = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
 """Opcodes that only OpenCL has."""
 
@@ -299,5 +306,3 @@ class _Reader:
                     raise self.fail(at, f"member {member} of the structure type {id} of a buffer has no Offset")
         if op == Op.TYPE_BOOL:
             raise self.fail(at, "a bool in a buffer, which has no size there")
-
-

@@ -1,11 +1,10 @@
-"""The functions of a SPIR-V module: blocks, branches, and the types of operands. See `spirv_check`."""
+"""The functions of a SPIR-V module: blocks, branches, and the types of operands. See `check.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.check import FUNCTION
 from pydispatch.formats.spirv.check_blocks import (
     BRANCH,
     BRANCH_CONDITIONAL,
@@ -18,7 +17,7 @@ from pydispatch.formats.spirv.check_blocks import (
     SWITCH,
     check_blocks,
 )
-from pydispatch.formats.spirv.declared import NON_SEMANTIC, Body, Declared, Shape, check_variable
+from pydispatch.formats.spirv.declared import FUNCTION, NON_SEMANTIC, Body, Declared, Shape, check_variable
 from pydispatch.formats.spirv.names import Op, Storage
 from pydispatch.formats.spirv.parts import EXT_INST, LABEL, UNDEF, Inst
 

@@ -10,19 +10,17 @@ from pydispatch.formats.spirv.module import Tables
 from pydispatch.formats.spirv.names import Decoration, Op, Storage
 from pydispatch.formats.spirv.parts import Inst
 
+FUNCTION, PRIVATE = 7, 6
+
 EXTENSIONS_FROM = 4421
 """Opcodes from here on belong to extensions, which may be newer than this reader."""
-
 
 MAX_VARIABLE_BYTES = 16 << 20
 """Of a variable that each invocation has for itself: drivers put it on a stack."""
 
-
 NON_SEMANTIC = ("NonSemantic.", "OpenCL.DebugInfo", "DebugInfo")
 
-
 _CONSTANT_NULL = 46
-
 
 _BUILT_INS = {
     **dict.fromkeys((24, 25, 26, 27, 28), 3), **dict.fromkeys((29, 36, 38, 40, 41, 4438), 1),

@@ -13,7 +13,7 @@ OBJECT_BUFFER, OBJECT_SHADER_MODULE, OBJECT_PIPELINE = 9, 15, 19  # VkObjectType
 
 
 class LogicalDevice(Protocol):
-    """A VkDevice (`context.Context`). alignment, max_range: of bindings, in bytes."""
+    """A VkDevice (`context.Context`). alignment, max_range: of bindings, in bytes. ends_loops: silently, when long."""
 
     ffi: Any
     calls: Any
@@ -28,6 +28,7 @@ class LogicalDevice(Protocol):
     garbage: deque[Any]
     alignment: int
     max_range: int
+    ends_loops: bool
     pool: Pool
     staging: Any
     semaphores: Any
