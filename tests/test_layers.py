@@ -1,4 +1,4 @@
-"""The rooms of docs/architecture.md and the direction of their arrows: imports, cimports and includes are walked."""
+"""The layers of docs/architecture.md: imports, cimports and includes are walked; none runs upwards or in a circle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 # What each folder of csrc may include, besides itself and the public headers.
-C_ROOMS = {
+C_FOLDERS = {
     "base": set(),
     "platform": {"base"},
     "elf": {"base", "platform"},
@@ -29,60 +29,157 @@ C_ROOMS = {
     "api": {"base"},
 }
 
-# What each room of the package may import.
-PYTHON_ROOMS = {
+# What each side of the package may import: the compiler and the runtime never see each other.
+SIDES = {
     "pydispatch.errors": {"pydispatch._core"},
     "pydispatch.files": {"pydispatch.errors"},
     "pydispatch.packages": {"pydispatch.errors"},
     "pydispatch.formats": {"pydispatch._core", "pydispatch.errors", "pydispatch.files"},
+    "pydispatch.link": {"pydispatch.errors", "pydispatch.formats"},
     "pydispatch.ir": {"pydispatch.errors"},
     "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
     "pydispatch.compiler": {
-        "pydispatch._core", "pydispatch.errors", "pydispatch.files", "pydispatch.packages", "pydispatch.formats",
-        "pydispatch.ir", "pydispatch.patterns",
+        "pydispatch._core",
+        "pydispatch.errors",
+        "pydispatch.files",
+        "pydispatch.packages",
+        "pydispatch.formats",
+        "pydispatch.ir",
+        "pydispatch.link",
+        "pydispatch.patterns",
     },
     "pydispatch.runtime": {
-        "pydispatch._core", "pydispatch.errors", "pydispatch.files", "pydispatch.packages", "pydispatch.formats",
+        "pydispatch._core",
+        "pydispatch.errors",
+        "pydispatch.files",
+        "pydispatch.packages",
+        "pydispatch.formats",
+        "pydispatch.link",
     },
 }
+
+# Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
+LAYERS = [
+    "errors", "files", "packages", "ir.core", "ir.dialects", "ir", "patterns", "formats.storage", "formats.arrays",
+    "formats.elf", "formats.ptx", "formats.spirv", "formats.program", "formats.artifact", "link.ptx", "link.spirv",
+    "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain", "compiler.devlib",
+    "compiler.emit.llvm", "compiler.emit.spirv", "compiler.backends", "compiler.analysis", "compiler.kernels.ops",
+    "compiler.kernels.loops", "compiler.kernels.matmul", "compiler.kernels", "compiler.normalize", "compiler.fusion",
+    "compiler.flatten", "compiler.match", "compiler.outline", "compiler.host", "compiler.driver", "runtime.options",
+    "runtime.buffer", "runtime.simulators", "runtime.program", "runtime.accelerators", "runtime.devices",
+    "runtime.device", "cli",
+]  # fmt: skip
 
 PYTHON_FILES = sorted((ROOT / "pydispatch").rglob("*.py"))
 C_FILES = sorted(p for p in (ROOT / "csrc").rglob("*.[ch]"))
 
 
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in PYTHON_FILES}
+
+
 def imports_of(path: Path) -> set[str]:
-    """The modules of pydispatch that a file imports anywhere, lazily too."""
+    """The modules of pydispatch that a file imports anywhere: at the top, in functions, for types alone."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {a.name for a in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            found.add(node.module)
-            if node.module == "pydispatch":
-                found |= {f"pydispatch.{a.name}" for a in node.names}
+            names = {f"{node.module}.{a.name}" for a in node.names}
+            found |= (names & MODULES.keys()) or {node.module}
     return {name for name in found if name.startswith("pydispatch.")}
 
 
-def room_of(module: str) -> str:
+def side_of(module: str) -> str:
     return ".".join(module.split(".")[:2])
+
+
+def layer_of(module: str) -> int | None:
+    """The place of a module in LAYERS: that of the longest name that holds it."""
+    name = module.removeprefix("pydispatch.")
+    holds = [layer for layer in LAYERS if name == layer or name.startswith(f"{layer}.")]
+    return LAYERS.index(max(holds, key=len)) if holds else None
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that reach each other, by Tarjan's algorithm."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        number[module] = low[module] = len(number)
+        stack.append(module)
+        for other in edges[module]:
+            if other not in number:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in stack:
+                low[module] = min(low[module], number[other])
+        if low[module] == number[module]:
+            group = []
+            while not group or group[-1] != module:
+                group.append(stack.pop())
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for module in edges:
+        if module not in number:
+            visit(module)
+    return found
+
+
+def test_no_import_circle() -> None:
+    edges = {name: (imports_of(path) & MODULES.keys()) - {name} for name, path in MODULES.items()}
+    assert circles(edges) == []
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name != "pydispatch"])
+def test_imports_run_down(module: str) -> None:
+    own = layer_of(module)
+    if own is None:  # the head of a folder of folders
+        assert not imports_of(MODULES[module]), f"{module} belongs to no layer"
+        return
+    for name in imports_of(MODULES[module]):
+        other = layer_of(name)
+        assert name.startswith("pydispatch._core") or (other is not None and other <= own), f"{module} imports {name}"
+
+
+def test_folders_say_what_they_are() -> None:
+    for folder in sorted(p for p in (ROOT / "pydispatch").rglob("*") if p.is_dir() and list(p.glob("*.py"))):
+        head = folder / "__init__.py"
+        assert head.exists(), f"{folder.relative_to(ROOT)} has no __init__.py"
+        assert ast.get_docstring(ast.parse(head.read_text())), f"{head.relative_to(ROOT)} has no sentence at its head"
+
+
+def test_prefixes_do_not_stand_for_folders() -> None:
+    for folder in {path.parent for path in PYTHON_FILES}:
+        names = [p.stem for p in folder.glob("*.py")]
+        for prefix in {n.split("_")[0] for n in names if "_" in n.strip("_")}:
+            same = [n for n in names if n == prefix or n.startswith(f"{prefix}_")]
+            assert len(same) < 5, f"{folder.relative_to(ROOT)}: {sorted(same)} belong into a folder of their own"
 
 
 def test_the_walk_sees_files() -> None:
     assert len(PYTHON_FILES) > 30
     assert len(C_FILES) > 30
-    assert set(C_ROOMS) == {p.name for p in (ROOT / "csrc").iterdir() if p.is_dir() and p.name != "include"}
+    assert set(C_FOLDERS) == {p.name for p in (ROOT / "csrc").iterdir() if p.is_dir() and p.name != "include"}
 
 
 @pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_python_imports_follow_the_arrows(path: Path) -> None:
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    room = room_of(module)
-    if room not in PYTHON_ROOMS:  # __init__ and cli may use everything
-        assert room in ("pydispatch.__init__", "pydispatch.cli"), f"{module} belongs to no room"
+def test_sides_stay_apart(path: Path) -> None:
+    side = side_of(module_of(path))
+    if side not in SIDES:  # __init__ and cli may use everything
+        assert side in ("pydispatch", "pydispatch.cli"), f"{path} belongs to no side"
         return
     for name in imports_of(path):
-        target = room_of(name)
-        assert target == room or target in PYTHON_ROOMS[room], f"{module} imports {name}"
+        assert side_of(name) == side or side_of(name) in SIDES[side], f"{path.relative_to(ROOT)} imports {name}"
 
 
 @pytest.mark.parametrize("path", C_FILES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -94,8 +191,8 @@ def test_c_includes_follow_the_arrows(path: Path) -> None:
         if "/" not in include or folder in ("pydispatch", "sys", "linux", "asm", room):
             continue
         assert room != "include", f"the public header {path.name} includes {include}"
-        if folder in C_ROOMS:
-            assert folder in C_ROOMS[room], f"csrc/{room} includes {include}"
+        if folder in C_FOLDERS:
+            assert folder in C_FOLDERS[room], f"csrc/{room} includes {include}"
 
 
 def test_core_imports_nothing_above_it() -> None:

@@ -1,0 +1,1 @@
+"""The command `pydispatch`: a file for each subcommand."""

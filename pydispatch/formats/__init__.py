@@ -1,0 +1,1 @@
+"""Files that the compiler writes and the runtime reads."""

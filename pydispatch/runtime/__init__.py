@@ -1,0 +1,1 @@
+"""Devices, and programs that are loaded on them."""

@@ -223,7 +223,8 @@ def test_here_when_there_is_no_process() -> None:
     for change in ("sys.executable = '/usr/bin/editor'", "import subprocess\nsubprocess.Popen = no"):
         no = "def no(*a, **b): raise PermissionError('none left')"
         done = run(f"import sys\n{no}\nimport pydispatch as pd\n{change}\n"
-                   f"from pydispatch.compiler.toolchain import tools\nfrom pydispatch.compiler.worker import llvm_process\n"
+                   f"from pydispatch.compiler.toolchain import tools\n"
+                   f"from pydispatch.compiler.worker import llvm_process\n"
                    f"print(llvm_process.version() == llvm_process.version(), 'llvmlite' in sys.modules)")  # fmt: skip
         assert done.stdout == "True True\n", done.stderr
         assert done.stderr.count("which it may end") == 1, done.stderr

@@ -1,0 +1,1 @@
+"""Devices, found by name: a file or a folder for each."""
