@@ -48,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             _split(source, content, Path(args.output) if args.output else source.parent)
     except (Error, ValueError) as error:
+        if isinstance(error, OSError):  # about the output, which it names
+            raise
         raise type(error)(f"{args.file}: {error}") from None
     return 0
 

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute
 from pydispatch.compiler.host.exports import add_scalar_result
 from pydispatch.compiler.host.scalars import Registers, ScalarLowering
 from pydispatch.compiler.kernel_ir.words import bit_width, words_of
-from pydispatch.compiler.outline.contracts import CONTRACT, WRITTEN
+from pydispatch.compiler.outline.contracts import CONTRACT, SUFFIX, WRITTEN
 from pydispatch.compiler.target.variants import ordinals_of, variants_of
 from pydispatch.errors import InternalError
 from pydispatch.formats.program.program import Argument, Function, Numerical, Op, Program, dtype_word
@@ -31,7 +31,7 @@ def contract_program(module: ModuleOp) -> tuple[bytes, Numbers]:
             continue
         for variant in variants_of(executable):
             stated = {
-                op.sym_name.data: op
+                op.sym_name.data.removesuffix(SUFFIX): op
                 for op in variant.body.block.ops
                 if isinstance(op, func.FuncOp) and CONTRACT in op.attributes
             }

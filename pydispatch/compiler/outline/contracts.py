@@ -1,7 +1,7 @@
 """What a generated kernel relies on, as a function of its constants: the contract of its export.
 
-A contract stands beside the kernel IR of a variant, as a function with the attribute `pyd.contract`:
-`func.func @export(scalars, sizes) -> (x, y, z, bytes of each binding)`. It travels with the machine code
+A contract stands beside the kernel IR of a variant, as a function with the attribute `pyd.export_contract`:
+`func.func @export.contract(scalars, sizes) -> (x, y, z, bytes of each binding)`. It travels with the machine code
 (`compiler/host/contract_program.py`, docs/artifact.md), so that a host program which somebody edited cannot hand a
 kernel less than it was compiled for.
 """
@@ -22,7 +22,9 @@ from pydispatch.compiler.outline.bounds import check_bounds
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.hal import dialect as hal
 
-CONTRACT = "pyd.contract"
+CONTRACT = "pyd.export_contract"
+SUFFIX = ".contract"
+"""Behind the name of the export, in that of its contract."""
 WRITTEN = "pyd.written"
 """Which bindings are written, bit by bit."""
 
@@ -46,13 +48,11 @@ class _Contract:
 
     def build(self) -> func.FuncOp:
         self._check_sizes()
-        if (
-            GRID not in self.source.attributes
-        ):  # where those slices lie that stand in a grid chosen by hand, its author knows
+        if GRID not in self.source.attributes:  # the author of a grid knows where its slices lie
             self._check_bounds()
         results = [*self._grid(), *self._bytes()]
         self._put(func.ReturnOp(*results))
-        name = self.source.sym_name.data
+        name = self.source.sym_name.data + SUFFIX
         types = [a.type for a in self.scalars], [IndexType() for _ in results]
         contract = func.FuncOp(name, types, Region(self.block))
         written = sum(1 << i for i, b in enumerate(self.kernel.layout.bindings) if not b.read_only)

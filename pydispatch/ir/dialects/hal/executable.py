@@ -181,7 +181,7 @@ class ExecutableVariantOp(IRDLOperation):
     def verify_(self) -> None:
         check_children(self, self.body, (
             "hal.executable.condition", "hal.executable.constant.block", "hal.executable.export", "builtin.module",
-            "hal.executable.variant_end",
+            "hal.executable.variant_end", "func.func",  # the contract of a generated kernel
         ))  # fmt: skip
         ordinals: set[int] = set()
         for export in self.body.ops:
