@@ -40,8 +40,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def may_be(path: tuple[Any, ...], value: Any) -> bool:
-    """Whether a value of another kind is right in its place: a block that nobody states."""
-    return value is None and path[-2:-1] == ("blocks",)
+    """Whether a value of another kind is right in its place: a block that nobody states, an export without contract."""
+    return value is None and path[-2:-1] in (("blocks",), ("contracts",))
 
 
 def changed(manifest: Any, path: tuple[Any, ...], value: Any) -> Any:

@@ -243,7 +243,7 @@ def test_code_is_announced_to_profilers(pdx: Path) -> None:
         [sys.executable, "-c", script, str(pdx)],
         capture_output=True, text=True, check=True, env={**os.environ, "PYDISPATCH_PERF_MAP": "1"},
     )  # fmt: skip
-    assert {line.split()[2] for line in done.stdout.splitlines() if line} == {"mul", "add", "slow", "fail"}
+    assert {line.split()[2] for line in done.stdout.splitlines() if line} >= {"mul", "add", "slow", "fail"}
 
 
 def test_device_names() -> None:

@@ -104,6 +104,10 @@ def _is_list_of(kind: type) -> Callable[[object], bool]:
 
 _OPTIONAL: dict[str, tuple[str, Callable[[object], bool]]] = {
     "calls": ("a list of objects", _is_list_of(dict)),
+    "contracts": (
+        "a list of numbers or null",
+        lambda value: type(value) is list and all(n is None or (type(n) is int and 0 <= n < 2**32 - 1) for n in value),
+    ),
     "dynamic": ("true or false", lambda value: type(value) is bool),
     "ptx": ("an object", lambda value: type(value) is dict),
     "spirv": ("an object", lambda value: type(value) is dict),
