@@ -138,10 +138,10 @@ def test_a_thousand_patterns_over_ten_thousand_operations() -> None:
     module = ir.parse(spec(*matchers, act, main(", ".join(f"@m{p} -> @act" for p in range(1000)))))
     from pydispatch.compiler.match.report import Report
     from pydispatch.compiler.match.transform.handlers import HANDLERS
-from pydispatch.compiler.match.transform.interpret import Interpreter
+    from pydispatch.compiler.match.transform.interpret import Interpreter
 
     report = Report()
-    count_calls(Interpreter(module, program, report, HANDLERS).run, limit=20_000_000)  # of 3.4 million pairs; it makes 7 million
+    count_calls(Interpreter(module, program, report, HANDLERS).run, limit=20_000_000)  # 3.4 million pairs: 7 million
     assert len(report.found) == 3398
 
 
@@ -180,10 +180,10 @@ def test_a_thousand_matchers_that_look_at_the_operation_alone(name: str) -> None
     module = ir.parse(spec(*matchers, act, main(", ".join(f"@m{p} -> @act" for p in range(1000)))))
     from pydispatch.compiler.match.report import Report
     from pydispatch.compiler.match.transform.handlers import HANDLERS
-from pydispatch.compiler.match.transform.interpret import Interpreter
+    from pydispatch.compiler.match.transform.interpret import Interpreter
 
     report = Report()
-    count_calls(Interpreter(module, program, report, HANDLERS).run, limit=40_000_000)  # each pair by itself: hundreds of millions
+    count_calls(Interpreter(module, program, report, HANDLERS).run, limit=40_000_000)  # by pairs: hundreds of millions
     assert len(report.found) == 1200 and {f.pattern for f in report.found} == {"@m700"}
 
 

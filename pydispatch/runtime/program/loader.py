@@ -196,11 +196,6 @@ class _Linker:
         numbers = variant.get("contracts")
         if numbers is None:
             return
-        if type(numbers) is not list or not all(n is None or (type(n) is int and 0 <= n < 2**32 - 1) for n in numbers):
-            raise ArtifactError(
-                f"{self.file.name}: {MANIFEST}: variant '{variant['name']}' of executable '{name}': contracts: "
-                f"expected a list of numbers, got {json.dumps(numbers)[:60]}"
-            )
         if not self.has_contracts:
             self.module.load_contracts(self.file.find(CONTRACTS, True))
             self.has_contracts = True
@@ -289,6 +284,11 @@ def _are_texts(value: object) -> bool:
     return type(value) is list and all(type(item) is str for item in value)
 
 
+def _are_numbers(value: object) -> bool:
+    """Of functions, or null where an export has none."""
+    return type(value) is list and all(n is None or (type(n) is int and 0 <= n < 2**32 - 1) for n in value)
+
+
 def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
     """The executables of a manifest whose shape is right as far as loading needs it, else None."""
     header = manifest["pydispatch"]
@@ -313,6 +313,7 @@ def _is_variant(variant: dict[str, Any]) -> bool:
         and _are_texts(variant["requires"]) and _are_texts(variant["imports"])
         and type(variant.get("dynamic", False)) is bool
         and type(variant.get("calls", [])) is type(variant.get("warnings", [])) is list
+        and _are_numbers(variant.get("contracts", []))
         and type(variant.get("spirv", {})) is type(variant.get("ptx", {})) is dict
     )  # fmt: skip
 
