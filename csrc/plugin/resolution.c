@@ -206,6 +206,14 @@ void pyd_resolution_settle(pyd_resolution_t* resolution) {
   resolution->list = NULL;
 }
 
+bool pyd_resolution_may_print(const pyd_resolution_t* resolution) {
+  for (uint32_t i = 0; i < resolution->provider_count; ++i) {
+    const pyd_provider_t* used = resolution->used[i];
+    if (used && used->plugin && pyd_plugin_may_print(used->plugin)) return true;
+  }
+  return false;
+}
+
 void pyd_resolution_free(pyd_resolution_t* resolution) {
   if (!resolution) return;
   for (uint32_t i = 0; i < resolution->provider_count; ++i) pyd_provider_release(resolution->used[i]);
