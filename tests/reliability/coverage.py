@@ -194,7 +194,7 @@ def main() -> int:
     args = parser.parse_args()
     shutil.rmtree(BUILD / "bin", ignore_errors=True)
     (BUILD / "bin").mkdir(parents=True)
-    tests = sorted((ROOT / "tests" / "c").glob("*/test_*.c"))
+    tests = [p for p in sorted((ROOT / "tests" / "c").glob("*/test_*.c")) if c_tests.is_wanted(p, "plain")]
     targets = sorted((ROOT / "tests" / "fuzz").glob("fuzz_*.c"))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as workers:
         list(workers.map(build_object, sorted({p for t in tests for p in c_tests.linked(t, "plain")})))

@@ -90,6 +90,10 @@ static void test_order(void) {
   EXPECT_OK(resolve(r, 4, unsorted, &got));
   CHECK(got.functions[0] == f3 && got.functions[1] == f2 && got.functions[2] == f3 && got.functions[3] == f1);
   CHECK(got.contexts[0] == &first && !got.contexts[1]);
+  const char* twice[] = {"d", "b", "d", "b"};
+  EXPECT_OK(resolve(r, 4, twice, &got));
+  CHECK(got.functions[0] == f3 && got.functions[2] == f3 && got.functions[1] == f3 && got.functions[3] == f3);
+  EXPECT_OK(pyd_resolution_resolver(r)->resolve(pyd_resolution_resolver(r)->self, 0, NULL, NULL, NULL));
   pyd_resolution_settle(r);
   pyd_resolution_settle(r);
   EXPECT(resolve(r, 1, names, &got), INVALID_ARGUMENT,

@@ -85,7 +85,7 @@ int main(void) {
   parts.grid = 0, parts.bytes = 0;  // what does not run needs nothing
   CHECK_OK(plan(parts, 10, 0, true));
   parts = good, parts.writes_argument = true;
-  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT, "binding 1: the kernel writes argument 0 ('x'), which is never written");
+  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT, "binding 1: the kernel writes argument 0 'x', which is never written");
   // A size that is a scalar: part of the key when the program is settled, refused when it is not.
   parts = good, parts.is_scalar = true;
   CHECK_OK(plan(parts, 10, 10, true));
