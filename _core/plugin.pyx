@@ -218,7 +218,7 @@ cdef class Plugin:
 
     @property
     def may_print(self):
-        """Whether it may write through C stdio: False for an embedded one, and for a shared library whose imports are silent."""
+        """Whether it may write through C stdio: not an embedded one, nor a shared library whose imports are silent."""
         return bool(pyd_plugin_may_print(self.get()))
 
     def close(self):

@@ -32,7 +32,7 @@ static int by_bare_name(const void* a, const void* b) {
   const order_t* x = a;
   const order_t* y = b;
   int order = strcmp(bare(x->name), bare(y->name));
-  return order ? order : x->index < y->index ? -1 : 1;
+  return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
 static pyd_status_t keep_symbols(pyd_resolution_t* r, uint32_t count, const char* const* names) {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "artifact/zip_read.h"
 #include "pydispatch/artifact.h"
 
 static int failures;
@@ -151,7 +152,20 @@ static void test_files_that_cannot_be_read(void) {
   pyd_status_free(status);
 }
 
+// A local header that no directory leads to: whoever asks for one may give any offset.
+static void test_local_headers(void) {
+  static const uint8_t bytes[64] = "PK\3\4";
+  pyd_zip_entry_t entry;
+  uint64_t data;
+  const char* fault;
+  CHECK(pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, 0, &entry, &data, &fault) && data == 30 && !fault);
+  CHECK(!pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, 40, &entry, &data, &fault) && strcmp(fault, "lies outside the file") == 0);
+  CHECK(!pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, UINT64_MAX, &entry, &data, &fault));
+  CHECK(!pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, 30, &entry, &data, &fault) && strcmp(fault, "has no signature") == 0);
+}
+
 int main(void) {
+  test_local_headers();
   test_sums();
   test_file(100, true);
   test_file(0, true);

@@ -86,8 +86,7 @@ static void test_overwritten(void) {
   CHECK(!module.memory);
 }
 
-// Loads with the writable segment at |data| with |size| bytes and RELRO over all of it; returns whether the byte at |at|
-// could be written afterwards, by what the kernel says of its page.
+// Whether the byte at |at| may be written, by what the kernel says of its page.
 static bool is_writable(uint64_t at, const pyd_elf_module_t* module) {
   char line[256];
   bool found = false;
@@ -129,7 +128,7 @@ static void test_relro(void) {
 #endif
     pyd_elf_module_unload(&module);
   }
-  // Code in the page in front of it: that page stays writable, because it must stay executable in its other half.
+  // Another writable segment in the page in front of it: that page stays writable.
   build_begin(&b, pyd_elf_machine_host());
   build_end(&b);
   put_phdr(&b, P_READ, 1, 6, 0, 0, 0x1000, 0x1000);
@@ -149,7 +148,7 @@ static void test_relro(void) {
   pyd_elf_module_unload(&module);
 }
 
-// ---- symbols for debuggers: at 0x1300 a table of 4 sections, then their symbols and names in the writable data
+// ---- symbols for debuggers: a table of 3 sections, their symbols and names, in the segment that is only read
 
 enum { SECTIONS = 0xc00, TABLE = 0xe00, NAMES = 0xf00 };
 

@@ -24,6 +24,15 @@ static int counted_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   return pthread_cond_wait(condition, mutex);
 }
 
+// Called in place of a pause: what happens while a thread looks.
+static void (*on_relax)(void);
+static _Atomic int relaxes;
+static void counted_relax(void) {
+  atomic_fetch_add(&relaxes, 1);
+  if (on_relax) on_relax();
+  pyd_cpu_relax();
+}
+
 #include "sched/tuning.h"
 #undef PYD_SCHED_ASK_ASLEEP
 #define PYD_SCHED_ASK_ASLEEP 1000000
@@ -32,12 +41,14 @@ static int counted_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
 #define pyd_cpu_measure_tick() ((uint64_t)256000)
 #define pyd_cpu_available() cpus
 #define pyd_thread_start fake_start
+#define pyd_cpu_relax counted_relax
 #define pthread_cond_wait counted_wait
 #include "sched/job.c"
 #include "sched/pool.c"
 #include "sched/scheduler.c"
 #include "sched/work.c"
 #undef pthread_cond_wait
+#undef pyd_cpu_relax
 
 typedef struct work_s {
   uint64_t nanoseconds;  // that an index takes
@@ -118,6 +129,7 @@ typedef struct pair_s {
   pyd_sched_t* sched;
   bool is_inside[2];
   uint64_t wanted_at;
+  uint64_t nanoseconds;  // that the caller's indices take
 } pair_t;
 
 static int32_t ask_pair(void* self) {
@@ -132,7 +144,7 @@ static int32_t pair_body(void* self, uint32_t worker, uint64_t begin, uint64_t e
   (void)begin, (void)end, (void)out_failed;
   pair->is_inside[worker] = pyd_sched_is_inside(pair->sched);
   if (worker == 0) {
-    now += 2 * PYD_SCHED_ASK_TIME;
+    now += pair->nanoseconds;
     while (!atomic_load(&pair->has_begun)) pyd_cpu_relax();
     pair->work.ran += end - begin;
     return 0;
@@ -146,8 +158,8 @@ static int32_t pair_body(void* self, uint32_t worker, uint64_t begin, uint64_t e
   return 0;
 }
 
-static void run_pair(pyd_sched_t* sched, uint64_t count, uint64_t wanted_at) {
-  pair_t pair = {.sched = sched, .wanted_at = wanted_at};
+static void run_pair(pyd_sched_t* sched, uint64_t count, uint64_t wanted_at, uint64_t nanoseconds) {
+  pair_t pair = {.sched = sched, .wanted_at = wanted_at, .nanoseconds = nanoseconds};
   pyd_interrupt_t interrupt = {.is_wanted = ask_pair, .self = &pair};
   pyd_sched_cost_t cost = {.picoseconds = SURELY_SHARED};
   pyd_sched_job_t job = {.body = pair_body, .self = &pair, .count = count, .cost = &cost, .interrupt = &interrupt};
@@ -162,8 +174,9 @@ static void test_shared(void) {
   pyd_sched_t* sched = make_sched(2, 0);
   sched->oversubscribed = true;  // no spinning: this clock would stand still
   for (int i = 0; i < 20 / SLOWER + 1; ++i) {
-    run_pair(sched, 2, 3);    // once between indices, then asleep until the other has ended
-    run_pair(sched, 100, 1);  // between two indices
+    run_pair(sched, 2, 3, 2 * PYD_SCHED_ASK_TIME);    // once between indices, then asleep until the other has ended
+    run_pair(sched, 2, 2, 1000);                      // too early for a question between indices
+    run_pair(sched, 100, 1, 2 * PYD_SCHED_ASK_TIME);  // between two indices
   }
   CHECK(!pyd_sched_is_inside(sched), "outside");
   pyd_sched_destroy(sched);
@@ -243,6 +256,85 @@ static void test_failures(pyd_sched_t* sched) {
   atomic_store(&slot->failure, PYD_SCHED_NO_FAILURE);
 }
 
+static pyd_sched_slot_t* leaving;
+static int looks_left;
+static void leave_late(void) {
+  if (--looks_left == 0) atomic_fetch_sub(&leaving->state, 1);
+}
+
+// Who leaves after the caller's last look, and before it goes to sleep, is noticed.
+static void test_late_leave(pyd_sched_t* sched) {
+  bool oversubscribed = sched->oversubscribed;
+  sched->oversubscribed = true;
+  leaving = &sched->slots[6];
+  looks_left = PYD_SCHED_PAUSES_PER_TICK;
+  on_relax = leave_late;
+  atomic_store(&leaving->state, PYD_SLOT_OPEN | 1);
+  close_and_wait(sched, leaving);
+  on_relax = NULL;
+  CHECK(looks_left == 0 && !(atomic_load(&leaving->state) & PYD_SLOT_COUNT), "%d looks", looks_left);
+  atomic_store(&leaving->state, 0);
+  sched->oversubscribed = oversubscribed;
+}
+
+static int32_t behind(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  (void)self, (void)worker, (void)end;
+  return *out_failed = begin - 1, 4;
+}
+
+// All slots taken: a job runs on its caller. An index that a body cannot mean is its first.
+static void test_no_slot(pyd_sched_t* sched) {
+  atomic_store(&sched->used, UINT32_MAX);
+  CHECK(!acquire_slot(sched), "a slot");
+  work_t work = {.nanoseconds = 10, .fails = UINT64_MAX, .cost = {.picoseconds = SURELY_SHARED}};
+  pyd_sched_failure_t failure = run(sched, &work, 50, true);
+  CHECK(!failure.code && work.ran == 50, "%d ran", (int)work.ran);
+  atomic_store(&sched->used, 0);
+  pyd_sched_job_t job = {.body = behind};
+  CHECK(!run_piece(&job, 5, 9, &failure) && failure.code == 4 && failure.index == 5, "%d", (int)failure.index);
+}
+
+static void* live(void* thread) {
+  pyd_sched_pool_main(thread);
+  return NULL;
+}
+
+// A thread of the pool, in this one and in one of its own. The real ones have ended.
+static void test_pool_thread(pyd_sched_t* sched) {
+  pyd_sched_thread_t* self = &sched->threads[0];
+  pyd_sched_slot_t* slot = &sched->slots[5];
+  bool preempted = false;
+  pyd_status_free(pyd_sched_stop(sched));
+  CHECK(!join(slot) && !help(sched, 1, 1u << 5), "a closed slot was joined");
+  // Nobody is left to be woken, though somebody sleeps or is about to.
+  atomic_store(&self->wake.is_set, 1);
+  atomic_store(&sched->sleepers, 1);
+  atomic_store(&slot->wakes_left, 2);
+  relay_wakes(sched, slot);
+  CHECK(atomic_load(&slot->wakes_left) == 1, "%d wakes are left", (int)atomic_load(&slot->wakes_left));
+  atomic_store(&sched->sleepers, 0);
+  // News end a spin and keep a thread from parking.
+  atomic_store(&sched->open, 1u << 5);
+  CHECK(spin_for_news(sched, 1000, &preempted) && !preempted, "no news");
+  self->spin = 1000;
+  idle(sched, self);
+  park(sched, self);
+  CHECK(!atomic_load(&sched->sleepers) && !atomic_load(&sched->spinners), "parked");
+  // A slot that is shown and closed is looked at again and again.
+  pthread_t thread;
+  int before = atomic_load(&relaxes);
+  CHECK(!pthread_create(&thread, NULL, live, self), "thread");
+  while (atomic_load(&relaxes) < before + 3) pyd_cpu_relax();
+  atomic_store(&sched->closing, 1);
+  pthread_join(thread, NULL);
+  atomic_store(&sched->closing, 0);
+  atomic_store(&sched->open, 0);
+  // While another caller starts the threads nobody waits for it.
+  pthread_mutex_lock(&sched->lifecycle);
+  CHECK(!pyd_sched_ensure_started(sched), "started twice");
+  pthread_mutex_unlock(&sched->lifecycle);
+}
+
 static void* stop(void* sched) {
   pyd_status_free(pyd_sched_stop(sched));
   return NULL;
@@ -289,6 +381,9 @@ int main(void) {
   pyd_sched_t* sched = make_sched(2, 0);
   test_early_event(sched);
   test_failures(sched);
+  test_late_leave(sched);
+  test_no_slot(sched);
+  test_pool_thread(sched);
   test_closing(sched);
   pyd_sched_destroy(sched);
   test_many_cpus();
