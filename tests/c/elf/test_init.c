@@ -233,7 +233,20 @@ static void test_names(void) {
   pyd_elf_module_unload(&module);
 }
 
+static void test_packed_relocations(void) {
+  static const uint64_t kTags[] = {0x6000000f, 0x60000011};
+  static builder_t b;
+  pyd_elf_module_t module;
+  for (int i = 0; i < 2; ++i) {
+    build_begin(&b, pyd_elf_machine_host());
+    build_end(&b);
+    add_tag(&b, kTags[i], B_RELA);
+    CHECK(expect("packed", pyd_elf_module_load(built(&b), &module), PYD_CODE_UNSUPPORTED, "has packed Android relocations"));
+  }
+}
+
 int main(void) {
+  test_packed_relocations();
   test_order();
   test_overwritten();
   test_relro();

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "plugin/check.h"
+#include "plugin/internal.h"
 
 static int f1(void* p, void* c, void* r) { return (void)p, (void)c, (void)r, 1; }
 static int f2(void* p, void* c, void* r) { return (void)p, (void)c, (void)r, 2; }
@@ -72,6 +73,8 @@ static void test_prints(void) {
   function = NULL;
   EXPECT_OK(resolver->resolve(resolver->self, 1, (const char*[]){"a"}, &function, &context));
   CHECK(function == f1 && pyd_resolution_may_print(r));
+  plugin->may_print = false;  // as of a shared library with silent imports
+  CHECK(!pyd_resolution_may_print(r));
   pyd_resolution_free(r);
   pyd_plugin_manager_release(manager);
 }

@@ -119,7 +119,7 @@ static void test_owners(void) {
          add_copy(f, 0, 0, NONE, out, n, n); text = "result 0 cannot take over the memory of argument 0");
   // Two faults: the first is said.
   SPOILT((void)f; add_executable(&b, "e"); push(&b.conditions, 0); b.executables.data[2] = 0; b.executables.data[4] = 1;
-         text = "executable 0: the constants are function 0");
+         add_executable(&b, "e"); text = "executable 0: the constants are function 0");
   SPOILT((void)f; push_all(&f->args, 8, 0, F32, 1, 9, 0, 0, NONE, 0); add_bare(f); text = "argument 0: its 1 sizes at pool word 9");
 }
 

@@ -320,6 +320,11 @@ static void test_pool_thread(pyd_sched_t* sched) {
   idle(sched, self);
   park(sched, self);
   CHECK(!atomic_load(&sched->sleepers) && !atomic_load(&sched->spinners), "parked");
+  atomic_store(&sched->open, 0);
+  atomic_store(&sched->closing, 1);
+  CHECK(has_news(sched, memory_order_relaxed), "the end is news");
+  atomic_store(&sched->closing, 0);
+  atomic_store(&sched->open, 1u << 5);
   // A slot that is shown and closed is looked at again and again.
   pthread_t thread;
   int before = atomic_load(&relaxes);
