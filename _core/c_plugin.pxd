@@ -40,6 +40,7 @@ cdef extern from "pydispatch/plugin_host.h" nogil:
     const char* pyd_plugin_name(const pyd_plugin_t* plugin)
     const char* pyd_plugin_description(const pyd_plugin_t* plugin)
     pyd_plugin_kind_t pyd_plugin_kind(const pyd_plugin_t* plugin)
+    bint pyd_plugin_may_print(const pyd_plugin_t* plugin)
 
     ctypedef struct pyd_plugin_manager_t:
         pass
@@ -74,6 +75,7 @@ cdef extern from "pydispatch/plugin_host.h" nogil:
     pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_t** out_resolution)
     const pyd_resolver_t* pyd_resolution_resolver(const pyd_resolution_t* resolution)
     void pyd_resolution_settle(pyd_resolution_t* resolution)
+    bint pyd_resolution_may_print(const pyd_resolution_t* resolution)
     void pyd_resolution_free(pyd_resolution_t* resolution)
     uint32_t pyd_resolution_provider_count(const pyd_resolution_t* resolution)
     const pyd_resolution_provider_t* pyd_resolution_provider(const pyd_resolution_t* resolution, uint32_t index)

@@ -14,6 +14,7 @@ cdef class Resolution:
 
     # For pyd_executable_options_t. Valid as long as this object; for one thread at a time.
     cdef const pyd_resolver_t* resolver(self) noexcept nogil
+    cdef bint may_print(self) noexcept nogil
 
 
 cdef class Manager:

@@ -1,6 +1,6 @@
 """Plugins and host-registered functions: who supplies the imports of a program.
 
-Plugins print through C stdio, whose buffer is not Python's; the runtime flushes both around calls into them.
+Plugins print through C stdio, whose buffer is not Python's: both are flushed around calls into those that may.
 """
 
 import os
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
+from libc.stdio cimport fflush
 from libc.stdlib cimport calloc, free
 
 from pydispatch._core.c_elf cimport pyd_span_t
@@ -34,6 +35,7 @@ from pydispatch._core.c_plugin cimport (
     pyd_plugin_manager_release,
     pyd_plugin_manager_remove,
     pyd_plugin_manager_t,
+    pyd_plugin_may_print,
     pyd_plugin_name,
     pyd_plugin_options_t,
     pyd_plugin_param_t,
@@ -44,6 +46,7 @@ from pydispatch._core.c_plugin cimport (
     pyd_provider_id_t,
     pyd_resolution_begin,
     pyd_resolution_free,
+    pyd_resolution_may_print,
     pyd_resolution_provider,
     pyd_resolution_provider_count,
     pyd_resolution_resolver,
@@ -167,6 +170,8 @@ cdef class Plugin:
                     check(pyd_plugin_load_file(c_path, &options, &self.plugin))
                 else:
                     check(pyd_plugin_load_bytes(span, &options, &self.plugin))
+                if pyd_plugin_may_print(self.plugin):
+                    fflush(NULL)
         finally:
             free(items)
 
@@ -211,6 +216,11 @@ cdef class Plugin:
         """How it was loaded: "system", "embedded" or "static"."""
         return text_of(pyd_plugin_kind_name(pyd_plugin_kind(self.get())))
 
+    @property
+    def may_print(self):
+        """Whether it may write through C stdio: not an embedded one, nor a shared library whose imports are silent."""
+        return bool(pyd_plugin_may_print(self.get()))
+
     def close(self):
         """Drops this reference. The last one, of a manager or a program, unloads the plugin. Idempotent."""
         cdef pyd_plugin_t* plugin = self.plugin
@@ -242,6 +252,10 @@ cdef class Resolution:
 
     cdef const pyd_resolver_t* resolver(self) noexcept nogil:
         return pyd_resolution_resolver(self.resolution)
+
+    cdef bint may_print(self) noexcept nogil:
+        """Whether a plugin that gave something so far may print."""
+        return pyd_resolution_may_print(self.resolution)
 
     def settle(self):
         """All executables are loaded: lets go of the providers that gave nothing."""

@@ -75,10 +75,10 @@ static pyd_status_t report_none(pyd_span_t file, uint32_t count, const char* mac
                        : record.machine == 243 ? "riscv64"
                                                : NULL;
     const char* separator = i ? ", " : "";
+    // 16 bytes hold any one of them.
     int written = name ? snprintf(list + length, sizeof(list) - length, "%s%s", separator, name)
                        : snprintf(list + length, sizeof(list) - length, "%smachine %u", separator, record.machine);
-    if (written > 0) length += (size_t)written;
-    if (length >= sizeof(list)) length = sizeof(list) - 1;
+    length += (size_t)written;
   }
   return UNSUPPORTED("has no record for %s; it has %s", machine_name, count ? list : "none at all");
 }

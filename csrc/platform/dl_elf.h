@@ -9,7 +9,7 @@
 #include "platform/sanitizer.h"
 #include "pydispatch/elf.h"
 
-enum { kElfHeader = 64, kElfShared = 3, kProgramHeader = 56, kDynamicEntry = 16 };
+enum { kElfHeader = 64, kElfShared = 3, kProgramHeader = 56, kDynamicEntry = 16, kRelocation = 24, kSymbol = 24 };
 
 static pyd_status_t check_elf_header(pyd_span_t file) {
   const uint8_t* header = pyd_span_get(file, 0, kElfHeader);
@@ -34,9 +34,9 @@ static pyd_status_t check_elf_header(pyd_span_t file) {
   return PYD_STATUS_OK;
 }
 
-// The bytes of the file that are loaded at |vaddr|, up to the end of their segment.
+// The bytes of the file that are loaded at |vaddr|, up to the end of their segment. None at 0, where no table can be.
 static pyd_span_t loaded_bytes(pyd_span_t file, const uint8_t* headers, uint32_t count, uint64_t vaddr) {
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; vaddr && i < count; ++i) {
     const uint8_t* header = headers + (size_t)i * kProgramHeader;
     uint64_t offset = pyd_load_u64(header + 8), start = pyd_load_u64(header + 16), size = pyd_load_u64(header + 32);
     if (pyd_load_u32(header) != 1 || vaddr < start || vaddr - start >= size) continue;
@@ -46,27 +46,46 @@ static pyd_span_t loaded_bytes(pyd_span_t file, const uint8_t* headers, uint32_t
   return (pyd_span_t){0};
 }
 
-// The names of the symbols that a library defines or asks for.
-static pyd_span_t symbol_names(pyd_span_t file) {
+// What the dynamic section of a library points at. Empty: it is not there, or not in the file.
+typedef struct elf_tables_s {
+  pyd_span_t names;    // of the symbols that it defines or asks for
+  pyd_span_t symbols;  // up to the end of their segment
+  pyd_span_t relocations[2];
+  uint64_t relocation_bytes[2];
+  bool has_other_relocations;  // of another format
+} elf_tables_t;
+
+static void read_elf_tables(pyd_span_t file, elf_tables_t* out_tables) {
   uint32_t count = pyd_load_u16(file.data + 56);
   const uint8_t* headers = pyd_span_get(file, pyd_load_u64(file.data + 32), (uint64_t)count * kProgramHeader);
-  if (!headers || pyd_load_u16(file.data + 54) != kProgramHeader) return (pyd_span_t){0};
+  *out_tables = (elf_tables_t){0};
+  if (!headers || pyd_load_u16(file.data + 54) != kProgramHeader) return;
   for (uint32_t i = 0; i < count; ++i) {
     const uint8_t* header = headers + (size_t)i * kProgramHeader;
     if (pyd_load_u32(header) != 2) continue;
-    uint64_t size = pyd_load_u64(header + 32), address = 0, length = 0;
+    uint64_t size = pyd_load_u64(header + 32), names = 0, length = 0, symbols = 0, rela = 0, plt = 0;
     const uint8_t* entries = pyd_span_get(file, pyd_load_u64(header + 8), size);
     for (uint64_t at = 0; entries && size >= kDynamicEntry && at <= size - kDynamicEntry; at += kDynamicEntry) {
-      uint64_t tag = pyd_load_u64(entries + at);
+      uint64_t tag = pyd_load_u64(entries + at), value = pyd_load_u64(entries + at + 8);
       if (tag == 0) break;
-      if (tag == 5) address = pyd_load_u64(entries + at + 8);
-      if (tag == 10) length = pyd_load_u64(entries + at + 8);
+      switch (tag) {
+        case 5: names = value; break;
+        case 6: symbols = value; break;
+        case 7: rela = value; break;
+        case 8: out_tables->relocation_bytes[0] = value; break;
+        case 10: length = value; break;
+        case 23: plt = value; break;
+        case 2: out_tables->relocation_bytes[1] = value; break;
+        case 17: case 0x6000000f: case 0x60000011: out_tables->has_other_relocations = true; break;
+      }
     }
-    pyd_span_t names = loaded_bytes(file, headers, count, address);
-    if (length < names.size) names.size = (size_t)length;
-    return names;
+    out_tables->names = loaded_bytes(file, headers, count, names);
+    if (length < out_tables->names.size) out_tables->names.size = (size_t)length;
+    out_tables->symbols = loaded_bytes(file, headers, count, symbols);
+    out_tables->relocations[0] = loaded_bytes(file, headers, count, rela);
+    out_tables->relocations[1] = loaded_bytes(file, headers, count, plt);
+    return;
   }
-  return (pyd_span_t){0};
 }
 
 static bool has_name(pyd_span_t names, const char* name) {
@@ -89,14 +108,62 @@ static pyd_status_t check_elf_sanitizer(pyd_span_t file) {
       {"__tsan_init", "thread", PYD_HAS_TSAN},
       {"__msan_init", "memory", false},
   };
-  pyd_span_t names = symbol_names(file);
+  elf_tables_t tables;
+  read_elf_tables(file, &tables);
   for (size_t i = 0; i < sizeof(kRuntimes) / sizeof(kRuntimes[0]); ++i) {
-    if (!kRuntimes[i].is_ours && has_name(names, kRuntimes[i].symbol)) {
+    if (!kRuntimes[i].is_ours && has_name(tables.names, kRuntimes[i].symbol)) {
       return pyd_status_make(PYD_CODE_UNSUPPORTED, "was built with the %s sanitizer, which this process was not: build it without",
                              kRuntimes[i].name);
     }
   }
   return PYD_STATUS_OK;
+}
+
+// Whether a function of this name is known to write nothing to a stream: arithmetic, memory, texts, and what compilers call.
+static bool is_silent(const char* name, size_t size) {
+  // '~': also with f or l at the end, as the functions of math.h for other types.
+  static const char kNames[] =
+      " memcpy memmove memset memcmp memchr bcmp strlen strnlen strcmp strncmp strchr strrchr malloc calloc realloc free "
+      "aligned_alloc posix_memalign __memcpy_chk __memmove_chk __memset_chk __stack_chk_fail __tls_get_addr __cxa_finalize "
+      "__cxa_atexit __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable "
+      "acos~ acosh~ asin~ asinh~ atan~ atan2~ atanh~ cbrt~ ceil~ copysign~ cos~ cosh~ erf~ erfc~ exp~ exp10~ exp2~ expm1~ "
+      "fabs~ fdim~ floor~ fma~ fmax~ fmin~ fmod~ frexp~ hypot~ ilogb~ ldexp~ lgamma~ llrint~ llround~ log~ log10~ log1p~ "
+      "log2~ logb~ lrint~ lround~ modf~ nearbyint~ nextafter~ pow~ remainder~ remquo~ rint~ round~ roundeven~ scalbln~ "
+      "scalbn~ sin~ sincos~ sinh~ sqrt~ tan~ tanh~ tgamma~ trunc~ ";
+  for (const char* at = kNames + 1; *at;) {
+    size_t length = strcspn(at, " ~");
+    bool has_types = at[length] == '~';
+    bool begins = size >= length && memcmp(name, at, length) == 0;
+    if (begins && size == length) return true;
+    if (begins && has_types && size == length + 1 && (name[length] == 'f' || name[length] == 'l')) return true;
+    at += length + has_types + 1;
+  }
+  return false;
+}
+
+// A library reaches what it does not define by relocations alone. What cannot be read counts as a symbol that prints.
+static bool has_loud_import(const elf_tables_t* tables, pyd_span_t relocations, uint64_t size) {
+  if (size == 0) return false;
+  if (size > relocations.size) return true;
+  for (uint64_t at = 0; at + kRelocation <= size; at += kRelocation) {
+    uint32_t index = pyd_load_u32(relocations.data + at + 12);
+    if (index == 0) continue;
+    const uint8_t* symbol = pyd_span_get(tables->symbols, (uint64_t)index * kSymbol, kSymbol);
+    if (!symbol) return true;
+    if (pyd_load_u16(symbol + 6) != 0) continue;  // its own
+    const char* name = pyd_span_get(tables->names, pyd_load_u32(symbol), 1);
+    const char* end = name ? memchr(name, 0, tables->names.size - (size_t)((const uint8_t*)name - tables->names.data)) : NULL;
+    if (!end || !is_silent(name, (size_t)(end - name))) return true;
+  }
+  return false;
+}
+
+static bool may_elf_print(pyd_span_t file) {
+  elf_tables_t tables;
+  read_elf_tables(file, &tables);
+  return !tables.symbols.size || tables.has_other_relocations ||
+         has_loud_import(&tables, tables.relocations[0], tables.relocation_bytes[0]) ||
+         has_loud_import(&tables, tables.relocations[1], tables.relocation_bytes[1]);
 }
 
 #endif  // PYD_PLATFORM_DL_ELF_H_

@@ -15,6 +15,8 @@ pyd_status_t pyd_dl_check(pyd_span_t file) {
   return status;
 }
 
+bool pyd_dl_may_print(pyd_span_t file) { return may_elf_print(file); }
+
 pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
   // dlopen searches the library path for a name without a slash; a plugin is a file, and here that means this folder's.
   char local[4096];

@@ -26,6 +26,11 @@ pyd_status_t pyd_dl_check(pyd_span_t file) {
   return pyd_status_make(PYD_CODE_UNSUPPORTED, "is a PE file but no DLL: link it with -shared or /DLL");
 }
 
+bool pyd_dl_may_print(pyd_span_t file) {
+  (void)file;
+  return true;
+}
+
 pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
   *out_handle = NULL;
   wchar_t* wide = pyd_windows_wide(path);

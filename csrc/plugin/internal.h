@@ -22,6 +22,7 @@ struct pyd_plugin_s {
   const pyd_plugin_table_t* table;
   void* self;
   bool is_loaded;           // load returned OK, so unload is due
+  bool may_print;           // through C stdio
   pyd_elf_module_t module;  // of an embedded plugin
   void* library;            // of a system plugin
   _Atomic(pyd_plugin_bridge_t*) bridges;

@@ -47,6 +47,7 @@ static pyd_status_t create(const char* label, pyd_plugin_kind_t kind, pyd_plugin
   atomic_init(&plugin->references, 1);
   atomic_init(&plugin->bridges, NULL);
   plugin->kind = kind;
+  plugin->may_print = kind == PYD_PLUGIN_KIND_STATIC;
   plugin->label = memcpy(plugin + 1, label, size);
   return PYD_STATUS_OK;
 }
@@ -128,6 +129,7 @@ static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const
 static pyd_status_t attach_system(pyd_plugin_t* plugin, pyd_span_t file, const char* path,
                                   const pyd_plugin_options_t* options) {
   pyd_status_t status = pyd_dl_check(file);
+  if (pyd_ok(status)) plugin->may_print = pyd_dl_may_print(file);
   if (pyd_ok(status)) status = path ? pyd_dl_open(path, &plugin->library) : pyd_dl_open_bytes(file, &plugin->library);
   if (!pyd_ok(status)) return named(plugin, "", status);
   void* symbol = pyd_dl_symbol(plugin->library, PYD_PLUGIN_QUERY_SYMBOL);
@@ -263,6 +265,8 @@ const char* pyd_plugin_description(const pyd_plugin_t* plugin) {
 }
 
 pyd_plugin_kind_t pyd_plugin_kind(const pyd_plugin_t* plugin) { return plugin->kind; }
+
+bool pyd_plugin_may_print(const pyd_plugin_t* plugin) { return plugin->may_print; }
 
 const pyd_elf_module_t* pyd_plugin_module(const pyd_plugin_t* plugin) {
   return plugin->kind == PYD_PLUGIN_KIND_EMBEDDED ? &plugin->module : NULL;

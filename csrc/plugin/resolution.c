@@ -32,7 +32,7 @@ static int by_bare_name(const void* a, const void* b) {
   const order_t* x = a;
   const order_t* y = b;
   int order = strcmp(bare(x->name), bare(y->name));
-  return order ? order : x->index < y->index ? -1 : 1;
+  return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
 static pyd_status_t keep_symbols(pyd_resolution_t* r, uint32_t count, const char* const* names) {
@@ -204,6 +204,14 @@ void pyd_resolution_settle(pyd_resolution_t* resolution) {
   }
   pyd_provider_list_release(resolution->list);
   resolution->list = NULL;
+}
+
+bool pyd_resolution_may_print(const pyd_resolution_t* resolution) {
+  for (uint32_t i = 0; i < resolution->provider_count; ++i) {
+    const pyd_provider_t* used = resolution->used[i];
+    if (used && used->plugin && pyd_plugin_may_print(used->plugin)) return true;
+  }
+  return false;
 }
 
 void pyd_resolution_free(pyd_resolution_t* resolution) {

@@ -8,7 +8,7 @@
 enum { kExecutableWords = 6, kExportWords = 6, kQueryWords = 8, kConstantWords = 8,
        kFunctionWords = 20, kArgWords = 8, kResultWords = 8, kBufferWords = 6, kInsnWords = 5 };
 
-// Keeps every count that is derived from the tables (at most 64 per instruction) within 32 bits.
+// Keeps every count that is derived from the tables (at most 64 per instruction) within 32 bits, and lengths of strings within 31.
 enum { kMaxWords = 1u << 27 };
 // Equal strings are stored once. A record that names some has at least 24 bytes, so that this allows a KiB and a half for each.
 enum { kStringShare = 64 };
@@ -216,8 +216,8 @@ static pyd_status_t decode_functions(pyd_reader_t* reader, const uint32_t* heade
     pyd_function_t* fn = &program->functions[i];
     status = decode_function(reader, fn, words);
     if (!pyd_ok(status)) {
-      status = pyd_status_annotate(status, "function %u ('%.*s'): %s", i, (int)fn->info.name.length,
-                                   fn->info.name.data ? fn->info.name.data : "", pyd_status_text(status));
+      status = pyd_status_annotate(status, "function %u ('%.*s'): %s", i, (int)fn->info.name.length, fn->info.name.data,
+                                   pyd_status_text(status));
     }
   }
   return status;

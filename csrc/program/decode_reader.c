@@ -10,7 +10,7 @@ typedef struct block_s {
 } block_t;
 
 void* pyd_program_allocate(pyd_program_t* program, size_t count, size_t size) {
-  if (size && count > (SIZE_MAX - sizeof(block_t) - 1) / size) return NULL;
+  if (count > (SIZE_MAX - sizeof(block_t) - 1) / size) return NULL;
   block_t* block = calloc(1, sizeof(*block) + count * size + 1);
   if (!block) return NULL;
   block->next = program->blocks;
@@ -45,7 +45,7 @@ pyd_status_t pyd_reader_string(pyd_reader_t* reader, const char* what, const uin
   pyd_span_t strings = reader->program->strings;
   *out = (pyd_string_t){(const char*)strings.data, words[1]};
   if (words[1] == 0) return PYD_STATUS_OK;
-  if (words[0] > strings.size || words[1] > strings.size - words[0] || words[1] > INT32_MAX) {
+  if (words[0] > strings.size || words[1] > strings.size - words[0]) {
     return pyd_status_make(PYD_CODE_CORRUPT, "%s: a string of %u bytes at %u lies outside the %zu bytes of strings", what,
                            words[1], words[0], strings.size);
   }

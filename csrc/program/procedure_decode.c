@@ -207,8 +207,8 @@ pyd_status_t pyd_program_decode_procedures(pyd_reader_t* reader, const uint32_t*
     pyd_procedure_t* p = &program->procedures[i];
     status = decode_procedure(reader, p, words);
     if (!pyd_ok(status)) {
-      status = pyd_status_annotate(status, "procedure %u ('%.*s'): %s", i, (int)p->info.name.length,
-                                   p->info.name.data ? p->info.name.data : "", pyd_status_text(status));
+      status = pyd_status_annotate(status, "procedure %u ('%.*s'): %s", i, (int)p->info.name.length, p->info.name.data,
+                                   pyd_status_text(status));
     }
   }
   if (pyd_ok(status)) status = decode_initializers(reader, header);

@@ -131,7 +131,7 @@ static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   if (!pyd_ok(status)) return status;
   const uint32_t* text = v->p->pool + step->d;
   size_t size = v->program->strings.size;
-  if (text[0] <= size && text[1] <= size - text[0] && text[1] <= INT32_MAX) return status;
+  if (text[0] <= size && text[1] <= size - text[0]) return status;
   return CORRUPT(v, "a location of %u bytes at %u lies outside the strings", text[1], text[0]);
 }
 

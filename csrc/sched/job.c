@@ -203,7 +203,7 @@ static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   }
 }
 
-// Runs [begin, count) together with the pool, a window of 32-bit indices at a time.
+// Runs [begin, count) together with the pool, a window of 32-bit indices at a time. |cost| is not 0.
 static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sched_job_t* job, uint64_t begin,
                        uint64_t cost, pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
   const pyd_scope_t* outer = pyd_scope_now(sched->scopes);
@@ -212,7 +212,7 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sch
   slot->job = job;
   slot->scope = outer;
   slot->fp_mode = pyd_cpu_fp_mode();
-  slot->cost = cost ? cost : 1;
+  slot->cost = cost;
   while (begin < job->count && !out_failure->code) {
     uint64_t left = job->count - begin;
     uint32_t window = left < PYD_SCHED_WINDOW ? (uint32_t)left : PYD_SCHED_WINDOW;

@@ -30,7 +30,7 @@ static void set_up(void) {
   CHECK_OK(pyd_program_set_executable(program, 0, &kSampleExecutable, 0, 4));
   CHECK_OK(pyd_sched_create(&(pyd_sched_options_t){.workers = 1}, &sched));
   CHECK_OK(pyd_state_create(program, sched, pool, &state));
-  CHECK_OK(pyd_state_initialize(state));
+  CHECK_OK(pyd_state_initialize(state, NULL));
 }
 
 static bool settle(pyd_status_t status) {

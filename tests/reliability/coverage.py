@@ -28,7 +28,7 @@ BUILD = ROOT / "build" / "coverage"
 FLAGS = ["-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-w"]
 LIBRARIES = ["-pthread", "-ldl", "-lm"]
 FILES = ("elf/", "artifact/", "fatelf/", "plugin/", "sched/", "program/decode", "program/procedure_decode",
-         "program/verify", "program/procedure_verify")  # fmt: skip
+         "program/contract", "program/bytes", "program/verify", "program/procedure_verify")  # fmt: skip
 Branch = tuple[str, int, int, int, int]
 """File, line and column of the condition, line and column of its end."""
 
@@ -194,7 +194,7 @@ def main() -> int:
     args = parser.parse_args()
     shutil.rmtree(BUILD / "bin", ignore_errors=True)
     (BUILD / "bin").mkdir(parents=True)
-    tests = sorted((ROOT / "tests" / "c").glob("*/test_*.c"))
+    tests = [p for p in sorted((ROOT / "tests" / "c").glob("*/test_*.c")) if c_tests.is_wanted(p, "plain")]
     targets = sorted((ROOT / "tests" / "fuzz").glob("fuzz_*.c"))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as workers:
         list(workers.map(build_object, sorted({p for t in tests for p in c_tests.linked(t, "plain")})))

@@ -61,6 +61,9 @@ const char* pyd_plugin_label(const pyd_plugin_t* plugin);
 const char* pyd_plugin_name(const pyd_plugin_t* plugin);
 const char* pyd_plugin_description(const pyd_plugin_t* plugin);
 pyd_plugin_kind_t pyd_plugin_kind(const pyd_plugin_t* plugin);
+// Whether it may write through C stdio: a static one always, a shared library unless all that it asks of others is known to be
+// silent, an embedded one never.
+bool pyd_plugin_may_print(const pyd_plugin_t* plugin);
 // The image of an embedded plugin, for debuggers; NULL for other kinds.
 const pyd_elf_module_t* pyd_plugin_module(const pyd_plugin_t* plugin);
 
@@ -138,6 +141,8 @@ pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_
 const pyd_resolver_t* pyd_resolution_resolver(const pyd_resolution_t* resolution);
 // When all executables are loaded: lets go of the providers that gave nothing. Their labels stay.
 void pyd_resolution_settle(pyd_resolution_t* resolution);
+// Whether a plugin that gave something so far may print.
+bool pyd_resolution_may_print(const pyd_resolution_t* resolution);
 // After the last executable of the program is freed: the functions may go now. NULL is allowed.
 void pyd_resolution_free(pyd_resolution_t* resolution);
 

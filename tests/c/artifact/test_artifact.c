@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "artifact/zip_read.h"
 #include "pydispatch/artifact.h"
 
 static int failures;
@@ -151,7 +152,37 @@ static void test_files_that_cannot_be_read(void) {
   pyd_status_free(status);
 }
 
+// A local header that no directory leads to: whoever asks for one may give any offset.
+static void test_local_headers(void) {
+  static const uint8_t bytes[64] = "PK\3\4";
+  pyd_zip_entry_t entry;
+  uint64_t data;
+  const char* fault;
+  CHECK(pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, 0, &entry, &data, &fault) && data == 30 && !fault);
+  CHECK(!pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, 40, &entry, &data, &fault) && strcmp(fault, "lies outside the file") == 0);
+  CHECK(!pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, UINT64_MAX, &entry, &data, &fault));
+  CHECK(!pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, 30, &entry, &data, &fault) && strcmp(fault, "has no signature") == 0);
+}
+
+// A size that both headers agree on and that the file does not have.
+static void test_long_member(void) {
+  static uint8_t bytes[1024];
+  size_t length = write_archive(bytes, 100), second = 64;
+  while (memcmp(bytes + second, "PK\3\4", 4) != 0) ++second;
+  size_t entry = second + 4;
+  while (memcmp(bytes + entry, "PK\1\2", 4) != 0) ++entry;
+  entry += 47;  // of "b", behind that of "a"
+  for (int i = 0; i < 2; ++i) bytes[second + 18 + 4 * (size_t)i + 2] = bytes[entry + 20 + 4 * (size_t)i + 2] = 1;
+  pyd_artifact_t* artifact = NULL;
+  pyd_status_t status = pyd_artifact_open((pyd_span_t){bytes, length}, &artifact);
+  CHECK(pyd_status_code(status) == PYD_CODE_CORRUPT && !artifact);
+  CHECK(strstr(pyd_status_text(status), "its 65539 bytes run past the start of the directory"));
+  pyd_status_free(status);
+}
+
 int main(void) {
+  test_long_member();
+  test_local_headers();
   test_sums();
   test_file(100, true);
   test_file(0, true);

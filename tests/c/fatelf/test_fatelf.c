@@ -87,6 +87,8 @@ static void test_refusals(void) {
   EXPECT(choose(&elf), OK, "");
   EXPECT(pyd_fatelf_record(all(), 0, &r, &elf), OK, "");
   CHECK(r.machine == 62 && r.osabi == 0 && r.word_size == 2 && r.byte_order == 1 && r.offset == 0x20 && r.size == SIZE - 0x20);
+  EXPECT(pyd_fatelf_record(all(), 0, &r, NULL), OK, "");
+  CHECK(r.offset == 0x20);
   EXPECT(pyd_fatelf_record(all(), 1, &r, NULL), INVALID_ARGUMENT, "FatELF: record 1 of 1");
   const struct {
     uint64_t offset, size;

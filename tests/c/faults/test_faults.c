@@ -62,7 +62,7 @@ static pyd_status_t op_sched(world_t* w) { return pyd_sched_create(&(pyd_sched_o
 static pyd_status_t op_run_job(world_t* w) {
   atomic_ullong sum = 0;
   pyd_sched_stop(w->sched);  // the job starts the threads again, or does without
-  const pyd_sched_job_t job = {count_range, &sum, 1000, NULL};
+  const pyd_sched_job_t job = {count_range, &sum, 1000, NULL, NULL};
   pyd_sched_failure_t failure;
   pyd_sched_run(w->sched, &job, &failure);
   CHECK(sum == 1000);
@@ -119,7 +119,7 @@ static pyd_status_t op_run(world_t* w) {
   return pyd_call_run(w->call);
 }
 static pyd_status_t op_state(world_t* w) { return pyd_state_create(w->program, w->sched, w->pool, &w->state); }
-static pyd_status_t op_initialize(world_t* w) { return pyd_state_initialize(w->state); }
+static pyd_status_t op_initialize(world_t* w) { return pyd_state_initialize(w->state, NULL); }
 static pyd_status_t op_procedure(world_t* w) {
   const int64_t size = 4;
   const pyd_input_t input = {constants, &size, 0};

@@ -3,10 +3,20 @@
 // convention of Windows, whose registers for arguments and saved values differ from the host's.
 #if defined(__x86_64__) && !defined(_WIN32)
 #define PYD_EMBEDDED_CALL __attribute__((ms_abi))
+#include <stdlib.h>
+
+static int requests, refused;
+static void* refuse(void* memory) {
+  if (++requests != refused) return memory;
+  free(memory);
+  return NULL;
+}
+#define malloc(size) refuse(malloc(size))
 #include "plugin/bridge.c"
 #include "plugin/check.c"
 #include "plugin/environment.c"
 #include "plugin/plugin.c"
+#undef malloc
 
 #include "plugin/check.h"
 
@@ -37,7 +47,7 @@ static __attribute__((ms_abi)) pyd_plugin_status_t resolve_(void* self, const py
                                                             pyd_plugin_resolution_t* out_resolution) {
   *out_resolution = 0;
   for (size_t i = 0; i < params->count; ++i) {
-    if (params->out_functions[i]) continue;
+    if (params->out_functions[i] || params->names[i][0] == '?') continue;
     params->out_functions[i] = (void*)add;
     params->out_contexts[i] = self;
   }
@@ -60,6 +70,7 @@ int main(void) {
   EXPECT_OK(create("w", PYD_PLUGIN_KIND_EMBEDDED, &plugin));
   EXPECT_OK(pyd_plugin_check(plugin, &table.header));
   EXPECT_OK(start(plugin, &options));
+  void* self = plugin->self;
   const char* names[] = {"a", "b", "c"};
   pyd_import_fn_t functions[3] = {NULL, kept, NULL};
   void* contexts[3] = {0};
@@ -67,6 +78,20 @@ int main(void) {
   int value = 12;
   CHECK(functions[1] == kept && contexts[1] == NULL && functions[0](&value, contexts[0], (void*)0x77) == 5 && value == 42);
   CHECK(functions[2] == functions[0] && contexts[2] == contexts[0]);  // one bridge for one pair
+  // What it does not have stays empty, and so does everything when memory is short.
+  const char* more[] = {"a", "?x"};
+  memset(functions, 0, sizeof(functions));
+  EXPECT_OK(pyd_plugin_resolve(plugin, 2, more, functions, contexts));
+  CHECK(functions[0] && !functions[1]);
+  for (refused = 1; refused <= 2; ++refused) {
+    int other = 0;
+    plugin->self = refused == 2 ? &other : plugin->self;  // a pair that has no bridge yet
+    memset(functions, 0, sizeof(functions));
+    requests = 0;
+    EXPECT(pyd_plugin_resolve(plugin, 1, more, functions, contexts), OUT_OF_MEMORY,
+           "plugin 'w' failed to resolve: it returned RESOURCE_EXHAUSTED (8)");
+  }
+  plugin->self = self;
   pyd_plugin_release(plugin);
   CHECK(unloads == 1);
   return 0;

@@ -3,6 +3,7 @@
 // Plugins from files and bytes that are no plugin, or not of the kind that was asked for: who says so, in which words.
 #include "plugin/check.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include "faults/library_elf.h"
@@ -67,5 +68,21 @@ int main(void) {
   }
   refuse(pyd_plugin_load_bytes((pyd_span_t){(const uint8_t*)"neither", 7}, &options, &plugin), PYD_CODE_CORRUPT, "plugin 'p'");
   remove(path);
+  // Names too short for an ending and with another one; a library of the system that is no plugin.
+  char folder[] = "/tmp/pyd-plugin-XXXXXX";
+  CHECK(mkdtemp(folder) && chdir(folder) == 0);
+  for (int i = 0; i < 3; ++i) {
+    snprintf(path, sizeof(path), "%s", i == 0 ? "p" : i == 1 ? "plugin.so" : "plugin.sos");
+    write_file(library_elf());
+    EXPECT_OK(pyd_plugin_load_file(path, &options, &plugin));
+    CHECK(pyd_plugin_kind(plugin) == PYD_PLUGIN_KIND_EMBEDDED && !pyd_plugin_may_print(plugin));
+    pyd_plugin_release(plugin);
+    remove(path);
+  }
+  CHECK(chdir("/") == 0 && rmdir(folder) == 0);
+  Dl_info info;
+  CHECK(dladdr((void*)(uintptr_t)getpid, &info));
+  pyd_plugin_options_t system = {.kind = PYD_PLUGIN_KIND_SYSTEM, .name = "p"};
+  refuse(pyd_plugin_load_file(info.dli_fname, &system, &plugin), PYD_CODE_CORRUPT, "plugin 'p' does not export 'iree_hal_executable_plugin_query'");
   return 0;
 }

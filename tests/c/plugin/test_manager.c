@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "plugin/check.h"
+#include "plugin/internal.h"
 
 static int f1(void* p, void* c, void* r) { return (void)p, (void)c, (void)r, 1; }
 static int f2(void* p, void* c, void* r) { return (void)p, (void)c, (void)r, 2; }
@@ -25,6 +26,58 @@ typedef struct result_s {
   pyd_import_fn_t functions[MAX];
   void* contexts[MAX];
 } result_t;
+
+// Who changes what the caller has filled in is named, and the caller is not called a plugin.
+static pyd_status_t replace(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+  (void)self, (void)names, (void)contexts;
+  for (size_t i = 0; i < count; ++i) functions[i] = f2;
+  return PYD_STATUS_OK;
+}
+
+static void test_changes(void) {
+  pyd_plugin_manager_t* manager;
+  pyd_resolution_t* r;
+  pyd_provider_id_t id;
+  EXPECT_OK(pyd_plugin_manager_create(&manager));
+  EXPECT_OK(pyd_plugin_manager_add_callback(manager, "bold", replace, NULL, 0, NULL, NULL, &id));
+  EXPECT_OK(pyd_resolution_begin(manager, &r));
+  const char* names[] = {"a", "b"};
+  pyd_import_fn_t functions[2] = {f1, NULL};
+  void* contexts[2] = {0};
+  const pyd_resolver_t* resolver = pyd_resolution_resolver(r);
+  EXPECT(resolver->resolve(resolver->self, 2, names, functions, contexts), INVALID_ARGUMENT,
+         "plugin 'bold' changed 'a', which 'the caller' had supplied: it must skip slots that are filled");
+  pyd_resolution_free(r);
+  pyd_plugin_manager_release(manager);
+}
+
+// Only a plugin that gave something counts, and functions of the host do not.
+static void test_prints(void) {
+  pyd_plugin_manager_t* manager;
+  pyd_resolution_t* r;
+  pyd_provider_id_t id;
+  pyd_import_fn_t function = NULL;
+  void* context = NULL;
+  EXPECT_OK(pyd_plugin_manager_create(&manager));
+  pyd_plugin_t* plugin = make(ab_query, "ab.so");
+  CHECK(pyd_plugin_may_print(plugin));
+  EXPECT_OK(pyd_plugin_manager_add_plugin(manager, plugin, 0, &id));
+  const pyd_provider_function_t host[] = {{"h", f3, NULL}};
+  EXPECT_OK(pyd_plugin_manager_add_functions(manager, "host", host, 1, 1, NULL, NULL, &id));
+  pyd_plugin_release(plugin);
+  EXPECT_OK(pyd_resolution_begin(manager, &r));
+  const pyd_resolver_t* resolver = pyd_resolution_resolver(r);
+  CHECK(!pyd_resolution_may_print(r));
+  EXPECT_OK(resolver->resolve(resolver->self, 1, (const char*[]){"h"}, &function, &context));
+  CHECK(function == f3 && !pyd_resolution_may_print(r));
+  function = NULL;
+  EXPECT_OK(resolver->resolve(resolver->self, 1, (const char*[]){"a"}, &function, &context));
+  CHECK(function == f1 && pyd_resolution_may_print(r));
+  plugin->may_print = false;  // as of a shared library with silent imports
+  CHECK(!pyd_resolution_may_print(r));
+  pyd_resolution_free(r);
+  pyd_plugin_manager_release(manager);
+}
 
 // As an executable would: through imports/resolve.c.
 static pyd_status_t resolve(pyd_resolution_t* r, uint32_t count, const char* const* names, result_t* out) {
@@ -90,6 +143,10 @@ static void test_order(void) {
   EXPECT_OK(resolve(r, 4, unsorted, &got));
   CHECK(got.functions[0] == f3 && got.functions[1] == f2 && got.functions[2] == f3 && got.functions[3] == f1);
   CHECK(got.contexts[0] == &first && !got.contexts[1]);
+  const char* twice[] = {"d", "b", "d", "b"};
+  EXPECT_OK(resolve(r, 4, twice, &got));
+  CHECK(got.functions[0] == f3 && got.functions[2] == f3 && got.functions[1] == f3 && got.functions[3] == f3);
+  EXPECT_OK(pyd_resolution_resolver(r)->resolve(pyd_resolution_resolver(r)->self, 0, NULL, NULL, NULL));
   pyd_resolution_settle(r);
   pyd_resolution_settle(r);
   EXPECT(resolve(r, 1, names, &got), INVALID_ARGUMENT,
@@ -302,6 +359,8 @@ static void test_threads(void) {
 }
 
 int main(void) {
+  test_changes();
+  test_prints();
   test_order();
   test_callbacks();
   test_hot_swap();

@@ -6,8 +6,8 @@
 
 // The writable data, from B_PLACE on: the table, the header, texts.
 enum { TABLE = 0, HEADER = 32, TEXT = 136, DATA_END = 512 };
-enum { OUTSIDE = 0x30000, NEARLY_OUT = B_PLACE + DATA_END - 8, NO_END = B_PLACE + DATA_END - 3 };
-enum { P_HEADER, P_LOAD, P_UNLOAD, P_RESOLVE, P_NAME, P_DESCRIPTION, P_POINTERS };
+enum { NOTHING = 0, OUTSIDE = 0x30000, NEARLY_OUT = B_PLACE + DATA_END - 8, NO_END = B_PLACE + DATA_END - 3 };
+enum { P_HEADER, P_LOAD, P_UNLOAD, P_RESOLVE, P_NAME, P_DESCRIPTION, P_POINTERS, P_TABLE };
 static const uint32_t kPlaces[P_POINTERS] = {TABLE, TABLE + 8, TABLE + 16, TABLE + 24, HEADER + 8, HEADER + 16};
 
 // Returns |address|, which lies within a MiB; at B_CODE_VADDR + 16 a function that returns 0.
@@ -37,7 +37,10 @@ static int try_one(uint32_t changed, uint64_t to, uint64_t symbol, uint64_t retu
   build_begin(&b, host);
   add_symbol(&b, PYD_PLUGIN_QUERY_SYMBOL, 1, 2, 1, symbol);
   put_code(&b, returned);
-  for (uint32_t i = 0; i < P_POINTERS; ++i) add_rela(&b, B_PLACE + kPlaces[i], relative, 0, i == changed ? to : targets[i]);
+  for (uint32_t i = 0; i < P_POINTERS; ++i) {
+    if (i != changed || to != NOTHING) add_rela(&b, B_PLACE + kPlaces[i], relative, 0, i == changed ? to : targets[i]);
+  }
+  if (changed == P_TABLE) add_rela(&b, to, relative, 0, B_PLACE + HEADER);
   uint64_t data = B_PLACE - B_DATA_FROM_FILE;
   put(&b, data + HEADER, 4, PYD_PLUGIN_VERSION), put(&b, data + HEADER + 24, 4, PYD_PLUGIN_FEATURE_STANDALONE);
   memcpy(b.bytes + data + TEXT, "plug\0for tests", 15);
@@ -74,6 +77,13 @@ int main(void) {
   failed |= try_one(P_POINTERS, 0, B_PLACE, table, PYD_CODE_CORRUPT,
                     "'" PYD_PLUGIN_QUERY_SYMBOL "' is 0x20200, which lies in no executable segment's bytes");
   failed |= try_one(P_POINTERS, 0, B_CODE_VADDR, OUTSIDE, PYD_CODE_CORRUPT, "what its query returned, 8 bytes at 0x30000");
+  // What is missing is said; an unload function may be.
+  failed |= try_one(P_POINTERS, 0, B_CODE_VADDR + 16, table, PYD_CODE_UNSUPPORTED, "does not speak plugin version 0.1");
+  failed |= try_one(P_HEADER, NOTHING, B_CODE_VADDR, table, PYD_CODE_CORRUPT, "its table has no header");
+  failed |= try_one(P_LOAD, NOTHING, B_CODE_VADDR, table, PYD_CODE_CORRUPT, "its table has no load function");
+  failed |= try_one(P_RESOLVE, NOTHING, B_CODE_VADDR, table, PYD_CODE_CORRUPT, "its table has no resolve function");
+  failed |= try_one(P_UNLOAD, NOTHING, B_CODE_VADDR, table, PYD_CODE_OK, "");
+  failed |= try_one(P_TABLE, NEARLY_OUT, B_CODE_VADDR, NEARLY_OUT, PYD_CODE_CORRUPT, "its table, 32 bytes at 0x203f8, lies in no segment");
   failed |= try_one(P_HEADER, B_PLACE + HEADER, B_CODE_VADDR, NEARLY_OUT, PYD_CODE_CORRUPT, "plugin 'p'");
   return failed;
 }

@@ -180,6 +180,7 @@ static void test_life(void) {
   CHECK(fake.allocator->control(fake.allocator->self, (pyd_plugin_alloc_command_t)9, &size, &fresh) == PYD_PLUGIN_UNIMPLEMENTED);
   CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_MALLOC, NULL, &fresh) == PYD_PLUGIN_INVALID_ARGUMENT);
   CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_FREE, NULL, &fresh) == 0 && fresh == NULL);
+  CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_FREE, NULL, NULL) == PYD_PLUGIN_INVALID_ARGUMENT);
 #if !defined(__SANITIZE_ADDRESS__)
   size.size = SIZE_MAX / 2;
   CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_MALLOC, &size, &fresh) == PYD_PLUGIN_RESOURCE_EXHAUSTED);

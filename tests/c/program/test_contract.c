@@ -1,6 +1,7 @@
 // links: base platform sched program
 // Contracts of exports: what a plan is held to, and the words in which it is refused.
 #include "program/builder.h"
+#include "program/plan.h"
 #include "program/small_pool.h"
 
 #include "program/double.c"
@@ -73,7 +74,30 @@ static pyd_status_t plan(parts_t parts, int64_t n, uint64_t scalar, bool settles
   return status;
 }
 
+// What has no contract, what a contract does not speak of, and a function with commands, which is none.
+static void test_edges(void) {
+  static builder_t b;
+  pyd_program_t *program = make((parts_t){.bytes = 40, .grid = 4}), *contracts = make_contract(3, 6);
+  CHECK_OK(pyd_program_settle(program));
+  CHECK(!pyd_contract_reads(&program->exports[0], 0));
+  CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 4));
+  CHECK_OK(pyd_program_set_contracts(program, 0, contracts, (uint32_t[]){NONE, 0}, 2));
+  CHECK(pyd_contract_reads(&program->exports[0], 0) && !pyd_contract_reads(&program->exports[0], 3));
+  fn_t* f = add_function(&b, "kernel");
+  for (uint32_t i = 0; i < 3; ++i) add_scalar(&b, f, "");
+  uint32_t four = constant(f, 4), t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, four, 0, 0);
+  add_fill(f, 0, t, NONE, NONE, four, 4);
+  for (uint32_t i = 0; i < 6; ++i) add_scalar_result(f, four);
+  pyd_program_t* acting = decode(&b);
+  CHECK_REFUSED(pyd_program_set_contracts(program, 0, acting, (uint32_t[]){NONE, 0}, 2), CORRUPT,
+                "contract 0 of 1 is none for 3 constants and 2 bindings");
+  pyd_program_free(acting);
+  pyd_program_free(program);
+  pyd_program_free(contracts);
+}
+
 int main(void) {
+  test_edges();
   const parts_t good = {.bytes = 40, .grid = 4};
   CHECK_OK(plan(good, 10, 0, true));
   parts_t parts = good;
@@ -85,7 +109,8 @@ int main(void) {
   parts.grid = 0, parts.bytes = 0;  // what does not run needs nothing
   CHECK_OK(plan(parts, 10, 0, true));
   parts = good, parts.writes_argument = true;
-  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT, "binding 1: the kernel writes argument 0 ('x'), which is never written");
+  CHECK_OK(plan(parts, 0, 0, true));  // a kernel that writes nothing
+  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT, "binding 1: the kernel writes argument 0 'x', which is never written");
   // A size that is a scalar: part of the key when the program is settled, refused when it is not.
   parts = good, parts.is_scalar = true;
   CHECK_OK(plan(parts, 10, 10, true));

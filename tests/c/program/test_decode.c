@@ -1,6 +1,7 @@
 // links: base platform sched program
 // with: double.c
 // Decoding: each refusal with its text; a valid program truncated at and spoilt in every word never does harm.
+#include "program/decode.h"
 #include "program/sample.h"
 #include "program/small_pool.h"
 
@@ -78,6 +79,63 @@ static void test_refusals(void) {
           text = "executable 0: the conditions are function 1, which is none from nothing to one scalar");
 }
 
+static void accept(builder_t* b) {
+  pyd_span_t bytes = encode(b);
+  pyd_program_t* program = NULL;
+  CHECK_OK(pyd_program_decode(bytes, &program));
+  pyd_program_free(program);
+  free((void*)bytes.data);
+}
+#define VALID(...)                    \
+  do {                                \
+    static builder_t b;               \
+    fn_t* f = add_function(&b, "f");  \
+    __VA_ARGS__;                      \
+    accept(&b);                       \
+  } while (0)
+
+static uint32_t add_bare(fn_t* f) {  // a tensor argument that no command uses
+  push_all(&f->args, 8, 0, F32, 0, 0, 0, 0, NONE, 0);
+  return f->args.count / 8 - 1;
+}
+
+// What belongs together names each other, and sizes are registers that were written.
+static void test_owners(void) {
+  uint32_t n = 0, out = 0;
+  VALID(op(f, PYD_OP_CTLZ, 64, constant(f, 1), 0, 0));
+  VALID(add_bare(f); n = constant(f, 4); add_result(f, F32, 0, NULL, n));
+  SPOILT(add_tensor(&b, f, F32, "", 0, NULL); push_all(&f->args, 8, 0, F32, 0, 0, 0, 0, 0, 0); text = "argument 1: buffer 0 is not its own");
+  SPOILT(n = constant(f, 4); add_result(f, F32, 0, NULL, n); push_all(&f->results, 8, 0, F32, 0, 0, 0, 0, 0, 0); text = "result 1: its buffer");
+  SPOILT(n = constant(f, 4); add_check(&b, f, PYD_OP_CHECK, n, 0, "m"); f->registers = 2; add_result(f, F32, 0, NULL, 1);
+         text = "buffer 0: kind 1, index 0, size register 1");
+  SPOILT(n = constant(f, 4); add_check(&b, f, PYD_OP_CHECK, n, 0, "m"); f->registers = 2; add_result(f, F32, 1, (uint32_t[]){1}, n);
+         text = "result 0: its buffer or the registers of its sizes");
+  SPOILT(add_bare(f); n = constant(f, 4); add_result(f, F32, 0, NULL, n); f->results.data[7] = 1;
+         text = "result 0 cannot take over the memory of argument 0");
+  // Another argument may be copied to another place of it.
+  VALID(add_tensor(&b, f, F32, "", 0, NULL); add_tensor(&b, f, F32, "", 0, NULL); n = constant(f, 4);
+        out = add_result(f, F32, 0, NULL, n); f->results.data[7] = 1; add_copy(f, 0, 1, NONE, out, n, n));
+  SPOILT(add_tensor(&b, f, F32, "", 0, NULL); n = constant(f, 4); out = add_result(f, F32, 0, NULL, n); f->results.data[7] = 1;
+         add_copy(f, 0, 0, NONE, out, n, n); text = "result 0 cannot take over the memory of argument 0");
+  // Two faults: the first is said.
+  SPOILT((void)f; add_executable(&b, "e"); push(&b.conditions, 0); b.executables.data[2] = 0; b.executables.data[4] = 1;
+         add_executable(&b, "e"); text = "executable 0: the constants are function 0");
+  SPOILT((void)f; push_all(&f->args, 8, 0, F32, 1, 9, 0, 0, NONE, 0); add_bare(f); text = "argument 0: its 1 sizes at pool word 9");
+}
+
+// A text that hundreds of records name would be copied for each of them.
+static void test_strings(void) {
+  static builder_t b;
+  static char text[60001];
+  uint32_t s[2];
+  memset(text, 'x', sizeof(text) - 1);
+  add_string(&b, text, s);
+  for (uint32_t i = 0; i < 200; ++i) push_all(&b.queries, 8, s[0], s[1], s[0], s[1], 0, 0, 0, 0);
+  refuse(&b, PYD_CODE_CORRUPT, "strings are named again and again, 60000 bytes at 0 this time");
+  pyd_program_t empty = {0};
+  CHECK(!pyd_program_allocate(&empty, SIZE_MAX, 16) && !pyd_program_allocate(&empty, SIZE_MAX / 2, 2));
+}
+
 static pyd_span_t words_of(uint32_t count, uint32_t* words) { return (pyd_span_t){(const uint8_t*)words, count * 4}; }
 
 static void test_headers(void) {
@@ -88,6 +146,8 @@ static void test_headers(void) {
   CHECK_REFUSED(pyd_program_decode(words_of(31, h), &program), CORRUPT, "a host program of 124 bytes");
   CHECK_REFUSED(pyd_program_decode((pyd_span_t){(const uint8_t*)h, 127}, &program), CORRUPT, "a host program of 127 bytes");
   CHECK_REFUSED(pyd_program_decode((pyd_span_t){NULL, 0}, &program), CORRUPT, "a host program of 0 bytes");
+  CHECK_REFUSED(pyd_program_decode((pyd_span_t){(const uint8_t*)h, 130}, &program), CORRUPT, "a host program of 130 bytes");
+  CHECK_REFUSED(pyd_program_decode((pyd_span_t){(const uint8_t*)h, (size_t)1 << 30}, &program), CORRUPT, "a host program of 1073741824 bytes");
   h[0] = 1;
   CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), CORRUPT, "starts with 0x50584450, this one with 0x00000001");
   h[0] = PYD_PROGRAM_MAGIC, h[1] = 1;
@@ -168,6 +228,8 @@ static void test_spoilt(void) {
 int main(void) {
   test_headers();
   test_refusals();
+  test_owners();
+  test_strings();
   test_sample();
   test_spoilt();
   return 0;

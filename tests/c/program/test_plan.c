@@ -130,7 +130,7 @@ static void test_dispatches(void) {
   CHECK_OK(TRY(10, 1, 1, 1, 8, 32, 4, 100, 0));  // bindings that are not aligned: copied to the arena, the result back
   CHECK(plan->command_count == 4 && plan->step_count == 3 && plan->arena_bytes == 192 && plan->stage_offset == 0);
   static const char* const kStaged[] = {
-      "region 0: copy 32 bytes at 8 of argument 0 ('a') to 0 of the aligned copies",
+      "region 0: copy 32 bytes at 8 of argument 0 'a' to 0 of the aligned copies",
       "region 0: copy 100 bytes at 4 of result 0 to 64 of the aligned copies",
       "region 1: dispatch @exe::@pair 1x1x1",
       "region 2: copy 100 bytes at 64 of the aligned copies to 4 of result 0",
