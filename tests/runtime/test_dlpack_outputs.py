@@ -66,12 +66,10 @@ def test_inputs_of_every_form(program: Program, kind: type[Plain]) -> None:
 @pytest.mark.parametrize("kind", [Plain, Old])
 def test_a_capsule_without_a_version_is_no_output(program: Program, kind: type[Plain]) -> None:
     x = np.zeros(8, np.float32)
-    references = sys.getrefcount(x)
     for call in (lambda out: program.mul(A, B, out=out), lambda out: program.mul.prepare(A, B, out=out)):
         with pytest.raises(pd.InvalidArgumentError, match=REFUSED):
             call(kind(x))
-    gc.collect()
-    assert not x.any() and sys.getrefcount(x) == references
+    assert not x.any()
 
 
 @pytest.mark.parametrize("kind", [Versioned, Numpys])

@@ -66,9 +66,7 @@ class CudaBuffer(Buffer):
             context.lead(LEGACY_STREAM if stream is None else stream_number(stream))
         code = dlpack_code(self)
         versioned = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
-        return make_capsule(
-            owner, owner._address, self.shape, code, self.element.bits, CUDA, context.index, versioned
-        )
+        return make_capsule(owner, owner._address, self.shape, code, self.element.bits, CUDA, context.index, versioned)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
