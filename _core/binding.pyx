@@ -15,6 +15,7 @@ from pydispatch._core.c_numpy cimport (
 
 import numpy as np
 
+from pydispatch._core.dlpack import read_only_text
 from pydispatch._core.status import InvalidArgumentError
 
 cnp.import_array()
@@ -107,7 +108,7 @@ cdef object output_array(str function, int index, ElementType kind, tuple shape,
     if wrong is not None:
         raise InvalidArgumentError(f"{where}: expected {expected}, {wrong.split('; ')[0]}; {remedy}")
     if not array.flags.writeable:
-        raise InvalidArgumentError(f"{where}: expected {expected}, got a read-only array; {remedy}")
+        raise InvalidArgumentError(f"{where}: expected {expected}, got {read_only_text(array)}; {remedy}")
     return array
 
 

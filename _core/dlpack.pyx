@@ -1,4 +1,4 @@
-"""DLPack capsules: reads the plain and the versioned form as NumPy arrays over their memory, and makes plain ones."""
+"""DLPack capsules: reads the plain and the versioned form as NumPy arrays over their memory, and makes both."""
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
@@ -63,6 +63,7 @@ cdef dict EXTENDED = {
 
 cdef class Owner:
     """Calls the producer's deleter when the array dies."""
+    cdef bint is_unversioned
     cdef void* managed
     cdef void (*deleter)(void*)
 
@@ -103,7 +104,9 @@ cdef object from_dlpack(object source):
 
 def open_capsule(object capsule):
     """An array over the memory of a capsule, which it takes over. For memory of a device: nobody may look at its
-    elements; its address, shape and strides are what counts. BufferError."""
+    elements; its address, shape and strides are what counts. BufferError.
+
+    Without a version a capsule cannot say that its memory is read-only, so the array is: as NumPy has it."""
     cdef DLVersioned* versioned
     cdef DLManaged* plain
     cdef DLTensor* tensor
@@ -120,10 +123,19 @@ def open_capsule(object capsule):
         plain = <DLManaged*>PyCapsule_GetPointer(capsule, "dltensor")
         PyCapsule_SetName(capsule, "used_dltensor")
         owner.managed, owner.deleter = <void*>plain, plain.deleter
+        owner.is_unversioned = read_only = True
         tensor = &plain.tensor
     else:
         raise BufferError("__dlpack__ returned no fresh DLPack capsule")
     return array_over(tensor, owner, read_only)
+
+
+def read_only_text(object array):
+    """Why an array cannot be written, for messages: "got ..."."""
+    if isinstance(array.base, Owner) and (<Owner>array.base).is_unversioned:
+        return ("memory that may be read-only: its DLPack capsule is of the form without a version, which cannot say "
+                "that it may be written")
+    return "a read-only array"
 
 
 cdef object array_over(DLTensor* tensor, Owner owner, bint read_only):
@@ -149,25 +161,37 @@ cdef object array_over(DLTensor* tensor, Owner owner, bint read_only):
 
 
 cdef struct Lent:
-    DLManaged managed
+    DLManaged plain
+    DLVersioned versioned
     PyObject* owner
     int64_t shape[MAX_DIMS]
 
 
-cdef void give_back(void* managed) noexcept with gil:
-    cdef Lent* lent = <Lent*>managed
+cdef void end(Lent* lent) noexcept with gil:
     owner = <object>lent.owner
     Py_DECREF(owner)
     free(lent)
 
 
-cdef void forget(object capsule) noexcept:
-    if PyCapsule_IsValid(capsule, "dltensor"):  # nobody took it
-        give_back(PyCapsule_GetPointer(capsule, "dltensor"))
+cdef void end_plain(void* managed) noexcept nogil:
+    end(<Lent*>(<DLManaged*>managed).context)
 
 
-def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bits, int device_type, int device_id):
-    """A capsule over C-contiguous memory that `owner` keeps alive. code, bits: of an element, as DLPack counts."""
+cdef void end_versioned(void* managed) noexcept nogil:
+    end(<Lent*>(<DLVersioned*>managed).context)
+
+
+cdef void forget(object capsule) noexcept:  # unless somebody took it
+    if PyCapsule_IsValid(capsule, "dltensor"):
+        end_plain(PyCapsule_GetPointer(capsule, "dltensor"))
+    elif PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        end_versioned(PyCapsule_GetPointer(capsule, "dltensor_versioned"))
+
+
+def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bits, int device_type, int device_id,
+                 bint versioned=False):
+    """A capsule over C-contiguous memory that `owner` keeps alive. code, bits: of an element, as DLPack counts.
+    versioned: of version 1.0, which says that the memory may be written."""
     cdef Lent* lent
     cdef DLTensor* tensor
     cdef int i
@@ -176,7 +200,7 @@ def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bit
     lent = <Lent*>calloc(1, sizeof(Lent))
     if lent == NULL:
         raise MemoryError()
-    tensor = &lent.managed.tensor
+    tensor = &lent.versioned.tensor if versioned else &lent.plain.tensor
     tensor.data, tensor.device_type, tensor.device_id = <void*>address, device_type, device_id
     tensor.ndim, tensor.code, tensor.bits, tensor.lanes = <int32_t>len(shape), code, bits, 1
     for i in range(tensor.ndim):
@@ -184,5 +208,8 @@ def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bit
     tensor.shape = lent.shape
     Py_INCREF(owner)
     lent.owner = <PyObject*>owner
-    lent.managed.context, lent.managed.deleter = lent, give_back
-    return PyCapsule_New(lent, "dltensor", forget)
+    lent.plain.context, lent.plain.deleter = lent, end_plain
+    lent.versioned.major, lent.versioned.context, lent.versioned.deleter = 1, lent, end_versioned
+    if versioned:
+        return PyCapsule_New(&lent.versioned, "dltensor_versioned", forget)
+    return PyCapsule_New(&lent.plain, "dltensor", forget)

@@ -6,6 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 from pydispatch._core.c_elf cimport (
+    pyd_elf_check_system,
     pyd_elf_debug_symbols,
     pyd_elf_machine_host,
     pyd_elf_machine_name,
@@ -49,6 +50,15 @@ def validate(data):
     with nogil:
         check(pyd_elf_validate(span, &machine))
     return pyd_elf_machine_name(machine).decode()
+
+
+def check_system(data):
+    """Checks what the system's loader follows without looking in a shared library, of which data is any buffer of bytes.
+    Raises ArtifactError."""
+    cdef const unsigned char[::1] view = memoryview(data).cast("B")
+    cdef pyd_span_t span = span_of(view)
+    with nogil:
+        check(pyd_elf_check_system(span))
 
 
 cdef pyd_status_t announce(

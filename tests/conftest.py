@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ import pytest
 REASONS = re.compile(r"this machine|the system has no|this container|x86[-_]64")
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+
+if os.name == "posix" and "HOME" not in os.environ:  # zig, which tests call themselves, has no folder then
+    os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"zig-{os.getuid()}"))
 
 LEVEL = os.environ.get("PYDISPATCH_TEST_CPU", "")
 if LEVEL:

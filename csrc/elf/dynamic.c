@@ -49,6 +49,26 @@ static pyd_status_t read_tags(const pyd_elf_view_t* view, tags_t* tags) {
   return PYD_STATUS_OK;
 }
 
+// What the system's loader takes on trust: that its table ends, can be written, and names what lies in the string table.
+static pyd_status_t check_system_tags(const pyd_elf_view_t* view) {
+  const pyd_elf_segment_t* holder = pyd_elf_view_segment(view, view->dynamic.vaddr, view->dynamic.size);
+  const uint8_t* bytes = pyd_elf_view_bytes(view, view->dynamic.vaddr, view->dynamic.size);
+  if (view->writes_dynamic && !(holder->flags & PF_W)) {
+    return PYD_ELF_CORRUPT("the dynamic section at 0x%" PRIx64 " is to be written, its segment must not be",
+                           view->dynamic.vaddr);
+  }
+  for (uint64_t at = 0; at + PYD_ELF_DYN_SIZE <= view->dynamic.size; at += PYD_ELF_DYN_SIZE) {
+    uint64_t tag = pyd_load_u64(bytes + at), value = pyd_load_u64(bytes + at + 8);
+    if (tag == DT_NULL) return PYD_STATUS_OK;
+    bool is_name = tag == DT_NEEDED || tag == DT_SONAME || tag == DT_RPATH || tag == DT_RUNPATH;
+    if (is_name && value >= view->strtab.size) {
+      return PYD_ELF_CORRUPT("entry %" PRIu64 " of the dynamic section has its name at byte %" PRIu64
+                             " of a string table of %" PRIu64, at / PYD_ELF_DYN_SIZE, value, view->strtab.size);
+    }
+  }
+  return PYD_ELF_CORRUPT("the dynamic section of %" PRIu64 " bytes has no end (DT_NULL)", view->dynamic.size);
+}
+
 static pyd_status_t refuse_tags(const pyd_elf_view_t* view, const tags_t* tags) {
   if (tags->needed_count) {
     const char* name = tags->needed < view->strtab.size ? (const char*)view->strtab.bytes + tags->needed : "?";
@@ -129,7 +149,7 @@ pyd_status_t pyd_elf_parse_dynamic(pyd_elf_view_t* view) {
   tags_t tags = {0};
   pyd_status_t st = read_tags(view, &tags);
   if (pyd_ok(st)) st = find_strings(view, &tags);
-  if (pyd_ok(st)) st = refuse_tags(view, &tags);
+  if (pyd_ok(st)) st = view->is_system ? check_system_tags(view) : refuse_tags(view, &tags);
   view->symtab.vaddr = tags.symtab;
   if (pyd_ok(st)) st = pyd_elf_parse_hash(view, tags.hash, tags.gnu_hash);
   if (pyd_ok(st)) st = find_relocations(view, &tags);

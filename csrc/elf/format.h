@@ -48,6 +48,8 @@ enum { SH_TYPE = 4, SH_OFFSET = 24, SH_SIZE = 32, SH_LINK = 40 };
 #define DT_SYMENT 11
 #define DT_INIT 12
 #define DT_FINI 13
+#define DT_SONAME 14
+#define DT_RPATH 15
 #define DT_REL 17
 #define DT_RELSZ 18
 #define DT_PLTREL 20
@@ -58,6 +60,7 @@ enum { SH_TYPE = 4, SH_OFFSET = 24, SH_SIZE = 32, SH_LINK = 40 };
 #define DT_INIT_ARRAYSZ 27
 #define DT_FINI_ARRAYSZ 28
 #define DT_FLAGS 30
+#define DT_RUNPATH 29
 #define DT_RELRSZ 35
 #define DT_RELR 36
 #define DT_RELRENT 37

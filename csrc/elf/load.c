@@ -210,6 +210,11 @@ pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine) {
   return st;
 }
 
+pyd_status_t pyd_elf_check_system(pyd_span_t file) {
+  pyd_elf_view_t view;
+  return pyd_elf_parse_system(file, pyd_mem_page_size(), &view);
+}
+
 pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module) {
   pyd_elf_view_t view;
   *out_module = (pyd_elf_module_t){0};

@@ -96,7 +96,7 @@ static pyd_status_t add_segment(const uint8_t* header, uint32_t index, pyd_elf_v
     return PYD_ELF_CORRUPT("segment %u: address 0x%" PRIx64 " + 0x%" PRIx64 " bytes wraps around", index, segment.vaddr,
                            segment.memory_size);
   }
-  if ((segment.flags & (PF_X | PF_W)) == (PF_X | PF_W)) {
+  if (!view->is_system && (segment.flags & (PF_X | PF_W)) == (PF_X | PF_W)) {
     return PYD_ELF_UNSUPPORTED(
         "segment %u is writable and executable: link without -N / --omagic and without sections marked \"awx\"", index);
   }
@@ -122,15 +122,17 @@ static pyd_status_t read_program_header(const uint8_t* header, uint32_t index, p
       return add_segment(header, index, view);
     case PT_DYNAMIC:
       view->dynamic = range;
+      view->writes_dynamic = (pyd_load_u32(header + PH_FLAGS) & PF_W) != 0;
       return PYD_STATUS_OK;
     case PT_GNU_RELRO:
       view->relro = range;
       return PYD_STATUS_OK;
     case PT_GNU_STACK:
-      if (!(pyd_load_u32(header + PH_FLAGS) & PF_X)) return PYD_STATUS_OK;
+      if (view->is_system || !(pyd_load_u32(header + PH_FLAGS) & PF_X)) return PYD_STATUS_OK;
       return PYD_ELF_UNSUPPORTED(
           "asks for an executable stack: link with -z noexecstack (assembly needs a .note.GNU-stack section)");
     case PT_TLS:
+      if (view->is_system) return PYD_STATUS_OK;
       return PYD_ELF_UNSUPPORTED(
           "has thread-local storage (PT_TLS), which embedded code has no place for: remove __thread / _Thread_local "
           "variables and pass state as arguments");
@@ -167,7 +169,7 @@ static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
     return PYD_ELF_UNSUPPORTED("spans 0x%" PRIx64 " bytes of memory, limit 0x%" PRIx64, view->high - view->low,
                                PYD_ELF_MAX_IMAGE);
   }
-  for (uint32_t i = 1; i < view->segment_count; ++i) {
+  for (uint32_t i = 1; i < view->segment_count && !view->is_system; ++i) {
     const pyd_elf_segment_t* a = &view->segments[i - 1];
     const pyd_elf_segment_t* b = &view->segments[i];
     if (a->flags != b->flags && (a->vaddr + a->memory_size - 1) / page == b->vaddr / page) {
@@ -188,12 +190,20 @@ static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
   return PYD_STATUS_OK;
 }
 
-pyd_status_t pyd_elf_parse(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view) {
-  *out_view = (pyd_elf_view_t){.file = file};
+static pyd_status_t parse(pyd_span_t file, size_t page_size, bool is_system, pyd_elf_view_t* out_view) {
+  *out_view = (pyd_elf_view_t){.file = file, .is_system = is_system};
   pyd_status_t st = read_header(file, out_view);
   if (pyd_ok(st)) st = read_program_headers(out_view);
   if (pyd_ok(st)) st = lay_out(out_view, page_size);
   if (pyd_ok(st)) st = pyd_elf_parse_dynamic(out_view);
-  if (pyd_ok(st)) st = pyd_elf_check_symbols(out_view);
+  if (pyd_ok(st) && !is_system) st = pyd_elf_check_symbols(out_view);
   return st;
+}
+
+pyd_status_t pyd_elf_parse(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view) {
+  return parse(file, page_size, false, out_view);
+}
+
+pyd_status_t pyd_elf_parse_system(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view) {
+  return parse(file, page_size, true, out_view);
 }

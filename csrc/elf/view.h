@@ -32,6 +32,8 @@ typedef struct pyd_elf_range_s {
 
 typedef struct pyd_elf_view_s {
   pyd_span_t file;
+  bool is_system;  // for the system's loader: what embedded code must not contain is not refused
+  bool writes_dynamic;  // PT_DYNAMIC says that it is writable
   uint32_t machine;
   uint32_t segment_count;
   pyd_elf_segment_t segments[PYD_ELF_MAX_SEGMENTS];  // ascending, disjoint
@@ -57,6 +59,9 @@ typedef struct pyd_elf_view_s {
 // Reads |file| into |out_view|, which borrows its bytes. |page_size| is that of the machine that would load it.
 // CORRUPT for bytes that contradict themselves, UNSUPPORTED for what an embedded ELF must not contain.
 pyd_status_t pyd_elf_parse(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view);
+
+// The same for a library that the system's loader is to open, which follows all of this without looking.
+pyd_status_t pyd_elf_parse_system(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view);
 
 // The second half of pyd_elf_parse: everything that the dynamic section points at. (dynamic.c, hash.c, symbols.c)
 pyd_status_t pyd_elf_parse_dynamic(pyd_elf_view_t* view);

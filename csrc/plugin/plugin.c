@@ -125,10 +125,16 @@ static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const
   return status;
 }
 
+static bool is_elf(pyd_span_t file) { return file.size >= 4 && memcmp(file.data, "\177ELF", 4) == 0; }
+
 // Looks before it opens: opening runs constructors.
 static pyd_status_t attach_system(pyd_plugin_t* plugin, pyd_span_t file, const char* path,
                                   const pyd_plugin_options_t* options) {
   pyd_status_t status = pyd_dl_check(file);
+  if (pyd_ok(status) && is_elf(file)) {
+    status = pyd_elf_check_system(file);
+    if (!pyd_ok(status)) return named(plugin, ":", status);
+  }
   if (pyd_ok(status)) plugin->may_print = pyd_dl_may_print(file);
   if (pyd_ok(status)) status = path ? pyd_dl_open(path, &plugin->library) : pyd_dl_open_bytes(file, &plugin->library);
   if (!pyd_ok(status)) return named(plugin, "", status);
@@ -145,8 +151,6 @@ static bool ends_with(const char* text, const char* end) {
   size_t length = strlen(text), end_length = strlen(end);
   return length >= end_length && memcmp(text + length - end_length, end, end_length) == 0;
 }
-
-static bool is_elf(pyd_span_t file) { return file.size >= 4 && memcmp(file.data, "\177ELF", 4) == 0; }
 
 static pyd_status_t load_as(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
                             const pyd_plugin_options_t* options, bool* out_is_foreign, pyd_plugin_t** out_plugin) {

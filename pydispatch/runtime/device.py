@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
@@ -68,7 +69,14 @@ class Scheme(Protocol):
 
 
 def schemes() -> dict[str, Scheme]:
-    """Every scheme by the names that it answers to."""
+    """Every scheme by the names that it answers to. DeviceUnavailableError when their modules cannot be read."""
+    try:
+        return _schemes()
+    except OSError as error:
+        raise DeviceUnavailableError(f"no device can be opened: its modules cannot be read: {error}") from error
+
+
+def _schemes() -> dict[str, Scheme]:
     from pydispatch.runtime import devices as package
 
     found: dict[str, Scheme] = {}
@@ -78,6 +86,9 @@ def schemes() -> dict[str, Scheme]:
             if name in found:
                 raise RuntimeError(f"two device modules answer to '{name}'")
             found[name] = module
+    if not found:  # iter_modules takes a folder that cannot be listed for an empty one
+        for folder in package.__path__:
+            list(Path(folder).iterdir())
     return found
 
 

@@ -83,7 +83,8 @@ class Tensor:
         fake.cuEventRecord(event, self.owner.stream)
         assert fake.cuStreamWaitEvent(stream, event, 0)[0] == 0
         code = {"f": 2, "i": 0}[self.dtype.kind]
-        return make_capsule(self, self.address, self.shape, code, 8 * self.dtype.itemsize, 2, self.owner.index)
+        bits, versioned = 8 * self.dtype.itemsize, max_version is not None
+        return make_capsule(self, self.address, self.shape, code, bits, 2, self.owner.index, versioned)
 
 
 class OldTensor(Tensor):
@@ -282,6 +283,28 @@ def test_results_into_memory_of_others(fake: FakeDriver, device: Any) -> None:
     assert f(begin, b, out=part) is part  # they share memory without being the same
     device.synchronize()
     np.testing.assert_array_equal(other.read(part.address, N), b * (a * b))
+
+
+def test_memory_of_others_that_must_not_be_written(fake: FakeDriver, device: Any) -> None:
+    other, f = Other(fake), device.load(mixed()).mixed_invocation
+    a, b = given(2, N)
+    kept = other.array(np.zeros(N, np.float32))
+    old = OldTensor(other, kept.shape, kept.dtype, kept.address)
+    for wrong, text in (
+        (old, r"memory that may be read-only: its DLPack capsule is of the form without a version"),
+        (Array(kept, data=(kept.address, True)), "a read-only array"),
+    ):
+        with pytest.raises(pd.InvalidArgumentError, match=rf"out: expected an array that can be written, got {text}"):
+            f(a, b, out=wrong)
+    np.testing.assert_array_equal(other.read(kept.address, N), np.zeros(N))
+
+    class Both(OldTensor):  # as older CuPy: the other interface says what DLPack cannot
+        __cuda_array_interface__ = Array(kept).__cuda_array_interface__
+
+    both = Both(other, kept.shape, kept.dtype, kept.address)
+    assert f(a, b, out=both) is both
+    device.synchronize()
+    np.testing.assert_array_equal(other.read(kept.address, N), b * (a * b))
 
 
 def test_memory_at_any_place(fake: FakeDriver, device: Any) -> None:

@@ -62,6 +62,10 @@ typedef struct pyd_elf_symbol_s {
 // Checks everything that loading would check without loading it, for any known machine.
 pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine);
 
+// Checks what the system's loader follows without looking: program headers, the dynamic section, and the tables that it
+// names lie inside the file. What is in the tables is not looked at. CORRUPT, UNSUPPORTED.
+pyd_status_t pyd_elf_check_system(pyd_span_t file);
+
 // Loads |file| (which may be freed afterwards) and runs its initialisers. On failure |out_module| is zero and no mapping
 // is left.
 pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module);

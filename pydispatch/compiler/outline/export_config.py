@@ -22,13 +22,17 @@ def stated_size(dispatch: Operation) -> tuple[int, int, int] | None:
     if found is None:
         return None
     words = [word.split(":")[0].strip() for word in found[1].split(",") if word.strip()]
-    if not 1 <= len(words) <= 3 or not all(word.isdecimal() and int(word) > 0 for word in words):
+    if not 1 <= len(words) <= 3 or not all(_is_size(word) for word in words):
         raise CompileError(
             f"'{dispatch.name}': the workgroup_size of an export_config is one to three positive integers, got "
             f"[{found[1].strip()}]", location_of(dispatch),
         )  # fmt: skip
     x, y, z = (*map(int, words), 1, 1)[:3]
     return x, y, z
+
+
+def _is_size(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) < 20 and int(word) > 0
 
 
 def size_attribute(dispatch: Operation) -> dict[str, ArrayAttr[IntegerAttr[IndexType]]]:

@@ -178,11 +178,13 @@ class Toolchain:
         exports: Sequence[str],
         archives: Sequence[bytes | Path] = (),
         extra_args: Sequence[str] = (),
+        labels: Sequence[str] = (),
     ) -> bytes:
         """Links objects into an embedded ELF: a freestanding shared object that shows `exports` and nothing else.
 
         objects: ELF objects as bytes or files. archives: objects (or `.a` files) taken only where they define a symbol
-        that is still missing, as from an archive; give the device library here. The file has DT_HASH, section headers,
+        that is still missing, as from an archive; give the device library here. labels: what errors
+        call the objects; "object0.o" and so on without. The file has DT_HASH, section headers,
         RELRO, no executable stack and no build id; the same input gives the same bytes. Not cached (a link takes
         about 10 ms). Raises UndefinedSymbolsError, or ToolchainError for any other failure, also for a missing export.
         """
@@ -190,6 +192,7 @@ class Toolchain:
         with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
             names: dict[str, str] = {}
             inputs = [_input(Path(scratch), f"object{i}.o", item, names) for i, item in enumerate(objects)]
+            names.update(zip(inputs, labels, strict=False))
             lazy = [_input(Path(scratch), f"devlib{i}.o", item, names) for i, item in enumerate(archives)]
             output, script = Path(scratch, "out.so"), Path(scratch, "exports.ver")
             shown = "".join(f"    {_c_name(name)};\n" for name in exports)

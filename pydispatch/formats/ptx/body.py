@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from pydispatch.formats.ptx.cursor import COMPARISONS, SPACES, VECTORS, Cursor, is_name
+from pydispatch.formats.ptx.lex import is_number
 from pydispatch.formats.ptx.module import Instruction, Label, Not, Operand, Param, Register, Symbol, Variable
 from pydispatch.formats.ptx.operands import ENDS, Operands
 
@@ -204,7 +205,7 @@ def location(cursor: Cursor) -> None:
 
 def _place(cursor: Cursor) -> None:
     for what in ("a file", "a line", "a column"):
-        if not cursor.words[cursor.at].isdigit():
+        if not is_number(cursor.words[cursor.at], 10):
             raise cursor.fail_expected(f"the number of {what} behind .loc")
         cursor.at += 1
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.ptx.lex import Words, literal
+from pydispatch.formats.ptx.lex import Words, is_number, literal
 from pydispatch.formats.ptx.module import SIZES, Symbol, Variable
 
 SPACES = frozenset(("global", "const", "shared", "local", "param"))
@@ -151,7 +151,7 @@ class Cursor:
         if is_name(word):
             return resolve(word, at)
         self.at = at
-        if word[:1].isdigit():
+        if is_number(word[:1]):
             raise self.fail(f"{self.source.shown(at)} is no number of PTX")
         raise self.fail_expected("a number or a name")
 

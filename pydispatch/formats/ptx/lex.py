@@ -85,6 +85,11 @@ class Words:
         return f"'{word}'" if len(word) <= _SHOWN else f"'{word[:_SHOWN]}...'"
 
 
+def is_number(word: str, digits: int = 3) -> bool:
+    """Whether a word is as many decimal digits at most, and no digits of other alphabets."""
+    return word.isascii() and word.isdecimal() and len(word) <= digits
+
+
 def literal(word: str) -> tuple[int | float, int | None] | None:
     """(value, bits) of a number as PTX writes it, bits for 0f and 0d; None when it is none."""
     if _INTEGER.fullmatch(word):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pydispatch.formats.ptx.cursor import Value, is_name
-from pydispatch.formats.ptx.lex import literal
+from pydispatch.formats.ptx.lex import is_number, literal
 from pydispatch.formats.ptx.module import (
     SIZES,
     Address,
@@ -56,7 +56,7 @@ class Operands(Names):
             cursor.at += 1
             return Not(self._predicate("!p"))
         found: Operand | None
-        if word and (is_name(word) or ("." in word[1:] and not word[0].isdigit() and word[0] != '"')):
+        if word and (is_name(word) or ("." in word[1:] and not is_number(word[0]) and word[0] != '"')):
             following = words[at + 1]
             if following in ("+", "-") or (following == "(" and word == "generic"):
                 return self._constant()
@@ -68,7 +68,7 @@ class Operands(Names):
                 return self._element(found)
             self.scopes[-1].cache[word] = found
             return found
-        if word[:1].isdigit() and words[at + 1] in ENDS:
+        if is_number(word[:1]) and words[at + 1] in ENDS:
             value_bits = literal(word)
             if value_bits is not None:
                 cursor.at += 1

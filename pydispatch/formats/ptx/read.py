@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pydispatch.formats.ptx.body import Body, file, location
 from pydispatch.formats.ptx.cursor import LINKAGE, SPACES, Cursor
-from pydispatch.formats.ptx.lex import Words, decode
+from pydispatch.formats.ptx.lex import Words, decode, is_number
 from pydispatch.formats.ptx.module import SIZES, Function, Param, PtxModule, Symbol, Variable
 
 _NUMBERED = frozenset((
@@ -63,7 +63,7 @@ class _Reader(Cursor):
             begin = self.source.shown(self.at)
             raise self.fail(f"no PTX: it begins with {begin}, expected .version (nvcc -ptx makes it of CUDA C++)")
         major, _, minor = self.words[self.at].partition(".")
-        if not (major.isdigit() and minor.isdigit() and len(major) < 4 and len(minor) < 4):
+        if not (is_number(major) and is_number(minor)):
             raise self.fail_expected("a version such as 8.0")
         version = int(major), int(minor)
         self.at += 1
@@ -287,7 +287,7 @@ class _Reader(Cursor):
                 self.attribute()
             elif word in _NUMBERED:
                 numbers: list[int] = []
-                if self.words[self.at][:1].isdigit():
+                if is_number(self.words[self.at][:1]):
                     numbers.append(self.integer("a number"))
                     while self.accept(","):
                         numbers.append(self.integer("a number"))

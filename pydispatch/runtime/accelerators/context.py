@@ -43,9 +43,9 @@ class Context(Protocol):
     """borrow(array, bytes) → a block over the memory of an array, to be read, or None. Only for a device that has read
     it when a run returns. The block goes back with `release`."""
 
-    convert: Callable[[Any], Any] | None = None
-    """convert(value) is asked for arguments and `out=` values that are neither arrays of NumPy, nor buffers, nor
-    numbers: it returns a buffer over memory of this device that others own, or the value."""
+    convert: Callable[..., Any] | None = None
+    """convert(value, is_out=False) is asked for arguments and `out=` values that are neither arrays of NumPy, nor
+    buffers, nor numbers: it returns a buffer over memory of this device that others own, or the value."""
 
     def acquire(self, size: int) -> Any:
         """A block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""

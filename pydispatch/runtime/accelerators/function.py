@@ -130,7 +130,7 @@ class ForeignFunction:
             raise InvalidArgumentError(f"@{self.name}: out: expected {len(self._results)} buffers, got {len(outs)}")
         taken: list[Any] = outs
         if self._context.convert is not None:
-            taken = [o if o is None or isinstance(o, PLAIN) else self._context.convert(o) for o in outs]
+            taken = [o if o is None or isinstance(o, PLAIN) else self._context.convert(o, True) for o in outs]
         for i, (given, (element, rank)) in enumerate(zip(taken, self._results, strict=True)):
             expected = None if rank is None else record.data.results[i]
             check_out(f"@{self.name}: out {i}", given, element, rank is None, None if expected is None else expected[0])

@@ -191,12 +191,15 @@ def _optimized(
 
 
 def _link(code: bytes, variant: Variant, checked: list[objects.Checked], machine: Machine) -> bytes:
-    inputs = [code, *(file.data for file in variant.objects if file.suffix in LINKED)]
+    linked = [file for file in variant.objects if file.suffix in LINKED]
+    inputs, labels = [code, *(file.data for file in linked)], ["object0.o", *(file.name for file in linked)]
     missing = objects.undefined_symbols(code) | {symbol for each in checked for symbol in each.undefined}
     missing -= {symbol for each in checked for symbol in each.defined}
     archives = devlib.objects(machine.arch, machine.cpu, machine.features) if missing else []
     try:
-        return tools.find().link_shared(inputs, arch=machine.arch, exports=[QUERY_SYMBOL], archives=archives)
+        return tools.find().link_shared(
+            inputs, arch=machine.arch, exports=[QUERY_SYMBOL], archives=archives, labels=labels
+        )
     except tools.UndefinedSymbolsError as error:
         names = ", ".join(f"'{symbol}' (used by {where})" for symbol, where in error.undefined)
         raise CompileError(

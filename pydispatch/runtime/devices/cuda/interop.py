@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch._core.dlpack import make_capsule, open_capsule
+from pydispatch._core.dlpack import make_capsule, open_capsule, read_only_text
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.buffer import Buffer, element_of
@@ -50,7 +50,7 @@ class CudaBuffer(Buffer):
         wait by itself. A consumer on the CPU gets a copy."""
         wanted = options.get("dl_device")
         if wanted is not None and int(wanted[0]) == CPU:
-            return self.download().__dlpack__()
+            return self.download().__dlpack__(max_version=options.get("max_version"))
         if wanted is not None and tuple(map(int, wanted)) != self.__dlpack_device__():
             raise BufferError(f"the buffer is on {self.device}; copy it to DLPack device {tuple(wanted)} yourself")
         context, owner = self._context, self
@@ -65,7 +65,8 @@ class CudaBuffer(Buffer):
         if stream != -1:
             context.lead(LEGACY_STREAM if stream is None else stream_number(stream))
         code = dlpack_code(self)
-        return make_capsule(owner, owner._address, self.shape, code, self.element.bits, CUDA, context.index)
+        versioned = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
+        return make_capsule(owner, owner._address, self.shape, code, self.element.bits, CUDA, context.index, versioned)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -109,10 +110,11 @@ def stream_number(stream: Any) -> int:
     return number
 
 
-def convert(context: Context, value: Any) -> Any:
+def convert(context: Context, value: Any, is_out: bool = False) -> Any:
     """A buffer over memory of the device that `value` owns, or `value` when it is nothing of CUDA.
 
-    InvalidArgumentError when it lies on another device, is not contiguous or has a type that programs lack.
+    is_out: it is written. InvalidArgumentError when it lies on another device, is not contiguous, has a type that
+    programs lack, or must not be written and is.
     """
     where = getattr(value, "__dlpack_device__", None)
     if where is not None and hasattr(value, "__dlpack__"):
@@ -121,12 +123,16 @@ def convert(context: Context, value: Any) -> Any:
             return value
         if int(index) != context.index and int(kind) == CUDA:
             raise InvalidArgumentError(_elsewhere(value, int(index), context))
-        return _from_dlpack(context, value)
+        return _from_dlpack(context, value, is_out)
     interface = _interface(value)
-    return value if interface is None else _from_interface(context, value, interface)
+    if interface is None:
+        return value
+    if is_out and not _is_writable(interface):
+        raise InvalidArgumentError(_fixed(value, "a read-only array"))
+    return _from_interface(context, value, interface)
 
 
-def _from_dlpack(context: Context, value: Any) -> Buffer:
+def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
     context.require_usable()
     stream = context.stream_number
     with context.current:
@@ -137,6 +143,8 @@ def _from_dlpack(context: Context, value: Any) -> Buffer:
     array = open_capsule(capsule)  # over memory of the device: only its description is looked at
     if not array.flags.c_contiguous:
         raise InvalidArgumentError(_scattered(value))
+    if is_out and not array.flags.writeable and not _is_writable(_interface(value)):
+        raise InvalidArgumentError(_fixed(value, read_only_text(array)))
     element = element_of(array.dtype)
     return _lent(context, int(array.__array_interface__["data"][0]), array.shape, element, array.nbytes, array)
 
@@ -147,6 +155,10 @@ def _interface(value: Any) -> dict[str, Any] | None:
     except (RuntimeError, TypeError, BufferError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _is_writable(interface: dict[str, Any] | None) -> bool:
+    return interface is not None and not interface["data"][1]
 
 
 def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> Buffer:
@@ -187,6 +199,11 @@ def _elsewhere(value: Any, index: int, context: Context) -> str:
         f"an argument ({type(value).__name__}) lies on cuda:{index}, the program runs on {context.name}: copy it there "
         "first, or load the program on the other device"
     )
+
+
+def _fixed(value: Any, what: str) -> str:
+    name = type(value).__name__
+    return f"out: expected an array that can be written, got {what} ({name}); pass a buffer of the device"
 
 
 def _scattered(value: Any) -> str:

@@ -75,7 +75,7 @@ class Names(frozenset[str]):
     def __contains__(self, name: object) -> bool:
         if isinstance(name, str) and ">=" in name:
             limit, _, least = name.partition(">=")
-            return least.isdecimal() and self.limits.get(limit, -1) >= int(least)
+            return least.isdecimal() and len(least) < 20 and self.limits.get(limit, -1) >= int(least)
         return frozenset.__contains__(self, name)
 
     def issuperset(self, names: Iterable[object]) -> bool:

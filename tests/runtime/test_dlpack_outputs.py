@@ -1,0 +1,105 @@
+"""`out=` of other libraries: memory that its owner says may be written, and none besides."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import numpy as np
+import pytest
+from pydispatch._core.dlpack import make_capsule
+
+import pydispatch as pd
+from pydispatch.runtime.program import Program
+
+A = np.arange(8, dtype=np.float32)
+B = np.full(8, 3, np.float32)
+
+
+REFUSED = (
+    "out 0: .*got memory that may be read-only: its DLPack capsule is of the form without a version.*; pass np.empty"
+)
+
+
+class Plain:
+    """As JAX has it: the form without a version, whatever is asked for, over memory that must not change."""
+
+    versioned = False
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.x = x
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, **options: object) -> object:
+        return make_capsule(self.x, self.x.ctypes.data, self.x.shape, 2, 32, 1, 0, self.versioned)
+
+
+class Old(Plain):
+    """Before versions could be asked for."""
+
+    def __dlpack__(self) -> object:  # type: ignore[override]
+        return super().__dlpack__()
+
+
+class Versioned(Plain):
+    versioned = True
+
+
+class Numpys(Plain):
+    """With the flag of NumPy, which knows whether an array is read-only."""
+
+    def __dlpack__(self, **options: object) -> object:
+        return self.x.__dlpack__(**options)
+
+
+@pytest.mark.parametrize("kind", [Plain, Old, Versioned, Numpys])
+def test_inputs_of_every_form(program: Program, kind: type[Plain]) -> None:
+    x = A.copy()
+    references = sys.getrefcount(x)
+    np.testing.assert_array_equal(program.mul(kind(x), B), A * B)
+    gc.collect()
+    assert sys.getrefcount(x) == references and (x == A).all()
+
+
+@pytest.mark.parametrize("kind", [Plain, Old])
+def test_a_capsule_without_a_version_is_no_output(program: Program, kind: type[Plain]) -> None:
+    x = np.zeros(8, np.float32)
+    for call in (lambda out: program.mul(A, B, out=out), lambda out: program.mul.prepare(A, B, out=out)):
+        with pytest.raises(pd.InvalidArgumentError, match=REFUSED):
+            call(kind(x))
+    assert not x.any()
+
+
+@pytest.mark.parametrize("kind", [Versioned, Numpys])
+def test_a_capsule_that_may_be_written_is_one(program: Program, kind: type[Plain]) -> None:
+    x = np.zeros(8, np.float32)
+    given = kind(x)
+    assert program.mul(A, B, out=given) is given
+    np.testing.assert_array_equal(x, A * B)
+
+
+def test_the_flag_of_a_capsule_holds(program: Program) -> None:
+    x = np.zeros(8, np.float32)
+    x.flags.writeable = False
+    with pytest.raises(pd.InvalidArgumentError, match=r"out 0: .*got a read-only array; pass np\.empty"):
+        program.mul(A, B, out=Numpys(x))
+    np.testing.assert_array_equal(program.mul(Numpys(x), B), A * 0)
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_a_capsule_that_nobody_takes_lets_go(versioned: bool) -> None:
+    x = A.copy()
+    references = sys.getrefcount(x)
+    capsule = make_capsule(x, x.ctypes.data, x.shape, 2, 32, 1, 0, versioned)
+    assert sys.getrefcount(x) == references + 1
+    del capsule
+    assert sys.getrefcount(x) == references
+
+
+def test_numpy_reads_our_capsules() -> None:
+    x = A.copy()
+    seen = np.from_dlpack(Versioned(x))
+    assert seen.flags.writeable and seen.ctypes.data == x.ctypes.data
+    assert not np.from_dlpack(Plain(x)).flags.writeable
