@@ -38,7 +38,7 @@ from pydispatch._core.c_status cimport (
     pyd_status_values,
 )
 from pydispatch._core.memory cimport Block
-from pydispatch._core.process cimport Watch, atfork_add, atfork_remove, begin_watch
+from pydispatch._core.process cimport atfork_add, atfork_remove, interrupt_of
 from pydispatch._core.program cimport Module, flush_python
 from pydispatch._core.sched cimport Caller, enter, leave
 from pydispatch._core.status cimport check
@@ -80,18 +80,17 @@ cdef class State:
     def __init__(self, Module module not None):
         cdef pyd_status_t status
         cdef Caller caller
-        cdef Watch watch
         cdef const pyd_interrupt_t* interrupt
         if self.state != NULL:
             raise Error("a State is made once")
         self.sched, self.pool = module.sched, module.pool
         check(pyd_state_create(module.program, module.sched.sched, module.pool.pool, &self.state))
         check(atfork_add(self.state, fork_prepare, fork_done, fork_child))
-        interrupt = begin_watch(&watch)
-        enter(module.sched, &caller)
+        enter(&module.sched.callers, &caller)
+        interrupt = interrupt_of(caller.thread)
         with nogil:
             status = pyd_state_initialize(self.state, interrupt)
-        leave(module.sched, &caller)
+        leave(&module.sched.callers, &caller)
         raise_call(status)
 
     def __dealloc__(self):
@@ -225,18 +224,17 @@ cdef class Procedure:
         cdef const pyd_interrupt_t* interrupt
         cdef pyd_status_t status
         cdef Caller caller
-        cdef Watch watch
         cdef bint flushes = self.module.flushes
         given = self.given(out)
         if flushes:
             flush_python()
-        interrupt = begin_watch(&watch)
-        enter(self.module.sched, &caller)
+        enter(&self.module.sched.callers, &caller)
+        interrupt = interrupt_of(caller.thread)
         with nogil:
             status = pyd_procedure_call(self.state.state, self.index, inputs, interrupt, &invocation)
             if flushes:
                 fflush(NULL)
-        leave(self.module.sched, &caller)
+        leave(&self.module.sched.callers, &caller)
         raise_call(status)
         try:
             return self.finish(invocation, given)

@@ -1,5 +1,5 @@
 # The way of other extension modules to the one copy of the process-wide state: cimport these, never link csrc/process.
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t
 
 from pydispatch._core.c_process cimport (
     pyd_process_atfork_fn_t,
@@ -21,12 +21,15 @@ cdef void atfork_remove(void* self) noexcept nogil
 cdef pyd_scope_access_t scope_access() noexcept nogil
 
 
-# Python's signals as an interrupt of one call: `begin_watch` when the call begins, with a Watch on its stack. NULL on
-# threads that signals do not come to. When it ends a call, what the signal's handler raised is set in the thread.
-cdef struct Watch:
-    pyd_interrupt_t interrupt
-    uint64_t asked  # nanoseconds
+# Python's signals as an interrupt of calls on the thread that they come to. When it ends a call, what the signal's
+# handler raised is set in the thread.
+cdef unsigned long main_thread
+cdef pyd_interrupt_t signals
 
-cdef const pyd_interrupt_t* begin_watch(Watch* watch) noexcept nogil
+
+cdef inline const pyd_interrupt_t* interrupt_of(unsigned long thread) noexcept nogil:
+    return &signals if thread == main_thread else NULL
+
+
 # The same for interrupts made elsewhere; `asked` is a uint64_t, 0 when the call begins.
 cdef int32_t is_signalled(void* asked) noexcept nogil

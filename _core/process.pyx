@@ -18,7 +18,7 @@ from pydispatch._core.c_process cimport (
     pyd_process_scope_set,
 )
 from pydispatch._core.c_sched cimport pyd_scope_access_t
-from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
+from pydispatch._core.c_status cimport pyd_status_t
 
 import os
 import threading
@@ -46,7 +46,9 @@ cdef extern from *:
 cdef enum:
     ASK_NANOSECONDS = 50000000  # between two looks: each waits for the GIL
 
-cdef unsigned long main_thread  # the one that Python runs the handlers of signals on
+cdef uint64_t asked = 0  # when `signals` last looked, nanoseconds: the next call of the thread goes on from there
+
+signals.is_wanted, signals.self = is_signalled, &asked
 
 
 def _find_main_thread():
@@ -93,10 +95,3 @@ cdef int32_t is_signalled(void* asked) noexcept nogil:
         return 0
     last[0] = now  # a clock that was set back looks far ahead, and is caught up with here
     return pyd_watch_signals() if PyThread_get_thread_ident() == main_thread else 0
-
-
-cdef const pyd_interrupt_t* begin_watch(Watch* watch) noexcept nogil:
-    if PyThread_get_thread_ident() != main_thread:
-        return NULL
-    watch.interrupt.is_wanted, watch.interrupt.self, watch.asked = is_signalled, &watch.asked, 0
-    return &watch.interrupt

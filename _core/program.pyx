@@ -38,7 +38,7 @@ from pydispatch._core.c_status cimport (
 )
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plugin cimport Resolution
-from pydispatch._core.process cimport Watch, begin_watch, code_register, code_unregister
+from pydispatch._core.process cimport code_register, code_unregister, interrupt_of
 from pydispatch._core.sched cimport Caller, Scheduler, enter, leave
 from pydispatch._core.status cimport check
 
@@ -418,7 +418,6 @@ cdef class Plan:
         cdef bint staged = False
         cdef pyd_status_t status
         cdef Caller caller
-        cdef Watch watch
         cdef const pyd_interrupt_t* interrupt
         for i in range(function.arg_count):
             if function.args[i].kind != 0:
@@ -436,15 +435,15 @@ cdef class Plan:
             check(pyd_pool_acquire(self.module.pool.pool, self.stage_bytes, <void**>&slot.scratch))
         if self.module.flushes:
             flush_python()
-        interrupt = begin_watch(&watch)
-        enter(self.module.sched, &caller)
+        enter(&self.module.sched.callers, &caller)
+        interrupt = interrupt_of(caller.thread)
         with nogil:
             if staged:
                 self.stage(slot, args)
             status = pyd_call_run_until(slot.call, interrupt)
             if self.module.flushes:
                 fflush(NULL)
-        leave(self.module.sched, &caller)
+        leave(&self.module.sched.callers, &caller)
         if staged and self.stage_bytes > KEPT_SCRATCH_BYTES:
             pyd_pool_release(self.module.pool.pool, slot.scratch)
             slot.scratch = NULL

@@ -18,18 +18,19 @@ cdef class Scheduler:
     cdef object __weakref__
 
 
-cdef inline void enter(Scheduler self, Caller* caller) noexcept:
+# callers: that of a Scheduler, which a caller holds anyway; counting references would cost more than the list.
+cdef inline void enter(Caller** callers, Caller* caller) noexcept:
     caller.thread = PyThread_get_thread_ident()
-    caller.previous, caller.next = NULL, self.callers
-    if self.callers != NULL:
-        self.callers.previous = caller
-    self.callers = caller
+    caller.previous, caller.next = NULL, callers[0]
+    if callers[0] != NULL:
+        callers[0].previous = caller
+    callers[0] = caller
 
 
-cdef inline void leave(Scheduler self, Caller* caller) noexcept:
+cdef inline void leave(Caller** callers, Caller* caller) noexcept:
     if caller.next != NULL:
         caller.next.previous = caller.previous
     if caller.previous != NULL:
         caller.previous.next = caller.next
     else:
-        self.callers = caller.next
+        callers[0] = caller.next

@@ -176,20 +176,24 @@ enum { kAskSteps = 64 };  // steps of one workgroup between two questions whethe
 static pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt_t* interrupt) {
   const pyd_plan_t* plan = call->plan;
   const uint32_t count = plan->step_count;
-  for (uint32_t i = 0; i < count; ++i) {
-    const pyd_plan_step_t* step = &plan->steps[i];
-    const pyd_call_command_t* command = &call->commands[step->first_command];
-    if (i % kAskSteps == kAskSteps - 1 && interrupt && interrupt->is_wanted(interrupt->self)) return interrupted(call);
-    if (step->total == 1 && command->function) {
-      int32_t code = pyd_dispatch_call(command->function, command->is_embedded, command->environment, &command->state,
-                                       &command->workgroup);
-      if (LIKELY(code == 0)) continue;
-      return kernel_failure(call, step, 0, code);
+  for (uint32_t begin = 0;;) {
+    const uint32_t end = count - begin > kAskSteps ? begin + kAskSteps : count;
+    for (uint32_t i = begin; i < end; ++i) {
+      const pyd_plan_step_t* step = &plan->steps[i];
+      const pyd_call_command_t* command = &call->commands[step->first_command];
+      if (step->total == 1 && command->function) {
+        int32_t code = pyd_dispatch_call(command->function, command->is_embedded, command->environment, &command->state,
+                                         &command->workgroup);
+        if (LIKELY(code == 0)) continue;
+        return kernel_failure(call, step, 0, code);
+      }
+      pyd_status_t status = run_step(call, i, interrupt);
+      if (!pyd_ok(status)) return status;
     }
-    pyd_status_t status = run_step(call, i, interrupt);
-    if (!pyd_ok(status)) return status;
+    if (LIKELY(end == count)) return PYD_STATUS_OK;
+    if (interrupt && interrupt->is_wanted(interrupt->self)) return interrupted(call);
+    begin = end;
   }
-  return PYD_STATUS_OK;
 }
 
 static pyd_status_t compute_late(pyd_call_t* call) {

@@ -11,6 +11,8 @@ The specification is the source of every rule: "SPIR-V Specification 1.6", secti
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from collections.abc import Sequence
 
 from pydispatch.errors import ArtifactError
@@ -29,6 +31,9 @@ from pydispatch.formats.spirv.names import GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID
 from pydispatch.formats.spirv.operands import id_places, patterns
 from pydispatch.formats.spirv.parts import EXT_INST, FORWARD_POINTER, LABEL, LINE, NO_LINE, UNDEF, Inst
 
+KEPT = 4096
+_good: dict[bytes, None] = {}
+"""Digests of the last modules that were good: programs are loaded again and again."""
 _KERNELS = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
 """Opcodes that only OpenCL has."""
 
@@ -50,6 +55,17 @@ _DECORATION_OPERANDS = {
 
 def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
     """Checks a module. what: its name in messages. ArtifactError that names the word where it is broken."""
+    digest = hashlib.sha256(data).digest()
+    if digest in _good:
+        return
+    _check(data, what)
+    _good[digest] = None
+    while len(_good) > KEPT:
+        with contextlib.suppress(KeyError, RuntimeError, StopIteration):  # another thread was here
+            del _good[next(iter(_good))]
+
+
+def _check(data: bytes | bytearray | memoryview, what: str) -> None:
     words, tables = read(data, what)
     reader = _Reader(Declared(words, tables, what))
     for opcode, first, last in instructions(words, what):

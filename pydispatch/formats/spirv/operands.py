@@ -79,6 +79,9 @@ PATTERNS = {
 }  # fmt: skip
 """Pattern → the opcodes that have it."""
 
+_PLAIN = frozenset("TRIL*?")
+_SHORT = 32
+"""Words of instructions whose places are kept."""
 _MEMORY_LITERALS, _MEMORY_IDS = 0x2, (0x8, 0x10)
 _IMAGE_IDS = ((0x1, 1), (0x2, 1), (0x4, 2), (0x8, 1), (0x10, 1), (0x20, 1), (0x40, 1), (0x80, 1), (0x100, 1),
               (0x200, 1), (0x10000, 1))  # fmt: skip
@@ -99,6 +102,23 @@ def patterns() -> dict[int, str]:
     return found
 
 
+def _no_words(selector: int) -> int:
+    raise AssertionError(selector)
+
+
+@functools.lru_cache(maxsize=4096)
+def _fixed(opcode: int, count: int) -> tuple[int, int, list[int]] | None:
+    """`id_places` of an instruction at word 0 where that follows from its number of words. None where its operands
+    have to be looked at, or do not fit."""
+    pattern = patterns().get(opcode)
+    if pattern is None or count > _SHORT or not _PLAIN.issuperset(pattern):
+        return None
+    try:
+        return _walked(range(count), opcode, 0, count, lambda at, text: ValueError(text), _no_words)
+    except ValueError:
+        return None
+
+
 def id_places(
     words: Sequence[int], opcode: int, first: int, last: int, fail: Fail, case_words: Callable[[int], int]
 ) -> tuple[int, int, list[int]]:
@@ -107,11 +127,20 @@ def id_places(
     case_words: the id of a selector → words of a literal of its type, for OpSwitch. Raises what `fail` makes when the
     operands do not fit the instruction, or the instruction is not known.
     """
-    pattern = patterns().get(opcode)
-    if pattern is None:
+    found = _fixed(opcode, last - first)
+    if found is not None:
+        type_, result, ids = found
+        return type_ and first + type_, result and first + result, [first + place for place in ids]
+    if opcode not in patterns():
         raise fail(first, f"opcode {opcode}, which the linker does not know")
+    return _walked(words, opcode, first, last, fail, case_words)
+
+
+def _walked(
+    words: Sequence[int], opcode: int, first: int, last: int, fail: Fail, case_words: Callable[[int], int]
+) -> tuple[int, int, list[int]]:
     walk = _Walk(words, opcode, first, last, fail, case_words)
-    walk.take(pattern)
+    walk.take(patterns()[opcode])
     return walk.type, walk.result, walk.ids
 
 

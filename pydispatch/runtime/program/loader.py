@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 PROGRAM = "program.bin"
 CONTRACTS = "contracts.bin"
+_TEXT = frozenset((str,))
 
 
 @dataclass(frozen=True)
@@ -277,11 +278,11 @@ def _names(manifest: dict[str, Any]) -> list[str] | None:
         if not all(type(size) is int for size in entry["shape"]):
             return None
     names = [entry["name"] for entry in functions if type(entry["signature"]) is str]
-    return names if len(names) == len(functions) and all(type(name) is str for name in names) else None
+    return names if len(names) == len(functions) and _are_texts(names) else None
 
 
 def _are_texts(value: object) -> bool:
-    return type(value) is list and all(type(item) is str for item in value)
+    return type(value) is list and _TEXT.issuperset(map(type, value))  # of nothing, too
 
 
 def _are_numbers(value: object) -> bool:

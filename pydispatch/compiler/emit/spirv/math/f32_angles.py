@@ -14,7 +14,6 @@ from pydispatch.compiler.emit.spirv.math.f32 import INFINITY, NAN, PIO2, PIO2_LO
 from pydispatch.compiler.emit.spirv.math.f64_reduction import TWO_OVER_PI
 from pydispatch.compiler.emit.spirv.math.number import Single
 from pydispatch.compiler.emit.spirv.module import Id
-from pydispatch.compiler.emit.spirv.words import OP
 
 Pair: TypeAlias = tuple[Single, Single]
 """A number as a sum of two."""
@@ -51,22 +50,20 @@ def _small_quadrant(x: Single) -> Quadrant:
 def _digits(x: Single, exponent: Id) -> list[Id]:
     """The 96 bits of 2/pi that matter, highest first."""
     f, m, word = x.f, x.f.m, x.word
-    unsigned = m.int(32)
-
-    def make() -> Id:
-        type_, parts, made = m.array(unsigned, len(WORDS)), [m.integer(value, 32) for value in WORDS], m.id()
-        m.globals += [(3 + len(parts)) << 16 | OP["ConstantComposite"], type_, made, *parts]
-        return m.variable("Private", type_, made)
-
-    table = m.once(("table", "first of two over pi"), make)
-
-    def load(at: Id) -> Id:
-        return f.code.let("Load", unsigned, f.code.let("AccessChain", m.pointer("Private", unsigned), table, at))
-
     first = word("ISub", exponent, 127 + 23 + 2 - 32)  # the bit with weight 2 after the product
     at, shift = word("ShiftRightLogical", first, 5), word("BitwiseAnd", first, 31)
     rest = word("ISub", 31, shift)
-    words = [load(at if behind == 0 else word("IAdd", at, behind)) for behind in range(4)]
+
+    # Four words from `at` on, which is 4 at most. Selected: a table would be memory of every invocation.
+    def later(words: list[Id], bit: int) -> list[Id]:
+        """The words from `bit` on where `at` has that bit."""
+        has = f.code.let("INotEqual", m.bool(), word("BitwiseAnd", at, bit), m.integer(0))
+        return [
+            f.code.let("Select", m.int(32), has, there, here) for here, there in zip(words, words[bit:], strict=False)
+        ]
+
+    words = later([m.integer(value, 32) for value in WORDS], 1)
+    words = later([*later(words, 2)[:4], *words[4:]], 4)
     return [
         word(
             "BitwiseOr",

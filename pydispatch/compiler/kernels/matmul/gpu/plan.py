@@ -170,8 +170,9 @@ def choose(table: Sequence[Tile], height: int | None, width: int | None, outer: 
 
 
 def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
+    """Of several dimensions as one, None where it is not known; with none of one there is none of it."""
     known = [s for d in dims if (s := sizes[d]) is not None]
-    return prod(known) if len(known) == len(dims) else None
+    return 0 if 0 in known else prod(known) if len(known) == len(dims) else None
 
 
 def _types(c: Contraction, architecture: int) -> tuple[str, Attribute, Attribute, SSAValue, SSAValue] | None:

@@ -1,0 +1,64 @@
+"""Modules are checked once, and the places of ids are found once for all instructions of one form."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from test_spirv_check import VALID, assembled
+
+import pydispatch as pd
+from pydispatch.formats.spirv import check as spirv_check
+from pydispatch.formats.spirv import operands as spirv_operands
+
+
+def test_a_good_module_is_checked_once_and_a_broken_one_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    whole = spirv_check._check
+
+    def counted(data: Any, what: str) -> None:
+        read.append(what)
+        whole(data, what)
+
+    monkeypatch.setattr(spirv_check, "_check", counted)
+    monkeypatch.setattr(spirv_check, "_good", {})
+    good = assembled(VALID)
+    spirv_check.check(good, "first")
+    spirv_check.check(memoryview(good), "again")
+    assert read == ["first"]
+    for name in ("broken", "broken again"):
+        with pytest.raises(pd.ArtifactError, match=name):
+            spirv_check.check(good[:-4], name)
+    assert read == ["first", "broken", "broken again"]
+
+
+def test_few_modules_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spirv_check, "_check", lambda data, what: None)
+    monkeypatch.setattr(spirv_check, "_good", {})
+    monkeypatch.setattr(spirv_check, "KEPT", 3)
+    for i in range(10):
+        spirv_check.check(bytes([i]))
+    assert len(spirv_check._good) == 3
+
+
+def test_places_by_form_are_those_of_a_walk() -> None:
+    pick, seen = random.Random(5), 0
+
+    def fail(at: int, text: str) -> Exception:
+        return ValueError(f"word {at}: {text}")
+
+    def outcome(found: Any, *arguments: Any) -> object:
+        try:
+            return found(*arguments)
+        except ValueError as error:
+            return str(error)
+
+    for opcode in spirv_operands.patterns():
+        for count in (*range(1, 10), 31, 32, 33):
+            first = pick.randrange(5, 50)
+            words = [pick.randrange(4) for _ in range(first + count)]
+            arguments = (words, opcode, first, first + count, fail, lambda selector: 1)
+            assert outcome(spirv_operands.id_places, *arguments) == outcome(spirv_operands._walked, *arguments)
+            seen += spirv_operands._fixed(opcode, count) is not None
+    assert seen > 500
