@@ -22,7 +22,8 @@ cdef class Module:
     cdef object backing  # owns the bytes that constants are used from
     cdef readonly bint closed
     cdef Resolution resolution  # holds whoever provides imports; goes after the executables
-    cdef public bint flushes  # a plugin that gave something may print through C stdio
+    cdef public bint flushes  # a plugin that gave something, or a library that was given, may print through C stdio
+    cdef bint has_library     # the code of an executable came from a library of the system
     cdef public tuple bound   # runtime.parameters.Parameter of everything that was given at load
     cdef public object state  # a procedure.State, made when everything is linked; goes before the program
 

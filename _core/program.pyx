@@ -253,7 +253,8 @@ cdef class Module:
             with nogil:
                 check(pyd_executable_load_elf(file, &options, &self.executables[index]))
         if resolution is not None:
-            self.flushes = resolution.may_print()
+            self.has_library |= query != 0
+            self.flushes = self.has_library or resolution.may_print()
             fflush(NULL)  # what plugins have printed when they were asked
         with nogil:
             check(pyd_program_set_executable(self.program, index, self.executables[index], variant, alignment))
