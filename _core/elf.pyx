@@ -53,7 +53,8 @@ def validate(data):
 
 
 def check_system(data):
-    """Checks what the system's loader follows without looking in a shared library, of which data is any buffer of bytes.
+    """Checks what the system's loader follows in a shared library without looking: data is any buffer of its bytes.
+
     Raises ArtifactError."""
     cdef const unsigned char[::1] view = memoryview(data).cast("B")
     cdef pyd_span_t span = span_of(view)

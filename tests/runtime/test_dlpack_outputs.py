@@ -10,7 +10,7 @@ import pytest
 from pydispatch._core.dlpack import make_capsule
 
 import pydispatch as pd
-from pydispatch.runtime.program import Program
+from pydispatch.runtime.program.program import Program
 
 A = np.arange(8, dtype=np.float32)
 B = np.full(8, 3, np.float32)
