@@ -1,7 +1,7 @@
 """Whether a SPIR-V module is one that a driver can be given: drivers trust what they read, and crash on what is broken.
 
 Checked are the order of sections, ids (bounds, defined once, of the right sort), operands, types, constants, variables,
-decorations, entry points, and in functions blocks, branches and the types of operands (`spirv_check_code`). Not checked
+decorations, entry points, and in functions blocks, branches and the types of operands (`check_code.py`). Not checked
 are capabilities against what uses them, dominance and the nesting of control flow: spirv-val looks at these, and
 compiling runs it where it is installed. Instructions of extensions that are not known are passed over.
 
