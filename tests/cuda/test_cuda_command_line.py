@@ -98,18 +98,18 @@ def test_inspect_of_cubins(tmp_path: Path) -> None:
 
 def test_a_manifest_that_says_nonsense(tmp_path: Path) -> None:
     artifact = pd.compile(ukernel([DATA / "functions.c"]), targets="sm_80")
-    for notes, kept in (
-        (5, True),
-        ({"blocks": [7], "shared": [0]}, False),
-        ({"blocks": [[1]], "shared": ["a"]}, False),
-    ):
+    for wrong, expected in (({"ptx": 5}, "expected an object, got 5"), ({"warnings": 3}, "warnings: expected a list")):
         text = json.loads(bytes(artifact.read("manifest.json")))
-        text["executables"][0]["variants"][0] |= {"ptx": notes, "warnings": 3}
+        text["executables"][0]["variants"][0] |= wrong
+        with pytest.raises(pd.ArtifactError, match=expected):
+            Manifest.from_json(text)
+    for notes in ({"blocks": [7], "shared": [0]}, {"blocks": [[1]], "shared": ["a"]}):
+        text = json.loads(bytes(artifact.read("manifest.json")))
+        text["executables"][0]["variants"][0] |= {"ptx": notes}
         parts = {name: artifact.read(name) for name in artifact.members}
         manifest = Manifest.from_json(text)
         changed = pd.Artifact(manifest, {**parts, "manifest.json": memoryview(manifest.to_bytes())})
-        assert changed.warnings == []
         changed.save(tmp_path / "changed.pdx")
         done = run("inspect", tmp_path / "changed.pdx")
-        assert done.returncode == (0 if kept else 1)
-        assert kept or "the key \"ptx\" of variant 'cuda_nvptx_fb_sm_80' cannot be read" in done.stderr
+        assert done.returncode == 1
+        assert "the key \"ptx\" of variant 'cuda_nvptx_fb_sm_80' cannot be read" in done.stderr

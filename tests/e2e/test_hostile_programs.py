@@ -121,8 +121,8 @@ def test_every_export_of_generated_code_has_a_contract(name: str) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("no list", r"contracts: expected a list of numbers, got \"no list\""),
-        ([-1], r"contracts: expected a list of numbers, got \[-1\]"),
+        ("no list", r"contracts: expected a list of numbers or null, got .no list."),
+        ([-1], r"contracts: expected a list of numbers or null, got \[-1\]"),
         ([77], r"contract 77 of 1 is none for"),
     ],
 )
@@ -130,9 +130,9 @@ def test_broken_contracts_are_refused(value: object, text: str) -> None:
     artifact = pd.compile(ADD)
     manifest = artifact.manifest.to_json()
     manifest["executables"][0]["variants"][0]["contracts"] = value
-    changed = Manifest.from_json(manifest)
     members = {m: artifact.read(m) for m in artifact.members}
     with pytest.raises(pd.ArtifactError, match=text):
+        changed = Manifest.from_json(manifest)
         pd.device("cpu").load(Artifact(changed, {**members, "manifest.json": memoryview(changed.to_bytes())}))
 
 
