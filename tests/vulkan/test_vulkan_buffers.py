@@ -45,7 +45,7 @@ def test_upload_download_map(device: Any) -> None:
         pd.InvalidArgumentError, match=r"upload: expected a int16 array of shape \(3, 4\), got int16 \(4, 3\)"
     ):
         buffer.upload(a.T)
-    with pytest.raises(pd.InvalidArgumentError, match="download: expected"):
+    with pytest.raises(pd.InvalidArgumentError, match="download: out: expected"):
         buffer.download(np.empty((3, 4)))
     assert device.empty((0, 5), np.float32).download().shape == (0, 5)
 
@@ -105,7 +105,7 @@ def test_arguments_that_do_not_fit(device: Any, program: Any) -> None:
         program.mul(a, np.zeros(8))
     with pytest.raises(pd.InvalidArgumentError):
         program.mul(a)
-    with pytest.raises(pd.InvalidArgumentError, match="no element type"):
+    with pytest.raises(pd.InvalidArgumentError, match="expected an array of numbers"):
         device.upload(np.array(["text"]))
 
 
