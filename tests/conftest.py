@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts into the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REASONS = re.compile(r"this machine|the system has no|this container|x86[-_]64")
 

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -211,16 +210,26 @@ def test_an_illegal_address_among_many_dispatches(fake: FakeDriver, device: Any,
         call()
 
 
-def test_a_kernel_that_never_ends_hears_the_keyboard(fake: FakeDriver, device: Any) -> None:
+def test_a_kernel_that_never_ends_hears_the_keyboard(
+    fake: FakeDriver, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     f = device.load(built(TWO, MIXED)).mixed_invocation
     a, b = given(2, 100)
     y = f(a, b)
     fake.never_ends = True
-    timer = threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT))
-    timer.start()
+    query, asked = fake.cuStreamQuery, 0
+
+    def interrupted(stream: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == 5:
+            signal.raise_signal(signal.SIGINT)
+        return query(stream)
+
+    monkeypatch.setattr(fake, "cuStreamQuery", interrupted)
     with pytest.raises(KeyboardInterrupt):
         y.numpy()
-    timer.join()
+    assert asked == 5
     fake.never_ends = False
     np.testing.assert_array_equal(y, b * (a * b))
 
