@@ -161,10 +161,10 @@ KINDS: dict[str, tuple[Callable[[Path], Cycle], int]] = {
 
 
 def measure(kind: str, count: int, folder: Path) -> tuple[int, Held, Held]:
-    """(cycles, what was held after a fifth of them, and at the end)."""
+    """(cycles, what was held after a fifth of them and 50 at least, and at the end)."""
     make, fewer = KINDS[kind]
     cycle, count = make(folder), max(20, count // fewer)
-    for _ in range(count // 5):
+    for _ in range(max(50, count // 5)):
         cycle()
     before = held()
     for _ in range(count):
