@@ -234,7 +234,8 @@ def _global(f: FunctionEmitter, op: Operation) -> None:
     memref, size = _static(f, op.results[0].type)
     llvm_name = "@" + f'"{symbol(op, "name")}.constant"'
     f.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(f, found, memref, size)}")
-    f.define(op.results[0], _fresh(llvm_name, memref, f"global {symbol(op, 'name')}"))
+    root = f"global {symbol(op, 'name')}"
+    f.define(op.results[0], _fresh(llvm_name, memref, root).rooted(root, read_only=True))  # `_initializer` sees to it
 
 
 def _initializer(f: FunctionEmitter, op: Operation, memref: MemRefType, size: int) -> str:
