@@ -40,7 +40,7 @@ def are_spilled(constants: int) -> bool:
 
 def watching_binding(constants: int, bindings: int) -> int:
     """The binding by which a generated shader with so many constants and bindings says that a loop was cut short: see
-    `spirv_iterations` of the emitter."""
+    `emit/spirv/iterations.py` of the emitter."""
     return bindings + are_spilled(constants)
 
 

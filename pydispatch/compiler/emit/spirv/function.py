@@ -62,7 +62,7 @@ class FunctionEmitter(IndexArithmetic):
         self.inlined: list[str] = []
         self._cache: dict[object, Id] = {}
         self._facts: dict[object, Any] = {}
-        self.plain: dict[object, Any] = {}  # see spirv_memref
+        self.plain: dict[object, Any] = {}  # see ops/memref.py
         self.declared_size, self.layout = (1, 1, 1), Layout(0, ())
         self.met: set[object] = set()  # storage through which invocations tell each other something
         self.workgroup_bytes = 0

@@ -64,7 +64,7 @@ class Rules:
 
 
 Spread = Callable[["Elements", Builder, Any, Sequence[Any]], "list[SSAValue] | None"]
-"""Writes a reduction at a point of its results, None when it cannot; see `reduce_gpu`."""
+"""Writes a reduction at a point of its results, None when it cannot; see `loops/gpu/reduce.py`."""
 
 IndexMap = Callable[[Builder, Sequence[Index]], Sequence[Index]]
 """Indices of a tensor -> indices of the buffer that holds it."""

@@ -238,7 +238,7 @@ class Recorder:
         return block, 0, len(words)
 
     def _watched(self, kernel: Kernel) -> tuple[Block, int, int]:
-        """Two words of its own for a dispatch; see `spirv_iterations` of the compiler for what they mean."""
+        """Two words of its own for a dispatch; see `emit/spirv/iterations.py` of the compiler for what they mean."""
         block = self.context.staging.acquire(8)
         self.blocks.append(block)
         words = self.ffi.cast("uint32_t*", block.pointer)

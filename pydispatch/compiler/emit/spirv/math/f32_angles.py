@@ -1,4 +1,4 @@
-"""f32 sines, cosines and tangents, exact reduction for every finite argument included; see spirv_single.
+"""f32 sines, cosines and tangents, exact reduction for every finite argument included; see f32.py.
 
 x = n pi/2 + r. Below LARGE pieces of pi/2 are subtracted, and what rounding cuts off r is kept. Beyond, x = m 2^e, and
 only 96 bits of 2/pi matter: higher ones add multiples of four quarter turns, lower ones are below 2^-70 of one. That is

@@ -1,4 +1,4 @@
-"""f64 sines, tangents and their inverses; see spirv_double."""
+"""f64 sines, tangents and their inverses; see f64.py."""
 
 from __future__ import annotations
 

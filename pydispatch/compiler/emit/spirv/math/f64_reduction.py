@@ -1,4 +1,4 @@
-"""Quarter turns of large f64 angles, exact for every finite argument; see spirv_double_angles.
+"""Quarter turns of large f64 angles, exact for every finite argument; see f64_angles.py.
 
 As in the device library: with x = m 2^e, only 192 bits of 2/pi matter. Higher ones add multiples of four quarter
 turns, lower ones are below 2^-137 of one. Numbers of many digits are lists of 32-bit digits in 64-bit integers, lowest

@@ -1,4 +1,4 @@
-"""math: one row per operation. f32 and narrower through spirv_single and spirv_power, f64 through spirv_double."""
+"""math: one row per operation. f32 and narrower through f32 and power, f64 through f64."""
 
 from __future__ import annotations
 

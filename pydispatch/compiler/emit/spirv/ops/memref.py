@@ -1,4 +1,4 @@
-"""memref: loads, stores, storage. Views are in spirv_views."""
+"""memref: loads, stores, storage. Views are in views.py."""
 
 from __future__ import annotations
 
