@@ -72,10 +72,10 @@ static void* announce_many(void* unused) {
   return announce_some(2000) ? NULL : "failed";
 }
 
-// What a child does to show that nothing is locked. ASAN's allocator may itself be locked after a fork (seen with gcc 12),
-// so under it the lock alone is taken.
+// What a child does to show that nothing is locked. The allocators of ASAN and TSAN may themselves be locked after a fork
+// (seen with gcc 12), so under them the lock alone is taken.
 static bool use_in_child(void) {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   pyd_status_t st = pyd_process_lock();
   if (!pyd_ok(st)) return false;
   pyd_process_unlock();
