@@ -36,11 +36,13 @@ SIDES = {
     "pydispatch.packages": {"pydispatch.errors"},
     "pydispatch.formats": {"pydispatch._core", "pydispatch.errors", "pydispatch.files"},
     "pydispatch.link": {"pydispatch.errors", "pydispatch.formats"},
-    "pydispatch.ir": {"pydispatch.errors"},
+    "pydispatch.extensions": {"pydispatch.errors"},
+    "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions"},
     "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
     "pydispatch.compiler": {
         "pydispatch._core",
         "pydispatch.errors",
+        "pydispatch.extensions",
         "pydispatch.files",
         "pydispatch.packages",
         "pydispatch.formats",
@@ -51,6 +53,7 @@ SIDES = {
     "pydispatch.runtime": {
         "pydispatch._core",
         "pydispatch.errors",
+        "pydispatch.extensions",
         "pydispatch.files",
         "pydispatch.packages",
         "pydispatch.formats",
@@ -60,7 +63,8 @@ SIDES = {
 
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
-    "errors", "files", "packages", "ir.core", "ir.dialects", "ir", "patterns", "formats.storage", "formats.arrays",
+    "errors", "files", "packages", "extensions", "ir.core", "ir.dialects", "ir", "patterns", "formats.storage",
+    "formats.arrays",
     "formats.elf", "formats.ptx", "formats.spirv", "formats.program", "formats.artifact", "link.ptx", "link.spirv",
     "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain", "compiler.devlib",
     "compiler.emit.llvm", "compiler.emit.spirv", "compiler.backends", "compiler.analysis", "compiler.kernels.ops",

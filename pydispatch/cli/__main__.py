@@ -1,32 +1,27 @@
-"""The command `pydispatch`. Each subcommand is a module of this package with `add_arguments` and `run`."""
+"""The command `pydispatch`. Each subcommand is a module with `add_arguments` and `run`."""
 
 from __future__ import annotations
 
 import argparse
 import errno
-import importlib
 import os
-import pkgutil
 import sys
 import warnings
 from collections.abc import Sequence
 from types import ModuleType
 
-from pydispatch import cli
+from pydispatch import extensions
 from pydispatch.errors import CompileWarning, Error
 
 
 def commands(only: str | None = None) -> dict[str, ModuleType]:
     """Every subcommand by name. Where `only` is one, it alone is imported."""
-    found = {}
-    names = [info.name for info in pkgutil.iter_modules(cli.__path__) if not info.name.startswith("_")]
-    for name in names:
-        if only in names and name != only:
-            continue
-        module = importlib.import_module(f"{cli.__name__}.{name}")
-        if hasattr(module, "add_arguments") and hasattr(module, "run"):
-            found[name] = module
-    return found
+    one = extensions.part("subcommand", only) if only is not None else None
+    return {part.name: part.load() for part in ([one] if one else sorted(extensions.parts("subcommand"), key=_name))}
+
+
+def _name(part: extensions.Part) -> str:
+    return part.name
 
 
 def _parser(only: str | None) -> argparse.ArgumentParser:

@@ -1,13 +1,11 @@
-"""Devices by name. Each scheme is a module of `pydispatch.runtime.devices`, found by its file name."""
+"""Devices by name: what a name begins with says which module opens it."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from pydispatch import extensions
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -57,9 +55,7 @@ class Device(Protocol):
 
 
 class Scheme(Protocol):
-    """A module of `devices/`."""
-
-    ALIASES: tuple[str, ...]
+    """The module of a device."""
 
     def open(self, name: str, options: Mapping[str, str]) -> Device:
         """A device. DeviceUnavailableError when it does not exist here, InvalidArgumentError for a bad option."""
@@ -68,34 +64,20 @@ class Scheme(Protocol):
         """Names of the devices of this scheme that exist here."""
 
 
-def schemes() -> dict[str, Scheme]:
-    """Every scheme by the names that it answers to. DeviceUnavailableError when their modules cannot be read."""
-    try:
-        return _schemes()
-    except OSError as error:
-        raise DeviceUnavailableError(f"no device can be opened: its modules cannot be read: {error}") from error
-
-
-def _schemes() -> dict[str, Scheme]:
-    from pydispatch.runtime import devices as package
-
-    found: dict[str, Scheme] = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        module = cast("Scheme", importlib.import_module(f"{package.__name__}.{info.name}"))
-        for name in (info.name, *module.ALIASES):
-            if name in found:
-                raise RuntimeError(f"two device modules answer to '{name}'")
-            found[name] = module
-    if not found:  # iter_modules takes a folder that cannot be listed for an empty one
-        for folder in package.__path__:
-            list(Path(folder).iterdir())
-    return found
-
-
 def devices() -> list[str]:
     """Names of the devices that exist here, for `device()`."""
-    modules = list(dict.fromkeys(schemes().values()))
-    return [name for module in modules for name in module.available()]
+    places = {part.place: part for part in extensions.parts("device")}  # several names may stand for one
+    return [name for part in places.values() for name in _scheme(part).available()]
+
+
+def _scheme(part: extensions.Part) -> Scheme:
+    """The module of a device. DeviceUnavailableError when it cannot be read."""
+    try:
+        return cast("Scheme", part.load())
+    except OSError as error:
+        raise DeviceUnavailableError(
+            f"device '{part.name}' cannot be opened: its module cannot be read: {error}"
+        ) from error
 
 
 def device(name: str = "cpu") -> Device:
@@ -109,8 +91,8 @@ def device(name: str = "cpu") -> Device:
         raise InvalidArgumentError(f"device: expected a name such as 'cpu' or 'cpu?workers=8', got {name!r}")
     scheme, _, query = name.partition("?")
     base = scheme.partition(":")[0]
-    known = schemes()
-    if base not in known:
+    found = extensions.part("device", base)
+    if found is None:
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: {', '.join(devices())}")
     options: dict[str, str] = {}
     for part in filter(None, query.split("&")):
@@ -118,4 +100,4 @@ def device(name: str = "cpu") -> Device:
         if not equals or key in options:
             raise InvalidArgumentError(f"device '{name}': expected distinct options as key=value, got '{part}'")
         options[key] = value
-    return known[base].open(scheme, options)
+    return _scheme(found).open(scheme, options)

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from pydispatch.compiler.driver.pipeline import PHASE_NAMES, compile_to
+from pydispatch.compiler.driver.phases import PHASE_NAMES
+from pydispatch.compiler.driver.pipeline import compile_to
 from pydispatch.errors import CompileError
 
 HEAD = """

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
 from pydispatch.compiler.driver import arguments
+from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
 from pydispatch.compiler.flatten.inline import inline_calls
 from pydispatch.compiler.host.contract_program import Numbers, contract_program
 from pydispatch.compiler.host.program import schedule
@@ -38,22 +39,6 @@ from pydispatch.ir.dialects.hal import dialect as hal
 if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact, Executable
     from pydispatch.formats.artifact.artifact import Variant as PackedVariant
-
-PHASES = ("input", "preprocessing", "global-optimization", "dispatches", "executables", "program")
-
-PHASE_NAMES = {
-    **{phase: phase for phase in PHASES},
-    "start": "input",
-    "abi": "input",
-    "dispatch-creation": "dispatches",
-    "flow": "dispatches",
-    **dict.fromkeys(
-        ("stream", "executable-sources", "executable-configurations", "executable-targets", "hal"), "executables"
-    ),
-    "vm": "program",
-    "end": "program",
-}
-"""Every name that `compile_to` accepts, those of the peer included -> the phase of ours that it means."""
 
 Dump = Callable[[str, "bytes | str"], object]
 
@@ -133,7 +118,7 @@ def compile_to(
     patterns: Sequence[Any] = (),
     require_match: bool = False,
 ) -> str:
-    """The text of the program after a phase (see PHASE_NAMES). CompileError for an unknown phase."""
+    """The text of the program after a phase (see `phases.PHASE_NAMES`). CompileError for an unknown phase."""
     if not isinstance(phase, str) or phase not in PHASE_NAMES:
         raise CompileError(f"there is no phase '{phase}'", note=f"phases: {', '.join(PHASE_NAMES)}")
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
@@ -182,9 +167,6 @@ def _with_rewrites(
     if transform_spec is None and pdl_spec is None and isinstance(patterns, (list, tuple)) and not patterns:
         return options
     rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
-    rewrites.targets = lambda module: tuple(
-        t.format.data for t in select_targets(module, options.targets, options.cpu, options.cpu_features)
-    )
     return replace(options, rewrites=rewrites, object_search_path=(*options.object_search_path, *folders))
 
 
@@ -205,6 +187,8 @@ class Pipeline:
 
     def __init__(self, module: ModuleOp, options: Options) -> None:
         self.module, self.options = module, options
+        self.added = added_patterns()
+        self.added.targets = options.rewrites.targets = self._formats
         self.done = ""
         self.reports: list[Report] = []
 
@@ -212,10 +196,10 @@ class Pipeline:
         """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
         for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
             if name in ("input", "preprocessing"):
-                self.options.rewrites.apply(name, self.module)
+                self._rewrite(name)
             elif name == "global-optimization":
                 normalize(self.module)
-                self.options.rewrites.apply(name, self.module)
+                self._rewrite(name)
                 normalize(self.module)  # What a replacement brought.
             elif name == "dispatches":
                 outline_externs(self.module)
@@ -223,13 +207,24 @@ class Pipeline:
                 self.reports = form_dispatches(self.module, reassociate=self.options.reassociate)
             elif name == "executables":
                 self._expand()
+            run_added_passes(name, self.module)
             self.done = name
             if self.options.dump and name != "program":
                 self.options.dump(f"module.{name}.mlir", ir.print_module(self.module))
 
-    def _expand(self) -> None:
+    def _rewrite(self, phase: str) -> None:
+        self.options.rewrites.apply(phase, self.module)
+        self.added.apply(phase, self.module)
+
+    def _targets(self) -> list[hal.ExecutableTargetAttr]:
         options = self.options
-        targets = select_targets(self.module, options.targets, options.cpu, options.cpu_features)
+        return select_targets(self.module, options.targets, options.cpu, options.cpu_features)
+
+    def _formats(self) -> tuple[str, ...]:
+        return tuple(target.format.data for target in self._targets())
+
+    def _expand(self) -> None:
+        options, targets = self.options, self._targets()
         if not options.reassociate:
             targets = [in_written_order(target) for target in targets]
         expand_executables(

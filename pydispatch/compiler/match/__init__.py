@@ -46,24 +46,26 @@ class Rewrite:
 class Rewrites:
     """Everything that is applied to a program, in order; `report` grows as it is.
 
-    targets: from the program to the formats that it is compiled for.
+    targets: gives the formats that the program is compiled for. quiet: nothing has to match.
     """
 
     rewrites: list[Rewrite] = field(default_factory=list)
     require_match: bool = False
     report: Report = field(default_factory=Report)
-    targets: Callable[[ModuleOp], tuple[str, ...]] = lambda module: ()
+    targets: Callable[[], tuple[str, ...]] = tuple
+    quiet: bool = False
 
     def apply(self, phase: str, module: ModuleOp) -> None:
-        """Applies what is attached to a phase, and after the last of all says what matched nothing.
+        """Applies what is attached to a phase, and after the last of all says what matched nothing, unless `quiet`.
 
         CompileError as in `apply_one`, or for a pattern that matched nothing when a match is required.
         """
         due = [rewrite for rewrite in self.rewrites if rewrite.phase == phase]
         for rewrite in due:
-            apply_one(rewrite, module, self.report, self.targets(module))
+            apply_one(rewrite, module, self.report, self.targets())
         order = tuple(dict.fromkeys(PHASES.values()))
-        if due and all(order.index(rewrite.phase) <= order.index(phase) for rewrite in self.rewrites):
+        is_last = all(order.index(rewrite.phase) <= order.index(phase) for rewrite in self.rewrites)
+        if due and is_last and not self.quiet:
             self._finish()
 
     def _finish(self) -> None:
@@ -140,11 +142,16 @@ def rewrites_of(
             if path is not None:
                 folders.append(os.fspath(path.parent))
             found.rewrites.append(Rewrite(kind, phase, module, "" if path is None else path.name))
+    found.rewrites += patterns_of(patterns)
+    return found, folders
+
+
+def patterns_of(patterns: Iterable[Any]) -> list[Rewrite]:
+    """Python patterns by the phase that they attach to."""
     by_phase: dict[str, list[Any]] = {}
     for pattern in _patterns(patterns):
         by_phase.setdefault(phase_of(pattern.phase), []).append(pattern)
-    found.rewrites += [Rewrite("python", phase, each) for phase, each in by_phase.items()]
-    return found, folders
+    return [Rewrite("python", phase, each) for phase, each in by_phase.items()]
 
 
 def _patterns(given: Any) -> Iterable[Any]:

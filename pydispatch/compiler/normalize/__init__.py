@@ -1,18 +1,18 @@
 """Named operations and sugar become the core: `linalg.generic`, `arith`, `math` and `tensor`.
 
-Each file of this folder holds a table `ROWS`: name of an operation -> the function that replaces it. A new pattern is
-one row in one of them. What a row builds is looked at again, so that a row may use operations of another.
+Each file of this folder holds a table `ROWS`: name of an operation -> the function that replaces it; other packages add
+tables of their own (`pydispatch.extensions`). What a row builds is looked at again, so that a row may use operations of
+another.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
+from pydispatch import extensions
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -20,14 +20,16 @@ from pydispatch.ir.core.locations import location_of
 
 @cache
 def rows() -> dict[str, Row]:
-    """Every row of every file of this folder; a name that two files claim is an error of this program."""
+    """Every row of every table. ExtensionError for an operation that two of them replace."""
     found: dict[str, Row] = {}
-    for info in pkgutil.iter_modules(__path__):
-        table: dict[str, Row] = getattr(importlib.import_module(f"{__name__}.{info.name}"), "ROWS", {})
-        for name, row in table.items():
+    owners: dict[str, str] = {}
+    for part in extensions.parts("conversions"):
+        for name, row in part.load().items():
             if name in found:
-                raise AssertionError(f"two rows replace '{name}': {found[name]} and {row}")
-            found[name] = row
+                raise extensions.ExtensionError(
+                    f"both {owners[name]} and {part.place} of {part.owner} replace the operation '{name}'"
+                )
+            found[name], owners[name] = row, f"{part.place} of {part.owner}"
     return found
 
 

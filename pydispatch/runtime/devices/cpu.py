@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.runtime.program.imports import Provider, Registry
 
-ALIASES = ("local-sync", "local-task", "local")
 MAX_WORKERS = 1024
 RETAIN_BYTES = 256 << 20
 _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of the architectures

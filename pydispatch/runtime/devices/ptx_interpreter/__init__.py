@@ -12,7 +12,6 @@ from pydispatch.runtime.options import check_options, flag
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.ptx_interpreter.device import PtxInterpreterDevice
 
-ALIASES: tuple[str, ...] = ("ptx-interpreter",)
 OPTIONS = ("capability", "races")
 CAPABILITY = (9, 0)
 

@@ -11,7 +11,6 @@ from pydispatch.runtime.options import check_options, device_number, flag
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.vulkan.device import VulkanDevice
 
-ALIASES: tuple[str, ...] = ()
 OPTIONS = ("staging",)
 
 

@@ -1,0 +1,62 @@
+"""The phases of a compilation, and what other packages run at their ends."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch import extensions, ir
+from pydispatch.compiler.match import Rewrites, patterns_of
+from pydispatch.errors import CompileError
+
+PHASES = ("input", "preprocessing", "global-optimization", "dispatches", "executables", "program")
+
+PHASE_NAMES = {
+    **{phase: phase for phase in PHASES},
+    "start": "input",
+    "abi": "input",
+    "dispatch-creation": "dispatches",
+    "flow": "dispatches",
+    **dict.fromkeys(
+        ("stream", "executable-sources", "executable-configurations", "executable-targets", "hal"), "executables"
+    ),
+    "vm": "program",
+    "end": "program",
+}
+"""Every name that `compile_to` accepts, those of the peer included -> the phase of ours that it means."""
+
+
+def added_patterns() -> Rewrites:
+    """The patterns of other packages: whether they match is of no interest to the caller."""
+    return Rewrites(patterns_of(_patterns()), quiet=True)
+
+
+@cache
+def _patterns() -> list[Any]:
+    return [pattern for part in extensions.parts("patterns") for pattern in part.load()]
+
+
+def run_added_passes(phase: str, module: ModuleOp) -> None:
+    """Runs what other packages do at the end of a phase. Raises CompileError for a pass that fails or leaves a program
+    that is wrong, and ExtensionError for one of a phase that does not exist."""
+    for part in extensions.parts("pass"):
+        if part.name not in PHASES[:-1]:
+            raise extensions.ExtensionError(
+                f"pass {part.place} of {part.owner}: there is no phase '{part.name}' of the module; "
+                f"phases: {', '.join(PHASES[:-1])}"
+            )
+        if part.name != phase:
+            continue
+        what = f"pass {part.place} of {part.owner}"
+        try:
+            part.load()(module)
+        except CompileError:
+            raise
+        except Exception as error:
+            raise CompileError(f"{what}: {type(error).__name__}: {error}") from error
+        try:
+            ir.verify(module)
+        except CompileError as error:
+            raise CompileError(f"after the {what}: {error.message}", error.location, error.note) from None

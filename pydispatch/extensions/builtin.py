@@ -1,0 +1,65 @@
+"""The parts of pydispatch itself."""
+
+from __future__ import annotations
+
+from pydispatch.extensions.parts import Extensions
+
+DIALECTS = {
+    "affine": "affine.dialect:Affine",
+    "arith": "arith:Arith",
+    "check": "check:Check",
+    "flow": "flow.dialect:Flow",
+    "func": "func:Func",
+    "gpu": "memref.dialect:GPU",
+    "hal": "hal.dialect:Hal",
+    "iree_codegen": "iree_codegen:Codegen",
+    "iree_tensor_ext": "iree_tensor_ext:TensorExt",
+    "linalg": "linalg.dialect:Linalg",
+    "math": "math:Math",
+    "memref": "memref.dialect:MemRef",
+    "ml_program": "ml_program:MLProgram",
+    "pdl": "pdl:PDL",
+    "pyd": "pyd.dialect:Pyd",
+    "scf": "scf:Scf",
+    "stream": "stream:Stream",
+    "tensor": "tensor.dialect:Tensor",
+    "transform": "transform.dialect:Transform",
+    "util": "util.dialect:Util",
+}
+"""Dialects of `ir/dialects`."""
+
+LIBRARY_DIALECTS = {
+    "bufferization": "bufferization:Bufferization",
+    "builtin": "builtin:Builtin",
+    "cf": "cf:Cf",
+    "complex": "complex:Complex",
+    "pdl_interp": "pdl_interp:PDLInterp",
+    "vector": "vector:Vector",
+}
+"""Dialects that are taken from xDSL as they are."""
+
+CONVERSIONS = ("checks", "flow", "globals", "moves", "named", "packed_bits")
+"""Files of `compiler/normalize`."""
+
+DEVICES = {
+    "cpu": "cpu", "local": "cpu", "local-sync": "cpu", "local-task": "cpu", "cuda": "cuda",
+    "ptx-interpreter": "ptx_interpreter", "ptx_interpreter": "ptx_interpreter", "vulkan": "vulkan",
+}  # fmt: skip
+"""What names of devices begin with -> the module of `runtime/devices`."""
+
+SUBCOMMANDS = ("check", "compile", "devices", "fatelf", "inspect", "match", "plugin", "run")
+"""Files of `cli`."""
+
+
+def register(extensions: Extensions) -> None:
+    """Registers all of them."""
+    for name, place in DIALECTS.items():
+        extensions.dialect(name, f"pydispatch.ir.dialects.{place}")
+    for name, place in LIBRARY_DIALECTS.items():
+        extensions.dialect(name, f"xdsl.dialects.{place}")
+    for name in CONVERSIONS:
+        extensions.conversions(f"pydispatch.compiler.normalize.{name}:ROWS")
+    for scheme, module in DEVICES.items():
+        extensions.device(scheme, f"pydispatch.runtime.devices.{module}")
+    for name in SUBCOMMANDS:
+        extensions.subcommand(name, f"pydispatch.cli.{name}")

@@ -1,0 +1,58 @@
+"""Every part that this installation has: the built-in ones, then those of installed packages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from pydispatch.extensions import builtin
+from pydispatch.extensions.parts import BUILT_IN, ExtensionError, Extensions, Part, without
+
+GROUP = "pydispatch.extensions"
+
+
+def parts(kind: str) -> list[Part]:
+    """Everything of a kind: what is built in, then by package. ExtensionError for a package that is wrong."""
+    return _everything().get(kind, [])
+
+
+def part(kind: str, name: str) -> Part | None:
+    """One part by its name. Other packages are looked at only when it is not built in."""
+    for known in (_built_in, _everything):
+        for found in known().get(kind, []):
+            if found.name == name:
+                return found
+    return None
+
+
+@cache
+def _built_in() -> dict[str, list[Part]]:
+    found: dict[str, list[Part]] = {}
+    builtin.register(Extensions(BUILT_IN, found))
+    return found
+
+
+@cache
+def _everything() -> dict[str, list[Part]]:
+    found = {kind: list(listed) for kind, listed in _built_in().items()}
+    for owner, load in _packages():
+        try:
+            load()(Extensions(owner, found))
+        except ExtensionError:
+            raise
+        except Exception as error:
+            said = f"cannot register what it adds to pydispatch: {type(error).__name__}: {error}"
+            raise ExtensionError(f"{owner} {said}; {without(owner)}") from error
+    return found
+
+
+def _packages() -> Iterator[tuple[str, Callable[[], Callable[[Extensions], object]]]]:
+    """Packages that add something, by name, and what gives the function that registers it."""
+    if os.environ.get("PYDISPATCH_EXTENSIONS") == "0":
+        return
+    from importlib import metadata
+
+    for point in sorted(metadata.entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else point.name
+        yield f"package {package}", point.load
