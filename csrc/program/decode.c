@@ -272,7 +272,9 @@ static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
                            header[0]);
   }
   if (header[1] != PYD_PROGRAM_VERSION) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED, "a host program of version %u; this build reads version %u: compile again",
+    return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                           "a host program of version %u; this pydispatch reads version %u: compile the source again, "
+                           "pydispatch compile FILE.mlir -o FILE.pdx",
                            header[1], PYD_PROGRAM_VERSION);
   }
   if (header[2] != program->word_count) {

@@ -259,7 +259,8 @@ class Manifest:
         if written > FORMAT:
             raise ArtifactError(
                 f"the artifact was written by pydispatch {version} in format {written}; this version reads formats up "
-                f"to {FORMAT}: update pydispatch to {version} or newer, or compile the program again with this one"
+                f"to {FORMAT}: update pydispatch to {version} or newer, or compile the source again with this one: "
+                "pydispatch compile FILE.mlir -o FILE.pdx"
             )
         producers = header.pop("producers", {})
         if type(producers) is not dict or not all(type(v) is str for v in producers.values()):
