@@ -19,7 +19,7 @@ REFUSED: tuple[str, ...] = ()  # versions that are not read any more
 
 
 def test_todays_formats_are_committed() -> None:
-    assert make.NAME in [path.stem for path in ARTIFACTS], "run tests/formats/versions/make.py and commit what it writes"
+    assert make.NAME in [path.stem for path in ARTIFACTS], "run versions/make.py and commit what it writes"
     assert make.NAME not in REFUSED
 
 
