@@ -1,4 +1,4 @@
-"""Writes the artifact of today's formats with its results, once for each version. Commit both; never write them again."""
+"""Writes the artifact of today's formats with its results, once for each version. Commit both; never write again."""
 
 from __future__ import annotations
 
