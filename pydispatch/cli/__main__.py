@@ -79,9 +79,7 @@ def _text_of(error: BaseException) -> str:
     return f"{error.strerror}: '{error.filename}'" if error.filename else str(error.strerror)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one subcommand. Returns 0, 1 after an error that was reported on stderr, 2 for wrong usage."""
-    words = sys.argv[1:] if argv is None else argv
+def _run(words: Sequence[str]) -> int:
     parser = _parser(words[0] if words else None)
     args, unknown = parser.parse_known_args(words)
     if unknown:
@@ -94,12 +92,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.command is None:
         parser.print_help()
         return 2
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning  # type: ignore[assignment]
+        code = int(args.run(args))
+    _flush()
+    return code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one subcommand. Returns 0, 1 after an error that was reported on stderr, 2 for wrong usage."""
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning  # type: ignore[assignment]
-            code = int(args.run(args))
-        _flush()
-        return code
+        return _run(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:
         _drop_output()  # whoever read our output has seen enough
         return 1

@@ -29,11 +29,12 @@ class Part:
             found: Any = importlib.import_module(module)
             for part in filter(None, name.split(".")):
                 found = getattr(found, part)
-        except (ImportError, AttributeError) as error:
+        except Exception as error:  # whatever the module does at import
             if self.owner == BUILT_IN:
                 raise
             what = f"{self.kind} '{self.name}'" if self.name else self.kind
-            raise ExtensionError(f"{what} of {self.owner} cannot be imported from '{self.place}': {error}; "
+            said = f"{type(error).__name__}: {error}"
+            raise ExtensionError(f"{what} of {self.owner} cannot be imported from '{self.place}': {said}; "
                                  f"{without(self.owner)}") from error  # fmt: skip
         return found
 

@@ -66,6 +66,10 @@ class Build:
         attribute = FloatAttr(value, type) if isinstance(type, AnyFloat) else IntegerAttr(int(value), type)  # type: ignore[call-overload]
         return self.add(arith.ConstantOp(attribute)).result
 
+    def splat(self, value: float, type: TensorType[Attribute], dynamic: Sequence[SSAValue]) -> SSAValue:
+        """A tensor of equal numbers. dynamic: its dynamic sizes, in order."""
+        return self.add(tensor.SplatOp(self.scalar(value, type.element_type), list(dynamic), type)).result
+
     def replace(self, *values: SSAValue) -> None:
         """Takes the operation away; `values` stand for its results."""
         for old, new in zip(self.op.results, values, strict=True):

@@ -77,7 +77,7 @@ def _softmax(op: Operation, build: Build) -> None:
     sizes = [build.dim(op.input, d) for d in range(rank) if d != along and shape[d] == DYNAMIC]
 
     def splat(value: float) -> SSAValue:
-        return build.add(tensor.SplatOp(build.scalar(value, element), sizes, reduced)).result
+        return build.splat(value, reduced, sizes)
 
     largest_body = Body([element, element])
     x, acc = largest_body.block.args

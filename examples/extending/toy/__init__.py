@@ -1,0 +1,12 @@
+"""One of each kind of thing that a package can add to pydispatch."""
+
+from pydispatch.extensions import Extensions
+
+
+def register(extensions: Extensions) -> None:
+    """The entry point `pydispatch.extensions` of this package: what it has, and where."""
+    extensions.dialect("toy", "toy.dialect:Toy")
+    extensions.conversions("toy.swish:CONVERSIONS")
+    extensions.compiler_pass("preprocessing", "toy.passes:remove_double_reverse")
+    extensions.patterns("toy.patterns:PATTERNS")
+    extensions.subcommand("sizes", "toy.sizes")

@@ -1,0 +1,53 @@
+"""A dialect with two operations on tensors."""
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import I64, AnyFloat, IntegerAttr, TensorType
+from xdsl.ir import Dialect
+from xdsl.irdl import (
+    IRDLOperation,
+    VarConstraint,
+    base,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+
+@irdl_op_definition
+class SwishOp(IRDLOperation):
+    """x / (1 + exp(-x)), element by element."""
+
+    T: ClassVar = VarConstraint("T", TensorType.constr(AnyFloat))  # one type for the operand and the result
+
+    name = "toy.swish"
+    source = operand_def(T)
+    result = result_def(T)
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source)"
+
+
+@irdl_op_definition
+class ReverseOp(IRDLOperation):
+    """The elements in the opposite order along one axis, as `tosa.reverse` has it."""
+
+    T: ClassVar = VarConstraint("T", base(TensorType))
+
+    name = "toy.reverse"
+    source = operand_def(T)
+    axis = prop_def(IntegerAttr[I64])
+    result = result_def(T)
+    traits = traits_def(Pure())
+    assembly_format = "$source `axis` $axis attr-dict `:` type($source)"
+
+    def verify_(self) -> None:
+        axis, rank = self.axis.value.data, self.source.type.get_num_dims()
+        if not 0 <= axis < rank:
+            raise VerifyException(f"'toy.reverse': axis {axis} of a tensor with {rank} dimensions")
+
+
+Toy = Dialect("toy", [SwishOp, ReverseOp])

@@ -1,0 +1,16 @@
+"""Prints the bytes of each member of an artifact."""
+
+import argparse
+
+import pydispatch
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE.pdx")
+
+
+def run(args: argparse.Namespace) -> int:
+    artifact = pydispatch.Artifact.from_file(args.file)
+    for name in artifact.members:
+        print(f"{len(artifact.read(name)):>10}  {name}")
+    return 0

@@ -1,0 +1,172 @@
+"""Packages outside of this one: examples/extending installed beside it, and packages that are wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+PROGRAM = """
+func.func @swish(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  %y = toy.swish %x : tensor<?x3xf32>
+  return %y : tensor<?x3xf32>
+}
+func.func @nothing(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  %y = toy.reverse %x axis 1 : tensor<?x3xf32>
+  %z = toy.reverse %y axis 1 : tensor<?x3xf32>
+  return %z : tensor<?x3xf32>
+}
+func.func @cube(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %y = arith.mulf %x, %x : tensor<?xf32>
+  %z = arith.mulf %y, %x : tensor<?xf32>
+  return %z : tensor<?xf32>
+}
+"""
+
+
+def run(folder: Path, code: str, *arguments: str, extensions: str = "") -> subprocess.CompletedProcess[str]:
+    """Python code, or with `arguments` the command, beside the packages of a folder."""
+    words = ["-m", "pydispatch.cli", *arguments] if arguments else ["-c", code]
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": path, "PYDISPATCH_EXTENSIONS": extensions}
+    return subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the example is installed in."""
+    work = tmp_path_factory.mktemp("extending")
+    shutil.copytree(ROOT / "examples" / "extending", work / "source")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*pip, "--target", str(work / "site"), str(work / "source")], check=True, capture_output=True)
+    return work / "site"
+
+
+def checked(toy: Path, body: str) -> None:
+    code = f"import numpy as np, pydispatch as pd\nprogram = pd.compile('''{PROGRAM}''')\n{body}"
+    done = run(toy, code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_dialect_with_a_conversion(toy: Path) -> None:
+    checked(toy, """
+x = np.linspace(-9, 9, 21, dtype=np.float32).reshape(7, 3)
+np.testing.assert_allclose(pd.device().load(program).swish(x), x / (1 + np.exp(-x)), rtol=1e-6)
+""")
+
+
+def test_a_pass(toy: Path) -> None:
+    checked(toy, """
+assert not [d for d in program.executables if "nothing" in d.name]
+x = np.ones((2, 3), np.float32)
+assert (pd.device().load(program).nothing(x) == x).all()
+""")
+
+
+def test_a_pattern(toy: Path) -> None:
+    checked(toy, """
+x = np.arange(5, dtype=np.float32)
+assert (pd.device().load(program).cube(x) == x**3 + 1000).all()
+""")
+
+
+def test_a_subcommand(toy: Path, tmp_path: Path) -> None:
+    source = tmp_path / "program.mlir"
+    source.write_text(PROGRAM)
+    artifact = str(tmp_path / "program.pdx")
+    assert run(toy, "", "compile", str(source), "-o", artifact).returncode == 0
+    listed = run(toy, "", "sizes", artifact)
+    assert "manifest.json" in listed.stdout, listed.stderr
+    assert "Prints the bytes of each member" in run(toy, "", "--help").stdout
+
+
+def test_without_extensions(toy: Path) -> None:
+    done = run(toy, f"import pydispatch as pd\npd.compile('''{PROGRAM}''')", extensions="0")
+    assert "dialect 'toy' is not known" in done.stderr
+    assert run(toy, "", "sizes", "x", extensions="0").returncode == 2
+
+
+# -- packages that are wrong
+
+
+def package(folder: Path, name: str, body: str, entry: str = "register") -> Path:
+    """A package of one module, installed in a folder."""
+    (folder / f"{name}.py").write_text(body)
+    info = folder / f"{name}-3.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 3.1\n")
+    (info / "entry_points.txt").write_text(f"[pydispatch.extensions]\n{name} = {name}:{entry}\n")
+    return folder
+
+
+COMPILE = """
+import pydispatch as pd
+pd.compile("func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }")
+"""
+
+WRONG = {
+    "a dialect that is built in": ("extensions.dialect('arith', 'wrong:X')",
+        "dialect 'arith' is both in pydispatch (pydispatch.ir.dialects.arith:Arith) and in package wrong 3.1 (wrong"),
+    "a failing registration": ("1 / 0",
+        "package wrong 3.1 cannot register what it adds to pydispatch: ZeroDivisionError"),
+    "no such object": ("extensions.conversions('wrong:ROWS')",
+        "conversions of package wrong 3.1 cannot be imported from 'wrong:ROWS'"),
+    "a conversion that is there": ("extensions.conversions('pydispatch.compiler.normalize.checks:ROWS')",
+        "replace the operation 'check.expect_eq_const'"),
+    "a pass of no phase": ("extensions.compiler_pass('linking', 'wrong:fail')",
+        "pass wrong:fail of package wrong 3.1: there is no phase 'linking' of the module; phases: input, "),
+    "a failing pass": ("extensions.compiler_pass('dispatches', 'wrong:fail')",
+        "pass wrong:fail of package wrong 3.1: RuntimeError: no"),
+    "a pass that breaks the program": ("extensions.compiler_pass('input', 'wrong:break_it')",
+        "after the pass wrong:break_it of package wrong 3.1:"),
+}  # fmt: skip
+
+MODULE = """
+def register(extensions):
+    {line}
+def fail(module):
+    raise RuntimeError("no")
+def break_it(module):
+    for op in list(module.walk()):
+        if op.name == "func.return":
+            op.detach()
+            op.erase()
+"""
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_package_that_is_wrong_is_named(case: str, tmp_path: Path) -> None:
+    line, expected = WRONG[case]
+    done = run(package(tmp_path, "wrong", MODULE.format(line=line)), COMPILE)
+    assert expected in done.stderr
+    assert run(tmp_path, COMPILE, extensions="0").returncode == 0
+
+
+def test_an_entry_point_that_does_not_exist(tmp_path: Path) -> None:
+    done = run(package(tmp_path, "absent", "", entry="regster"), COMPILE)
+    assert "package absent 3.1 cannot register what it adds to pydispatch: AttributeError" in done.stderr
+    assert "set PYDISPATCH_EXTENSIONS=0 to do without extensions" in done.stderr
+
+
+def test_what_is_built_in_needs_no_packages(tmp_path: Path) -> None:
+    package(tmp_path, "wrong", MODULE.format(line="1 / 0"))
+    code = "import pydispatch as pd; print(pd.device('cpu').name)"
+    assert run(tmp_path, code).stdout.strip() == "cpu"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["compile", "x.mlir", "-o", "x.pdx"], ["unknown"]])
+def test_the_command_names_a_package_that_is_wrong(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "x.mlir").write_text("func.func @f() { return }")
+    package(tmp_path, "wrong", MODULE.format(line="1 / 0"))
+    done = subprocess.run(
+        [sys.executable, "-m", "pydispatch.cli", *arguments], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("pydispatch: error: package wrong 3.1 cannot register")
