@@ -23,6 +23,9 @@ os.environ.setdefault("LP_NUM_THREADS", "0")  # lavapipe: waking threads hides e
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+import check_files
 
 import pydispatch as pd
 from pydispatch.runtime.devices.vulkan import api
@@ -288,7 +291,7 @@ def measure_emission() -> None:
             super().__init__(*arguments)
 
     plain, spirv.Emitter = spirv.Emitter, Watched  # type: ignore[misc]
-    for path in sorted((Path(__file__).resolve().parents[1] / "tests" / "checks").rglob("*.mlir")):
+    for path in check_files.files():
         pd.compile(path, targets="vulkan")
     pd.compile(PRODUCT, targets="vulkan")  # the last one
     spirv.Emitter = plain  # type: ignore[misc]

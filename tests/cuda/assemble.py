@@ -23,7 +23,9 @@ from pathlib import Path
 
 import pydispatch as pd
 
-CHECKS = Path(__file__).resolve().parents[1] / "checks"
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import check_files
+
 TARGETS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 
 
@@ -84,7 +86,7 @@ def main() -> int:
         return check(options.files, {}, targets, options.jobs)
     from test_cuda_contract_kernels import PROGRAMS
 
-    return check(sorted(CHECKS.rglob("*.mlir")), PROGRAMS, targets, options.jobs)
+    return check(check_files.files(), PROGRAMS, targets, options.jobs)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import assemble
+import check_files
 import numpy as np
 import pytest
 from tools import nvcc, ptxas
@@ -13,12 +14,11 @@ from tools import nvcc, ptxas
 import pydispatch as pd
 from pydispatch.cli import __main__ as cli
 
-CHECKS = Path(__file__).resolve().parents[1] / "checks"
-
 
 def test_the_sweep_notices_what_ptxas_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ptxas()
-    name, text = next(assemble.texts(CHECKS / "linalg_pack.mlir", ("sm_90",)))
+    check_files.written()
+    name, text = next(assemble.texts(check_files.BUILT / "linalg_pack.mlir", ("sm_90",)))
     assert name.endswith(".ptx") and assemble.refused(text, may_spill=False) == ""
     broken = text.replace(b"ret;", b"frob;", 1)
     assert "'frob'" in assemble.refused(broken, may_spill=True)

@@ -34,6 +34,9 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+import check_files  # noqa: E402
+
 BUILD = ROOT / "build" / "fuzz" / "python"
 STEPS = 3_000_000
 MAX_BYTES = 1 << 16
@@ -250,7 +253,7 @@ def parameter_files() -> list[bytes]:
 
 def mlir_texts() -> list[bytes]:
     found: list[bytes] = []
-    for path in sorted((ROOT / "tests" / "checks").glob("*.mlir")) + sorted((ROOT / "examples").rglob("*.mlir")):
+    for path in [*check_files.files(), *sorted((ROOT / "examples").rglob("*.mlir"))]:
         functions = re.findall(r"^(?:func\.func|util\.func) .*?^}\n", path.read_text(), re.S | re.M)
         found += [f.encode() for f in functions[:6]] or [path.read_bytes()[:MAX_BYTES]]
     return [f for f in found if len(f) < 6000]

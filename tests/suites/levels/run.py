@@ -13,15 +13,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests"))
+import check_files  # noqa: E402
 import machine_levels  # noqa: E402
 
 PYDISPATCH = [sys.executable, "-m", "pydispatch.cli"]
-CHECKS = ROOT / "tests" / "checks"
 
 
 def compiled(file: Path, level: str) -> tuple[Path, str]:
     """The artifact of a check file, and what the compiler says against it."""
-    out = (ROOT / "build" / "levels" / level / file.relative_to(CHECKS)).with_suffix(".pdx")
+    out = ROOT / "build" / "levels" / level / f"{file.stem}.pdx"
     out.parent.mkdir(parents=True, exist_ok=True)
     words = [*PYDISPATCH, "compile", str(file), f"--cpu={level}", "-o", str(out)]
     done = subprocess.run(words, capture_output=True, text=True)
@@ -30,7 +30,7 @@ def compiled(file: Path, level: str) -> tuple[Path, str]:
 
 def run_level(level: str) -> bool:
     """Whether everything passes."""
-    files = sorted(CHECKS.rglob("*.mlir"))
+    files = check_files.files()
     print(f"{level}: compiling {len(files)} check files", flush=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = list(pool.map(lambda file: compiled(file, level), files))

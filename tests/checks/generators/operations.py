@@ -1,13 +1,9 @@
-"""Writes tests/checks/{linalg,tensor}_*.mlir: the operations on fixed sizes, with the values that NumPy gives.
-
-`python tests/ops/write_checks.py` writes the files again; a test says when they are not what this writes.
-"""
+"""Check files of the operations of linalg and tensor on fixed sizes, with the values that NumPy gives."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import contractions
 import convolutions
@@ -15,8 +11,7 @@ import generics
 import moves
 from harness import Body
 
-FOLDER = Path(__file__).resolve().parent.parent / "checks"
-NOTE = "// Written by tests/ops/write_checks.py; the expected values are NumPy's.\n\n"
+NOTE = "// Written by tests/checks/generators/operations.py; the expected values are NumPy's.\n\n"
 
 
 def _contractions() -> Iterator[tuple[str, Body]]:
@@ -127,10 +122,7 @@ FILES = {
 }  # fmt: skip
 
 
-def text_of(name: str) -> str:
-    return NOTE + "\n".join(body.check_text(function) for function, body in FILES[name]())
-
-
-if __name__ == "__main__":
-    for name in FILES:
-        (FOLDER / f"{name}.mlir").write_text(text_of(name))
+def texts() -> Iterator[tuple[str, str]]:
+    """Name and text of each file."""
+    for name, functions in FILES.items():
+        yield name, NOTE + "\n".join(body.check_text(function) for function, body in functions())
