@@ -35,6 +35,7 @@ from pydispatch.files import writing
 from pydispatch.formats.artifact import dispatches
 from pydispatch.formats.program.program import disassemble
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.structured import reading
 
 if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact, Executable
@@ -194,6 +195,10 @@ class Pipeline:
 
     def run_to(self, phase: str) -> None:
         """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
+        with reading():
+            self._run_to(phase)
+
+    def _run_to(self, phase: str) -> None:
         for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
             if name in ("input", "preprocessing"):
                 self._rewrite(name)

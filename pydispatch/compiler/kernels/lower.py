@@ -16,12 +16,12 @@ from pydispatch.compiler.kernels.loops.gpu.points import GPUS, lower_gpu
 from pydispatch.compiler.kernels.loops.points import lower_points, lower_whole
 from pydispatch.compiler.kernels.matmul.cpu.kernel import lower_contraction
 from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
-from pydispatch.compiler.kernels.ops.affine_maps import is_identity
 from pydispatch.compiler.kernels.ops.builder import Index
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.compiler.kernels.ops.generics import generic_of
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.kernels.wide_sums import with_wide_sums
+from pydispatch.ir.affine_maps import is_identity
 from pydispatch.ir.dialects.hal import dialect as hal
 
 __all__ = ["Kernel", "lower", "sizes_of"]
@@ -102,7 +102,7 @@ def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
         scalar_ops = ("linalg.index", "tensor.extract", "tensor.dim")
         return (
             len(g.iterators) == rank
-            and g.is_parallel()
+            and g.is_parallel
             and all(is_identity(m) for m in g.output_maps)
             and all(not m.results or is_identity(m) for m in g.maps)
             and not any(inner.name in scalar_ops for inner in op.walk())

@@ -23,6 +23,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap, Kept
 from pydispatch.compiler.kernels.ops.rules import RULES
 from pydispatch.compiler.kernels.ops.tensors import covers, tensor_type
 from pydispatch.compiler.kernels.ops.updates import Update
+from pydispatch.ir.structured import is_reduction
 
 Store = tuple[SSAValue, SSAValue]
 """(value, buffer)"""
@@ -162,7 +163,7 @@ def _reduces(value: OpResult) -> bool:
         if v in seen:
             continue
         seen.add(v)
-        if v.op.name == "linalg.generic" and "reduction" in str(v.op.properties.get("iterator_types")):
+        if is_reduction(v.op):
             return True
         pending += [o for o in v.op.operands if isinstance(o, OpResult) and isinstance(o.type, TensorType)]
     return False

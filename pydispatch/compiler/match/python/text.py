@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import TensorType as IrTensor
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.match.graph.dag import Match
-from pydispatch.compiler.match.graph.structure import structure_of
 from pydispatch.errors import CompileError
+from pydispatch.ir.structured import as_structured
 from pydispatch.patterns import Pattern
 from pydispatch.patterns.kernels import CFunction, WholeKernel
 from pydispatch.patterns.types import Size, TensorType
@@ -76,7 +76,7 @@ def _result(value: SSAValue, match: Match) -> TensorType:
     """The type of a matched result; its dynamic sizes are those of the inputs with the same loop."""
     assert isinstance(value.type, IrTensor)
     shape: list[Size] = list(value.type.get_shape())
-    structure = structure_of(match.root)
+    structure = as_structured(match.root)
     for axis, size in enumerate(shape):
         if isinstance(size, int) and size >= 0:
             continue

@@ -26,6 +26,7 @@ from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.target.cpu import machine_of
 from pydispatch.compiler.target.variants import target_of
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.structured import is_reduction
 
 
 def lower_contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel | None:
@@ -77,7 +78,7 @@ def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] |
         return None
     c = found[0]
     for op in operations:
-        if op is not c.op and op.name == "linalg.generic" and "reduction" in str(op.properties["iterator_types"]):
+        if op is not c.op and is_reduction(op):
             return None
     last = source.body.block.last_op
     assert last is not None
