@@ -15,7 +15,6 @@ from xdsl.ir import Attribute, Block, OpResult, SSAValue
 from pydispatch.compiler.kernels.loops.columns import Stage, find_stages
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.tiled_transpose import turned
-from pydispatch.compiler.kernels.loops.tiles import row_buffer_bytes
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.cost import is_costly
@@ -194,7 +193,7 @@ def _kept(frame: Frame, nest: Nest) -> dict[SSAValue, SSAValue | None]:
             free = [v for v in free if v is not value]
         elif len(places) > 1 and is_costly(value):
             size = row * max(1, bits_of(_element(value)) // 8)
-            if 0 <= size <= row_buffer_bytes(frame.backend) and bits_of(_element(value)) >= 8:
+            if 0 <= size <= frame.backend.row_bytes and bits_of(_element(value)) >= 8:
                 found[value] = None
                 continue
             fitting = [v for v in free if _element(v) == _element(value) and bits_of(_element(v)) >= 8]

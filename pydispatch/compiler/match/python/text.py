@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import TensorType as IrTensor
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.match.graph.dag import Match
+from pydispatch.compiler.target.backend import backends
 from pydispatch.errors import CompileError
 from pydispatch.ir.structured import as_structured
 from pydispatch.patterns import Pattern
@@ -198,7 +199,9 @@ def _values(name: str, kernel: CFunction, signature: Signature) -> dict[str, tup
     return {**found, "first": ("%first", "index"), "id": ("%id", "index")}
 
 
-_BACKENDS = {"cuda-nvptx-fb": "cuda", "vulkan-spirv-fb": "vulkan-spirv", "webgpu-wgsl-fb": "webgpu-spirv"}
+def _backend_of(format: str) -> str:
+    """The name of the backend with a format; that of the format where there is none, for messages."""
+    return next((each.name for each in backends() if each.has_format(format)), format)
 
 
 def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> str:
@@ -225,7 +228,7 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> s
         )  # fmt: skip
     workload = ", ".join(f"%w_{s}: index" for s in sizes)
     objects = ", ".join(
-        f'#hal.executable.target<"{_BACKENDS.get(format, "llvm-cpu")}", "{format}"> ordinal(0) = '
+        f'#hal.executable.target<"{_backend_of(format)}", "{format}"> ordinal(0) = '
         f'[#hal.executable.object<{{path = "{file}", data = {_bytes(data)}}}>]'
         for format, file, data in kernel.objects()
     )

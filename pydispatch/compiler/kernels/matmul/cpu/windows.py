@@ -28,6 +28,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
 from pydispatch.compiler.kernels.ops.extremes import FEWEST, extreme, operand_of
 from pydispatch.compiler.kernels.ops.generics import body_at, cannot_lower, loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured, is_reduction, structured
 
@@ -66,7 +67,7 @@ class Windows:
     chunk: int  # channels at a time
 
 
-def lower_windows(source: func.FuncOp, backend: str) -> Kernel | None:
+def lower_windows(source: func.FuncOp, backend: Backend) -> Kernel | None:
     """The kernel of a dispatch function that reduces windows along channels, None for others."""
     g = _reduction(source)
     if g is None:
