@@ -76,6 +76,37 @@ assert (pd.device().load(program).cube(x) == x**3 + 1000).all()
 """)
 
 
+def test_a_target(toy: Path) -> None:
+    source = """
+func.func @f(%a: tensor<8x4xf32>, %b: tensor<4x8xf32>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = linalg.matmul ins(%a, %b : tensor<8x4xf32>, tensor<4x8xf32>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = math.exp %0 : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}"""
+    done = run(toy, f"""
+import numpy as np, pydispatch as pd
+source = '''{source}'''
+program = pd.compile(source, targets=["toy-text", "cpu"])
+(executable,) = program.executables
+text, _ = executable.variants
+assert (text.format, text.alignment) == ("toy-kernel-ir", 16)
+data = bytes(program.read(text.member)).decode()
+assert data.startswith(f"// {{executable.exports[0]}}"), data
+assert "hal.interface.binding.subspan" in data and "math.exp" in data, data
+assert "pyd." not in data, data  # operations that only other targets have
+a = np.ones((8, 4), np.float32)
+np.testing.assert_allclose(pd.device().load(program).f(a, a.reshape(4, 8), np.zeros((8, 8), np.float32)), np.exp(4), rtol=1e-6)
+assert [v.format for v in pd.compile(source, targets="toy-text").executables[0].variants] == ["toy-kernel-ir"]
+try:
+    pd.compile(source, targets="toy-texts")
+except pd.CompileError as error:
+    assert "known: cpu, cuda, llvm-cpu, local, nvptx, toy-text, vulkan, vulkan-spirv, " in str(error), error
+else:
+    raise AssertionError
+""")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_subcommand(toy: Path, tmp_path: Path) -> None:
     source = tmp_path / "program.mlir"
     source.write_text(PROGRAM)

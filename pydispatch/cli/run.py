@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from pydispatch import extensions
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import path_of, writing
 
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from pydispatch.cli.values import Value
     from pydispatch.runtime.device import Device
     from pydispatch.runtime.program.program import Program
-
-
-TARGETS = {"vulkan": "vulkan", "cuda": "cuda", "ptx-interpreter": "cuda", "ptx_interpreter": "cuda"}
-"""Devices whose programs are compiled for a target by name; others take the module's own, or this machine."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,8 +116,9 @@ def _artifact(path: Path, search_path: list[str], device: str) -> Any:
         return path
     import pydispatch
 
-    scheme = device.partition(":")[0].partition("?")[0]
-    return pydispatch.compile(path, object_search_path=search_path, targets=TARGETS.get(scheme))
+    part = extensions.part("device", device.partition(":")[0].partition("?")[0])
+    target = None if part is None else getattr(part.load(), "TARGET", None)
+    return pydispatch.compile(path, object_search_path=search_path, targets=target)
 
 
 def _parameters(specs: list[str]) -> dict[str, list[str]]:

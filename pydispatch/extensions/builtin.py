@@ -41,6 +41,12 @@ LIBRARY_DIALECTS = {
 CONVERSIONS = ("checks", "flow", "globals", "moves", "named", "packed_bits")
 """Files of `compiler/normalize`."""
 
+TARGETS = {
+    "cpu": "cpu", "local": "cpu", "llvm-cpu": "cpu", "cuda": "cuda", "nvptx": "cuda", "vulkan": "vulkan",
+    "vulkan-spirv": "vulkan",
+}  # fmt: skip
+"""What target attributes and `targets=` call a backend -> its folder of `compiler/backends`."""
+
 DEVICES = {
     "cpu": "cpu", "local": "cpu", "local-sync": "cpu", "local-task": "cpu", "cuda": "cuda",
     "ptx-interpreter": "ptx_interpreter", "ptx_interpreter": "ptx_interpreter", "vulkan": "vulkan",
@@ -59,6 +65,8 @@ def register(extensions: Extensions) -> None:
         extensions.dialect(name, f"xdsl.dialects.{place}")
     for name in CONVERSIONS:
         extensions.conversions(f"pydispatch.compiler.normalize.{name}:ROWS")
+    for name, folder in TARGETS.items():
+        extensions.target(name, f"pydispatch.compiler.backends.{folder}.target:BACKEND")
     for scheme, module in DEVICES.items():
         extensions.device(scheme, f"pydispatch.runtime.devices.{module}")
     for name in SUBCOMMANDS:

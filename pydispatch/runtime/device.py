@@ -55,7 +55,7 @@ class Device(Protocol):
 
 
 class Scheme(Protocol):
-    """The module of a device."""
+    """The module of a device. It may have a `TARGET`: what programs for it are compiled for by default."""
 
     def open(self, name: str, options: Mapping[str, str]) -> Device:
         """A device. DeviceUnavailableError when it does not exist here, InvalidArgumentError for a bad option."""

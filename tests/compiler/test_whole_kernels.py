@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler.target.select import host_format
+from pydispatch.compiler.backends.cpu.target import host_format
 from pydispatch.compiler.toolchain import tools as toolchain
 from pydispatch.errors import CompileError
 from pydispatch.formats.elf.library import ExportFacts, read_tables

@@ -11,7 +11,7 @@ import pytest
 from cuda_programs import objects, target
 
 import pydispatch as pd
-from pydispatch.compiler.target.select import host_format
+from pydispatch.compiler.backends.cpu.target import host_format
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "compiler"))
 import test_regions as regions

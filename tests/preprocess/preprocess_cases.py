@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pydispatch.compiler.target.select import host_format
+from pydispatch.compiler.backends.cpu.target import host_format
 
 # The kernel adds 100, so that a test sees that it ran.
 KERNEL = """

@@ -12,7 +12,7 @@ import pytest
 from vulkan_programs import MUL, PUSH, TARGET, buffers, layout
 
 import pydispatch as pd
-from pydispatch.compiler.target.select import host_format
+from pydispatch.compiler.backends.cpu.target import host_format
 
 Glsl = Callable[..., Path]
 CPU = f'#hal.executable.target<"llvm-cpu", "{host_format()}">'

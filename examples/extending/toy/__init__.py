@@ -9,4 +9,5 @@ def register(extensions: Extensions) -> None:
     extensions.conversions("toy.swish:CONVERSIONS")
     extensions.compiler_pass("preprocessing", "toy.passes:remove_double_reverse")
     extensions.patterns("toy.patterns:PATTERNS")
+    extensions.target("toy-text", "toy.target:BACKEND")
     extensions.subcommand("sizes", "toy.sizes")

@@ -9,8 +9,10 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.analysis.sizes import constant_index, iterators, maps_of, shape_of
+from pydispatch.compiler.analysis.sizes import constant_index, shape_of
 from pydispatch.compiler.analysis.views import FILLS, is_tensor_code, is_view, stays_on_host
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import structured
 
 SMALL_CONSTANT = 64  # elements; larger constants are read from the artifact's memory
 
@@ -70,16 +72,16 @@ def is_expanding(op: Operation) -> bool:
         return not any(isinstance(v.type, TensorType) for v in inputs_of(op))
     if op.name == "tensor.extract_slice":
         return True
-    if op.name != "linalg.generic" or any(i != "parallel" for i in iterators(op)) or len(op.results) != 1:
+    if op.name != "linalg.generic" or len(op.results) != 1:
         return False
-    maps = maps_of(op)
-    body = op.regions[0].block
-    for number, map_ in enumerate(maps):
+    g = structured(op)
+    if any(kind != "parallel" for kind in g.iterators):
+        return False
+    body = g.block
+    for number, map_ in enumerate(g.maps):
         if number < len(body.args) and not body.args[number].uses.get_length():
             continue  # only its shape counts
-        if len({e.position for e in map_.results if isinstance(e, AffineDimExpr)}) == map_.num_dims or any(
-            not isinstance(e, AffineDimExpr) for e in map_.results
-        ):
+        if len(dims_in(map_)) == map_.num_dims or any(not isinstance(e, AffineDimExpr) for e in map_.results):
             return False
     cheap = not any(inner.name.startswith("math.") or inner.regions for inner in body.ops)
     return cheap and len(list(body.ops)) <= 4

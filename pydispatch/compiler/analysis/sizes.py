@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IndexType, IntegerAttr, StringAttr, TensorType
-from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.analysis.destinations import slice_of
+from pydispatch.ir.structured import structured
 
 
 @dataclass(frozen=True)
@@ -196,10 +196,11 @@ def _like(operand: int) -> Rule:
 
 
 def _generic(op: Operation, value: SSAValue, axis: int) -> Answer:
+    g = structured(op)
     number = list(op.results).index(value)  # type: ignore[arg-type]
-    expr = output_maps(op)[number].results[axis]
-    out = Like(cast(GenericOp, op).outputs[number], axis)
-    return _best([*(loop_places(op)[expr.position] if isinstance(expr, AffineDimExpr) else []), out])
+    expr = g.output_maps[number].results[axis]
+    places = g.places[expr.position] if isinstance(expr, AffineDimExpr) else []
+    return _best([*(Like(*place) for place in places), Like(g.outputs[number], axis)])
 
 
 def _slice(op: Operation, value: SSAValue, axis: int) -> Answer:
@@ -331,45 +332,11 @@ def _dispatch(op: Operation, value: SSAValue, axis: int) -> Answer:
 
 RULES["flow.dispatch"] = _dispatch
 
-# -- loops of linalg.generic
-
-
-def maps_of(op: Operation) -> list[AffineMap]:
-    """The indexing maps of a linalg.generic: inputs, then outputs."""
-    found = cast("ArrayAttr[AffineMapAttr]", op.properties["indexing_maps"])
-    return [m.data for m in found.data]
-
-
-def output_maps(op: Operation) -> list[AffineMap]:
-    maps = maps_of(op)
-    return maps[len(maps) - len(op.results) :] if op.results else []
-
-
-def iterators(op: Operation) -> list[str]:
-    """The iterator types of a linalg.generic: "parallel", "reduction", "window"."""
-    names: list[str] = []
-    for item in cast("ArrayAttr[StringAttr]", op.properties["iterator_types"]).data:
-        data = item.data
-        names.append(data if isinstance(data, str) else str(data.value))
-    return names
-
-
-def loop_places(op: Operation) -> list[list[Like]]:
-    """For each loop of a linalg.generic the dimensions of its operands that must have its trip count."""
-    maps = maps_of(op)
-    places: list[list[Like]] = [[] for _ in range(maps[0].num_dims)] if maps else []
-    generic = cast(GenericOp, op)
-    for value, map_ in zip((*generic.inputs, *generic.outputs), maps, strict=True):
-        for axis, expr in enumerate(map_.results if isinstance(value.type, TensorType) else ()):
-            if isinstance(expr, AffineDimExpr):
-                places[expr.position].append(Like(value, axis))
-    return places
-
 
 def equal_sizes(op: Operation) -> list[list[Like]]:
     """Rows of dimensions that are equal if the program is right."""
     if op.name == "linalg.generic":
-        return loop_places(op)
+        return [[Like(*place) for place in places] for places in structured(op).places]
     if op.name.startswith(("arith.", "math.")) and op.results and isinstance(op.results[0].type, TensorType):
         rank = len(shape_of(op.results[0]))
         values = [v for v in (*op.results, *op.operands) if len(shape_of(v)) == rank]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import warnings
@@ -26,7 +25,8 @@ from pydispatch.compiler.outline.executables import Selection, expand_executable
 from pydispatch.compiler.outline.explain import Report, listing
 from pydispatch.compiler.outline.extern import outline_externs
 from pydispatch.compiler.outline.form import form_dispatches
-from pydispatch.compiler.target.select import BACKENDS, in_written_order, select_targets
+from pydispatch.compiler.target.backend import backend_named
+from pydispatch.compiler.target.select import in_written_order, select_targets
 from pydispatch.compiler.target.variants import build_variant, variants_of
 from pydispatch.compiler.toolchain import tools as toolchain
 from pydispatch.compiler.worker import llvm_process
@@ -35,6 +35,7 @@ from pydispatch.files import writing
 from pydispatch.formats.artifact import dispatches
 from pydispatch.formats.program.program import disassemble
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.structured import reading
 
 if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact, Executable
@@ -194,6 +195,10 @@ class Pipeline:
 
     def run_to(self, phase: str) -> None:
         """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
+        with reading():
+            self._run_to(phase)
+
+    def _run_to(self, phase: str) -> None:
         for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
             if name in ("input", "preprocessing"):
                 self._rewrite(name)
@@ -284,13 +289,12 @@ class Pipeline:
 
     def _emit(self, variant: Variant) -> Binary:
         """One variant through its target."""
-        module = importlib.import_module(f"pydispatch.compiler.backends.{BACKENDS[variant.target.backend]}.backend")
-        dump = self.options.dump
+        backend, dump = backend_named(variant.target.backend), self.options.dump
+        assert backend is not None
         prefix = f"{variant.executable}_{variant.name}"
-        binary: Binary = module.compile_variant(
-            variant, dump=None if dump is None else lambda name, content: dump(f"{prefix}.{name.lstrip('.')}", content)
+        return backend.compile_variant(
+            variant, None if dump is None else lambda name, content: dump(f"{prefix}.{name.lstrip('.')}", content)
         )
-        return binary
 
 
 MANIFEST_NOTES = {"calls": "imports", "dynamic": "dynamic", "spirv": "spirv", "ptx": "ptx", "warnings": "warnings"}

@@ -18,9 +18,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.analysis.sizes import iterators, maps_of, shape_of
+from pydispatch.compiler.analysis.sizes import shape_of
 from pydispatch.compiler.fusion.split import iterator_types
 from pydispatch.compiler.kernels.matmul.match import contraction_of
+from pydispatch.ir.affine_maps import is_projected_permutation
+from pydispatch.ir.structured import structured
 
 MOST_COLUMNS = 28
 """Places of a row above which its vectors are full enough."""
@@ -84,12 +86,15 @@ def _convolution(op: GenericOp) -> Convolution | None:
         return None  # none is plain, or both are: then it is a product already
     weights = filters[0]
     image = c.b if weights is c.a else c.a
-    sizes = _loop_sizes(op)
-    out = [r.position for r in maps_of(op)[-1].results if isinstance(r, AffineDimExpr)]
-    if sizes is None or len(out) != len(maps_of(op)[-1].results) or len(set(out)) != len(out):
+    g = c.generic
+    sizes = tuple(n for n in g.extents if n is not None)
+    if len(sizes) != len(g.extents) or any(n < 0 for value in g.operands for n in shape_of(value)):
+        return None
+    out = [r.position for r in g.maps[-1].results if isinstance(r, AffineDimExpr)]
+    if not is_projected_permutation(g.maps[-1]):
         return None
     order = [x.terms[0][0] for x in weights.coordinates]
-    steps = tuple(d for d, kind in enumerate(iterators(op)) if kind != "parallel")
+    steps = tuple(d for d, kind in enumerate(g.iterators) if kind != "parallel")
     rows = tuple(d for d in out if d in weights.dims)
     own = [d for d in out if d not in weights.dims]
     batches = tuple(d for d in own if not rows or out.index(d) < out.index(rows[0]))
@@ -99,18 +104,8 @@ def _convolution(op: GenericOp) -> Convolution | None:
     if any(d in image.dims for d in rows) or not set(steps) <= image.dims:
         return None
     return Convolution(
-        op, op.inputs[image.main], op.inputs[weights.main], maps_of(op)[image.main], sizes, batches, rows, places, steps
+        op, g.inputs[image.main], g.inputs[weights.main], g.maps[image.main], sizes, batches, rows, places, steps
     )
-
-
-def _loop_sizes(op: GenericOp) -> tuple[int, ...] | None:
-    """The size of each loop; None when one is not known."""
-    sizes = [-1] * len(iterators(op))
-    for value, map_ in zip((*op.inputs, *op.outputs), maps_of(op), strict=True):
-        for n, expr in zip(shape_of(value), map_.results, strict=False):
-            if isinstance(expr, AffineDimExpr):
-                sizes[expr.position] = n
-    return None if any(n < 0 for n in sizes) else tuple(sizes)
 
 
 def _rewrite(c: Convolution) -> None:
@@ -167,17 +162,16 @@ def _sink(expand: tensor.ExpandShapeOp, groups: list[list[int]]) -> tensor.Expan
     user = uses[0].operation if len(uses) == 1 else None
     if not isinstance(user, GenericOp) or user.parent is not expand.parent or len(user.results) != 1:
         return None
-    maps, rank = maps_of(user), len(shape_of(expand.result))
-    if set(iterators(user)) != {"parallel"} or maps[-1] != AffineMap.identity(rank):
+    g = structured(user)
+    if set(g.iterators) != {"parallel"} or g.maps[-1] != AffineMap.identity(len(shape_of(expand.result))):
         return None
     if any(inner.name == "linalg.index" for inner in user.body.walk()):
         return None
-    values = [*user.inputs, *user.outputs]
-    kept = [_kept(map_, groups) for map_ in maps]
-    if any(k is None for k in kept) or maps[values.index(expand.result)] != maps[-1]:
+    kept = [_kept(map_, groups) for map_ in g.maps]
+    if any(k is None for k in kept) or g.maps[g.operands.index(expand.result)] != g.maps[-1]:
         return None
     made: list[SSAValue] = []
-    for value, groups_kept in zip(values, kept, strict=True):
+    for value, groups_kept in zip(g.operands, kept, strict=True):
         assert groups_kept is not None
         if value is expand.result:
             made.append(expand.src)
@@ -185,14 +179,14 @@ def _sink(expand: tensor.ExpandShapeOp, groups: list[list[int]]) -> tensor.Expan
             made.append(value)
         else:
             parts, at = [], 0
-            for g in groups_kept:
-                parts.append(list(range(at, at + len(groups[g]))))
-                at += len(groups[g])
+            for number in groups_kept:
+                parts.append(list(range(at, at + len(groups[number]))))
+                at += len(groups[number])
             shape = shape_of(value)
             made.append(_collapsed(user, value, parts, [math.prod(shape[i] for i in part) for part in parts]))
     n = len(groups)
     new_maps = [AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in k)) for k in kept if k is not None]
-    inputs, outputs = made[: len(user.inputs)], made[len(user.inputs) :]
+    inputs, outputs = made[: len(g.inputs)], made[len(g.inputs) :]
     stage = GenericOp(inputs, outputs, user.body.clone(), _maps(new_maps), iterator_types(["parallel"] * n),
                       [outputs[0].type])  # fmt: skip
     type_ = user.results[0].type

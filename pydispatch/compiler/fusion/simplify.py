@@ -11,16 +11,16 @@ from typing import cast
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IndexType, IntegerAttr, TensorType
-from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import has_effects
-from pydispatch.compiler.analysis.sizes import constant_index, iterators, maps_of, shape_of, size_of, term_of
+from pydispatch.compiler.analysis.sizes import constant_index, shape_of, size_of, term_of
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.ir.core.dense import splat as splat_constant
 from pydispatch.ir.dialects.flow import tensors
+from pydispatch.ir.structured import structured
 
 Rule = Callable[[Operation], "SSAValue | None"]
 """The value that the only result of an operation may be replaced by; what it makes goes in front of the operation."""
@@ -88,10 +88,9 @@ def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
 
 def _free_outputs(op: Operation) -> None:
     """Initial values that the body does not read become empty tensors, so that nothing waits for them."""
-    generic = cast(GenericOp, op)
-    body = op.regions[0].block
-    first = len(generic.inputs)
-    for number, value in enumerate(generic.outputs):
+    g = structured(op)
+    body, first = g.block, len(g.inputs)
+    for number, value in enumerate(g.outputs):
         owner = value.owner
         if body.args[first + number].uses.get_length() or not isinstance(value.type, TensorType):
             continue
@@ -255,17 +254,15 @@ def _no_padding(op: Operation) -> SSAValue | None:
 
 def _copy(op: Operation) -> SSAValue | None:
     """A generic that gives an input as it is."""
-    generic = cast(GenericOp, op)
-    body = op.regions[0].block
-    end = body.last_op
-    if len(op.results) != 1 or end is None or len(list(body.ops)) != 1 or "reduction" in iterators(op):
+    g = structured(op)
+    end = g.block.last_op
+    if len(op.results) != 1 or end is None or end is not g.block.first_op or g.reduces:
         return None
     value = end.operands[0]
-    place = list(body.args).index(value) if value in body.args else -1  # type: ignore[arg-type]
-    maps = maps_of(op)
-    if not 0 <= place < len(generic.inputs) or maps[place] != maps[-1] or not isinstance(value.owner, Block):
+    place = value.index if isinstance(value, BlockArgument) and value.owner is g.block else -1
+    if not 0 <= place < len(g.inputs) or g.maps[place] != g.maps[-1]:
         return None
-    return generic.inputs[place]
+    return g.inputs[place]
 
 
 def _sized_reshape(op: Operation) -> SSAValue | None:

@@ -6,7 +6,7 @@ How a reduction is split depends on its sizes alone, so that results do not depe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import arith, tensor
@@ -25,7 +25,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.analysis.sizes import iterators, maps_of, shape_of
+from pydispatch.compiler.analysis.sizes import shape_of
+from pydispatch.ir.structured import structured
 
 MOST_RESULTS = 8  # with more, the results themselves keep the workers busy
 FEWEST_ELEMENTS = 1 << 17  # below, a second dispatch costs more than it gives
@@ -80,22 +81,21 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     if neutral is None:
         return
     loop, parts = place
-    maps = maps_of(op)
+    g = structured(op)
     inputs: list[SSAValue] = []
     new_maps: list[AffineMap] = []
-    for value, map_ in zip(op.inputs, maps, strict=False):
+    for value, map_ in zip(g.inputs, g.maps, strict=False):
         inputs.append(_expanded(op, value, map_, loop, parts))
         new_maps.append(_shifted(map_, loop, split=True))
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
     partial = TensorType(out_type.element_type, [parts, *out_type.get_shape()])
     init = before(tensor.SplatOp(before(arith.ConstantOp(neutral), op), [], partial), op)
-    out = _shifted(maps[-1], loop, split=False)
+    out = _shifted(g.maps[-1], loop, split=False)
     new_maps.append(AffineMap(out.num_dims, 0, (AffineExpr.dimension(loop), *out.results)))
-    kinds = iterators(op)
     stage = GenericOp(
         inputs, [init], op.body.clone(), ArrayAttr([AffineMapAttr(m) for m in new_maps]),
-        iterator_types([*kinds[:loop], "parallel", *kinds[loop:]]), [partial],
+        iterator_types([*g.iterators[:loop], "parallel", *g.iterators[loop:]]), [partial],
     )  # fmt: skip
     made = before(stage, op)
     rank = len(shape_of(op.outputs[0]))
@@ -115,7 +115,7 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     op.erase()
 
 
-def iterator_types(names: list[str]) -> ArrayAttr[IteratorTypeAttr]:
+def iterator_types(names: Sequence[str]) -> ArrayAttr[IteratorTypeAttr]:
     """The attribute of a linalg.generic for the kinds of its loops."""
     return ArrayAttr([IteratorTypeAttr(IteratorType(n)) for n in names])
 
@@ -147,19 +147,13 @@ def neutral_element(combine: Operation) -> IntegerAttr | FloatAttr | None:
 
 def _place(op: GenericOp) -> tuple[int, int] | None:
     """The loop to split and the number of its parts; None when the reduction is small or has no such loop."""
-    maps, kinds = maps_of(op), iterators(op)
-    sizes = [0] * len(kinds)
-    windows: set[int] = set()
-    for value, map_ in zip((*op.inputs, *op.outputs), maps, strict=True):
-        for n, expr in zip(shape_of(value), map_.results, strict=False):
-            if n < 0:
-                return None
-            if isinstance(expr, AffineDimExpr):
-                sizes[expr.position] = n
-            else:
-                windows |= {e.position for e in expr.dfs() if isinstance(e, AffineDimExpr)}
-    loops = [i for i, k in enumerate(kinds) if k == "reduction"]
-    results = math.prod(shape_of(op.outputs[0]))
+    g = structured(op)
+    if any(n < 0 for value in g.operands for n in shape_of(value)):
+        return None
+    sizes = [n or 0 for n in g.extents]
+    windows = {d for m in g.maps for e in m.results if not isinstance(e, AffineDimExpr) for d in e.used_dims()}
+    loops = [i for i, kind in enumerate(g.iterators) if kind == "reduction"]
+    results = math.prod(shape_of(g.outputs[0]))
     if not loops or not 0 < results <= MOST_RESULTS or math.prod(sizes[i] for i in loops) < FEWEST_ELEMENTS:
         return None
     for loop in loops:

@@ -14,9 +14,12 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from pydispatch.compiler.kernels.matmul.legality import judge_contraction
+from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.compiler.kernels.ops.cost import FREE, is_expensive
-from pydispatch.compiler.kernels.ops.generics import Generic, generic_of
+from pydispatch.compiler.kernels.ops.generics import generic_of
 from pydispatch.errors import CompileError
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import GENERIC, Structured
 
 UPDATES = ("tensor.insert", "tensor.insert_slice", "tensor.scatter")
 VIEWS = (
@@ -42,33 +45,22 @@ def why_not(group: Sequence[Operation], op: Operation) -> str | None:
     """None when `op` may join the dispatch of `group`, else the reason in words."""
     union = [*group, op]
     try:
-        generics = {o: generic_of(o) for o in union if o.name == "linalg.generic"}
+        generics = {o: generic_of(o) for o in union if o.name == GENERIC}
     except CompileError as error:
         return error.message
     for judge in CONTRACTIONS:
         answer = judge(group, op)
         if answer is None or isinstance(answer, str):
             return answer
-    if any(is_contraction(g) for g in generics.values()):
+    if any(is_contraction(g.op) and _shares(g) for g in generics.values()):
         return "a contraction is a dispatch of its own"
     return _updates(group, op) or _rows(union, generics) or _again(union, generics) or _spaces(union, generics)
 
 
-def is_contraction(g: Generic) -> bool:
-    """Whether a generic multiplies two tensors and adds up, so that data is used again and again."""
-    names = [o.name for o in g.block.ops]
-    adds = any(n in names for n in ("arith.addf", "arith.addi"))
-    multiplies = any(n in names for n in ("arith.mulf", "arith.muli"))
-    return bool(g.loops) and len(g.inputs) >= 2 and adds and multiplies and _shares(g)
-
-
-def _shares(g: Generic) -> bool:
-    """Whether two inputs have parallel dimensions that the other lacks."""
-    sets = [
-        {e.position for r in m.results for e in r.dfs() if isinstance(e, AffineDimExpr)} & set(g.out_dims)
-        for m, v in zip(g.maps, g.inputs, strict=False)
-        if isinstance(v.type, TensorType)
-    ]
+def _shares(g: Structured) -> bool:
+    """Whether two inputs have parallel dimensions that the other lacks, so that data is used again and again."""
+    tensors = [m for m, v in zip(g.maps, g.inputs, strict=False) if isinstance(v.type, TensorType)]
+    sets = [dims_in(m) & set(g.out_dims) for m in tensors]
     return any(a - b and b - a for a in sets for b in sets)
 
 
@@ -99,7 +91,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
     return tuple(-1 if n < 0 else n for n in value.type.get_shape() if n != 1)
 
 
-def _rows(union: Sequence[Operation], generics: dict[Operation, Generic]) -> str | None:
+def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """Reductions share one space of rows, and what uses them lies inside their rows."""
     reductions = [g for g in generics.values() if g.loops]
     spaces = {_shape(g.op.results[0]) for g in reductions}
@@ -121,7 +113,7 @@ def _rows(union: Sequence[Operation], generics: dict[Operation, Generic]) -> str
     return None
 
 
-def _in_row(op: Operation, number: int, g: Generic | None, value: SSAValue, viewed: bool) -> str | None:
+def _in_row(op: Operation, number: int, g: Structured | None, value: SSAValue, viewed: bool) -> str | None:
     """Whether operand `number`, which is reduced, is one value per row for `op`."""
     if op.name in VIEWS or op.name in FREE:
         return None
@@ -141,7 +133,7 @@ def _in_row(op: Operation, number: int, g: Generic | None, value: SSAValue, view
         return "a reduction of reduced values would reduce again for each element"
     order = [p for p in range(len(g.iterators)) if p not in g.loops]
     rows = [p for p in order if extents.get(p) != 1]
-    if not positions and rows and not _one_row(value, [n for n in _loop_shape(g) if n != 1]):
+    if not positions and rows and not _one_row(value, [-1 if n is None else n for n in g.extents if n != 1]):
         return "one value for all rows: every workgroup would reduce everything"
     leading = [p for p in order if p in positions]
     if positions != leading or any(p not in positions for p in order[: order.index(positions[-1]) + 1]
@@ -169,7 +161,7 @@ def _extents(value: SSAValue, map: AffineMap) -> list[int]:
     return [n for n, e in zip(shape, map.results, strict=True) if isinstance(e, AffineDimExpr)]
 
 
-def _again(union: Sequence[Operation], generics: dict[Operation, Generic]) -> str | None:
+def _again(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """No expensive element is computed several times because a consumer is larger than its producer."""
     for op in union:
         if op.name in VIEWS or op.name in FREE:
@@ -186,10 +178,10 @@ def _again(union: Sequence[Operation], generics: dict[Operation, Generic]) -> st
                 return "a gather may read an element several times, and it is expensive to compute"
             if op in generics:
                 map = generics[op].maps[number]
-                used = {e.position for r in map.results for e in r.dfs() if isinstance(e, AffineDimExpr)}
+                used = dims_in(map)
                 if not _plain(map):
                     return "windows read an element several times, and it is expensive to compute"
-                sizes = _loop_shape(generics[op])
+                sizes = generics[op].extents
                 front = [p for p in range(len(sizes)) if sizes[p] != 1][: len([p for p in used if sizes[p] != 1])]
                 if front and all(p in used for p in front):
                     continue  # computed in front of the inner loops, once
@@ -198,18 +190,7 @@ def _again(union: Sequence[Operation], generics: dict[Operation, Generic]) -> st
     return None
 
 
-def _loop_shape(g: Generic) -> list[int]:
-    sizes = [-1] * len(g.iterators)
-    for value, map in zip([*g.inputs, *g.outputs], g.maps, strict=True):
-        if not isinstance(value.type, TensorType):
-            continue
-        for n, e in zip(value.type.get_shape(), map.results, strict=True):
-            if isinstance(e, AffineDimExpr) and n >= 0:
-                sizes[e.position] = n
-    return sizes
-
-
-def _spaces(union: Sequence[Operation], generics: dict[Operation, Generic]) -> str | None:
+def _spaces(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """What leaves the dispatch has one space, or the rows of it."""
     members = set(union)
     shapes: set[tuple[int, ...]] = set()

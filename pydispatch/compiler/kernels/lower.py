@@ -12,16 +12,17 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.analysis.ties import GRID
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, sizes_of
-from pydispatch.compiler.kernels.loops.gpu.points import GPUS, lower_gpu
+from pydispatch.compiler.kernels.loops.gpu.points import lower_gpu
 from pydispatch.compiler.kernels.loops.points import lower_points, lower_whole
 from pydispatch.compiler.kernels.matmul.cpu.kernel import lower_contraction
 from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
-from pydispatch.compiler.kernels.ops.affine_maps import is_identity
 from pydispatch.compiler.kernels.ops.builder import Index
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.compiler.kernels.ops.generics import generic_of
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.kernels.wide_sums import with_wide_sums
+from pydispatch.compiler.target.backend import Backend, require_backend
+from pydispatch.ir.affine_maps import is_identity
 from pydispatch.ir.dialects.hal import dialect as hal
 
 __all__ = ["Kernel", "lower", "sizes_of"]
@@ -29,27 +30,30 @@ __all__ = ["Kernel", "lower", "sizes_of"]
 
 def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
     """Kernel IR of a dispatch function for one target. CompileError, at the operation, for what it cannot compute."""
-    backend = target.backend.data
+    backend, free = require_backend(target), reassociates(target)
     if GRID in source.attributes:
-        frame = Frame(source, backend, reassociates(target))
+        frame = Frame(source, backend, free)
         frame.bind()
         return lower_whole(frame)
-    if reassociates(target) or not _sums_floats(source):
-        tiles = lower_contraction_gpu(source, target)
-        if tiles is not None:
-            return tiles
-    if backend in GPUS:
-        if reassociates(target):
-            source = with_wide_sums(source)
-        return lower_gpu(source, target, reassociates(target), _flat_count)
-    if reassociates(target) or not _sums_floats(source):  # blocks of products fuse, and sum side by side
-        contraction = lower_contraction(source, target)
-        if contraction is not None:
-            return contraction
+    sums_freely = free or not _sums_floats(source)  # blocks of products fuse, and sum side by side
+    contraction = _contraction(source, target, backend) if sums_freely else None
+    if contraction is not None:
+        return contraction
+    if sums_freely:
         source = with_wide_sums(source)
-    frame = Frame(source, backend, reassociates(target))
+    frame = Frame(source, backend, free)
+    if backend.has_invocations:
+        return lower_gpu(frame, target, _flat_count)
     frame.bind(_flat_count(frame))
     return lower_points(frame)
+
+
+def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend: Backend) -> Kernel | None:
+    """The kernel of a contraction, where the backend has operations for them and it fits these; else None."""
+    machine, generation = backend.contract_machine(target), backend.mma_generation(target)
+    if machine is not None:
+        return lower_contraction(source, backend, machine)
+    return lower_contraction_gpu(source, backend, generation) if generation is not None else None
 
 
 def reassociates(target: hal.ExecutableTargetAttr) -> bool:
@@ -102,7 +106,7 @@ def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
         scalar_ops = ("linalg.index", "tensor.extract", "tensor.dim")
         return (
             len(g.iterators) == rank
-            and g.is_parallel()
+            and g.is_parallel
             and all(is_identity(m) for m in g.output_maps)
             and all(not m.results or is_identity(m) for m in g.maps)
             and not any(inner.name in scalar_ops for inner in op.walk())

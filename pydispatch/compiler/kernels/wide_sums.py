@@ -16,9 +16,10 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.analysis.sizes import iterators, maps_of
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import contraction_of
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import is_reduction, structured
 
 WIDENED = {
     "arith.addf": arith.AddfOp,
@@ -34,7 +35,7 @@ WIDENED = {
 def widen_sums(function: Operation) -> None:
     """Rewrites the reductions of a host function in place."""
     for op in list(function.walk()):
-        if op.name == "linalg.generic" and op.parent is not None and "reduction" in iterators(op):
+        if op.parent is not None and is_reduction(op):
             _widen(cast(GenericOp, op))
 
 
@@ -70,9 +71,10 @@ def _loses(op: GenericOp, number: int, value: SSAValue) -> bool:
         return False
     if not isinstance(value, OpResult) or value.op.name not in WIDENED or number >= len(op.results):
         return False
-    argument = op.body.block.args[len(op.inputs) + number]
-    loops = {e.position for e in maps_of(op)[len(op.inputs) + number].results if hasattr(e, "position")}
-    reduces = any(kind == "reduction" and i not in loops for i, kind in enumerate(iterators(op)))
+    g = structured(op)
+    argument = g.block.args[len(g.inputs) + number]
+    own = dims_in(g.output_maps[number])
+    reduces = any(kind == "reduction" and i not in own for i, kind in enumerate(g.iterators))
     alone = argument.uses.get_length() == 1 and value.uses.get_length() == 1
     return reduces and alone and argument in value.op.operands and value.op.parent is op.body.block
 

@@ -20,17 +20,16 @@ from pydispatch.compiler.analysis.sizes import (
     Term,
     constant_index,
     kept_dims,
-    loop_places,
-    maps_of,
     multiply,
     reassociation,
     shape_of,
     size_of,
     term_of,
 )
-from pydispatch.compiler.kernels.ops.affine_maps import is_exact
 from pydispatch.errors import CompileError
+from pydispatch.ir.affine_maps import is_exact
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.structured import structured
 
 LARGEST = 1 << 40
 """A size beyond all memory: larger ones count as this one, so that no product of theirs wraps around."""
@@ -198,11 +197,10 @@ class Bounds:
 
     def windows(self) -> None:
         """Computed positions of a linalg.generic lie inside what it reads, unless one of its loops is empty."""
-        maps, body = maps_of(self.op), self.op.regions[0].block
-        loops = [next((self.sizes.resolve(size_of(p.tensor, p.axis)) for p in places), None)
-                 for places in loop_places(self.op)]  # fmt: skip
-        for number, (value, map_) in enumerate(zip(self.op.operands, maps, strict=True)):
-            if not shape_of(value) or not body.args[number].uses:
+        g = structured(self.op)
+        loops = [next((self.sizes.resolve(size_of(*place)) for place in places), None) for places in g.places]
+        for number, (value, map_) in enumerate(zip(g.operands, g.maps, strict=True)):
+            if not shape_of(value) or not g.block.args[number].uses:
                 continue
             for axis, e in enumerate(map_.results):
                 if not isinstance(e, AffineDimExpr):

@@ -29,8 +29,8 @@ from pydispatch.compiler.kernels.lower import lower
 from pydispatch.compiler.outline.contracts import contract_of
 from pydispatch.compiler.outline.interface import lower_common, lower_interface
 from pydispatch.compiler.target.architectures import chosen_targets, objects_attribute, objects_for
-from pydispatch.compiler.target.cuda import architecture
-from pydispatch.compiler.target.select import BACKENDS, apply_levels, canonical, config_string
+from pydispatch.compiler.target.backend import architecture, config_string, require_backend
+from pydispatch.compiler.target.select import apply_levels, canonical
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects import stream
@@ -230,12 +230,7 @@ def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
         found.append(str(target))
         if selection.explicit and (target.backend, target.format) not in formats:
             continue
-        if target.backend.data not in BACKENDS:
-            raise CompileError(
-                f"variant '@{variant.sym_name.data}': there is no backend '{target.backend.data}' in this build",
-                location_of(variant),
-                f"supported: {', '.join(BACKENDS)}; choose the targets to compile with targets=",
-            )
+        require_backend(target, f"variant '@{variant.sym_name.data}': ", location_of(variant))
         levels = [target]
         if selection.levels or selection.features:
             levels = apply_levels(target, selection.levels, selection.features)

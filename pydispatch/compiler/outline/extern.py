@@ -5,7 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, Region
 
-from pydispatch.compiler.target.select import BACKENDS, canonical
+from pydispatch.compiler.target.backend import backend_of
+from pydispatch.compiler.target.select import canonical
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -60,7 +61,7 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
     given = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
     rows = list(zip(given, op.target_ordinals.data, op.target_objects.data, strict=True))
     # A kernel may be given for more targets than this build knows; when it knows none, the error names them.
-    known = [row for row in rows if isinstance(row[0], hal.ExecutableTargetAttr) and row[0].backend.data in BACKENDS]
+    known = [row for row in rows if isinstance(row[0], hal.ExecutableTargetAttr) and backend_of(row[0]) is not None]
     for target, ordinal, objects in known or rows:
         base = "".join(c if c.isalnum() else "_" for c in target.format.data)
         names.append(base if base not in names else f"{base}_{len(names)}")

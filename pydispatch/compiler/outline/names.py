@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.analysis.sizes import iterators, maps_of, shape_of
+from pydispatch.compiler.analysis.sizes import shape_of
+from pydispatch.compiler.kernels.matmul.match import is_contraction
+from pydispatch.ir.affine_maps import dims_in, is_identity
+from pydispatch.ir.structured import is_reduction, structured
 
 MOST_WORDS = 4
 QUIET = (
@@ -52,7 +53,7 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
 
 def _whole(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
     """A well-known name for all of `ops` together."""
-    reductions = [o for o in ops if _is_reduction(o)]
+    reductions = [o for o in ops if is_reduction(o)]
     words = [w for op in ops for w in body_words(op)]
     contraction = any(is_contraction(o) for o in ops)
     if not contraction and len(reductions) == 2 and "exp" in words and any("max" in w for w in words):
@@ -65,24 +66,12 @@ def _whole(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
     return None
 
 
-def _is_reduction(op: Operation) -> bool:
-    return op.name == "linalg.generic" and "reduction" in iterators(op)
-
-
 def _is_pointwise(op: Operation) -> bool:
-    return op.name == "linalg.generic" and not _is_reduction(op)
-
-
-def is_contraction(op: Operation) -> bool:
-    """Whether products of two inputs are summed."""
-    if not _is_reduction(op) or len(cast(GenericOp, op).inputs) < 2:
-        return False
-    words = body_words(op)
-    return any(w.startswith("mul") for w in words) and any(w.startswith("add") for w in words)
+    return op.name == "linalg.generic" and not is_reduction(op)
 
 
 def _weight(op: Operation) -> int:
-    return 3 if is_contraction(op) else 2 if _is_reduction(op) else 1
+    return 3 if is_contraction(op) else 2 if is_reduction(op) else 1
 
 
 def body_words(op: Operation) -> list[str]:
@@ -95,14 +84,14 @@ def word_of(op: Operation) -> str:
     """One word for an operation."""
     if is_contraction(op):
         return contraction_word(op)
-    if _is_reduction(op):
+    if is_reduction(op):
         words = body_words(op)
         return f"reduce_{words[-1]}" if words else "reduce"
     if op.name == "linalg.generic":
         words = body_words(op)
         if not words:
-            identity = all(m == AffineMap.identity(m.num_dims) for m in maps_of(op))
-            inputs = maps_of(op)[:-1]
+            identity = all(is_identity(m) for m in structured(op).maps)
+            inputs = structured(op).maps[:-1]
             full = bool(inputs) and len(inputs[0].results) == inputs[0].num_dims
             return "copy" if identity else "transpose" if full else "broadcast"
         return words[-1] if len(words) == 1 else "elementwise"
@@ -111,11 +100,11 @@ def word_of(op: Operation) -> str:
 
 def contraction_word(op: Operation) -> str:
     """matmul, batch_matmul, matvec, dot, conv or contract."""
-    maps, kinds = maps_of(op), iterators(op)
-    if any(not isinstance(e, AffineDimExpr) for m in maps for e in m.results):
+    g = structured(op)
+    if any(not isinstance(e, AffineDimExpr) for m in g.maps for e in m.results):
         return "conv"
-    used = [{e.position for e in m.results if isinstance(e, AffineDimExpr)} for m in maps[:2]]
-    parallel = {i for i, k in enumerate(kinds) if k == "parallel"}
+    used = [dims_in(m) for m in g.maps[:2]]
+    parallel = {i for i, kind in enumerate(g.iterators) if kind == "parallel"}
     batch, rows, columns = parallel & used[0] & used[1], parallel & used[0] - used[1], parallel & used[1] - used[0]
     word = "matmul" if rows and columns else "matvec" if rows else "vecmat" if columns else "dot"
     return f"batch_{word}" if batch else word
@@ -125,12 +114,6 @@ def loops_text(op: Operation) -> str:
     """The sizes of the loops of an operation with the element type of its result: `DxDx784xf32`."""
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
-    if not _is_reduction(op):
+    if not is_reduction(op):
         return shape_text(type_)
-    sizes = [-1] * len(iterators(op))
-    generic = cast(GenericOp, op)
-    for value, map_ in zip((*generic.inputs, *generic.outputs), maps_of(op), strict=True):
-        for n, expr in zip(shape_of(value), map_.results, strict=False):
-            if isinstance(expr, AffineDimExpr) and n >= 0:
-                sizes[expr.position] = n
-    return "".join(f"{'D' if n < 0 else n}x" for n in sizes) + _word(str(type_.element_type))
+    return "".join(f"{'D' if n is None else n}x" for n in structured(op).extents) + _word(str(type_.element_type))

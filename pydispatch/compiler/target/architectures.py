@@ -1,8 +1,8 @@
-"""Objects by target: which an executable has for a target, and which architectures of CUDA it is compiled for.
+"""Objects by target: which an executable has for a target, and which architectures it is compiled for.
 
-PTX for one architecture runs on all later ones, so that keys of objects are no walls here: a target that names no
-architecture becomes one variant for each that the objects name, and a target that names one takes the objects of the
-newest that runs on it.
+Code for one architecture of a GPU may run on others, so that keys of objects need not be equal to a target: a target
+that names no architecture becomes one variant for each that the objects name, and a target that names one takes the
+objects of the newest that runs on it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.target.cuda import BACKEND, architecture, best, with_architecture
+from pydispatch.compiler.target.backend import architecture, backend_of
 from pydispatch.compiler.target.select import key_matches
 from pydispatch.ir.dialects.hal import dialect as hal
 
@@ -28,16 +28,28 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
     chosen: list[hal.ExecutableTargetAttr] = []
     attribute = objects_attribute(op)
     for target in targets:
-        named = _architectures(attribute, target)
-        if target.backend.data != BACKEND or architecture(target) or not named:
+        backend, named = backend_of(target), _architectures(attribute, target)
+        if backend is None or not backend.architecture_entries or architecture(target) or not named:
             chosen.append(target)
         else:
-            chosen += [with_architecture(target, name) if name else target for name in named]
+            chosen += [backend.with_architecture(target, name) if name else target for name in named]
     if any(isinstance(inner, ModuleOp) for inner in op.regions[0].block.ops):
         return list(dict.fromkeys(chosen))
     # Whole kernels are for the architectures that they are listed under, whatever was asked for.
-    fitting = ((best(_architectures(attribute, t), architecture(t)) if architecture(t) else None, t) for t in chosen)
-    return list(dict.fromkeys(with_architecture(target, name) if name else target for name, target in fitting))
+    return list(dict.fromkeys(_with_listed(target, attribute) for target in chosen))
+
+
+def _with_listed(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> hal.ExecutableTargetAttr:
+    """The target with the architecture of the objects that it gets."""
+    name = _best(target, attribute)
+    backend = backend_of(target)
+    return backend.with_architecture(target, name) if name and backend is not None else target
+
+
+def _best(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> str | None:
+    """Which of the architectures with objects fits that of a target best; None when it states none."""
+    wanted, backend = architecture(target), backend_of(target)
+    return backend.best_architecture(_architectures(attribute, target), wanted) if wanted and backend else None
 
 
 def _architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr) -> list[str]:
@@ -51,8 +63,7 @@ def _architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr
 
 def objects_for(attribute: hal.ExecutableObjectsAttr, target: hal.ExecutableTargetAttr) -> list[Attribute]:
     """The objects of all keys that match a target, in order; those of one architecture, and those of none."""
-    wanted = architecture(target)
-    fitting = best(_architectures(attribute, target), wanted) if wanted else None
+    fitting = _best(target, attribute)
     found: list[Attribute] = []
     for key, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):
         assert isinstance(key, hal.ExecutableTargetAttr) and isinstance(objects, ArrayAttr)

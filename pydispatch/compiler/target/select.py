@@ -6,56 +6,31 @@ machine, generic. CPU levels (`x86-64-v3`, `native`) apply to the targets of the
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.kernel_ir.kernel import ARCHITECTURES
-from pydispatch.compiler.target import cuda as cuda_arch
-from pydispatch.compiler.target.cpu_features import check_features
+from pydispatch import extensions
+from pydispatch.compiler.target.backend import backend_named, backend_of, backends, require_backend
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.hal.dialect import DeviceTargetAttr, ExecutableTargetAttr
 
-BACKENDS = {"llvm-cpu": "cpu", "vulkan-spirv": "vulkan", "cuda": "cuda"}
-"""Backend name of a target attribute -> module of pydispatch.compiler.backends."""
-
-ALIASES = {"vulkan": "vulkan-spirv", "nvptx": "cuda", "cpu": "llvm-cpu"}
-"""Other names of backends in target attributes."""
-
-DEVICES = {
-    "cpu": "llvm-cpu", "local": "llvm-cpu", "llvm-cpu": "llvm-cpu", "vulkan": "vulkan-spirv",
-    "vulkan-spirv": "vulkan-spirv", "cuda": "cuda",
-}  # fmt: skip
-"""What `targets=` may name -> backend."""
-
-FORMATS = {"vulkan-spirv": "vulkan-spirv-fb", "cuda": cuda_arch.FORMAT}
-"""Backends with one format, whatever the machine."""
+DEFAULT = "cpu"
+"""The target of programs that state none."""
 
 HINTS = frozenset(("data_layout", "target_triple", "native_vector_size", "target_abi", "max_stack_allocation_size"))
 """Configuration entries that a key may state and a target need not: they describe, they do not choose."""
 
 
-def host_format() -> str:
-    """The embedded ELF format of this machine, `embedded-elf-x86_64` for example."""
-    machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
-    for suffix, name in ARCHITECTURES.items():
-        if name == machine:
-            return f"embedded-elf-{suffix}"
-    raise CompileError(
-        f"this machine ({machine}) is none of {', '.join(ARCHITECTURES.values())}; name targets explicitly"
-    )
-
-
 def canonical(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
-    """The target with the name of its backend that is in BACKENDS."""
-    backend = ALIASES.get(target.backend.data)
-    if backend is None:
+    """The target with the canonical name of its backend."""
+    backend = backend_of(target)
+    if backend is None or backend.name == target.backend.data:
         return target
-    return ExecutableTargetAttr(StringAttr(backend), target.format, target.configuration)
+    return ExecutableTargetAttr(StringAttr(backend.name), target.format, target.configuration)
 
 
 def executable_targets(attribute: Attribute) -> list[ExecutableTargetAttr]:
@@ -89,80 +64,43 @@ def select_targets(
     own = module.attributes.get("hal.device.targets")
     if targets is not None:
         stated = [] if own is None else executable_targets(own)
-        cuda = [t for t in stated if t.backend.data == cuda_arch.BACKEND]
-        # "cuda" alone leaves the architectures to the module.
-        chosen = [t for name in targets for t in (cuda if name == "cuda" and cuda else _named(name))]
+        chosen = [target for name in targets for target in _named(name, stated)]
     elif own is not None and executable_targets(own):
         chosen = executable_targets(own)
     else:
-        chosen = [ExecutableTargetAttr(StringAttr("llvm-cpu"), StringAttr(host_format()), DictionaryAttr({}))]
+        chosen = _named(DEFAULT, [])
     chosen = list(dict.fromkeys(chosen))
     for target in chosen:
-        require_backend(target, module)
+        require_backend(target, location=location_of(module))
     levels = [cpu] if isinstance(cpu, str) else list(cpu or ())
     if not levels and not features:
         return chosen
     return [t for target in chosen for t in apply_levels(target, levels, features)]
 
 
-def _named(name: str) -> list[ExecutableTargetAttr]:
-    """The target that one name stands for: "cpu" is this machine, "x86_64" or "embedded-elf-x86_64" an architecture,
-    "sm_80" or "cuda:sm_80" one of CUDA."""
-    backend = DEVICES.get(name, "llvm-cpu")
-    if cuda_arch.is_architecture(name.removeprefix("cuda:")):
-        return [_cuda(name.removeprefix("cuda:"))]
-    if backend in FORMATS:
-        return [ExecutableTargetAttr(StringAttr(backend), StringAttr(FORMATS[backend]), DictionaryAttr({}))]
-    formats = {name: f"embedded-elf-{suffix}" for suffix, arch in ARCHITECTURES.items() for name in (suffix, arch)}
-    if name in DEVICES:
-        format = host_format()
-    elif name in formats or name in formats.values():
-        format = formats.get(name, name)
-    else:
-        known = [*sorted({*DEVICES, *formats}), f"sm_80 and the like ({', '.join(cuda_arch.NAMES)})"]
-        raise CompileError(f"there is no target '{name}'; known: {', '.join(known)}")
-    return [ExecutableTargetAttr(StringAttr("llvm-cpu"), StringAttr(format), DictionaryAttr({}))]
+def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[ExecutableTargetAttr]:
+    """The targets that one name stands for: that of a backend, or of a machine such as "x86_64" or "sm_80".
+
+    stated: by the module. The name of a backend leaves its architectures to the module.
+    """
+    backend = backend_named(name)
+    if backend is not None and backend.architecture_entries:
+        of_module = [target for target in stated if target.backend.data == backend.name]
+        if of_module:
+            return of_module
+    for each in backends() if backend is None else [backend]:
+        target = each.select(name if backend is None else "")
+        if target is not None:
+            return [target]
+    names = sorted({part.name for part in extensions.parts("target")})
+    known = [*names, *(machine for each in backends() for machine in each.machines)]
+    raise CompileError(f"there is no target '{name}'; known: {', '.join(known)}")
 
 
-def _cuda(name: str) -> ExecutableTargetAttr:
-    """The target of an architecture of CUDA."""
-    if name.rstrip("af") not in cuda_arch.NAMES:
-        raise CompileError(f"there is no CUDA architecture '{name}'", note=f"known: {', '.join(cuda_arch.NAMES)}")
-    config = DictionaryAttr({"target": StringAttr(name)})
-    return ExecutableTargetAttr(StringAttr(cuda_arch.BACKEND), StringAttr(cuda_arch.FORMAT), config)
-
-
-def require_backend(target: ExecutableTargetAttr, module: ModuleOp) -> None:
-    """CompileError when nothing here emits code for the target."""
-    name = target.backend.data
-    if name not in BACKENDS:
-        raise CompileError(
-            f"there is no backend '{name}' in this build",
-            location_of(module),
-            f"supported: {', '.join(BACKENDS)}; choose others with targets=",
-        )
-
-
-def apply_levels(target: ExecutableTargetAttr, levels: Iterable[str], features: str) -> list[ExecutableTargetAttr]:
-    """One target for each CPU level that fits the architecture of `target`; itself when none does."""
-    if target.backend.data != "llvm-cpu":
-        return [target]
-    arch = ARCHITECTURES.get(target.format.data.removeprefix("embedded-elf-"))
-    made = []
-    for level in levels or [""]:
-        if level in ("native", "host") and target.format.data != host_format():
-            continue
-        if level.startswith("x86-64") and arch != "x86_64":
-            continue
-        config = dict(target.configuration.data)
-        if level:
-            config["cpu"] = StringAttr("native" if level == "host" else level)
-            config.pop("cpu_features", None)
-        if features:
-            check_features(arch or "", filter(None, features.split(",")))
-            config["cpu_features"] = StringAttr(features)
-        made.append(ExecutableTargetAttr(target.backend, target.format, DictionaryAttr(config)))
-    return made or [target]
+def apply_levels(target: ExecutableTargetAttr, levels: Sequence[str], features: str) -> list[ExecutableTargetAttr]:
+    """One target for each CPU level that fits `target`; itself when none does, or levels are nothing to its backend."""
+    backend = backend_of(target)
+    return [target] if backend is None else backend.with_options(target, levels, features)
 
 
 def in_written_order(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
@@ -171,23 +109,17 @@ def in_written_order(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
     return ExecutableTargetAttr(target.backend, target.format, DictionaryAttr(config))
 
 
-def config_string(target: ExecutableTargetAttr, key: str, default: str = "") -> str:
-    """A string entry of a target's configuration."""
-    value = target.configuration.data.get(key)
-    return value.data if isinstance(value, StringAttr) else default
-
-
 def key_matches(key: ExecutableTargetAttr, target: ExecutableTargetAttr) -> bool:
     """Whether objects listed under `key` belong to `target`: backend, format and every entry that the key states.
 
-    Architectures of CUDA are left to whoever asks: code for one runs on others.
+    Architectures are left to the caller: code for one may run on others.
     """
-    key = canonical(key)
+    key, backend = canonical(key), backend_of(key)
     if key.backend != target.backend or key.format != target.format:
         return False
     have = target.configuration.data
     for name, value in key.configuration.data.items():
-        if key.backend.data == cuda_arch.BACKEND and name in cuda_arch.HINTS:
+        if backend is not None and name in backend.architecture_entries:
             continue
         if name in have:
             if have[name] != value:

@@ -21,8 +21,7 @@ from xdsl.ir import Attribute, Operation
 from pydispatch import files
 from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.compiler.kernel_ir.words import words_of
-from pydispatch.compiler.target.cuda import architecture
-from pydispatch.compiler.target.select import config_string
+from pydispatch.compiler.target.backend import architecture, config_string
 from pydispatch.errors import CompileError, SystemError_
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -141,7 +140,7 @@ def constant_words(op: hal.ExecutableVariantOp) -> tuple[str, ...]:
 def target_of(attribute: hal.ExecutableTargetAttr) -> Target:
     """A target attribute as data; entries that are not strings or integers are left out.
 
-    The architecture of a CUDA target is its entry "target", however the attribute spells it.
+    The architecture is the entry "target", however the attribute spells it.
     """
     config: list[tuple[str, object]] = []
     for key, value in attribute.configuration.data.items():

@@ -12,8 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from pydispatch.compiler.backends.cuda.objects import NEWEST, Kernel, Module, Threads, of_cubin, of_ptx, open_objects
+from pydispatch.compiler.backends.cuda.target import DEFAULT, FORMAT
 from pydispatch.compiler.kernel_ir.kernel import Binary, Export, Variant
-from pydispatch.compiler.target.cuda import DEFAULT, FORMAT
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.ptx import interface
 from pydispatch.link.ptx import link

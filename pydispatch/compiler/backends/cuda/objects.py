@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pydispatch.compiler.backends.cuda import tools
+from pydispatch.compiler.backends.cuda.target import number_of
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
-from pydispatch.compiler.target.cuda import NAMES, number_of
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.formats.elf import cubin
 from pydispatch.formats.ptx import interface, read
+from pydispatch.formats.ptx.interface import NAMES
 from pydispatch.link.ptx import link
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from xdsl.ir import Attribute, Block, OpResult, SSAValue
 from pydispatch.compiler.kernels.loops.columns import Stage, find_stages
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.tiled_transpose import turned
-from pydispatch.compiler.kernels.loops.tiles import row_buffer_bytes
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.cost import is_costly
@@ -23,6 +22,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap, Kept
 from pydispatch.compiler.kernels.ops.rules import RULES
 from pydispatch.compiler.kernels.ops.tensors import covers, tensor_type
 from pydispatch.compiler.kernels.ops.updates import Update
+from pydispatch.ir.structured import is_reduction
 
 Store = tuple[SSAValue, SSAValue]
 """(value, buffer)"""
@@ -162,7 +162,7 @@ def _reduces(value: OpResult) -> bool:
         if v in seen:
             continue
         seen.add(v)
-        if v.op.name == "linalg.generic" and "reduction" in str(v.op.properties.get("iterator_types")):
+        if is_reduction(v.op):
             return True
         pending += [o for o in v.op.operands if isinstance(o, OpResult) and isinstance(o.type, TensorType)]
     return False
@@ -193,7 +193,7 @@ def _kept(frame: Frame, nest: Nest) -> dict[SSAValue, SSAValue | None]:
             free = [v for v in free if v is not value]
         elif len(places) > 1 and is_costly(value):
             size = row * max(1, bits_of(_element(value)) // 8)
-            if 0 <= size <= row_buffer_bytes(frame.backend) and bits_of(_element(value)) >= 8:
+            if 0 <= size <= frame.backend.row_bytes and bits_of(_element(value)) >= 8:
                 found[value] = None
                 continue
             fitting = [v for v in free if _element(v) == _element(value) and bits_of(_element(v)) >= 8]

@@ -17,13 +17,15 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.tiles import COLUMN_BYTES
-from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap
-from pydispatch.compiler.kernels.ops.generics import Generic, are_sums, body_at, loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes, view_of
 from pydispatch.compiler.kernels.ops.sums import nothing
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import Structured
 
 ROWS = 1024
 """Steps that the accumulators of a block of columns take."""
@@ -68,7 +70,7 @@ def _small(op: Operation) -> bool:
     return any(bits_of(tensor_type(r).element_type) < 8 for r in op.results)
 
 
-def _side_by_side(g: Generic, column: int) -> bool:
+def _side_by_side(g: Structured, column: int) -> bool:
     """Whether most of what is read lies along the columns and not along the innermost reduced dimension."""
     across = along = 0
     for number, (value, map) in enumerate(zip(g.inputs, g.maps, strict=False)):
@@ -123,7 +125,7 @@ class _Run:
     sums: list[SSAValue]
 
     def __init__(
-        self, e: Elements, g: Generic, stage: Stage, outer: Sequence[Index], dims: Sequence[Index],
+        self, e: Elements, g: Structured, stage: Stage, outer: Sequence[Index], dims: Sequence[Index],
         low: Index, high: Index,
     ) -> None:  # fmt: skip
         self.e, self.g, self.low, self.high, self.width = e, g, low, high, dims[-1]
@@ -188,7 +190,7 @@ def in_blocks(e: Elements, stage: Stage) -> bool:
     return _rows_of_blocks(e, g, loop_sizes(e, g)) > 0
 
 
-def _rows_of_blocks(e: Elements, g: Generic, sizes: Sequence[Index]) -> int:
+def _rows_of_blocks(e: Elements, g: Structured, sizes: Sequence[Index]) -> int:
     """Steps of the outermost loop that make a block; 0 for none."""
     loops = [sizes[dim] for dim in g.loops]
     if not loops or not all(are_sums(e, g)) or not all(isinstance(n, int) for n in loops[1:]):

@@ -16,6 +16,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.rules import RULES
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.compiler.target.backend import Backend
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -51,7 +52,7 @@ def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
 class Frame:
     """A kernel in the making: `build` writes its entry block, `elements` knows its tensors."""
 
-    def __init__(self, source: func.FuncOp, backend: str, reassociate: bool = True) -> None:
+    def __init__(self, source: func.FuncOp, backend: Backend, reassociate: bool = True) -> None:
         self.source, self.backend = source, backend
         self.block = Block()
         self.build = Builder(self.block, source)

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.tiles import points_per_workgroup
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.target.backend import Backend
 
 
 class RowPipeline(Protocol):
@@ -42,7 +43,7 @@ class Cut:
     workgroups: Index
 
 
-def cut_points(build: Builder, backend: str, dims: Sequence[Index], bytes_per_point: Index) -> Cut:
+def cut_points(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_point: Index) -> Cut:
     """Points that need nothing of each other: the last dimension is cut too."""
     budget = points_per_workgroup(build, backend, bytes_per_point)
     if isinstance(budget, int) and budget > 64:
@@ -56,13 +57,13 @@ def cut_points(build: Builder, backend: str, dims: Sequence[Index], bytes_per_po
     return Cut(outer, rows, tile, tiles, build.times(blocks, tiles))
 
 
-def cut_rows(build: Builder, backend: str, outer: Index, bytes_per_row: Index) -> Cut:
+def cut_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row: Index) -> Cut:
     """Whole rows."""
     rows = points_per_workgroup(build, backend, bytes_per_row)
     return Cut(outer, rows, 0, 1, build.ceil_quotient(outer, rows))
 
 
-def cut_columns(build: Builder, backend: str, dims: Sequence[Index], bytes_per_point: Index, widest: int) -> Cut:
+def cut_columns(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_point: Index, widest: int) -> Cut:
     """Runs of columns: long enough for whole cache lines, short enough for their accumulators to stay close."""
     budget = points_per_workgroup(build, backend, bytes_per_point)
     inner, outer = dims[-1], build.product(dims[:-1])

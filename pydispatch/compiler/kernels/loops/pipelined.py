@@ -20,7 +20,8 @@ from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import Generic, body_at, loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes, view_of
+from pydispatch.ir.structured import Structured
 
 EXACT = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
          "arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui")  # fmt: skip
@@ -62,7 +63,7 @@ class PipelinedReduction:
         return body_at(self.e, build, self._view, self._point(index), carried)
 
     @property
-    def _view(self) -> Generic:
+    def _view(self) -> Structured:
         return view_of(self.e, self.value.op)
 
     def _where(self, row: Sequence[Index]) -> list[Index]:

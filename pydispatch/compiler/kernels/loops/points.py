@@ -24,6 +24,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.kernels.ops.updates import Update, starts_empty, updates_of
+from pydispatch.compiler.target.backend import Backend
 from pydispatch.errors import CompileError
 
 
@@ -67,7 +68,7 @@ def _guarded(frame: Frame, nest: Nest, cut: Cut, group: Index, build: Builder) -
     _emit(frame, nest, cut, build, group)
 
 
-def _grid(backend: str, nests: Sequence[Nest], e: Elements, build: Builder) -> Index:
+def _grid(backend: Backend, nests: Sequence[Nest], e: Elements, build: Builder) -> Index:
     total: Index = 0
     for nest in nests:
         total = build.most(total, _cut(backend, nest, e, build).workgroups)
@@ -112,7 +113,7 @@ def _bytes(value: SSAValue) -> int:
     return max(1, bits_of(tensor_type(value).element_type) // 8)
 
 
-def _cut(backend: str, nest: Nest, e: Elements, build: Builder) -> Cut:
+def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
     """The cut of a nest, by the bytes that its points or rows move."""
     dims = nest.dims(e)
     ratio = packed(nest.stores[0][0])

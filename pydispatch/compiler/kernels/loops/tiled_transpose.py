@@ -19,6 +19,7 @@ from pydispatch.compiler.kernels.loops.transpose_blocks import turn
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.compiler.target.backend import Backend
 
 Store = tuple[SSAValue, SSAValue]
 """(value, buffer)"""
@@ -47,7 +48,7 @@ def turned(loads: Sequence[tuple[SSAValue, tuple[Index, ...]]], indices: Sequenc
     return list(indices).index(across[0][-1])
 
 
-def cut_turned(build: Builder, backend: str, dims: Sequence[Index], along: int, bytes_per_point: Index) -> Cut:
+def cut_turned(build: Builder, backend: Backend, dims: Sequence[Index], along: int, bytes_per_point: Index) -> Cut:
     """Like `cut_points`; a row of the cut is a block of rows along `along`."""
     side, _ = block_of(dims, along)
     budget = points_per_workgroup(build, backend, build.times(bytes_per_point, side))

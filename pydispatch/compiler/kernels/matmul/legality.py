@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import positions
+from pydispatch.ir.structured import is_reduction
 
 FREE = ("arith.constant", "tensor.empty", "tensor.splat", "tensor.dim", "tensor.rank", "flow.dispatch.tie_shape")
 """Operations that cost nothing wherever they stand."""
@@ -73,7 +74,7 @@ def _before(op: Operation, c: Contraction, members: set[Operation], after: set[O
     if _only_for(op, after):
         return None
     if op.name == "linalg.generic":
-        if "reduction" in str(op.properties["iterator_types"]):
+        if is_reduction(op):
             return "a reduction in front of a contraction would be computed for each tile"
         if len(list(op.regions[0].block.ops)) > 8 or any(_costly(inner) for inner in op.regions[0].block.ops):
             return "elements in front of a contraction are computed for each tile, and these are expensive"
@@ -85,7 +86,7 @@ def _before(op: Operation, c: Contraction, members: set[Operation], after: set[O
 
 def _only_for(op: Operation, after: set[Operation]) -> bool:
     """Whether only what follows the contraction uses an elementwise operation: it is computed once per element."""
-    if op.name == "linalg.generic" and "reduction" in str(op.properties["iterator_types"]):
+    if is_reduction(op):
         return False
     return bool(after) and all(use.operation in after for value in op.results for use in value.uses)
 

@@ -1,4 +1,8 @@
-"""What is a contraction: a generic that adds up products of two factors; the parts of its dimensions."""
+"""What is a contraction: a generic that adds up products of two factors; the parts of its dimensions.
+
+`is_contraction` is the notion by which dispatches are formed and named. `contraction_of` finds the parts of those that
+have kernels of their own. Both are found out once for an operation, see `pydispatch.ir.structured`.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,9 @@ from xdsl.ir.affine import (
     AffineMap,
 )
 
-from pydispatch.compiler.kernels.ops.affine_maps import dims_in
-from pydispatch.compiler.kernels.ops.generics import Generic, generic_of
-from pydispatch.errors import CompileError
+from pydispatch.compiler.kernels.ops.generics import cannot_lower
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import Structured, as_structured
 
 SUMS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
 """The addition of a contraction and the multiplication that goes with it."""
@@ -75,7 +79,7 @@ class Contraction:
     """
 
     op: Operation
-    generic: Generic
+    generic: Structured
     a: Factor
     b: Factor
     m: int | None
@@ -112,12 +116,25 @@ def linear(expression: AffineExpr) -> Linear | None:
 
 
 def contraction_of(op: Operation) -> Contraction | None:
-    """The contraction that a `linalg.generic` is, None when it is none."""
-    if op.name != "linalg.generic":
-        return None
-    try:
-        g = generic_of(op)
-    except CompileError:
+    """The parts of a contraction; None for what is none, or has no kernel of its own."""
+    g = as_structured(op)
+    return None if g is None or g.body is None else g.fact(_recognize)
+
+
+def is_contraction(op: Operation) -> bool:
+    """Whether an operation reduces products of several inputs by adding them up, whatever else it computes."""
+    g = as_structured(op)
+    return g is not None and g.body is not None and g.fact(_adds_products)
+
+
+def _adds_products(g: Structured) -> bool:
+    names = {op.name for op in g.block.ops}
+    return bool(g.loops) and len(g.inputs) >= 2 and bool(names & SUMS.keys()) and bool(names & {*SUMS.values()})
+
+
+def _recognize(g: Structured) -> Contraction | None:
+    op = g.op
+    if cannot_lower(g):
         return None
     if len(g.outputs) != 1 or not g.loops or len(op.results) != 1:
         return None
@@ -130,7 +147,7 @@ def contraction_of(op: Operation) -> Contraction | None:
     return _roles(g, factors[0], factors[1])
 
 
-def _product(g: Generic) -> tuple[SSAValue, SSAValue] | None:
+def _product(g: Structured) -> tuple[SSAValue, SSAValue] | None:
     """The two values whose product the body adds to its accumulator."""
     last = g.block.last_op
     assert last is not None
@@ -145,7 +162,7 @@ def _product(g: Generic) -> tuple[SSAValue, SSAValue] | None:
     return product.op.operands[0], product.op.operands[1]
 
 
-def _factor(g: Generic, value: SSAValue) -> Factor | None:
+def _factor(g: Structured, value: SSAValue) -> Factor | None:
     code: list[Operation] = []
     numbers: set[int] = set()
     pending, seen = [value], set[SSAValue]()
@@ -189,14 +206,10 @@ def _places(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Line
     return tuple(places)
 
 
-def _static_size(g: Generic, dim: int) -> int:
+def _static_size(g: Structured, dim: int) -> int:
     """The size of a dimension; 64 stands for one that is not known."""
-    for value, map in zip([*g.inputs, *g.outputs], g.maps, strict=True):
-        for position, result in enumerate(map.results):
-            if isinstance(result, AffineDimExpr) and result.position == dim and isinstance(value.type, TensorType):
-                size = value.type.get_shape()[position]
-                return size if size >= 0 else 64
-    return 64
+    size = g.extents[dim]
+    return 64 if size is None else size
 
 
 def _columns(a: Factor, b: Factor, parallel: set[int]) -> list[int]:
@@ -205,7 +218,7 @@ def _columns(a: Factor, b: Factor, parallel: set[int]) -> list[int]:
     return [d for d in own if len(b.where(d)) == 1 and b.coordinates[b.where(d)[0]].of(d) == 1]
 
 
-def _roles(g: Generic, first: Factor, second: Factor) -> Contraction | None:
+def _roles(g: Structured, first: Factor, second: Factor) -> Contraction | None:
     """Chooses m, n and k: n wants to be contiguous in B and C, k in A, and m to be large."""
     parallel = set(range(len(g.iterators))) - set(g.loops)
     shared = [d for d in g.loops if d in first.dims and d in second.dims]

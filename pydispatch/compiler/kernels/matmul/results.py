@@ -6,8 +6,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.kernels.ops.generics import generic_of
-from pydispatch.errors import CompileError
+from pydispatch.compiler.kernels.ops.generics import cannot_lower
+from pydispatch.ir.structured import structured
 
 VIEWS = ("tensor.cast", "flow.dispatch.tie_shape")
 
@@ -51,11 +51,8 @@ def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | bool |
 
 def _through(op: Operation, number: int, below: list[list[int] | bool | None]) -> list[int] | None:
     """Through a parallel generic whose maps permute dimensions."""
-    try:
-        g = generic_of(op)
-    except CompileError:
-        return None
-    if not g.is_parallel():
+    g = structured(op)
+    if cannot_lower(g) or not g.is_parallel:
         return None
     found: dict[int, int] | None = None
     for operand, positions_ in enumerate(below):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from pydispatch.compiler.kernels.ops.generics import Generic, generic_of
+from pydispatch.compiler.kernels.ops.generics import generic_of
+from pydispatch.ir.structured import Structured
 
 EXPENSIVE_BODY = 12
 """Operations of a body above which its elements are not computed twice."""
 
 
-def is_expensive(op: Operation, generics: dict[Operation, Generic]) -> bool:
+def is_expensive(op: Operation, generics: dict[Operation, Structured]) -> bool:
     """Whether an element of a result costs more than loading it would."""
     if op.name == "linalg.generic":
         body = list(op.regions[0].block.ops)

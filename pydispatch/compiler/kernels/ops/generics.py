@@ -3,83 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate, is_exact, is_projection
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.sums import Level, levels_of, nest
 from pydispatch.compiler.kernels.ops.tensors import unsupported
+from pydispatch.ir.affine_maps import dims_in, is_exact, is_projection
+from pydispatch.ir.structured import Structured, structured
 
 REASSOCIABLE = ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
 
 
-@dataclass
-class Generic:
-    """What a generic states: its maps come in the order of inputs, then outputs."""
-
-    op: Operation
-    inputs: list[SSAValue]
-    outputs: list[SSAValue]
-    maps: list[AffineMap]
-    iterators: list[str]
-    block: Block
-    out_dims: list[int] = field(default_factory=list)
-    loops: list[int] = field(default_factory=list)
-
-    @property
-    def output_maps(self) -> list[AffineMap]:
-        return self.maps[len(self.inputs) :]
-
-    def is_parallel(self) -> bool:
-        return not self.loops
-
-
-def segments(op: Operation) -> list[int]:
-    """operandSegmentSizes."""
-    found = op.properties.get("operandSegmentSizes") or op.attributes.get("operandSegmentSizes")
-    return [int(n) for n in found.get_values()]  # type: ignore[union-attr]
-
-
-def generic_of(op: Operation) -> Generic:
+def generic_of(op: Operation) -> Structured:
     """Reads a `linalg.generic`. CompileError for maps that cannot be lowered."""
-    inputs = segments(op)[0]
-    maps_attribute = op.properties["indexing_maps"]
-    iterators = op.properties["iterator_types"]
-    assert isinstance(maps_attribute, ArrayAttr) and isinstance(iterators, ArrayAttr)
-    maps = [m.data for m in maps_attribute.data if isinstance(m, AffineMapAttr)]
-    words = [str(getattr(i.data, "value", i.data)) for i in iterators.data]
-    g = Generic(op, list(op.operands[:inputs]), list(op.operands[inputs:]), maps, words, op.regions[0].block)
-    for number, map in enumerate(g.output_maps):
-        if not is_projection(map):
-            raise unsupported(op, f"the map of result {number}, {map}, is no projected permutation")
-    if any(m.num_symbols for m in maps):
-        raise unsupported(op, "its maps have symbols")
-    sets = [dims_in(m) for m in g.output_maps]
-    first = sets[0] if sets else set()
-    reduces = any(i not in first for i in range(len(words)) if words[i] != "parallel")
-    if any(s != first for s in sets) and reduces:
-        raise unsupported(op, "it reduces into results with different dimensions")
-    g.out_dims = sorted(set().union(*sets))
-    g.loops = [i for i in range(len(words)) if i not in g.out_dims]
+    g = structured(op)
+    if reason := cannot_lower(g):
+        raise unsupported(op, reason)
     return g
 
 
-def view_of(e: Elements, op: Operation) -> Generic:
+def cannot_lower(g: Structured) -> str:
+    """Why loops cannot be made of a generic, "" where they can."""
+    return g.fact(_problem)
+
+
+def _problem(g: Structured) -> str:
+    for number, map in enumerate(g.output_maps):
+        if not is_projection(map):
+            return f"the map of result {number}, {map}, is no projected permutation"
+    if any(m.num_symbols for m in g.maps):
+        return "its maps have symbols"
+    sets = [dims_in(m) for m in g.output_maps]
+    first = sets[0] if sets else set()
+    reduces = any(i not in first for i, kind in enumerate(g.iterators) if kind != "parallel")
+    if any(s != first for s in sets) and reduces:
+        return "it reduces into results with different dimensions"
+    return ""
+
+
+def view_of(e: Elements, op: Operation) -> Structured:
     found = e.view(op, generic_of)
-    assert isinstance(found, Generic)
+    assert isinstance(found, Structured)
     return found
 
 
-def loop_sizes(e: Elements, g: Generic) -> list[Index]:
+def loop_sizes(e: Elements, g: Structured) -> list[Index]:
     """The sizes of all loop dimensions, from the operands that have them."""
     sizes: list[Index | None] = [None] * len(g.iterators)
-    for value, map in zip([*g.inputs, *g.outputs], g.maps, strict=True):
+    for value, map in zip(g.operands, g.maps, strict=True):
         if e.flat is not None and map.results:
             return [e.flat] * len(sizes)
         for position, result in enumerate(map.results):
@@ -103,7 +80,7 @@ def pull_generic(e: Elements, build: Builder, value: OpResult, indices: Sequence
     for index, expression in zip(indices, g.output_maps[value.index].results, strict=True):
         if isinstance(expression, AffineDimExpr):
             point[expression.position] = index
-    if g.is_parallel():
+    if g.is_parallel:
         elements = _parallel(e, build, g, point)
     else:
         elements = reduce_at(e, build, g, point)
@@ -113,7 +90,7 @@ def pull_generic(e: Elements, build: Builder, value: OpResult, indices: Sequence
     return elements[value.index]
 
 
-def _parallel(e: Elements, build: Builder, g: Generic, point: list[Index | None]) -> list[SSAValue]:
+def _parallel(e: Elements, build: Builder, g: Structured, point: list[Index | None]) -> list[SSAValue]:
     if any(p is None for p in point):  # results of different ranks: a dimension of size 1 is known all the same
         sizes = loop_sizes(e, g)
         for number, p in enumerate(point):
@@ -125,7 +102,7 @@ def _parallel(e: Elements, build: Builder, g: Generic, point: list[Index | None]
 def body_at(
     e: Elements,
     build: Builder,
-    g: Generic,
+    g: Structured,
     point: Sequence[Index],
     carried: Sequence[SSAValue] | None = None,
 ) -> list[SSAValue]:
@@ -137,8 +114,7 @@ def body_at(
         if number >= len(g.inputs) and carried is not None:
             mapping[argument] = carried[number - len(g.inputs)]
         else:
-            operand = g.inputs[number] if number < len(g.inputs) else g.outputs[number - len(g.inputs)]
-            mapping[argument] = _operand(e, build, operand, g.maps[number], point)
+            mapping[argument] = _operand(e, build, g.operands[number], g.maps[number], point)
     free = reassociable(g) if carried is not None and e.reassociate else frozenset[Operation]()
     return clone_block(e, build, g.block, mapping, point, free)
 
@@ -157,7 +133,7 @@ def _operand(e: Elements, build: Builder, operand: SSAValue, map: AffineMap, poi
     return e.at(build, operand, where)
 
 
-def reassociable(g: Generic) -> frozenset[Operation]:
+def reassociable(g: Structured) -> frozenset[Operation]:
     """The operations that combine what the loops carry and may do so in any order."""
     last = g.block.last_op
     assert last is not None
@@ -175,7 +151,7 @@ SHORT = 512
 """A constant number of steps below which the innermost loop is made one with the loop around it."""
 
 
-def _merges(g: Generic, sizes: Sequence[Index]) -> bool:
+def _merges(g: Structured, sizes: Sequence[Index]) -> bool:
     """Whether the two innermost reduced dimensions lie together in memory, so that one loop may run over both."""
     if len(g.loops) < 2:
         return False
@@ -195,7 +171,7 @@ def _merges(g: Generic, sizes: Sequence[Index]) -> bool:
     return found
 
 
-def reduce_at(e: Elements, build: Builder, g: Generic, point: Sequence[Index | None]) -> list[SSAValue]:
+def reduce_at(e: Elements, build: Builder, g: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
     """Loops over the dimensions that the results do not have, in order, around the body; long sums go in blocks."""
     e.reduced.append((g.op, build))
     if e.spread is not None and (spread := e.spread(e, build, g, point)) is not None:
@@ -243,7 +219,7 @@ def integer_of(op: Operation, name: str) -> int:
     return int(found.value.data)
 
 
-def are_sums(e: Elements, g: Generic) -> list[bool]:
+def are_sums(e: Elements, g: Structured) -> list[bool]:
     """For each result whether it is a sum of floats that may be computed in any order."""
     from pydispatch.compiler.kernels.ops.generics import reassociable
 

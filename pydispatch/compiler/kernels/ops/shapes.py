@@ -11,10 +11,10 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import segments
 from pydispatch.compiler.kernels.ops.tensors import known_index, tensor_type, unsupported
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.structured import structured
 
 
 def mixed(e: Elements, static: Any, dynamic: Sequence[SSAValue]) -> list[Index]:
@@ -94,7 +94,7 @@ def _flow_reshape(e: Elements, op: Any, value: OpResult) -> list[Index]:
 
 
 def _generic(e: Elements, op: Any, value: OpResult) -> list[Index]:
-    return e.dims(op.operands[segments(op)[0] + value.index])
+    return e.dims(structured(op).outputs[value.index])
 
 
 def slice_sizes(e: Elements, op: Any) -> list[Index]:

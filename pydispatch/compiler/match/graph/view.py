@@ -13,11 +13,12 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.expressions import Body, number, operation_key
 from pydispatch.errors import CompileError
+from pydispatch.ir.affine_maps import is_identity
+from pydispatch.ir.structured import Structured, structured
 
 Child = "SSAValue | Node"
 _CASTS = ("tensor.cast",)
@@ -142,23 +143,13 @@ def _splat(op: Operation, scalar: SSAValue, view: View, unread: Sequence[SSAValu
 # --- linalg.generic ---
 
 
-def is_identity(map: AffineMap, rank: int) -> bool:
-    """Every loop is a result, in order."""
-    return len(map.results) == rank and all(
-        isinstance(e, AffineDimExpr) and e.position == i for i, e in enumerate(map.results)
-    )
-
-
 def _of_generic(op: GenericOp) -> list[Node]:
-    block = op.body.block
-    maps = [m.data for m in op.indexing_maps.data]
-    iterators = [str(i.data) for i in op.iterator_types.data]
-    inputs, outputs = list(op.inputs), list(op.outputs)
-    rank = len(iterators)
-    out_args = block.args[len(inputs) :]
+    g = structured(op)
+    block = g.block
+    out_args = block.args[len(g.inputs) :]
     elementwise = (
-        all(i == "parallel" for i in iterators)
-        and all(is_identity(m, rank) for m in maps[len(inputs) :])
+        all(kind == "parallel" for kind in g.iterators)
+        and all(is_identity(m) for m in g.output_maps)
         and not any(list(a.uses) for a in out_args)
         and not any(inner.regions for inner in block.ops)
     )
@@ -168,52 +159,41 @@ def _of_generic(op: GenericOp) -> list[Node]:
         made: dict[SSAValue, SSAValue | Node] = {}
         nodes: list[Node] = []
         for result, value in zip(op.results, last.operands, strict=True):
-            nodes.append(_scalar_root(op, block, maps, value, result, made, outputs))
+            nodes.append(_scalar_root(g, value, result, made))
         return nodes
     body = Body(block)
     yields = body.yields()
-    read = [o for o, a in zip(outputs, out_args, strict=True) if list(a.uses)]
-    unread = [o for o, a in zip(outputs, out_args, strict=True) if not list(a.uses)]
+    read = [o for o, a in zip(g.outputs, out_args, strict=True) if list(a.uses)]
+    unread = [o for o, a in zip(g.outputs, out_args, strict=True) if not list(a.uses)]
     last = block.last_op
     assert last is not None
     parts = [
-        ("iterator_types", str(iterators)),
-        ("indexing_maps", str([str(m) for m in maps])),
+        ("iterator_types", str(list(g.iterators))),
+        ("indexing_maps", str([str(m) for m in g.maps])),
         ("body", "yield " + ", ".join(body.text(v) for v in last.operands)),
     ]
-    key = ("structured", tuple(iterators), tuple(str(m) for m in maps), yields, len(inputs))
-    children = [*inputs, *read, *body.captured]
+    key = ("structured", g.iterators, tuple(str(m) for m in g.maps), yields, len(g.inputs))
+    children = [*g.inputs, *read, *body.captured]
     return [
         Node((*key, i), children, r.type, op, "linalg.generic", r, parts=parts, unread=unread)
         for i, r in enumerate(op.results)
     ]
 
 
-def _scalar_root(
-    op: GenericOp,
-    block: Block,
-    maps: Sequence[AffineMap],
-    value: SSAValue,
-    result: SSAValue,
-    made: dict[SSAValue, SSAValue | Node],
-    outputs: Sequence[SSAValue],
-) -> Node:
+def _scalar_root(g: Structured, value: SSAValue, result: SSAValue, made: dict[SSAValue, SSAValue | Node]) -> Node:
     """The node of one result: that of the yielded scalar, with the result as its value."""
-    child = _scalar(op, block, maps, value, result.type, made)
+    child = _scalar(g, value, result.type, made)
     if isinstance(child, Node) and child.value is None:
-        copy = Node((), child.children, result.type, op, child.label, result, child.commutative, child.parts, outputs)
+        copy = Node(
+            (), child.children, result.type, g.op, child.label, result, child.commutative, child.parts, g.outputs
+        )
         copy.key = child.key
         return copy
-    return Node(("copy",), [child], result.type, op, "a copy", result, unread=outputs)
+    return Node(("copy",), [child], result.type, g.op, "a copy", result, unread=g.outputs)
 
 
 def _scalar(
-    op: GenericOp,
-    block: Block,
-    maps: Sequence[AffineMap],
-    value: SSAValue,
-    type: Attribute,
-    made: dict[SSAValue, SSAValue | Node],
+    g: Structured, value: SSAValue, type: Attribute, made: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
     """One scalar of the body, as a tensor of the shape of the result. Bodies may be long, so nothing here recurses."""
     pending = [value]
@@ -223,34 +203,28 @@ def _scalar(
             pending.pop()
             continue
         inner = top.owner
-        if isinstance(inner, Operation) and inner.parent is block:
+        if isinstance(inner, Operation) and inner.parent is g.body:
             missing = [v for v in inner.operands if v not in made]
             if missing:
                 pending += missing
                 continue
         pending.pop()
-        made[top] = _scalar_child(op, block, maps, top, type, made)
+        made[top] = _scalar_child(g, top, type, made)
     return made[value]
 
 
 def _scalar_child(
-    op: GenericOp,
-    block: Block,
-    maps: Sequence[AffineMap],
-    value: SSAValue,
-    type: Attribute,
-    made: dict[SSAValue, SSAValue | Node],
+    g: Structured, value: SSAValue, type: Attribute, made: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
-    inner = value.owner
+    inner, op = value.owner, g.op
     assert isinstance(type, TensorType)
-    if inner is block:
-        index = block.args.index(value)
-        operand = op.operands[index]
-        map = maps[index]
-        if not map.results or is_identity(map, map.num_dims):
+    if inner is g.body:
+        index = g.block.args.index(value)
+        operand, map = g.operands[index], g.maps[index]
+        if not map.results or is_identity(map):
             return operand
         return Node(("map", str(map)), [operand], type, op, f"an operand read by {map}")
-    if not isinstance(inner, Operation) or inner.parent is not block:
+    if not isinstance(inner, Operation) or inner.parent is not g.body:
         return value
     wide = TensorType(value.type, type.get_shape())
     if inner.name == "arith.constant":

@@ -12,12 +12,12 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.match.graph import facts
 from pydispatch.compiler.match.graph.dag import Match, Mismatch
 from pydispatch.compiler.match.graph.dag import Pattern as Dag
-from pydispatch.compiler.match.graph.structure import structure_of
 from pydispatch.compiler.match.graph.view import View
 from pydispatch.compiler.match.python.lower import Lowering
 from pydispatch.compiler.match.python.sizes import disagreement, to_compare
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.structured import as_structured
 from pydispatch.patterns import Pattern
 from pydispatch.patterns.sizes import Dynamic
 
@@ -70,7 +70,7 @@ class OpInfo:
         self.operands = list(op.operands)
         self.results = list(op.results)
         self.attributes: dict[str, Any] = {**op.attributes, **op.properties}
-        structure = structure_of(op)
+        structure = as_structured(op)
         self.inputs = list(structure.inputs) if structure is not None else self.operands
         self.loops = list(structure.iterators) if structure is not None else []
 

@@ -8,8 +8,9 @@ from xdsl.dialects.builtin import TensorType as IrTensor
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.match.graph.dag import Match
-from pydispatch.compiler.match.graph.structure import structure_of
+from pydispatch.compiler.target.backend import backends
 from pydispatch.errors import CompileError
+from pydispatch.ir.structured import as_structured
 from pydispatch.patterns import Pattern
 from pydispatch.patterns.kernels import CFunction, WholeKernel
 from pydispatch.patterns.types import Size, TensorType
@@ -76,7 +77,7 @@ def _result(value: SSAValue, match: Match) -> TensorType:
     """The type of a matched result; its dynamic sizes are those of the inputs with the same loop."""
     assert isinstance(value.type, IrTensor)
     shape: list[Size] = list(value.type.get_shape())
-    structure = structure_of(match.root)
+    structure = as_structured(match.root)
     for axis, size in enumerate(shape):
         if isinstance(size, int) and size >= 0:
             continue
@@ -198,7 +199,9 @@ def _values(name: str, kernel: CFunction, signature: Signature) -> dict[str, tup
     return {**found, "first": ("%first", "index"), "id": ("%id", "index")}
 
 
-_BACKENDS = {"cuda-nvptx-fb": "cuda", "vulkan-spirv-fb": "vulkan-spirv", "webgpu-wgsl-fb": "webgpu-spirv"}
+def _backend_of(format: str) -> str:
+    """The name of the backend with a format; that of the format where there is none, for messages."""
+    return next((each.name for each in backends() if each.has_format(format)), format)
 
 
 def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> str:
@@ -225,7 +228,7 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> s
         )  # fmt: skip
     workload = ", ".join(f"%w_{s}: index" for s in sizes)
     objects = ", ".join(
-        f'#hal.executable.target<"{_BACKENDS.get(format, "llvm-cpu")}", "{format}"> ordinal(0) = '
+        f'#hal.executable.target<"{_backend_of(format)}", "{format}"> ordinal(0) = '
         f'[#hal.executable.object<{{path = "{file}", data = {_bytes(data)}}}>]'
         for format, file, data in kernel.objects()
     )

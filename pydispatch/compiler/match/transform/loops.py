@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
-from pydispatch.compiler.match.graph.structure import structure_of
 from pydispatch.compiler.match.transform.index import Index
 from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, no
 from pydispatch.compiler.match.transform.matchers import same_names
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.transform.syntax import strings_of
+from pydispatch.ir.structured import as_structured
 
 
 def _match(run: Interpreter, op: Any, env: Env) -> None:
@@ -23,7 +23,7 @@ def _match(run: Interpreter, op: Any, env: Env) -> None:
         for each in root.walk():
             if each is root or (names and each.name not in names):
                 continue
-            if op.interface is not None and op.interface.data == "LinalgOp" and structure_of(each) is None:
+            if op.interface is not None and op.interface.data == "LinalgOp" and as_structured(each) is None:
                 continue
             if op.op_attrs is not None and not _has(each, op.op_attrs.data):
                 continue

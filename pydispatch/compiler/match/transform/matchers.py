@@ -13,9 +13,11 @@ from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.dag import Match, Mismatch, Pattern
 from pydispatch.compiler.match.graph.expressions import Body
 from pydispatch.compiler.match.graph.facts import castable, size_of
-from pydispatch.compiler.match.graph.structure import Structure, is_projected_permutation, structure_of
 from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, no
+from pydispatch.ir.affine_maps import is_permutation, is_projected_permutation
+from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.transform.syntax import strings_of
+from pydispatch.ir.structured import Structured, as_structured
 
 FUNCTIONS = ("func.func", "util.func")
 
@@ -62,7 +64,7 @@ def _number(run: Interpreter, op: Operation, param: Any) -> int:
 
 def _structured(run: Interpreter, op: Any, env: Env) -> None:
     root = run.one(op, env)
-    if structure_of(root) is None:
+    if as_structured(root) is None:
         no(f"expected a structured operation, got {root.name}", root, 0)
     block = op.body.block
     inner = {**env, block.args[0]: [root]}
@@ -72,15 +74,15 @@ def _structured(run: Interpreter, op: Any, env: Env) -> None:
     env.update(zip(op.results, yielded, strict=True))
 
 
-def _of(run: Interpreter, op: Any, env: Env) -> tuple[Operation, Structure]:
+def _of(run: Interpreter, op: Any, env: Env) -> tuple[Operation, Structured]:
     root = run.one(op, env)
-    found = structure_of(root)
+    found = as_structured(root)
     if found is None:
         no(f"expected a structured operation, got {root.name}", root, 0)
     return root, found
 
 
-def _give_count(of: Callable[[Structure], int]) -> Handler:
+def _give_count(of: Callable[[Structured], int]) -> Handler:
     def handler(run: Interpreter, op: Any, env: Env) -> None:
         _, structure = _of(run, op, env)
         env[op.results[0]] = [IntegerAttr(of(structure), 64)]
@@ -112,11 +114,11 @@ def _dim(run: Interpreter, op: Any, env: Env) -> None:
         if wrong is not None:
             no(f"loop {wrong}: expected {kind}, got {structure.iterators[wrong]}", root)
     if op.results:
-        sizes = structure.sizes()
+        sizes = [DYNAMIC if n is None else n for n in structure.extents]
         env[op.results[0]] = [IntegerAttr(sizes[i], 64) for i in picked]
 
 
-def _side(of: Callable[[Structure], list[SSAValue]], offset: Callable[[Structure], int], what: str) -> Handler:
+def _side(of: Callable[[Structured], list[SSAValue]], offset: Callable[[Structured], int], what: str) -> Handler:
     def handler(run: Interpreter, op: Any, env: Env) -> None:
         root, structure = _of(run, op, env)
         values = of(structure)
@@ -125,8 +127,8 @@ def _side(of: Callable[[Structure], list[SSAValue]], offset: Callable[[Structure
             no(f"expected more {what}s than {len(values)}", root)
         for i in picked:
             map = structure.maps[offset(structure) + i]
-            for flag, whole in (("permutation", True), ("projected_permutation", False)):
-                if flag in op.attributes and not is_projected_permutation(map, whole):
+            for flag, holds in (("permutation", is_permutation), ("projected_permutation", is_projected_permutation)):
+                if flag in op.attributes and not holds(map):
                     no(f"{what} {i}: expected a {flag.replace('_', ' ')}, got {map}", root)
         for result in op.results:
             kind = result.type.name
@@ -186,7 +188,7 @@ def _body(run: Interpreter, op: Any, env: Env) -> None:
         _contraction(root, structure, contraction)
 
 
-def _reduction(root: Operation, structure: Structure, position: int) -> None:
+def _reduction(root: Operation, structure: Structured, position: int) -> None:
     assert structure.body is not None and structure.body.last_op is not None
     yielded = structure.body.last_op.operands
     if position >= len(yielded):
@@ -197,7 +199,7 @@ def _reduction(root: Operation, structure: Structure, position: int) -> None:
         no(f"body: result {position} is not combined with what the output holds", root)
 
 
-def _contraction(root: Operation, structure: Structure, names: list[str]) -> None:
+def _contraction(root: Operation, structure: Structured, names: list[str]) -> None:
     assert structure.body is not None and structure.body.last_op is not None
     multiply, add = names[0], names[-1]
     last = structure.body.last_op.operands[0].owner

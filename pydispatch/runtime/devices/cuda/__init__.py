@@ -11,6 +11,7 @@ from pydispatch.runtime.options import check_options, device_number, flag
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.device import CudaDevice
 
+TARGET = "cuda"
 OPTIONS = ("check",)
 
 

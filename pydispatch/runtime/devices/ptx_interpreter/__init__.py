@@ -12,6 +12,7 @@ from pydispatch.runtime.options import check_options, flag
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.ptx_interpreter.device import PtxInterpreterDevice
 
+TARGET = "cuda"
 OPTIONS = ("capability", "races")
 CAPABILITY = (9, 0)
 

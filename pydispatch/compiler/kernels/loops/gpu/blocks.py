@@ -17,10 +17,12 @@ from pydispatch.compiler.kernels.loops.analysis import Nest, _try
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.vector_loads import Wide, reduce_wide, wide_inputs
 from pydispatch.compiler.kernels.loops.nests import Cut
-from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import Generic, body_at, loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes, view_of
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import Structured
 
 LANES = 64
 """Elements of the last dimension that a workgroup computes, one for each invocation."""
@@ -89,7 +91,7 @@ def block_of(frame: Frame, nest: Nest, pairs: bool = True) -> Block | None:
     return Block(value, dim, rows, columns, tuple(point))
 
 
-def _shared(g: Generic, point: Sequence[int], dims: Sequence[Index]) -> int:
+def _shared(g: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
     """The dimension, not the last, along which the most inputs are the same; -1 for none."""
     best, found = 0, -1
     for dim in range(len(point) - 1):
@@ -175,7 +177,7 @@ def _emit_wide(e: Elements, nest: Nest, block: Block, build: Builder, low: Index
     build.points(0, LANES, lane, limit=LANES)
 
 
-def _point(g: Generic, block: Block, indices: Sequence[Index]) -> list[Index]:
+def _point(g: Structured, block: Block, indices: Sequence[Index]) -> list[Index]:
     point: list[Index] = [0] * len(g.iterators)
     for position, index in zip(block.point, indices, strict=True):
         point[position] = index

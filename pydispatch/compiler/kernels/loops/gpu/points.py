@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from xdsl.dialects import func, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import OpResult, Region, SSAValue
@@ -30,9 +30,6 @@ from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
 from pydispatch.compiler.kernels.ops.updates import Update
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.hal import dialect as hal
-
-GPUS = ("vulkan-spirv", "cuda")
-"""Backends whose points are spread over invocations."""
 
 MAX_GRID = 65535
 """Workgroups along one dimension that every device takes."""
@@ -61,11 +58,10 @@ class Plan:
     block: Block | None = None
 
 
-def lower_gpu(source: func.FuncOp, target: hal.ExecutableTargetAttr, reassociate: bool, flat: Flat) -> Kernel:
+def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Kernel:
     """Kernel IR of a dispatch function for a GPU."""
-    frame = Frame(source, target.backend.data, reassociate)
     frame.bind(flat(frame))
-    pairs = _has_wide_integers(target)
+    pairs = frame.backend.loads_pairs(target)
     nests = analyse(frame, _nests(frame))
     plans = [_plan(frame, nest, pairs) for nest in nests]
     e, build = frame.elements, frame.build
@@ -132,13 +128,12 @@ def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plan
 def _large(frame: Frame) -> bool:
     """Whether a tensor has more elements than an index of 32 bits counts, or may have where buffers are that large, or
     has such numbers for elements."""
-    open_sizes = frame.backend == "cuda"
     values = [v for op in frame.source.walk() for v in (*op.operands, *op.results)]
     types = [v.type for v in values if isinstance(v.type, TensorType)]
     if any(isinstance(t.element_type, IndexType) for t in types):
         return True
     shapes = [t.get_shape() for t in types]
-    if open_sizes and any(size < 0 for shape in shapes for size in shape):
+    if frame.backend.has_large_buffers and any(size < 0 for shape in shapes for size in shape):
         return True
     return any(prod(max(1, size) for size in shape) >= LARGE for shape in shapes)
 
@@ -160,12 +155,6 @@ def _row_size(nest: Nest, e: Elements) -> int:
             if isinstance(at, OpResult):
                 pending += at.op.operands
     return max(sizes)
-
-
-def _has_wide_integers(target: hal.ExecutableTargetAttr) -> bool:
-    """Whether shaders may read integers of 64 bits: unless the target says `int64 = false`."""
-    value = target.configuration.data.get("int64")
-    return target.backend.data == "vulkan-spirv" and not (isinstance(value, IntegerAttr) and value.value.data == 0)
 
 
 def _plan(frame: Frame, nest: Nest, pairs: bool) -> Plan:

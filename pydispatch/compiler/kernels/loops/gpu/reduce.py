@@ -16,8 +16,9 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import REASSOCIABLE, Generic, are_sums, body_at, loop_sizes
+from pydispatch.compiler.kernels.ops.generics import REASSOCIABLE, are_sums, body_at, loop_sizes
 from pydispatch.compiler.kernels.ops.sums import afresh
+from pydispatch.ir.structured import Structured
 
 INTEGER = ("arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
            "arith.minui", "arith.maxui")  # fmt: skip
@@ -30,7 +31,7 @@ FEW = 32
 """Steps below which one invocation does a reduction alone."""
 
 
-def combiners(g: Generic, reassociate: bool) -> list[Operation] | None:
+def combiners(g: Structured, reassociate: bool) -> list[Operation] | None:
     """The operation that combines each result with what a step gives; None when there is more to it."""
     last = g.block.last_op
     assert last is not None
@@ -48,7 +49,9 @@ def combiners(g: Generic, reassociate: bool) -> list[Operation] | None:
     return found
 
 
-def spread_reduction(e: Elements, build: Builder, g: Generic, point: Sequence[Index | None]) -> list[SSAValue] | None:
+def spread_reduction(
+    e: Elements, build: Builder, g: Structured, point: Sequence[Index | None]
+) -> list[SSAValue] | None:
     """The results at `point`, by a loop that is spread; None where it should not be."""
     if build.in_points or combiners(g, e.reassociate) is None:
         return None
@@ -74,7 +77,7 @@ def spread_reduction(e: Elements, build: Builder, g: Generic, point: Sequence[In
 
 
 def _parallel(
-    e: Elements, build: Builder, g: Generic, known: Sequence[Index], sizes: Sequence[Index],
+    e: Elements, build: Builder, g: Structured, known: Sequence[Index], sizes: Sequence[Index],
     outermost: tuple[Index, Index], initial: list[SSAValue],
 ) -> list[SSAValue]:  # fmt: skip
     """One loop that is spread, over all steps that have their outermost index in a range."""

@@ -24,12 +24,14 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import Generic, body_at, loop_sizes
+from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.structured import Structured
 
 PRODUCTS = 128
 """Steps of a block that one turn of the innermost loop does at most."""
@@ -45,7 +47,7 @@ class Wide:
     along: int
 
 
-def wide_inputs(e: Elements, g: Generic, dims: tuple[int, int]) -> tuple[Wide, ...]:
+def wide_inputs(e: Elements, g: Structured, dims: tuple[int, int]) -> tuple[Wide, ...]:
     """The inputs that can be read in pairs along the dimensions `dims`, of rows and columns, or the innermost loop;
     none of them when one that changes in that loop, or with the column, cannot."""
     if not g.loops:
@@ -102,7 +104,7 @@ def _pairs_of(e: Elements, value: SSAValue) -> SSAValue:
     return made
 
 
-def _fused(e: Elements, g: Generic, wide: Sequence[Wide]) -> bool:
+def _fused(e: Elements, g: Structured, wide: Sequence[Wide]) -> bool:
     """Whether the body is one product added to what is carried, of floats, both factors read in pairs."""
     ops = list(g.block.ops)
     if not e.reassociate or len(ops) != 3 or [op.name for op in ops[:2]] != ["arith.mulf", "arith.addf"]:
@@ -121,7 +123,7 @@ def _fused(e: Elements, g: Generic, wide: Sequence[Wide]) -> bool:
 def reduce_wide(
     e: Elements,
     build: Builder,
-    g: Generic,
+    g: Structured,
     wide: Sequence[Wide],
     corner: Sequence[Index],
     dims: tuple[int, int],
@@ -201,7 +203,7 @@ def _points(
 class _Pairs:
     """Elements of one input in one turn of the innermost loop; each pair is loaded once."""
 
-    def __init__(self, e: Elements, build: Builder, g: Generic, w: Wide, place: SSAValue) -> None:
+    def __init__(self, e: Elements, build: Builder, g: Structured, w: Wide, place: SSAValue) -> None:
         self.build, self.place = build, place
         self.buffer = _pairs_of(e, g.inputs[w.number])
         self.element = g.block.args[w.number].type

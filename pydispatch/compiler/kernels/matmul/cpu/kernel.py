@@ -23,27 +23,25 @@ from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import positions
 from pydispatch.compiler.kernels.ops.builder import Builder, opposite
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
-from pydispatch.compiler.target.cpu import machine_of
-from pydispatch.compiler.target.variants import target_of
-from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.compiler.target.backend import Backend
+from pydispatch.compiler.target.cpu import Machine
+from pydispatch.ir.structured import is_reduction
 
 
-def lower_contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel | None:
+def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
     """The kernel of a dispatch function that is one contraction, or one reduction over windows, with elementwise code
-    around it, else None."""
-    if target.backend.data != "llvm-cpu":
-        return None
-    windows = lower_windows(source, target.backend.data)
+    around it, else None. machine: for whose registers it is cut into blocks."""
+    windows = lower_windows(source, backend)
     if windows is not None:
         return windows
     found = contraction_in(source)
     if found is None:
         return None
     c, results = found
-    frame = Frame(source, target.backend.data)
+    frame = Frame(source, backend)
     if any(tie >= 0 for tie in frame.ties):
         return None
-    plans = plans_of(c, frame.elements, level_of(machine_of(target_of(target))))
+    plans = plans_of(c, frame.elements, level_of(machine))
     if not plans:
         return None
     frame.bind()
@@ -77,7 +75,7 @@ def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] |
         return None
     c = found[0]
     for op in operations:
-        if op is not c.op and op.name == "linalg.generic" and "reduction" in str(op.properties["iterator_types"]):
+        if op is not c.op and is_reduction(op):
             return None
     last = source.body.block.last_op
     assert last is not None

@@ -13,9 +13,10 @@ from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import Generic, loop_sizes
+from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.shapes import pad_amounts
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.ir.structured import Structured
 
 
 class Pads:
@@ -24,7 +25,7 @@ class Pads:
     n: the dimension that vectors lie along; near: that of a block's neighbours.
     """
 
-    def __init__(self, e: Elements, g: Generic, n: int, near: int | None) -> None:
+    def __init__(self, e: Elements, g: Structured, n: int, near: int | None) -> None:
         self.e, self.g, self.near = e, g, near
         self.sizes = loop_sizes(e, g)
         self.found: list[tuple[int, Any]] = []

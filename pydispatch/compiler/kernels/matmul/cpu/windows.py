@@ -22,13 +22,15 @@ from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.matmul.cpu.pads import Pads
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
 from pydispatch.compiler.kernels.matmul.results import positions
-from pydispatch.compiler.kernels.ops.affine_maps import dims_in, evaluate
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
 from pydispatch.compiler.kernels.ops.extremes import FEWEST, extreme, operand_of
-from pydispatch.compiler.kernels.ops.generics import Generic, body_at, generic_of, loop_sizes
+from pydispatch.compiler.kernels.ops.generics import body_at, cannot_lower, loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
-from pydispatch.errors import CompileError
+from pydispatch.compiler.target.backend import Backend
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import Structured, is_reduction, structured
 
 STEPS = 32
 """Steps of a reduction that are written out."""
@@ -54,7 +56,7 @@ Points = Callable[[Builder, Index], list[list[Index]]]
 class Windows:
     """The reduction of a function. n: the dimension that vectors lie along; near: that of a block's neighbours."""
 
-    g: Generic
+    g: Structured
     n: int
     near: int | None
     outer: tuple[int, ...]
@@ -65,7 +67,7 @@ class Windows:
     chunk: int  # channels at a time
 
 
-def lower_windows(source: func.FuncOp, backend: str) -> Kernel | None:
+def lower_windows(source: func.FuncOp, backend: Backend) -> Kernel | None:
     """The kernel of a dispatch function that reduces windows along channels, None for others."""
     g = _reduction(source)
     if g is None:
@@ -80,15 +82,15 @@ def lower_windows(source: func.FuncOp, backend: str) -> Kernel | None:
     return frame.finish(lambda e, b: _groups(w, b, loop_sizes(e, g)))
 
 
-def _reduction(source: func.FuncOp) -> Generic | None:
+def _reduction(source: func.FuncOp) -> Structured | None:
     """The only reduction of a function whose results all have its dimensions."""
-    found: list[Generic] = []
+    found: list[Structured] = []
     for op in source.body.block.ops:
-        if op.name == "linalg.generic" and "reduction" in str(op.properties["iterator_types"]):
-            try:
-                found.append(generic_of(op))
-            except CompileError:
+        if is_reduction(op):
+            g = structured(op)
+            if cannot_lower(g):
                 return None
+            found.append(g)
     last = source.body.block.last_op
     if len(found) != 1 or last is None or len(found[0].op.results) != 1 or not found[0].loops:
         return None
@@ -98,7 +100,7 @@ def _reduction(source: func.FuncOp) -> Generic | None:
     return found[0] if fit and last.operands else None
 
 
-def windows_of(g: Generic, frame: Frame) -> Windows | None:
+def windows_of(g: Structured, frame: Frame) -> Windows | None:
     """How a reduction is done, None when it has no windows or no channels beside each other."""
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, g)]
     if any(g.iterators[d] == "parallel" for d in g.loops) or bits_of(tensor_type(g.op.results[0]).element_type) < 8:

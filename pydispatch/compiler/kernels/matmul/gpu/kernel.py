@@ -28,27 +28,23 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
-from pydispatch.compiler.target import cuda as cuda_arch
-from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.dialects.pyd.mma import LANES, AgainOp, MmaOp, run_of, spread_of
 
-BACKENDS = (cuda_arch.BACKEND,)
-"""Whose emitters have `pyd.mma` and memory of an invocation that lasts from one point loop to the next."""
 
+def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int) -> Kernel | None:
+    """The kernel of a dispatch function that is one contraction with elementwise code around it, else None.
 
-def lower_contraction_gpu(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel | None:
-    """The kernel of a dispatch function that is one contraction with elementwise code around it, else None."""
-    if target.backend.data not in BACKENDS:
-        return None
+    generation: see `Backend.mma_generation`.
+    """
     found = contraction_in(source)
     if found is None:
         return None
     c, results = found
-    frame = Frame(source, target.backend.data)
+    frame = Frame(source, backend)
     if any(tie >= 0 for tie in frame.ties) or any(packed(value) > 1 for value in frame.returned):
         return None
-    architecture = cuda_arch.number_of(cuda_arch.architecture(target) or cuda_arch.DEFAULT)
-    plans = plans_of(c, frame.elements, architecture)
+    plans = plans_of(c, frame.elements, generation)
     if not plans:
         return None
     frame.bind()

@@ -1,4 +1,4 @@
-"""Names of CUDA architectures: which a target attribute states, and whose code runs on which."""
+"""CUDA as a target: names of architectures, which a target attribute states, and whose code runs on which."""
 
 from __future__ import annotations
 
@@ -8,22 +8,17 @@ from collections.abc import Iterable
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr, UnregisteredAttr
 from xdsl.ir import Attribute
 
+from pydispatch.compiler.target.backend import Backend
+from pydispatch.errors import CompileError
 from pydispatch.formats.ptx.interface import NAMES
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
-__all__ = [
-    "BACKEND", "DEFAULT", "ENTRIES", "FORMAT", "HINTS", "NAMES", "architecture", "best", "is_architecture", "number_of",
-    "runs_on", "stated", "with_architecture",
-]  # fmt: skip
-
-BACKEND, FORMAT = "cuda", "cuda-nvptx-fb"
+FORMAT = "cuda-nvptx-fb"
 DEFAULT = "sm_75"
 """What is generated for a target that states no architecture."""
 
 ENTRIES = ("target", "target_arch", "iree.gpu.target", "iree_codegen.target_info")
 """Entries of a configuration that may state the architecture, the first one holds."""
-
-HINTS = frozenset((*ENTRIES, "target_features", "features", "ptx", "workgroup_size_limit"))
 
 _NAME = re.compile(r"(?:sm|compute)_(\d+)([af]?)")
 _QUOTED = re.compile(r'\barch\s*=\s*"([^"]*)"')
@@ -67,17 +62,6 @@ def _opaque(value: Attribute | None) -> str:
     return ""
 
 
-def architecture(target: ExecutableTargetAttr) -> str:
-    """The architecture of an executable target, '' when it states none or is not for CUDA."""
-    return stated(target.configuration) if target.backend.data == BACKEND else ""
-
-
-def with_architecture(target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
-    """The target with `target = name` for its architecture."""
-    config = {key: value for key, value in target.configuration.data.items() if key not in ("target", "target_arch")}
-    return ExecutableTargetAttr(target.backend, target.format, DictionaryAttr({"target": StringAttr(name), **config}))
-
-
 def runs_on(code: str, machine: str) -> bool:
     """Whether PTX for one architecture can be compiled for another. Names with a suffix run on themselves alone."""
     if code == machine:
@@ -86,7 +70,41 @@ def runs_on(code: str, machine: str) -> bool:
     return found is not None and not found[2] and int(found[1]) <= number_of(machine)
 
 
-def best(have: Iterable[str], machine: str) -> str | None:
-    """Which of several architectures fits a machine best: itself, else the newest that runs on it."""
-    fitting = [name for name in have if is_architecture(name) and runs_on(name, machine)]
-    return max(fitting, key=lambda name: (name == machine, number_of(name)), default=None)
+class Cuda(Backend):
+    """PTX, for an architecture that the target states, or the oldest that is supported."""
+
+    name = "cuda"
+    format = FORMAT
+    emitter = "pydispatch.compiler.backends.cuda.backend:compile_variant"
+    machines = (f"sm_80 and the like ({', '.join(NAMES)})",)
+    architecture_entries = frozenset((*ENTRIES, "target_features", "features", "ptx", "workgroup_size_limit"))
+    workgroup_bytes = 16 << 10
+    row_bytes = 8 << 10
+    has_invocations = True
+
+    def select(self, machine: str) -> ExecutableTargetAttr | None:
+        name = machine.removeprefix("cuda:")
+        if name and not is_architecture(name):
+            return None
+        if name and name.rstrip("af") not in NAMES:
+            raise CompileError(f"there is no CUDA architecture '{name}'", note=f"known: {', '.join(NAMES)}")
+        return self.target(target=name) if name else self.target()
+
+    def architecture(self, configuration: DictionaryAttr) -> str:
+        return stated(configuration)
+
+    def best_architecture(self, have: Iterable[str], wanted: str) -> str | None:
+        """The wanted one, else the newest whose code runs on it."""
+        fitting = [name for name in have if is_architecture(name) and runs_on(name, wanted)]
+        return max(fitting, key=lambda name: (name == wanted, number_of(name)), default=None)
+
+    def with_architecture(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
+        own = target.configuration.data
+        rest = {key: value for key, value in own.items() if key not in ("target", "target_arch")}
+        return ExecutableTargetAttr(target.backend, target.format, DictionaryAttr({"target": StringAttr(name), **rest}))
+
+    def mma_generation(self, target: ExecutableTargetAttr) -> int:
+        return number_of(stated(target.configuration) or DEFAULT)
+
+
+BACKEND = Cuda()

@@ -1,0 +1,73 @@
+"""The CPU as a target."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+
+from pydispatch.compiler.kernel_ir.kernel import ARCHITECTURES
+from pydispatch.compiler.target.backend import Backend
+from pydispatch.compiler.target.cpu import Machine, machine_of
+from pydispatch.compiler.target.cpu_features import check_features
+from pydispatch.compiler.target.variants import target_of
+from pydispatch.errors import CompileError
+from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
+
+PREFIX = "embedded-elf-"
+FORMATS = {name: PREFIX + suffix for suffix, arch in ARCHITECTURES.items() for name in (suffix, arch, PREFIX + suffix)}
+"""What `targets=` may name -> format."""
+
+
+def host_format() -> str:
+    """The embedded ELF format of this machine, `embedded-elf-x86_64` for example."""
+    machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+    if machine not in ARCHITECTURES.values():
+        raise CompileError(
+            f"this machine ({machine}) is none of {', '.join(ARCHITECTURES.values())}; name targets explicitly"
+        )
+    return FORMATS[machine]
+
+
+class Cpu(Backend):
+    """Code for CPUs, by levels: workgroups are functions, called by the workers of a pool."""
+
+    name = "llvm-cpu"
+    emitter = "pydispatch.compiler.backends.cpu.backend:compile_variant"
+    machines = tuple(name for name in FORMATS if not name.startswith(PREFIX))
+
+    def select(self, machine: str) -> ExecutableTargetAttr | None:
+        if not machine:
+            return self.target(host_format())
+        return self.target(FORMATS[machine]) if machine in FORMATS else None
+
+    def with_options(
+        self, target: ExecutableTargetAttr, cpus: Sequence[str], features: str
+    ) -> list[ExecutableTargetAttr]:
+        """One target for each CPU that fits the architecture of `target`; itself when none does."""
+        arch = ARCHITECTURES.get(target.format.data.removeprefix(PREFIX))
+        made = []
+        for cpu in cpus or [""]:
+            if cpu in ("native", "host") and target.format.data != host_format():
+                continue
+            if cpu.startswith("x86-64") and arch != "x86_64":
+                continue
+            config = dict(target.configuration.data)
+            if cpu:
+                config["cpu"] = StringAttr("native" if cpu == "host" else cpu)
+                config.pop("cpu_features", None)
+            if features:
+                check_features(arch or "", filter(None, features.split(",")))
+                config["cpu_features"] = StringAttr(features)
+            made.append(ExecutableTargetAttr(target.backend, target.format, DictionaryAttr(config)))
+        return made or [target]
+
+    def has_format(self, format: str) -> bool:
+        return format.startswith(PREFIX)
+
+    def contract_machine(self, target: ExecutableTargetAttr) -> Machine:
+        return machine_of(target_of(target))
+
+
+BACKEND = Cpu()

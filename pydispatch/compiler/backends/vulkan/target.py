@@ -1,0 +1,27 @@
+"""Vulkan as a target."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr
+
+from pydispatch.compiler.target.backend import Backend
+from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
+
+
+class Vulkan(Backend):
+    """SPIR-V shaders. `int64 = false` in a target: they have no integers of 64 bits."""
+
+    name = "vulkan-spirv"
+    format = "vulkan-spirv-fb"
+    emitter = "pydispatch.compiler.backends.vulkan.backend:compile_variant"
+    workgroup_bytes = 16 << 10
+    row_bytes = 8 << 10  # every device has 16 KiB of workgroup memory
+    has_invocations = True
+    has_large_buffers = False
+
+    def loads_pairs(self, target: ExecutableTargetAttr) -> bool:
+        value = target.configuration.data.get("int64")
+        return not (isinstance(value, IntegerAttr) and value.value.data == 0)
+
+
+BACKEND = Vulkan()

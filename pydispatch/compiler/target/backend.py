@@ -1,0 +1,151 @@
+"""What a backend of the compiler is: one object for each kind of target, which everything else asks what it can do.
+
+Backends register by the names that target attributes and `targets=` call them, see `pydispatch.extensions`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+
+from pydispatch import extensions
+from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
+from pydispatch.compiler.target.cpu import Machine
+from pydispatch.errors import CompileError, Location
+from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
+
+Dump = Callable[[str, "bytes | str"], object]
+
+
+class Backend:
+    """A kind of target: how targets are named, what kernels for them may use, who emits them.
+
+    A subclass says what differs from a machine of which only scalar code, loops and small blocks of memory are known.
+    """
+
+    name: str
+    """In target attributes: the canonical one of the names that the backend is registered by."""
+
+    emitter: str
+    """"module:function" of `compile_variant`, imported when something is compiled."""
+
+    format: str = ""
+    """The binary format; "" where it depends on the machine."""
+
+    machines: Sequence[str] = ()
+    """What `targets=` may name besides the backend, for messages."""
+
+    # -- names and options
+
+    def select(self, machine: str) -> ExecutableTargetAttr | None:
+        """The target that a name in `targets=` means, None for a name of another backend. machine: "" for the name of
+        the backend itself."""
+        return None if machine else self.target()
+
+    def with_options(
+        self, target: ExecutableTargetAttr, cpus: Sequence[str], features: str
+    ) -> list[ExecutableTargetAttr]:
+        """The targets that `cpu=` and `cpu_features=` make of one; CompileError for unknown features."""
+        return [target]
+
+    def has_format(self, format: str) -> bool:
+        """Whether binaries of a format are this backend's."""
+        return format == self.format
+
+    def target(self, format: str = "", **configuration: str) -> ExecutableTargetAttr:
+        """A target attribute."""
+        entries = DictionaryAttr({key: StringAttr(value) for key, value in configuration.items()})
+        return ExecutableTargetAttr(StringAttr(self.name), StringAttr(format or self.format), entries)
+
+    def compile_variant(self, variant: Variant, dump: Dump | None) -> Binary:
+        """The binary of a variant. dump: takes (suffix, content) of each intermediate. Raises CompileError."""
+        module, _, function = self.emitter.partition(":")
+        binary: Binary = getattr(importlib.import_module(module), function)(variant, dump=dump)
+        return binary
+
+    # -- architectures: of code that runs on others too
+
+    architecture_entries: frozenset[str] = frozenset()
+    """Entries of a configuration that describe the architecture. Keys of objects need not state the same ones."""
+
+    def architecture(self, configuration: DictionaryAttr) -> str:
+        """The architecture that a configuration states; "" for none, and where the format has it."""
+        return ""
+
+    def best_architecture(self, have: Iterable[str], wanted: str) -> str | None:
+        """Which of several architectures fits a machine best; None when the code of none of them runs there."""
+        return wanted if wanted in have else None
+
+    def with_architecture(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
+        """The target for an architecture."""
+        raise NotImplementedError
+
+    # -- generated kernels
+
+    workgroup_bytes: int = 128 << 10
+    """Bytes that a workgroup reads and writes. 128 KiB stays inside every second-level cache, takes some microseconds,
+    which hides the cost of claiming it a hundredfold, and leaves enough workgroups to share."""
+
+    row_bytes: int = 64 << 10
+    """The largest row of intermediates that is kept in workgroup memory."""
+
+    has_invocations: bool = False
+    """Whether workgroups are made of invocations, over which the points of a kernel are spread."""
+
+    has_large_buffers: bool = True
+    """Whether a tensor whose sizes only the call knows may have more elements than 32 bits count."""
+
+    def loads_pairs(self, target: ExecutableTargetAttr) -> bool:
+        """Whether two neighbours of 32 bits are read faster as one integer of 64."""
+        return False
+
+    def contract_machine(self, target: ExecutableTargetAttr) -> Machine | None:
+        """The machine for whose registers products are cut into blocks; None where no emitter has `pyd.contract`."""
+        return None
+
+    def mma_generation(self, target: ExecutableTargetAttr) -> int | None:
+        """The compute capability, 80 for example, that products are cut for; None where no emitter has `pyd.mma` and
+        memory of an invocation that lasts from one loop over points to the next."""
+        return None
+
+
+def backend_named(name: str) -> Backend | None:
+    """The backend of a name, None for one that is not in this installation."""
+    part = extensions.part("target", name)
+    return None if part is None else part.load()
+
+
+def backend_of(target: ExecutableTargetAttr) -> Backend | None:
+    """The backend of a target attribute, None for one that is not in this installation."""
+    return backend_named(target.backend.data)
+
+
+def require_backend(target: ExecutableTargetAttr, what: str = "", location: Location | None = None) -> Backend:
+    """The same; CompileError where there is none. what: what the message begins with."""
+    backend = backend_of(target)
+    if backend is None:
+        raise CompileError(
+            f"{what}there is no backend '{target.backend.data}' in this build",
+            location,
+            f"supported: {', '.join(each.name for each in backends())}; choose the targets to compile with targets=",
+        )
+    return backend
+
+
+def backends() -> list[Backend]:
+    """All backends of this installation."""
+    return list(dict.fromkeys(part.load() for part in extensions.parts("target")))
+
+
+def architecture(target: ExecutableTargetAttr) -> str:
+    """The architecture that a target attribute states; "" for none."""
+    backend = backend_of(target)
+    return "" if backend is None else backend.architecture(target.configuration)
+
+
+def config_string(target: ExecutableTargetAttr, key: str, default: str = "") -> str:
+    """A string entry of a target's configuration."""
+    value = target.configuration.data.get(key)
+    return value.data if isinstance(value, StringAttr) else default

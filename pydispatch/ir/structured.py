@@ -1,0 +1,179 @@
+"""Structured operations, `linalg.generic` and the named ones: the one reader of their operands, maps, loops and bodies.
+
+What is found out about an operation is kept with what was read, see `reading`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar, cast
+
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, TensorType
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.dialects.linalg.base import StructuredOp
+
+GENERIC = "linalg.generic"
+
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """A dimension of a tensor."""
+
+    tensor: SSAValue
+    axis: int
+
+
+@dataclass(frozen=True, eq=False)
+class Structured:
+    """What a structured operation states.
+
+    maps: from the loops to the dimensions of each operand, inputs before outputs. iterators: "parallel", "reduction" or
+    "window" for each loop, outermost first. body: the scalar code of one point, its arguments in the order of the
+    operands; None for a named operation.
+    """
+
+    op: Operation
+    inputs: tuple[SSAValue, ...]
+    outputs: tuple[SSAValue, ...]
+    maps: tuple[AffineMap, ...]
+    iterators: tuple[str, ...]
+    body: Block | None
+    _facts: dict[Callable[[Any], object], object] = field(default_factory=dict)
+
+    @property
+    def operands(self) -> tuple[SSAValue, ...]:
+        return (*self.inputs, *self.outputs)
+
+    @property
+    def output_maps(self) -> tuple[AffineMap, ...]:
+        return self.maps[len(self.inputs) :]
+
+    @property
+    def block(self) -> Block:
+        """The body of a generic."""
+        assert self.body is not None
+        return self.body
+
+    @cached_property
+    def out_dims(self) -> list[int]:
+        """The loops that are dimensions of a result."""
+        return sorted(set().union(*(dims_in(m) for m in self.output_maps)))
+
+    @cached_property
+    def loops(self) -> list[int]:
+        """The loops that a point of the results runs through: those that are no dimension of a result."""
+        return [i for i in range(len(self.iterators)) if i not in self.out_dims]
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether an element of a result takes no loop."""
+        return not self.loops
+
+    @property
+    def reduces(self) -> bool:
+        """Whether a loop is a reduction, by what the operation says of its loops."""
+        return "reduction" in self.iterators
+
+    @cached_property
+    def places(self) -> list[list[Place]]:
+        """For each loop the dimensions of tensors that have its trip count."""
+        found: list[list[Place]] = [[] for _ in self.iterators]
+        for value, map_ in zip(self.operands, self.maps, strict=True):
+            for axis, expr in enumerate(map_.results if isinstance(value.type, TensorType) else ()):
+                if isinstance(expr, AffineDimExpr):
+                    found[expr.position].append(Place(value, axis))
+        return found
+
+    @cached_property
+    def extents(self) -> list[int | None]:
+        """For each loop its trip count, None where no type states it."""
+        return [next((n for p in places if (n := _size(p)) >= 0), None) for places in self.places]
+
+    def fact(self, of: Callable[[Structured], T]) -> T:
+        """What `of` finds out about the operation, found out once."""
+        if of not in self._facts:
+            self._facts[of] = of(self)
+        return cast(T, self._facts[of])
+
+
+def _size(place: Place) -> int:
+    assert isinstance(place.tensor.type, TensorType)
+    return place.tensor.type.get_shape()[place.axis]
+
+
+def as_structured(op: Operation) -> Structured | None:
+    """The structure of an operation, None when it is not structured."""
+    if op.name != GENERIC:
+        return _named(op) if isinstance(op, StructuredOp) else None
+    table: dict[Operation, tuple[Hashable, Structured]] | None = getattr(_READ, "table", None)
+    if table is None:
+        return _generic(op)
+    state = _state(op)
+    before, found = table.get(op, (None, None))
+    if found is None or before != state:
+        found = _generic(op)
+        table[op] = (state, found)
+    return found
+
+
+def structured(op: Operation) -> Structured:
+    """The structure of an operation that has one."""
+    found = as_structured(op)
+    assert found is not None, op.name
+    return found
+
+
+def is_reduction(op: Operation) -> bool:
+    """Whether an operation is a generic with a loop that reduces."""
+    return op.name == GENERIC and structured(op).reduces
+
+
+def _generic(op: Operation) -> Structured:
+    first = int(cast("DenseArrayBase[Any]", op.properties["operandSegmentSizes"]).get_values()[0])
+    maps = cast("ArrayAttr[AffineMapAttr]", op.properties["indexing_maps"])
+    kinds = cast("ArrayAttr[IteratorTypeAttr]", op.properties["iterator_types"])
+    operands = tuple(op.operands)
+    return Structured(
+        op, operands[:first], operands[first:], tuple(m.data for m in maps.data),
+        tuple(k.data.value for k in kinds.data), op.regions[0].block,
+    )  # fmt: skip
+
+
+def _named(op: StructuredOp) -> Structured:
+    structure = op.structure()
+    kinds = tuple("parallel" if parallel else "reduction" for parallel in structure.parallel)
+    return Structured(op, tuple(op.inputs), tuple(op.outputs), tuple(structure.maps), kinds, None)
+
+
+# -- what was read is kept
+
+_READ = threading.local()
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Within, a generic is read once for as long as it stays as it is, and so is what is found out about it."""
+    before = getattr(_READ, "table", None)
+    _READ.table = {} if before is None else before
+    try:
+        yield
+    finally:
+        _READ.table = before
+
+
+def _state(op: Operation) -> Hashable:
+    """Everything that the structure of a generic and facts about it follow from."""
+    operands, body = tuple(op.operands), tuple(op.regions[0].block.ops)
+    return (
+        operands, tuple(v.type for v in operands), op.properties["indexing_maps"], op.properties["iterator_types"],
+        body, tuple(v for inner in body for v in inner.operands),
+    )  # fmt: skip
