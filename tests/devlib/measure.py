@@ -13,10 +13,10 @@ from devlib_driver import CPUS, FUNCTIONS, Library, errors, expected, samples
 
 HEAD = """# Mathematical functions
 
-Generated kernels call no libm. `pydispatch/compiler/devlib` implements the functions in C, branch-free where possible; its
-bitcode is inlined into kernels and vectorised there. This page, for users who need error bounds, is written by
-`python tests/devlib/measure.py`. The tests check the limit of 2 units in the last place (ulp) on fewer samples, and all
-special values (zeros, infinities, NaN, subnormal numbers).
+Generated kernels call no libm. `pydispatch/compiler/devlib` implements the functions in C, branch-free where
+possible; its bitcode is inlined into kernels and vectorised there. This page, for users who need error bounds, is
+written by `python tests/devlib/measure.py`. The tests check the limit of 2 units in the last place (ulp) on fewer
+samples, and all special values (zeros, infinities, NaN, subnormal numbers).
 
 Largest errors found, in ulp, against mpmath with 160 bits. Samples are drawn uniformly from intervals and, where the
 domain allows, uniformly over the exponents of all numbers of both signs; {count} per interval, {least} to {most} per
@@ -34,9 +34,10 @@ sqrt rsqrt do, the others run element by element.
 SUMS = """
 ## Sums
 
-Reductions by `addf` that may be reordered (all, unless `reassociate=False`) add up in blocks, so the error does not grow
-with the length: an accumulator adds at most 4096 terms, which vectors and unrolling divide among their lanes, the next
-level adds 256 of these, the outermost the rest. With u = 2^-24 (f32; 2^-53 for f64) and n elements the error is at most
+Reductions by `addf` that may be reordered (all, unless `reassociate=False`) add up in blocks, so the error does not
+grow with the length: an accumulator adds at most 4096 terms, which vectors and unrolling divide among their lanes,
+the next level adds 256 of these, the outermost the rest. With u = 2^-24 (f32; 2^-53 for f64) and n elements the error
+is at most
 
     (4096 + 256 + n / 2^20) · u · Σ|x|
 
@@ -45,9 +46,10 @@ before they combine their sums. Column sums (over outer dimensions) on the CPU: 
 errors are far below: the f32 sum of 2^24 values in [0, 1) has a relative error of at most 1.7e-7 (the tests allow
 3e-7), column sums of 2^20 values 8e-7 (1.5e-6). The order depends on sizes and variant.
 
-Sums, products, maxima and minima of f16, bf16 and smaller floats accumulate in f32 and are rounded once, at the end of
-the reduction, which adds half an ulp of the type. Their matrix products also accumulate in f32. A product over K terms
-adds in order of K within a lane: the error is at most K · u · Σ|a·b|, or K / lanes where K is contiguous in both factors.
+Sums, products, maxima and minima of f16, bf16 and smaller floats accumulate in f32 and are rounded once, at the end
+of the reduction, which adds half an ulp of the type. Their matrix products also accumulate in f32. A product over K
+terms adds in order of K within a lane: the error is at most K · u · Σ|a·b|, or K / lanes where K is contiguous in
+both factors.
 """
 
 
