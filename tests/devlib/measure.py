@@ -13,18 +13,19 @@ from devlib_driver import CPUS, FUNCTIONS, Library, errors, expected, samples
 
 HEAD = """# Mathematical functions
 
-Generated kernels call no libm: `pydispatch/compiler/devlib` has the functions as C without branches where it can, whose
-bitcode is inlined into kernels and vectorised there. Written by `python tests/devlib/measure.py`; the suite checks the
-limit of 2 units in the last place on fewer samples, and all special values (zeros, infinities, NaN, subnormal numbers).
+Generated kernels call no libm. `pydispatch/compiler/devlib` implements the functions in C, branch-free where
+possible; its bitcode is inlined into kernels and vectorised there. This page, for users who need error bounds, is
+written by `python tests/devlib/measure.py`. The tests check the limit of 2 units in the last place (ulp) on fewer
+samples, and all special values (zeros, infinities, NaN, subnormal numbers).
 
-Largest errors found, in units in the last place, against mpmath with 160 bits. Samples are drawn evenly from intervals
-and evenly over the exponents of all numbers of both signs where the function has them; {count} per interval, from
-{least} to {most} per function and type. *fma*: machines with fused multiply-add (x86-64-v3 and up, aarch64, riscv64),
-where most float functions compute in float; *no fma*: baseline x86-64, where they compute in double. sqrt, floor, ceil,
-trunc, round, roundeven, fma and absf are exact.
+Largest errors found, in ulp, against mpmath with 160 bits. Samples are drawn uniformly from intervals and, where the
+domain allows, uniformly over the exponents of all numbers of both signs; {count} per interval, {least} to {most} per
+function and type. *fma*: machines with fused multiply-add (x86-64-v3 and up, aarch64, riscv64), where most float
+functions compute in float; *no fma*: baseline x86-64, where they compute in double. sqrt, floor, ceil, trunc, round,
+roundeven, fma and absf are correctly rounded.
 
-In loops all float functions become vectors, and in double exp exp2 expm1 log log2 log10 log1p sinh cosh tanh erf sqrt
-rsqrt; the other double functions run element by element.
+All float functions vectorise in loops; of the double functions exp exp2 expm1 log log2 log10 log1p sinh cosh tanh erf
+sqrt rsqrt do, the others run element by element.
 
 | function | f32, fma | f32, no fma | f64, fma | f64, no fma | samples |
 |---|---|---|---|---|---|
@@ -33,21 +34,22 @@ rsqrt; the other double functions run element by element.
 SUMS = """
 ## Sums
 
-Reductions by `addf` that may be reordered (all, unless `reassociate=False`) add up in blocks, so that the error does
-not grow with the length: an accumulator takes at most 4096 steps, which vectors and unrolling divide among their
-lanes, the next one 256 of these, the outermost the rest. With u = 2^-24 (f32; 2^-53 for f64) and n elements the error
+Reductions by `addf` that may be reordered (all, unless `reassociate=False`) add up in blocks, so the error does not
+grow with the length: an accumulator adds at most 4096 terms, which vectors and unrolling divide among their lanes,
+the next level adds 256 of these, the outermost the rest. With u = 2^-24 (f32; 2^-53 for f64) and n elements the error
 is at most
 
     (4096 + 256 + n / 2^20) · u · Σ|x|
 
 on the CPU, and (4096 + 8 + n / 2^18) · u · Σ|x| on GPUs, where the invocations of a workgroup add up 2^18 elements
-before they combine what they have. Sums down columns (over outer dimensions) on the CPU: (1024 + n / 1024) · u ·
-Σ|x|. What is found is far below: the f32 sum of 2^24 values in [0, 1) has a relative error of at most 1.7e-7 (the
-suite allows 3e-7), sums of 2^20 values down columns 8e-7 (1.5e-6). The order depends on sizes and variant.
+before they combine their sums. Column sums (over outer dimensions) on the CPU: (1024 + n / 1024) · u · Σ|x|. Measured
+errors are far below: the f32 sum of 2^24 values in [0, 1) has a relative error of at most 1.7e-7 (the tests allow
+3e-7), column sums of 2^20 values 8e-7 (1.5e-6). The order depends on sizes and variant.
 
-Sums, products, maxima and minima of f16, bf16 and smaller floats accumulate in f32 and are rounded once, where the
-reduction ends: half a unit of the type on top. Matrix products of them add up in f32 too. A product with K steps adds
-in order of K within a lane: at most K · u · Σ|a·b|; where K is contiguous in both factors, K / lanes.
+Sums, products, maxima and minima of f16, bf16 and smaller floats accumulate in f32 and are rounded once, at the end
+of the reduction, which adds half an ulp of the type. Their matrix products also accumulate in f32. A product over K
+terms adds in order of K within a lane: the error is at most K · u · Σ|a·b|, or K / lanes where K is contiguous in
+both factors.
 """
 
 

@@ -19,12 +19,12 @@ def chapter() -> str:
     kernel = lowerings()
     scalars = {name for name in kernel if name.startswith(("arith.", "math."))}
     groups = {
-        "On tensors, in dispatches (behind the rewrites above; `arith` and `math` on tensors besides)": PULLS,
+        "On tensors, in dispatches (after the rewrites above; also `arith` and `math` on tensors)": PULLS,
         "On elements, in bodies of tensor operations and in kernels": scalars,
-        "In kernels besides": kernel.keys() - scalars,
+        "Also in kernels": kernel.keys() - scalars,
         "In host code": host_operations(),
     }
-    parts = [HEADING, "", "Read from the tables of the compiler; anything else is an error at its place."]
+    parts = [HEADING, "", "Generated from the compiler's tables. Any other operation is an error with its location."]
     for title, names in groups.items():
         parts += ["", f"{title}:", *_by_dialect(names)]
     return "\n".join(parts) + "\n"
