@@ -1,8 +1,8 @@
 // What the runtime itself costs: nanoseconds per call of a chain of three one-workgroup dispatches, per empty workgroup
-// of large grids, per plan, per key, per block of the pool, and what the pages of a fresh large block cost.
+// of large grids, per program, per plan, per key, per block of the pool, and what the pages of a fresh large block cost.
 //
 //   gcc -std=c11 -O3 -D_GNU_SOURCE -Icsrc/include -Icsrc -Itests/c bench/program_bench.c tests/c/program/double.c
-//     csrc/{base,platform,sched,memory,program}/*.c (without *_generic.c) -o program_bench -pthread -lm
+//     csrc/{base,platform,sched,memory,program}/*.c csrc/program/*/*.c (without *_generic.c) -o program_bench -pthread -lm
 //
 // Each figure is the median and the minimum of 11 runs of about 20 ms.
 #include <time.h>
@@ -48,7 +48,7 @@ static void measure(const char* name, void (*body)(void*), void* self, double un
 }
 
 // |n| sizes the buffers; the grid of each dispatch is |grid|.
-static pyd_program_t* chain(const uint32_t grid[3]) {
+static pyd_span_t chain_bytes(const uint32_t grid[3]) {
   static builder_t b;
   add_export(&b, add_executable(&b, "exe"), 0, "empty", 1, 3);
   fn_t* f = add_function(&b, "chain");
@@ -68,8 +68,15 @@ static pyd_program_t* chain(const uint32_t grid[3]) {
   } else {
     f->regions = 3;
   }
-  pyd_program_t* program = decode(&b);
+  return encode(&b);
+}
+
+static pyd_program_t* chain(const uint32_t grid[3]) {
+  pyd_span_t bytes = chain_bytes(grid);
+  pyd_program_t* program;
+  CHECK_OK(pyd_program_decode(bytes, &program));
   CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 4));
+  free((void*)bytes.data);
   return program;
 }
 
@@ -81,6 +88,31 @@ static void bind_and_run(void* call) {
   pyd_call_bind_arg(call, 1, buffers[1]);
   pyd_call_bind_result(call, 0, buffers[2]);
   CHECK(pyd_ok(pyd_call_run(call)));
+}
+static void decode_bytes(void* bytes) {
+  pyd_program_t* program;
+  CHECK_OK(pyd_program_decode(*(const pyd_span_t*)bytes, &program));
+  pyd_program_free(program);
+}
+// 8 functions of 500 instructions, most of them arithmetic.
+static pyd_span_t arithmetic(void) {
+  static builder_t b;
+  for (uint32_t i = 0; i < 8; ++i) {
+    fn_t* f = add_function(&b, "f");
+    add_scalar(&b, f, "x");
+    uint32_t x = op(f, PYD_OP_SCALAR, 0, 0, 0, 0), y = constant(f, 3);
+    for (uint32_t k = 0; k < 498; ++k) {
+      uint32_t opcode = k % 3 ? PYD_OP_XOR + k % 4 : PYD_OP_MAXS, z = op(f, opcode, 64, x, y, 0);
+      x = y;
+      y = z;
+    }
+    add_scalar_result(f, y);
+  }
+  return encode(&b);
+}
+static void evaluate(void* program) {
+  uint64_t x = 5, result;
+  CHECK_OK(pyd_program_evaluate(program, 0, &x, &result));
 }
 static void make_plan(void* program) {
   pyd_plan_t* plan;
@@ -156,6 +188,15 @@ int main(void) {
     }
     pyd_sched_destroy(sched);
   }
+  pyd_span_t bytes = chain_bytes(kOne), many = arithmetic();
+  pyd_program_t* computes;
+  CHECK_OK(pyd_program_decode(many, &computes));
+  measure("program: decode and free", decode_bytes, &bytes, 1);
+  measure("program of 4000 instructions: per instruction", decode_bytes, &many, 4000);
+  measure("evaluate 500 instructions: per instruction", evaluate, computes, 500);
+  pyd_program_free(computes);
+  free((void*)bytes.data);
+  free((void*)many.data);
   CHECK_OK(pyd_plan_create(program, 0, kDims, NULL, &plan));
   measure("plan: create and free", make_plan, program, 1);
   measure("call: create and free", make_call, plan, 1);

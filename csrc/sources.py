@@ -18,10 +18,10 @@ def host() -> str:
 
 
 def sources(folder: Path, system: str) -> list[Path]:
-    """The .c files of one folder for a system, sorted: those without a system's suffix, and one per subject."""
+    """The .c files in and under a folder for a system, sorted: those without a system's suffix, and one per subject."""
     plain: list[Path] = []
     subjects: dict[str, dict[str, Path]] = {}
-    for path in folder.glob("*.c"):
+    for path in folder.rglob("*.c"):
         subject, _, suffix = path.stem.rpartition("_")
         if suffix in SUFFIXES:
             subjects.setdefault(subject, {})[suffix] = path

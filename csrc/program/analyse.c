@@ -1,14 +1,14 @@
 // What each register of a function is for. Linear.
 #include <stdlib.h>
 
-#include "program/internal.h"
+#include "program/commands/command.h"
 
 static void mark(pyd_function_t* fn, uint32_t reg, uint8_t flag) {
   if (reg != PYD_NONE) fn->reg_flags[reg] |= flag;
 }
 
 static void mark_operands(pyd_function_t* fn, const pyd_insn_t* insn, uint8_t flag) {
-  uint8_t uses = pyd_insn_operands(insn->op);
+  uint8_t uses = pyd_opcode(insn)->registers;
   if (uses & PYD_OPERAND_A) mark(fn, insn->a, flag);
   if (uses & PYD_OPERAND_B) mark(fn, insn->b, flag);
   if (uses & PYD_OPERAND_C) mark(fn, insn->c, flag);
@@ -23,42 +23,45 @@ static bool reads(const pyd_program_t* program, uint32_t export, uint32_t word) 
 // Where the two kinds of values end: in the layout and the order of things, or in what kernels get to see.
 static void mark_command(const pyd_program_t* program, const uint32_t* exports, pyd_function_t* fn, const pyd_insn_t* insn) {
   const uint32_t* record = fn->pool + insn->a;
-  if (insn->op == PYD_OP_FILL) {
-    mark(fn, record[1], PYD_REG_STRUCTURAL);
-    mark(fn, record[2], PYD_REG_STRUCTURAL);
-    mark(fn, record[3], PYD_REG_NEEDED);
-  } else if (insn->op == PYD_OP_COPY) {
-    mark(fn, record[1], PYD_REG_STRUCTURAL);
-    mark(fn, record[3], PYD_REG_STRUCTURAL);
-    mark(fn, record[4], PYD_REG_STRUCTURAL);
-  } else {
-    pyd_dispatch_view_t view = pyd_dispatch_view(record);
-    mark(fn, view.export_reg, PYD_REG_STRUCTURAL);
-    for (uint32_t i = 0; i < 3; ++i) mark(fn, view.grid[i], PYD_REG_STRUCTURAL);
-    for (uint32_t i = 0; i < view.constant_count; ++i) {
-      uint32_t reg = view.constants[i] & ~PYD_CONSTANT_HIGH;
-      mark(fn, reg, PYD_REG_NEEDED);
-      if (exports && reads(program, exports[view.export_reg], i)) mark(fn, reg, PYD_REG_STRUCTURAL);
-    }
-    for (uint32_t i = 0; i < view.binding_count; ++i) {
-      mark(fn, view.bindings[3 * i + 1], PYD_REG_STRUCTURAL);
-      mark(fn, view.bindings[3 * i + 2], PYD_REG_STRUCTURAL);
-    }
+  const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
+  type->mark(fn, record);
+  if (!type->values) return;
+  const pyd_command_values_t values = type->values(record);
+  for (uint32_t i = 0; i < values.count; ++i) mark(fn, values.regs[i] & ~PYD_CONSTANT_HIGH, PYD_REG_NEEDED);
+  if (!exports || !type->bindings) return;
+  const uint32_t export = exports[type->bindings(record).export_reg];
+  for (uint32_t i = 0; i < values.count; ++i) {
+    if (reads(program, export, i)) mark(fn, values.regs[i] & ~PYD_CONSTANT_HIGH, PYD_REG_STRUCTURAL);
   }
 }
 
-// Which export each register is the number of, PYD_NONE where that is computed; NULL in |out_exports| without any contract.
+static uint32_t count_late_values(const pyd_function_t* fn, const pyd_insn_t* insn) {
+  const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
+  if (!type->values) return 0;
+  const pyd_command_values_t values = type->values(fn->pool + insn->a);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < values.count; ++i) {
+    count += (fn->reg_flags[values.regs[i] & ~PYD_CONSTANT_HIGH] & PYD_REG_LATE) != 0;
+  }
+  return count;
+}
+
+void pyd_function_find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t* out_exports) {
+  for (uint32_t i = 0; i < fn->reg_count; ++i) out_exports[i] = PYD_NONE;
+  for (uint32_t i = 0; i < fn->insn_count; ++i) {
+    const pyd_insn_t* insn = &fn->insns[i];
+    PYD_COUNT_WORK(1);
+    if (insn->op == PYD_OP_CONST && insn->c == 0 && insn->b < program->export_count) out_exports[insn->dst] = insn->b;
+  }
+}
+
+// The same, in memory of the caller; NULL in |out_exports| without any contract.
 static pyd_status_t find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t** out_exports) {
   *out_exports = NULL;
   if (!program->has_contracts) return PYD_STATUS_OK;
-  uint32_t* exports = malloc(((size_t)fn->reg_count + 1) * sizeof(*exports));
-  if (!exports) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the analysis of a function");
-  for (uint32_t i = 0; i < fn->reg_count; ++i) exports[i] = PYD_NONE;
-  for (uint32_t i = 0; i < fn->insn_count; ++i) {
-    const pyd_insn_t* insn = &fn->insns[i];
-    if (insn->op == PYD_OP_CONST && insn->c == 0 && insn->b < program->export_count) exports[insn->dst] = insn->b;
-  }
-  *out_exports = exports;
+  *out_exports = malloc(((size_t)fn->reg_count + 1) * sizeof(**out_exports));
+  if (!*out_exports) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the analysis of a function");
+  pyd_function_find_exports(program, fn, *out_exports);
   return PYD_STATUS_OK;
 }
 
@@ -82,8 +85,8 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   // Backwards: what the marked registers are computed from.
   for (uint32_t i = fn->insn_count; i-- > 0;) {
     const pyd_insn_t* insn = &fn->insns[i];
-    if (insn->op == PYD_OP_CHECK || insn->op == PYD_OP_CHECK_EQ) mark_operands(fn, insn, PYD_REG_STRUCTURAL);
-    if (!(pyd_insn_operands(insn->op) & PYD_OPERAND_DST)) continue;
+    if (pyd_opcode(insn)->class == PYD_CLASS_CHECK) mark_operands(fn, insn, PYD_REG_STRUCTURAL);
+    if (!(pyd_opcode(insn)->registers & PYD_OPERAND_DST)) continue;
     uint8_t flags = fn->reg_flags[insn->dst];
     if (flags & (PYD_REG_STRUCTURAL | PYD_REG_NEEDED)) {
       mark_operands(fn, insn, flags & (PYD_REG_STRUCTURAL | PYD_REG_NEEDED));
@@ -99,7 +102,7 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   }
   for (uint32_t i = 0; i < fn->insn_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[i];
-    uint8_t uses = pyd_insn_operands(insn->op);
+    uint8_t uses = pyd_opcode(insn)->registers;
     if (!(uses & PYD_OPERAND_DST)) continue;
     bool is_late = insn->op == PYD_OP_SCALAR && !fn->args[insn->a].keyed;
     if (uses & PYD_OPERAND_A) is_late |= (fn->reg_flags[insn->a] & PYD_REG_LATE) != 0;
@@ -109,16 +112,6 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
     fn->reg_flags[insn->dst] |= PYD_REG_LATE;
     if (fn->reg_flags[insn->dst] & PYD_REG_NEEDED) fn->late[fn->late_count++] = i;
   }
-  for (uint32_t i = 0; i < fn->command_count; ++i) {
-    const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
-    const uint32_t* record = fn->pool + insn->a;
-    if (insn->op == PYD_OP_FILL) {
-      fn->late_value_count += (fn->reg_flags[record[3]] & PYD_REG_LATE) != 0;
-    } else if (insn->op == PYD_OP_DISPATCH) {
-      for (uint32_t k = 0; k < record[4]; ++k) {
-        fn->late_value_count += (fn->reg_flags[record[5 + k] & ~PYD_CONSTANT_HIGH] & PYD_REG_LATE) != 0;
-      }
-    }
-  }
+  for (uint32_t i = 0; i < fn->command_count; ++i) fn->late_value_count += count_late_values(fn, &fn->insns[fn->commands[i]]);
   return PYD_STATUS_OK;
 }

@@ -2,53 +2,6 @@
 // that a hostile program is no undefined behaviour of ours.
 #include "program/arith.h"
 
-static bool is_int_width(uint32_t width) {
-  return width >= 1 && width <= 64;
-}
-static bool is_float_format(uint32_t format) {
-  return format == PYD_F16 || format == PYD_BF16 || format == 32 || format == 64;
-}
-
-bool pyd_arith_is_valid(const pyd_insn_t* insn) {
-  uint32_t modifier = insn->modifier;
-  switch (insn->op) {
-    case PYD_OP_CMP:
-      return is_int_width(modifier & 0xFF) && modifier >> 8 <= 9;
-    case PYD_OP_FCMP:
-      return is_float_format(modifier & 0xFF) && modifier >> 8 <= 15;
-    case PYD_OP_SEXT:
-    case PYD_OP_ZEXT:
-      return is_int_width(modifier);
-    case PYD_OP_FCVT:
-      return is_float_format(modifier) && is_float_format(insn->b);
-    case PYD_OP_SITOFP:
-    case PYD_OP_UITOFP:
-      return is_float_format(modifier) && is_int_width(insn->b);
-    case PYD_OP_FPTOSI:
-    case PYD_OP_FPTOUI:
-      return is_int_width(modifier) && is_float_format(insn->b);
-    case PYD_OP_FMATH:
-      return is_float_format(modifier) && insn->b < PYD_MATH_COUNT;
-    case PYD_OP_ABS:
-    case PYD_OP_CTPOP:
-    case PYD_OP_CTLZ:
-    case PYD_OP_CTTZ:
-    case PYD_OP_MULHS:
-    case PYD_OP_MULHU:
-      return is_int_width(modifier);
-    case PYD_OP_FPOW:
-    case PYD_OP_FATAN2:
-    case PYD_OP_FCOPYSIGN:
-    case PYD_OP_FMINNUM:
-    case PYD_OP_FMAXNUM:
-    case PYD_OP_FMA:
-      return is_float_format(modifier);
-    default:
-      if (insn->op >= PYD_OP_ADD && insn->op <= PYD_OP_NEG) return is_int_width(modifier);
-      return insn->op >= PYD_OP_FADD && insn->op <= PYD_OP_FNEG && is_float_format(modifier);
-  }
-}
-
 static bool compare(uint32_t predicate, uint64_t a, uint64_t b, uint32_t width) {
   int64_t sa = sign(a, width), sb = sign(b, width);
   uint64_t ua = zero(a, width), ub = zero(b, width);
@@ -66,7 +19,7 @@ static bool compare(uint32_t predicate, uint64_t a, uint64_t b, uint32_t width) 
   }
 }
 
-static pyd_fault_t divide(uint32_t op, uint32_t width, int64_t sa, int64_t sb, uint64_t* out) {
+static pyd_fault_t quotient_or_rest(uint32_t op, uint32_t width, int64_t sa, int64_t sb, uint64_t* out) {
   uint64_t ua = zero((uint64_t)sa, width), ub = zero((uint64_t)sb, width);
   if (ub == 0) return PYD_FAULT_ZERO_DIVISOR;
   switch (op) {
@@ -85,21 +38,29 @@ static pyd_fault_t divide(uint32_t op, uint32_t width, int64_t sa, int64_t sb, u
   int64_t quotient = sa / sb, rest = sa % sb;
   bool below = rest != 0 && (sa < 0) != (sb < 0);  // the exact quotient is negative and was rounded up
   switch (op) {
-    case PYD_OP_DIVS: *out = (uint64_t)quotient; break;
-    case PYD_OP_REMS: *out = (uint64_t)rest; break;
-    case PYD_OP_CEILDIVS: *out = (uint64_t)(quotient + (rest != 0 && !below)); break;
-    case PYD_OP_FLOORDIVS: *out = (uint64_t)(quotient - below); break;
-    default: *out = (uint64_t)(below ? rest + sb : rest); break;  // MODS: the sign of the divisor
+    case PYD_OP_DIVS: *out = (uint64_t)quotient; return PYD_FAULT_NONE;
+    case PYD_OP_REMS: *out = (uint64_t)rest; return PYD_FAULT_NONE;
+    case PYD_OP_CEILDIVS: *out = (uint64_t)(quotient + (rest != 0 && !below)); return PYD_FAULT_NONE;
+    case PYD_OP_FLOORDIVS: *out = (uint64_t)(quotient - below); return PYD_FAULT_NONE;
+    case PYD_OP_MODS: *out = (uint64_t)(below ? rest + sb : rest); return PYD_FAULT_NONE;  // the sign of the divisor
+    default: return PYD_FAULT_NO_RULE;
   }
-  return PYD_FAULT_NONE;
 }
 
-static pyd_fault_t integer(uint32_t op, uint32_t width, uint64_t a, uint64_t b, uint64_t* out) {
+pyd_fault_t pyd_arith_divide(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out) {
+  uint32_t width = insn->modifier;
+  uint64_t result = 0;
+  pyd_fault_t fault = quotient_or_rest(insn->op, width, sign(a, width), sign(b, width), &result);
+  *out = (uint64_t)sign(result, width);
+  return fault;
+}
+
+pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out) {
+  uint32_t width = insn->modifier & 0xFF, predicate = insn->modifier >> 8;
   int64_t sa = sign(a, width), sb = sign(b, width), exact = 0;
   uint64_t ua = zero(a, width), ub = zero(b, width), result = 0;
-  pyd_fault_t fault = PYD_FAULT_NONE;
   bool wrapped = false;
-  switch (op) {
+  switch (insn->op) {
     case PYD_OP_ADD: wrapped = __builtin_add_overflow(sa, sb, &exact); result = (uint64_t)exact; break;
     case PYD_OP_SUB: wrapped = __builtin_sub_overflow(sa, sb, &exact); result = (uint64_t)exact; break;
     case PYD_OP_MUL: wrapped = __builtin_mul_overflow(sa, sb, &exact); result = (uint64_t)exact; break;
@@ -120,28 +81,12 @@ static pyd_fault_t integer(uint32_t op, uint32_t width, uint64_t a, uint64_t b, 
     case PYD_OP_CTTZ: result = ua ? (uint64_t)__builtin_ctzll(ua) : width; break;
     case PYD_OP_MULHS: result = (uint64_t)((__extension__ (__int128)sa * sb) >> width); break;
     case PYD_OP_MULHU: result = (uint64_t)((__extension__ (unsigned __int128)ua * ub) >> width); break;
-    default: fault = divide(op, width, sa, sb, &result); break;
+    // These three are no values of the width: a truth value, and an extension to 64 bits.
+    case PYD_OP_CMP: *out = compare(predicate, a, b, width); return PYD_FAULT_NONE;
+    case PYD_OP_SEXT: *out = (uint64_t)sa; return PYD_FAULT_NONE;
+    case PYD_OP_ZEXT: *out = ua; return PYD_FAULT_NONE;
+    default: return PYD_FAULT_NO_RULE;
   }
   *out = (uint64_t)sign(result, width);
-  if (fault == PYD_FAULT_NONE && wrapped) fault = PYD_FAULT_WRAPPED;
-  return fault;
-}
-
-pyd_fault_t pyd_arith_compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out) {
-  uint32_t width = insn->modifier & 0xFF, predicate = insn->modifier >> 8;
-  switch (insn->op) {
-    case PYD_OP_CMP:
-      *out = compare(predicate, a, b, width);
-      return PYD_FAULT_NONE;
-    case PYD_OP_SEXT:
-      *out = (uint64_t)sign(a, width);
-      return PYD_FAULT_NONE;
-    case PYD_OP_ZEXT:
-      *out = zero(a, width);
-      return PYD_FAULT_NONE;
-    default:
-      if (insn->op <= PYD_OP_NEG || insn->op >= PYD_OP_ABS) return integer(insn->op, width, a, b, out);
-      *out = pyd_arith_float(insn, a, b, c);
-      return PYD_FAULT_NONE;
-  }
+  return wrapped ? PYD_FAULT_WRAPPED : PYD_FAULT_NONE;
 }

@@ -55,7 +55,7 @@ static double load(uint32_t format, uint64_t bits) {
   switch (format) {
     case PYD_F16: return as_f16(bits);
     case PYD_BF16: return as_f32((bits & 0xFFFF) << 16);
-    case 32: return as_f32(bits);
+    case PYD_F32: return as_f32(bits);
     default: return as_f64(bits);
   }
 }
@@ -63,7 +63,7 @@ static uint64_t store(uint32_t format, double value) {
   switch (format) {
     case PYD_F16: return narrow(value, 10, -14, 0x7C00, 0x7E00);
     case PYD_BF16: return narrow(value, 7, -126, 0x7F80, 0x7FC0);
-    case 32: return of_f32((float)value);
+    case PYD_F32: return of_f32((float)value);
     default: return of_f64(value);
   }
 }
@@ -112,31 +112,27 @@ static double round_even(double x) {
   return copysign(whole, x);
 }
 
-// One row per function of FMATH, in order: its name in C for both widths.
-#define MATH_ROWS(ROW)                                                                                              \
-  ROW(0, sqrt) ROW(1, exp) ROW(2, log) ROW(3, floor) ROW(4, ceil) ROW(5, fabs) ROW(6, tanh) ROW(7, sin) ROW(8, cos) \
-  ROW(9, tan) ROW(10, asin) ROW(11, acos) ROW(12, atan) ROW(13, sinh) ROW(14, cosh) ROW(15, asinh) ROW(16, acosh)   \
-  ROW(17, atanh) ROW(18, erf) ROW(19, erfc) ROW(20, exp2) ROW(21, expm1) ROW(22, log2) ROW(23, log10) ROW(24, log1p) \
-  ROW(25, cbrt) ROW(27, round) ROW(29, trunc)
+static float round_evenf(float x) { return (float)round_even(x); }
+
+static double inverse_root(double x) { return 1 / sqrt(x); }
+static float inverse_rootf(float x) { return (float)(1 / sqrt((double)x)); }
 
 static double math_f64(uint32_t function, double x) {
   switch (function) {
-#define ROW(number, name) \
-  case number: return name(x);
-    MATH_ROWS(ROW)
-#undef ROW
-    case 26: return 1 / sqrt(x);
-    default: return round_even(x);
+#define X(number, name, f64, f32) \
+  case number: return f64(x);
+    PYD_MATH_FUNCTIONS(X)
+#undef X
+    default: return x;  // does not exist, see pyd_insn_is_valid
   }
 }
 static float math_f32(uint32_t function, float x) {
   switch (function) {
-#define ROW(number, name) \
-  case number: return name##f(x);
-    MATH_ROWS(ROW)
-#undef ROW
-    case 26: return (float)(1 / sqrt((double)x));
-    default: return (float)round_even(x);
+#define X(number, name, f64, f32) \
+  case number: return f32(x);
+    PYD_MATH_FUNCTIONS(X)
+#undef X
+    default: return x;
   }
 }
 
@@ -154,29 +150,31 @@ static uint64_t to_unsigned(double value, uint32_t width) {
   return (uint64_t)sign(result, width);
 }
 
-// One operation rounded to f32, or to f64.
-static float compute_f32(uint32_t op, float x, float y, float z) {
+// One operation rounded to f32, or to f64. False: none of those.
+static bool compute_f32(uint32_t op, float x, float y, float z, float* out) {
   switch (op) {
-    case PYD_OP_FADD: return x + y;
-    case PYD_OP_FSUB: return x - y;
-    case PYD_OP_FMUL: return x * y;
-    case PYD_OP_FDIV: return x / y;
-    case PYD_OP_FREM: return fmodf(x, y);
-    case PYD_OP_FPOW: return powf(x, y);
-    case PYD_OP_FATAN2: return atan2f(x, y);
-    default: return fmaf(x, y, z);
+    case PYD_OP_FADD: *out = x + y; return true;
+    case PYD_OP_FSUB: *out = x - y; return true;
+    case PYD_OP_FMUL: *out = x * y; return true;
+    case PYD_OP_FDIV: *out = x / y; return true;
+    case PYD_OP_FREM: *out = fmodf(x, y); return true;
+    case PYD_OP_FPOW: *out = powf(x, y); return true;
+    case PYD_OP_FATAN2: *out = atan2f(x, y); return true;
+    case PYD_OP_FMA: *out = fmaf(x, y, z); return true;
+    default: return false;
   }
 }
-static double compute_f64(uint32_t op, double x, double y, double z) {
+static bool compute_f64(uint32_t op, double x, double y, double z, double* out) {
   switch (op) {
-    case PYD_OP_FADD: return x + y;
-    case PYD_OP_FSUB: return x - y;
-    case PYD_OP_FMUL: return x * y;
-    case PYD_OP_FDIV: return x / y;
-    case PYD_OP_FREM: return fmod(x, y);
-    case PYD_OP_FPOW: return pow(x, y);
-    case PYD_OP_FATAN2: return atan2(x, y);
-    default: return fma(x, y, z);
+    case PYD_OP_FADD: *out = x + y; return true;
+    case PYD_OP_FSUB: *out = x - y; return true;
+    case PYD_OP_FMUL: *out = x * y; return true;
+    case PYD_OP_FDIV: *out = x / y; return true;
+    case PYD_OP_FREM: *out = fmod(x, y); return true;
+    case PYD_OP_FPOW: *out = pow(x, y); return true;
+    case PYD_OP_FATAN2: *out = atan2(x, y); return true;
+    case PYD_OP_FMA: *out = fma(x, y, z); return true;
+    default: return false;
   }
 }
 
@@ -196,37 +194,48 @@ static double fma_exact(double a, double b, double c) {
   return as_f64(is_larger ? bits + 1 : bits - 1);
 }
 
-uint64_t pyd_arith_float(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c) {
-  uint32_t format = insn->modifier & 0xFF;
-  switch (insn->op) {
-    case PYD_OP_FCMP: return compare(insn->modifier >> 8, load(format, a), load(format, b));
-    case PYD_OP_FMIN: return store(format, extreme(load(format, a), load(format, b), false, false));
-    case PYD_OP_FMAX: return store(format, extreme(load(format, a), load(format, b), true, false));
-    case PYD_OP_FMINNUM: return store(format, extreme(load(format, a), load(format, b), false, true));
-    case PYD_OP_FMAXNUM: return store(format, extreme(load(format, a), load(format, b), true, true));
-    case PYD_OP_FNEG: return bits_of(format, a) ^ bit_of_sign(format);
-    case PYD_OP_FCOPYSIGN:
-      return (bits_of(format, a) & ~bit_of_sign(format)) | (b & bit_of_sign(format));
-    case PYD_OP_FCVT: return format == insn->b ? bits_of(format, a) : store(format, load(insn->b, a));
-    // Straight from the integer to f32: by way of f64 large ones would be rounded twice.
-    case PYD_OP_SITOFP:
-      if (format == 32) return of_f32((float)sign(a, insn->b));
-      if (format <= PYD_BF16) return store(format, whole(sign(a, insn->b) < 0, (uint64_t)sign(a, insn->b)));
-      return store(format, (double)sign(a, insn->b));
-    case PYD_OP_UITOFP:
-      if (format == 32) return of_f32((float)zero(a, insn->b));
-      if (format <= PYD_BF16) return store(format, whole(false, zero(a, insn->b)));
-      return store(format, (double)zero(a, insn->b));
-    case PYD_OP_FPTOSI: return to_signed(load(insn->b, a), format);
-    case PYD_OP_FPTOUI: return to_unsigned(load(insn->b, a), format);
-    case PYD_OP_FMATH:
-      if (format == 64) return of_f64(math_f64(insn->b, as_f64(a)));
-      return store(format, math_f32(insn->b, (float)load(format, a)));
-    case PYD_OP_FMA:
-      if (format <= PYD_BF16) return store(format, fma_exact(load(format, a), load(format, b), load(format, c)));
-      break;
-    default: break;
+static uint64_t from_integer(uint32_t format, bool negative, uint64_t bits) {
+  // Straight from the integer to f32: by way of f64 large ones would be rounded twice.
+  if (format == PYD_F32) return of_f32(negative ? (float)(int64_t)bits : (float)bits);
+  if (format == PYD_F64) return of_f64(negative ? (double)(int64_t)bits : (double)bits);
+  return store(format, whole(negative, bits));
+}
+
+// Every operation on floats alone, in the format of its modifier.
+static pyd_fault_t compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out) {
+  const uint32_t format = insn->modifier;
+  if (insn->op == PYD_OP_FMA && format <= PYD_BF16) {
+    *out = store(format, fma_exact(load(format, a), load(format, b), load(format, c)));
+    return PYD_FAULT_NONE;
   }
-  if (format == 64) return of_f64(compute_f64(insn->op, as_f64(a), as_f64(b), as_f64(c)));
-  return store(format, compute_f32(insn->op, (float)load(format, a), (float)load(format, b), (float)load(format, c)));
+  double wide = 0;
+  float single = 0;
+  bool is_known = format == PYD_F64
+                      ? compute_f64(insn->op, as_f64(a), as_f64(b), as_f64(c), &wide)
+                      : compute_f32(insn->op, (float)load(format, a), (float)load(format, b), (float)load(format, c), &single);
+  *out = format == PYD_F64 ? of_f64(wide) : store(format, single);
+  return is_known ? PYD_FAULT_NONE : PYD_FAULT_NO_RULE;
+}
+
+pyd_fault_t pyd_arith_float(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out) {
+  const uint32_t format = insn->modifier & 0xFF, from = insn->b;  // |from|: of a conversion
+  switch (insn->op) {
+    case PYD_OP_FCMP: *out = compare(insn->modifier >> 8, load(format, a), load(format, b)); break;
+    case PYD_OP_FMIN: *out = store(format, extreme(load(format, a), load(format, b), false, false)); break;
+    case PYD_OP_FMAX: *out = store(format, extreme(load(format, a), load(format, b), true, false)); break;
+    case PYD_OP_FMINNUM: *out = store(format, extreme(load(format, a), load(format, b), false, true)); break;
+    case PYD_OP_FMAXNUM: *out = store(format, extreme(load(format, a), load(format, b), true, true)); break;
+    case PYD_OP_FNEG: *out = bits_of(format, a) ^ bit_of_sign(format); break;
+    case PYD_OP_FCOPYSIGN: *out = (bits_of(format, a) & ~bit_of_sign(format)) | (b & bit_of_sign(format)); break;
+    case PYD_OP_FCVT: *out = format == from ? bits_of(format, a) : store(format, load(from, a)); break;
+    case PYD_OP_SITOFP: *out = from_integer(format, sign(a, from) < 0, (uint64_t)sign(a, from)); break;
+    case PYD_OP_UITOFP: *out = from_integer(format, false, zero(a, from)); break;
+    case PYD_OP_FPTOSI: *out = to_signed(load(from, a), format); break;
+    case PYD_OP_FPTOUI: *out = to_unsigned(load(from, a), format); break;
+    case PYD_OP_FMATH:
+      *out = format == PYD_F64 ? of_f64(math_f64(from, as_f64(a))) : store(format, math_f32(from, (float)load(format, a)));
+      break;
+    default: return compute(insn, a, b, c, out);
+  }
+  return PYD_FAULT_NONE;
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/call.h"
+#include "program/commands/command.h"
 
 _Static_assert(sizeof(pyd_call_command_t) == 128, "two cache lines");
 
@@ -28,36 +28,6 @@ static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
   call->scratch = carve(base, &at, call->workers, plan->local_bytes);
   call->arena = carve(base, &at, call->is_arena_kept ? plan->arena_bytes : 0, 1);
   return at;
-}
-
-static uint8_t to_u8(uint32_t value) { return (uint8_t)(value < UINT8_MAX ? value : UINT8_MAX); }
-
-static void fill_dispatch(pyd_call_t* call, pyd_call_command_t* out, const pyd_plan_command_t* command) {
-  const pyd_program_t* program = call->plan->program;
-  const pyd_export_t* export = &program->exports[command->export];
-  const pyd_library_export_attrs_t* attrs = export->attrs;
-  out->function = export->function;
-  out->environment = program->links[export->executable].environment;
-  out->is_embedded = program->links[export->executable].is_embedded;
-  // A size left open by the library is one: what a kernel that asks for it can work with.
-  out->state = (pyd_dispatch_state_t){
-      .workgroup_size_x = attrs->workgroup_size_x ? attrs->workgroup_size_x : 1,
-      .workgroup_size_y = attrs->workgroup_size_y ? attrs->workgroup_size_y : 1,
-      .workgroup_size_z = attrs->workgroup_size_z ? attrs->workgroup_size_z : 1,
-      .constant_count = (uint16_t)command->constant_count,
-      .workgroup_count_x = command->grid[0],
-      .workgroup_count_y = command->grid[1],
-      .workgroup_count_z = (uint16_t)command->grid[2],
-      .max_concurrency = to_u8(call->workers),
-      .binding_count = (uint8_t)command->slot_count,
-      .constants = call->constants + command->first_constant,
-      .binding_ptrs = call->pointers + command->first_slot,
-      .binding_lengths = call->lengths + command->first_slot,
-  };
-  out->workgroup = (pyd_workgroup_state_t){
-      .local_memory = command->local_bytes ? call->scratch : NULL,
-      .local_memory_size = command->local_bytes,
-  };
 }
 
 static pyd_status_t bind_constants(pyd_call_t* call) {
@@ -112,9 +82,11 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   }
   for (uint32_t i = 0; i < plan->slot_count; ++i) call->lengths[i] = plan->slots[i].length;
   for (uint32_t i = 0; i < plan->command_count; ++i) {
+    const pyd_command_type_t* type = pyd_command_type(&plan->commands[i]);
     call->commands[i].plan = &plan->commands[i];
     call->commands[i].pattern = plan->commands[i].pattern;
-    if (plan->commands[i].kind == PYD_COMMAND_DISPATCH) fill_dispatch(call, &call->commands[i], &plan->commands[i]);
+    call->commands[i].run = type->run;
+    if (type->prepare) type->prepare(call, &plan->commands[i], &call->commands[i]);
   }
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     call->unbound += fn->buffers[i].kind == PYD_BUFFER_ARGUMENT || fn->buffers[i].kind == PYD_BUFFER_RESULT;

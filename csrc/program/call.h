@@ -5,17 +5,22 @@
 #include "base/embedded_library.h"
 #include "program/plan.h"
 
+// Runs indices [begin, end) of a command. Not 0: the code with which index |*out_failed| of its step failed.
+typedef struct pyd_call_command_s pyd_call_command_t;
+typedef int32_t (*pyd_command_run_t)(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
+                                     uint64_t end, uint64_t* out_failed);
+
 // What running one command touches, in two cache lines.
-typedef struct pyd_call_command_s {
+struct pyd_call_command_s {
   pyd_dispatch_state_t state;        // kernels want it 16-byte aligned
   pyd_workgroup_state_t workgroup;   // of workgroup (0, 0, 0) on worker 0
-  pyd_dispatch_fn_t function;        // NULL for fills and copies
+  pyd_dispatch_fn_t function;        // of a dispatch, else NULL
   const pyd_environment_t* environment;
   const pyd_plan_command_t* plan;
   uint64_t pattern;
+  pyd_command_run_t run;
   bool is_embedded;  // see base/embedded_library.h
-  uint64_t padding;
-} pyd_call_command_t;
+};
 
 struct pyd_call_s {
   const pyd_plan_t* plan;

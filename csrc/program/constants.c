@@ -1,33 +1,24 @@
 // How constants are used, as far as the program says without running.
 #include <stdlib.h>
 
-#include "program/internal.h"
+#include "program/commands/command.h"
 
 static void raise_to(uint32_t* alignment, uint32_t needed) {
   if (*alignment < needed) *alignment = needed;
-}
-
-// Which export each register of |fn| is the number of, PYD_NONE where that is computed.
-static void find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t* exports) {
-  for (uint32_t i = 0; i < fn->reg_count; ++i) exports[i] = PYD_NONE;
-  for (uint32_t i = 0; i < fn->insn_count; ++i) {
-    const pyd_insn_t* insn = &fn->insns[i];
-    PYD_COUNT_WORK(1);
-    if (insn->op == PYD_OP_CONST && insn->c == 0 && insn->b < program->export_count) exports[insn->dst] = insn->b;
-  }
 }
 
 static void use_in_function(const pyd_program_t* program, const pyd_function_t* fn, const uint32_t* exports, uint32_t most,
                             uint32_t* alignments) {
   for (uint32_t i = 0; i < fn->command_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
-    if (insn->op != PYD_OP_DISPATCH) continue;
-    pyd_dispatch_view_t view = pyd_dispatch_view(fn->pool + insn->a);
-    uint32_t export = exports[view.export_reg];
+    const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
+    if (!type->bindings) continue;
+    pyd_command_bindings_t bindings = type->bindings(fn->pool + insn->a);
+    uint32_t export = exports[bindings.export_reg];
     uint32_t needed = export == PYD_NONE ? most : program->links[program->exports[export].executable].alignment;
-    PYD_COUNT_WORK(view.binding_count);
-    for (uint32_t k = 0; k < view.binding_count; ++k) {
-      const pyd_buffer_t* buffer = &fn->buffers[view.bindings[3 * k]];
+    PYD_COUNT_WORK(bindings.count);
+    for (uint32_t k = 0; k < bindings.count; ++k) {
+      const pyd_buffer_t* buffer = &fn->buffers[bindings.words[3 * k]];
       if (buffer->kind == PYD_BUFFER_CONSTANT) raise_to(&alignments[buffer->index], needed);
     }
   }
@@ -55,7 +46,7 @@ pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint3
   uint32_t* exports = malloc(((size_t)registers + 1) * sizeof(*exports));
   if (!exports) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u registers", registers);
   for (uint32_t i = 0; i < program->function_count; ++i) {
-    find_exports(program, &program->functions[i], exports);
+    pyd_function_find_exports(program, &program->functions[i], exports);
     use_in_function(program, &program->functions[i], exports, most, out_alignments);
   }
   free(exports);

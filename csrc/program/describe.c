@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "program/plan.h"
+#include "program/commands/command.h"
 
 bool pyd_plan_matches(const pyd_plan_t* plan, const int64_t* dims, const uint64_t* scalars) {
   const pyd_function_t* fn = plan->fn;
@@ -104,27 +104,9 @@ pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buf
                            plan->command_count);
   }
   const pyd_plan_command_t* command = &plan->commands[index];
-  if (command->kind == PYD_COMMAND_DISPATCH) {
-    const pyd_export_t* export = &plan->program->exports[command->export];
-    pyd_string_t executable = plan->program->executables[export->executable].name;
-    snprintf(buffer, size, "region %u: dispatch @%.*s::@%.*s %ux%ux%u", command->region, (int)executable.length,
-             executable.data, (int)export->name.length, export->name.data, command->grid[0], command->grid[1],
-             command->grid[2]);
-    return PYD_STATUS_OK;
+  int length = snprintf(buffer, size, "region %u: ", command->region);
+  if (length > 0 && (size_t)length < size) {
+    pyd_command_type(command)->describe(plan, command, buffer + length, size - (size_t)length);
   }
-  const pyd_plan_slot_t* slot = &plan->slots[command->first_slot];
-  char first[96], second[96];
-  pyd_plan_name_buffer(plan->fn, slot[0].buffer, first, sizeof(first));
-  if (command->kind == PYD_COMMAND_FILL) {
-    uint64_t mask = UINT64_MAX >> (64 - 8 * command->pattern_bytes);
-    snprintf(buffer, size, "region %u: fill %llu bytes at %llu of %s with 0x%0*llX", command->region,
-             (unsigned long long)command->length, (unsigned long long)slot->offset, first, 2 * command->pattern_bytes,
-             (unsigned long long)(command->pattern & mask));
-    return PYD_STATUS_OK;
-  }
-  pyd_plan_name_buffer(plan->fn, slot[1].buffer, second, sizeof(second));
-  snprintf(buffer, size, "region %u: copy %llu bytes at %llu of %s to %llu of %s", command->region,
-           (unsigned long long)command->length, (unsigned long long)slot[0].offset, first,
-           (unsigned long long)slot[1].offset, second);
   return PYD_STATUS_OK;
 }

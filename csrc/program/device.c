@@ -4,10 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/call.h"
-
-_Static_assert((int)PYD_COMMAND_KIND_COPY == (int)PYD_COMMAND_COPY, "kinds of commands are the same");
-_Static_assert((int)PYD_BUFFER_KIND_CONSTANT == (int)PYD_BUFFER_CONSTANT, "kinds of buffers are the same");
+#include "program/commands/command.h"
 
 // Stands where a kernel of this process would; a call that gets here has no runner.
 static int nothing_here(const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
@@ -56,15 +53,8 @@ void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t
       .pattern = command->pattern,
       .pattern_bytes = command->pattern_bytes,
   };
-  if (command->kind != PYD_COMMAND_DISPATCH) return;
-  const pyd_export_t* export = &plan->program->exports[command->export];
-  out_info->executable = export->executable;
-  out_info->export = command->export;
-  out_info->ordinal = export->ordinal;
-  out_info->name = export->name;
-  memcpy(out_info->grid, command->grid, sizeof(out_info->grid));
-  out_info->constant_count = command->constant_count;
-  out_info->first_constant = command->first_constant;
+  const pyd_command_type_t* type = pyd_command_type(command);
+  if (type->inform) type->inform(plan, command, out_info);
 }
 
 void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot, pyd_command_slot_t* out_slot) {

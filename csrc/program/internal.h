@@ -3,6 +3,7 @@
 #ifndef PYD_PROGRAM_INTERNAL_H_
 #define PYD_PROGRAM_INTERNAL_H_
 
+#include "program/opcodes.h"
 #include "pydispatch/program_device.h"
 
 #define PYD_NONE PYD_PROGRAM_NONE
@@ -15,74 +16,6 @@ extern uint64_t pyd_work;
 #define PYD_COUNT_WORK(steps) ((void)0)
 #endif
 
-enum {
-  PYD_OP_CONST = 1,
-  PYD_OP_DIM,
-  PYD_OP_SCALAR,
-  PYD_OP_QUERY,
-  PYD_OP_VARIANT,
-  PYD_OP_SELECT,
-  PYD_OP_CHECK_EQ,
-  PYD_OP_CHECK,
-  PYD_OP_ADD = 16,
-  PYD_OP_SUB,
-  PYD_OP_MUL,
-  PYD_OP_DIVS,
-  PYD_OP_DIVU,
-  PYD_OP_REMS,
-  PYD_OP_REMU,
-  PYD_OP_CEILDIVS,
-  PYD_OP_CEILDIVU,
-  PYD_OP_FLOORDIVS,
-  PYD_OP_MINS,
-  PYD_OP_MAXS,
-  PYD_OP_MINU,
-  PYD_OP_MAXU,
-  PYD_OP_AND,
-  PYD_OP_OR,
-  PYD_OP_XOR,
-  PYD_OP_SHL,
-  PYD_OP_SHRS,
-  PYD_OP_SHRU,
-  PYD_OP_MODS,
-  PYD_OP_NEG,
-  PYD_OP_CMP = 40,
-  PYD_OP_SEXT,
-  PYD_OP_ZEXT,
-  PYD_OP_FADD = 48,
-  PYD_OP_FSUB,
-  PYD_OP_FMUL,
-  PYD_OP_FDIV,
-  PYD_OP_FREM,
-  PYD_OP_FCMP,
-  PYD_OP_FMIN,
-  PYD_OP_FMAX,
-  PYD_OP_FNEG,
-  PYD_OP_FCVT,
-  PYD_OP_SITOFP,
-  PYD_OP_UITOFP,
-  PYD_OP_FPTOSI,
-  PYD_OP_FPTOUI,
-  PYD_OP_FMATH,
-  PYD_OP_FPOW,
-  PYD_OP_FATAN2,
-  PYD_OP_FCOPYSIGN,
-  PYD_OP_FMINNUM,
-  PYD_OP_FMAXNUM,
-  PYD_OP_FMA,
-  PYD_OP_ABS,
-  PYD_OP_CTPOP,
-  PYD_OP_CTLZ,
-  PYD_OP_CTTZ,
-  PYD_OP_MULHS,
-  PYD_OP_MULHU,
-  PYD_OP_DISPATCH = 80,
-  PYD_OP_FILL,
-  PYD_OP_COPY,
-};
-
-enum { PYD_BUFFER_ARGUMENT = 0, PYD_BUFFER_RESULT, PYD_BUFFER_TRANSIENT, PYD_BUFFER_CONSTANT };
-
 // What a register is for.
 enum {
   PYD_REG_WRITTEN = 1,     // while verifying
@@ -90,12 +23,6 @@ enum {
   PYD_REG_LATE = 4,        // depends on a scalar that is not part of a plan's key
   PYD_REG_NEEDED = 8,      // late, and reaches a constant, a pattern or a scalar result
 };
-
-typedef struct pyd_insn_s {
-  uint16_t op;
-  uint16_t modifier;
-  uint32_t dst, a, b, c;
-} pyd_insn_t;
 
 typedef struct pyd_buffer_s {
   uint32_t kind;
@@ -268,6 +195,8 @@ static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
 pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn);
 // analyse.c: what each register of |fn| is for, from its instructions and the contracts of what it dispatches. May run again.
 pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn);
+// Which export each register of |fn| is the number of, PYD_NONE where that is computed.
+void pyd_function_find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t* out_exports);
 
 // contract.c: the results of a contract.
 enum { PYD_CONTRACT_GRID = 0, PYD_CONTRACT_WRITTEN = 3, PYD_CONTRACT_BYTES = 4 };
@@ -275,22 +204,6 @@ enum { PYD_CONTRACT_GRID = 0, PYD_CONTRACT_WRITTEN = 3, PYD_CONTRACT_BYTES = 4 }
 bool pyd_contract_reads(const pyd_export_t* export, uint32_t word);
 // procedure_verify.c: the same for the steps of |procedure|, when all functions and globals are there.
 pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* procedure);
-
-// What arithmetic can refuse.
-typedef enum pyd_fault_e {
-  PYD_FAULT_NONE = 0,
-  PYD_FAULT_ZERO_DIVISOR,
-  PYD_FAULT_DIVISION_OVERFLOW,
-  PYD_FAULT_WRAPPED,  // the value is right modulo 2^64
-} pyd_fault_t;
-
-// arith.c: opcodes 16 to 74.
-bool pyd_arith_is_valid(const pyd_insn_t* insn);
-pyd_fault_t pyd_arith_compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out);
-
-enum { PYD_OPERAND_DST = 1, PYD_OPERAND_A = 2, PYD_OPERAND_B = 4, PYD_OPERAND_C = 8 };  // operands that are registers
-// verify.c: which operands of |op| are registers.
-uint8_t pyd_insn_operands(uint16_t op);
 
 // interpret.c: runs the scalar part of |fn|; commands are passed over. |dims| may be NULL without DIM instructions.
 pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,

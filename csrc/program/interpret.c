@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/internal.h"
+#include "program/arith.h"
 
 // The text of a check with {a} and {b} replaced.
 static pyd_status_t refuse_check(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
@@ -46,6 +46,9 @@ static pyd_status_t refuse_fault(const pyd_function_t* fn, const pyd_insn_t* ins
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                              "function '%.*s', instruction %u: %" PRId64 " / %" PRId64 " does not fit into %u bits",
                              name_length, name, at, (int64_t)a, (int64_t)b, width);
+    case PYD_FAULT_NO_RULE:
+      return pyd_status_make(PYD_CODE_INTERNAL, "function '%.*s', instruction %u: opcode %u is in the table of opcodes, but "
+                             "nothing computes it", name_length, name, at, insn->op);
     default: {
       const char* sign = insn->op == PYD_OP_ADD ? "+" : insn->op == PYD_OP_MUL ? "*" : "-";
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
@@ -57,21 +60,22 @@ static pyd_status_t refuse_fault(const pyd_function_t* fn, const pyd_insn_t* ins
   }
 }
 
-static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
-                         const int64_t* dims, const uint64_t* scalars, uint64_t* regs) {
+// A value that comes from no register.
+static pyd_status_t read_source(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
+                                const int64_t* dims, const uint64_t* scalars, uint64_t* out) {
   switch (insn->op) {
     case PYD_OP_CONST:
-      regs[insn->dst] = insn->b | (uint64_t)insn->c << 32;
+      *out = insn->b | (uint64_t)insn->c << 32;
       return PYD_STATUS_OK;
     case PYD_OP_DIM:
-      regs[insn->dst] = (uint64_t)dims[fn->args[insn->a].first_dim + insn->b];
+      *out = (uint64_t)dims[fn->args[insn->a].first_dim + insn->b];
       return PYD_STATUS_OK;
     case PYD_OP_SCALAR:
-      regs[insn->dst] = scalars[fn->args[insn->a].scalar];
+      *out = scalars[fn->args[insn->a].scalar];
       return PYD_STATUS_OK;
     case PYD_OP_QUERY: {
       const pyd_query_link_t* query = &program->query_links[insn->a];
-      regs[insn->dst] = insn->modifier ? query->found : query->found ? query->value : query->fallback;
+      *out = insn->modifier ? query->found : query->found ? query->value : query->fallback;
       return PYD_STATUS_OK;
     }
     case PYD_OP_VARIANT:
@@ -81,31 +85,38 @@ static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn,
                                "function '%.*s' asks for the variant of executable '%.*s', which is not linked",
                                (int)fn->info.name.length, fn->info.name.data, (int)name.length, name.data);
       }
-      regs[insn->dst] = program->links[insn->a].variant;
+      *out = program->links[insn->a].variant;
       return PYD_STATUS_OK;
-    case PYD_OP_SELECT:
-      regs[insn->dst] = regs[insn->a] ? regs[insn->b] : regs[insn->c];
-      return PYD_STATUS_OK;
-    case PYD_OP_CHECK_EQ:
-      if (regs[insn->a] == regs[insn->b]) return PYD_STATUS_OK;
-      return refuse_check(program, fn, insn, regs[insn->a], regs[insn->b]);
-    case PYD_OP_CHECK:
-      return regs[insn->a] ? PYD_STATUS_OK : refuse_check(program, fn, insn, 0, 0);
-    case PYD_OP_DISPATCH:
-    case PYD_OP_FILL:
-    case PYD_OP_COPY:
-      return PYD_STATUS_OK;
-    default: {
-      // Opcodes whose b is no register have widths there, and a register number may be larger than a width.
-      uint8_t uses = pyd_insn_operands(insn->op);
-      uint64_t a = regs[insn->a], b = uses & PYD_OPERAND_B ? regs[insn->b] : 0, c = uses & PYD_OPERAND_C ? regs[insn->c] : 0;
-      pyd_fault_t fault = pyd_arith_compute(insn, a, b, c, &regs[insn->dst]);
-      if (fault == PYD_FAULT_NONE) return PYD_STATUS_OK;
-      // A size that wraps would make a small buffer out of a large one; other values wrap as MLIR says.
-      if (fault == PYD_FAULT_WRAPPED && !(fn->reg_flags[insn->dst] & PYD_REG_STRUCTURAL)) return PYD_STATUS_OK;
-      return refuse_fault(fn, insn, fault, a, b);
-    }
+    default:
+      return refuse_fault(fn, insn, PYD_FAULT_NO_RULE, 0, 0);
   }
+}
+
+static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
+                         const int64_t* dims, const uint64_t* scalars, uint64_t* regs) {
+  const pyd_opcode_t* op = pyd_opcode(insn);
+  // Operands that are no registers may be larger than there are registers.
+  const uint64_t a = op->registers & PYD_OPERAND_A ? regs[insn->a] : 0;
+  const uint64_t b = op->registers & PYD_OPERAND_B ? regs[insn->b] : 0;
+  const uint64_t c = op->registers & PYD_OPERAND_C ? regs[insn->c] : 0;
+  pyd_fault_t fault = PYD_FAULT_NO_RULE;
+  switch ((pyd_class_t)op->class) {
+    case PYD_CLASS_NONE: break;
+    case PYD_CLASS_COMMAND: return PYD_STATUS_OK;
+    case PYD_CLASS_SOURCE: return read_source(program, fn, insn, dims, scalars, &regs[insn->dst]);
+    case PYD_CLASS_SELECT: regs[insn->dst] = a ? b : c; return PYD_STATUS_OK;
+    case PYD_CLASS_CHECK: {
+      bool holds = insn->op == PYD_OP_CHECK_EQ ? a == b : a != 0;
+      return holds ? PYD_STATUS_OK : refuse_check(program, fn, insn, a, b);
+    }
+    case PYD_CLASS_INTEGER: fault = pyd_arith_integer(insn, a, b, &regs[insn->dst]); break;
+    case PYD_CLASS_DIVISION: fault = pyd_arith_divide(insn, a, b, &regs[insn->dst]); break;
+    case PYD_CLASS_FLOAT: fault = pyd_arith_float(insn, a, b, c, &regs[insn->dst]); break;
+  }
+  if (fault == PYD_FAULT_NONE) return PYD_STATUS_OK;
+  // A size that wraps would make a small buffer out of a large one; other values wrap as MLIR says.
+  if (fault == PYD_FAULT_WRAPPED && !(fn->reg_flags[insn->dst] & PYD_REG_STRUCTURAL)) return PYD_STATUS_OK;
+  return refuse_fault(fn, insn, fault, a, b);
 }
 
 pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,

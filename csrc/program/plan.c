@@ -150,9 +150,7 @@ static pyd_status_t form_steps(pyd_plan_t* plan) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': region %u has more than 2^64 workgroups",
                              STRING(plan->fn->info.name), command->region);
     }
-    if (command->kind == PYD_COMMAND_DISPATCH && command->local_bytes > plan->local_bytes) {
-      plan->local_bytes = command->local_bytes;
-    }
+    if (command->local_bytes > plan->local_bytes) plan->local_bytes = command->local_bytes;
   }
   return PYD_STATUS_OK;
 }

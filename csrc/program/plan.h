@@ -7,24 +7,20 @@
 // A string for "%.*s".
 #define STRING(s) (int)(s).length, (s).data ? (s).data : ""
 
-enum { PYD_COMMAND_DISPATCH = 0, PYD_COMMAND_FILL, PYD_COMMAND_COPY };
-
-// Fills and copies above this are split into pieces of this size, so that workers can share them. One piece takes about
-// as long as a memory system needs to hide the handover (256 KiB at 10 GB/s: 25 us).
-#define PYD_TILE_BYTES (UINT64_C(256) << 10)
 // An arena up to this size is part of each call; a larger one is borrowed from the pool while the call runs.
 #define PYD_ARENA_KEPT_BYTES (UINT64_C(256) << 10)
 
 typedef struct pyd_plan_command_s {
   uint64_t start;  // first index inside its region
   uint64_t count;  // workgroups or pieces
-  uint8_t kind;
+  uint8_t kind;  // pyd_command_kind_t
   uint8_t pattern_bytes;
   bool overlaps;   // a copy within one buffer whose ranges meet: one piece, memmove
   uint32_t number;  // of the command in the function, for messages
   uint32_t region;
   uint32_t first_slot;
   uint32_t slot_count;
+  uint32_t alignment;  // in bytes, that its slots need
   // Dispatch:
   uint32_t export;
   uint32_t grid[3];

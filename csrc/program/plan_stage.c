@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/plan.h"
+#include "program/commands/command.h"
+#include "program/commands/pieces.h"
 
 enum { kAlignment = 64 };
 
@@ -11,25 +12,20 @@ uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
   uint32_t count = 0;  // at most one per slot, of which there are less than 2^32 (see decode.c)
   for (uint32_t i = 0; i < fn->command_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
-    if (insn->op != PYD_OP_DISPATCH) continue;
-    pyd_dispatch_view_t view = pyd_dispatch_view(fn->pool + insn->a);
-    for (uint32_t k = 0; k < view.binding_count; ++k) count += view.bindings[3 * k + 1] != PYD_NONE;
+    const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
+    if (!type->bindings) continue;
+    pyd_command_bindings_t bindings = type->bindings(fn->pool + insn->a);
+    for (uint32_t k = 0; k < bindings.count; ++k) count += bindings.words[3 * k + 1] != PYD_NONE;
   }
   return count;
-}
-
-static uint32_t alignment_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
-  if (command->kind != PYD_COMMAND_DISPATCH || command->count == 0) return 1;
-  return plan->program->links[plan->program->exports[command->export].executable].alignment;
 }
 
 static bool is_odd(const pyd_plan_slot_t* slot, uint32_t alignment) { return slot->length && slot->offset % alignment; }
 
 static void add_copy(pyd_plan_t* plan, uint32_t number, uint32_t region, pyd_plan_slot_t from, pyd_plan_slot_t to) {
-  uint64_t tiles = from.length / PYD_TILE_BYTES + (from.length % PYD_TILE_BYTES != 0);
   plan->commands[plan->command_count++] = (pyd_plan_command_t){
       .kind = PYD_COMMAND_COPY, .number = number, .region = region, .first_slot = plan->slot_count, .slot_count = 2,
-      .length = from.length, .count = tiles,
+      .alignment = 1, .length = from.length, .count = pyd_piece_count(from.length),
   };
   plan->slots[plan->slot_count++] = from;
   plan->slots[plan->slot_count++] = to;
@@ -37,7 +33,7 @@ static void add_copy(pyd_plan_t* plan, uint32_t number, uint32_t region, pyd_pla
 
 // Copies of the odd bindings of |command|, which then names the copies. False when they are too large.
 static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
-  uint32_t alignment = alignment_of(plan, command), fn_buffers = plan->fn->buffer_count;
+  uint32_t alignment = command->alignment, fn_buffers = plan->fn->buffer_count;
   pyd_plan_slot_t* slots = plan->slots + command->first_slot;
   for (uint32_t i = 0; i < command->slot_count; ++i) {
     if (!is_odd(&slots[i], alignment)) continue;
@@ -68,8 +64,8 @@ pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
   bool is_needed = false;
   for (uint32_t i = 0; i < plan->command_count && !is_needed; ++i) {
     const pyd_plan_command_t* command = &plan->commands[i];
-    uint32_t alignment = alignment_of(plan, command);
-    for (uint32_t k = 0; k < command->slot_count; ++k) is_needed |= is_odd(&plan->slots[command->first_slot + k], alignment);
+    const pyd_plan_slot_t* slots = plan->slots + command->first_slot;
+    for (uint32_t k = 0; k < command->slot_count; ++k) is_needed |= is_odd(&slots[k], command->alignment);
   }
   if (!is_needed) return PYD_STATUS_OK;
   uint32_t count = plan->command_count;

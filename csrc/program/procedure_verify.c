@@ -1,6 +1,6 @@
 // The steps of one procedure: operands in range, types that agree, jumps that stay inside. Whether a slot holds something
 // when it is read is looked at while running.
-#include "program/internal.h"
+#include "program/verify.h"
 
 typedef struct verifier_s {
   const pyd_program_t* program;
@@ -15,16 +15,14 @@ typedef struct verifier_s {
 // bounds nothing here.
 static pyd_status_t claim_pool(const verifier_t* v, uint32_t at, uint64_t words) {
   PYD_COUNT_WORK(words);
-  if (at > v->p->pool_count || words > v->p->pool_count - at) {
-    return CORRUPT(v, "%llu words at pool word %u lie outside the pool of %u words", (unsigned long long)words, at,
-                   v->p->pool_count);
-  }
+  pyd_status_t status = pyd_verify_pool("step", v->step, v->p->pool_count, at, words);
+  if (!pyd_ok(status)) return status;
   if (words > *v->pool_left) {
     return CORRUPT(v, "%llu words at pool word %u overlap those of other steps: the pool has %u", (unsigned long long)words, at,
                    v->p->pool_count);
   }
   *v->pool_left -= words;
-  return PYD_STATUS_OK;
+  return status;
 }
 
 // {n; n records of |width| words} at |at|.
@@ -129,10 +127,7 @@ static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   if (!pyd_ok(status) || step->d == PYD_NONE) return status;
   status = claim_pool(v, step->d, 2);
   if (!pyd_ok(status)) return status;
-  const uint32_t* text = v->p->pool + step->d;
-  size_t size = v->program->strings.size;
-  if (text[0] <= size && text[1] <= size - text[0]) return status;
-  return CORRUPT(v, "a location of %u bytes at %u lies outside the strings", text[1], text[0]);
+  return pyd_verify_text("step", v->step, v->program, "location", v->p->pool + step->d, UINT32_MAX);
 }
 
 static pyd_status_t verify_global(const verifier_t* v, uint32_t number, uint32_t slot, bool is_store) {

@@ -1,8 +1,6 @@
 // Running a call. A step with one workgroup is a plain function call; everything else is one job per step, whose indices
 // are the workgroups and pieces of all its commands one after another.
-#include <string.h>
-
-#include "program/call.h"
+#include "program/commands/command.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 
@@ -27,129 +25,25 @@ static const pyd_call_command_t* find_command(const pyd_call_t* call, const pyd_
   return &call->commands[step->first_command + low];
 }
 
-typedef struct group_s {
-  uint32_t x, y, z;
-} group_t;
-
-static group_t workgroup_at(const pyd_plan_command_t* command, uint64_t index) {
-  if (index < command->grid[0]) return (group_t){(uint32_t)index, 0, 0};
-  uint64_t row = index / command->grid[0];
-  return (group_t){(uint32_t)(index % command->grid[0]), (uint32_t)(row % command->grid[1]),
-                   (uint32_t)(row / command->grid[1])};
-}
-
-// Workgroups [begin, end) of one dispatch.
-static int32_t run_workgroups(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
-                              uint64_t end, uint64_t* out_failed) {
-  const pyd_plan_command_t* plan = command->plan;
-  const pyd_dispatch_fn_t function = command->function;
-  const pyd_environment_t* environment = command->environment;
-  const pyd_dispatch_state_t* state = &command->state;
-  const bool is_embedded = command->is_embedded;
-  const uint32_t count_x = plan->grid[0], count_y = plan->grid[1];
-  group_t id = workgroup_at(plan, begin);
-  _Alignas(16) pyd_workgroup_state_t workgroup = {
-      .workgroup_id_x = id.x,
-      .workgroup_id_y = id.y,
-      .workgroup_id_z = (uint16_t)id.z,
-      .processor_id = worker,
-      .local_memory = plan->local_bytes ? call->scratch + (size_t)worker * call->plan->local_bytes : NULL,
-      .local_memory_size = plan->local_bytes,
-  };
-  for (uint64_t left = end - begin;;) {
-    // One row, or what is left of it: only x changes.
-    uint64_t row = count_x - id.x;
-    uint32_t x_end = id.x + (uint32_t)(left < row ? left : row);
-    left -= x_end - id.x;
-    for (; id.x < x_end; ++id.x) {
-      workgroup.workgroup_id_x = id.x;
-      int32_t code = pyd_dispatch_call(function, is_embedded, environment, state, &workgroup);
-      if (LIKELY(code == 0)) continue;
-      *out_failed = plan->start + ((uint64_t)id.z * count_y + id.y) * count_x + id.x;
-      return code;
-    }
-    if (left == 0) return 0;
-    id.x = 0;
-    if (++id.y == count_y) {
-      id.y = 0;
-      workgroup.workgroup_id_z = (uint16_t)++id.z;
-    }
-    workgroup.workgroup_id_y = id.y;
-  }
-}
-
-static void fill(uint8_t* target, uint64_t length, uint64_t pattern, uint32_t pattern_bytes) {
-  switch (pattern_bytes) {
-    case 1: pattern = (pattern & 0xFF) * UINT64_C(0x0101010101010101); break;
-    case 2: pattern = (pattern & 0xFFFF) * UINT64_C(0x0001000100010001); break;
-    case 4: pattern = (pattern & 0xFFFFFFFF) * UINT64_C(0x0000000100000001); break;
-    default: break;
-  }
-  if (pattern == (pattern & 0xFF) * UINT64_C(0x0101010101010101)) {
-    memset(target, (int)(pattern & 0xFF), length);
-    return;
-  }
-  uint64_t at = 0;
-  for (; length - at >= sizeof(pattern); at += sizeof(pattern)) memcpy(target + at, &pattern, sizeof(pattern));
-  if (length != at) memcpy(target + at, &pattern, length - at);
-}
-
-// Pieces [begin, end) of one fill or copy.
-static void run_pieces(const pyd_call_t* call, const pyd_call_command_t* command, uint64_t begin, uint64_t end) {
-  const pyd_plan_command_t* plan = command->plan;
-  void* const* pointers = call->pointers + plan->first_slot;
-  if (plan->overlaps) {
-    memmove(pointers[1], pointers[0], plan->length);
-    return;
-  }
-  if (pointers[0] == pointers[1] && plan->kind == PYD_COMMAND_COPY) return;  // a result that took its argument's memory over
-  uint64_t from = begin * PYD_TILE_BYTES;
-  uint64_t length = (end == plan->count ? plan->length : end * PYD_TILE_BYTES) - from;
-  if (plan->kind == PYD_COMMAND_FILL) {
-    fill((uint8_t*)pointers[0] + from, length, command->pattern, plan->pattern_bytes);
-  } else {
-    memcpy((uint8_t*)pointers[1] + from, (const uint8_t*)pointers[0] + from, length);
-  }
-}
-
 static int32_t run_range(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const job_t* job = self;
   const pyd_call_t* call = job->call;
   const pyd_call_command_t* command = &call->commands[job->step->first_command];
-  if (job->step->command_count > 1) command = find_command(call, job->step, begin);
+  if (LIKELY(job->step->command_count == 1)) return command->run(call, command, worker, begin, end, out_failed);
   int32_t code = 0;
-  for (; begin < end && code == 0; ++command) {
+  for (command = find_command(call, job->step, begin); begin < end && code == 0; ++command) {
     uint64_t start = command->plan->start, stop = start + command->plan->count;
     if (stop > end) stop = end;
     if (stop == begin) continue;  // runs nothing
-    if (command->function) {
-      code = run_workgroups(call, command, worker, begin - start, stop - start, out_failed);
-    } else {
-      run_pieces(call, command, begin - start, stop - start);
-    }
+    code = command->run(call, command, worker, begin - start, stop - start, out_failed);
     begin = stop;
   }
   return code;
 }
 
-// What a code of generated kernels means, behind the number.
-static const char* code_text(int32_t code) {
-  switch (code) {
-    case PYD_LIBRARY_CODE_MISSING_IMPORT: return ": it called an optional import that nobody provides";
-    case PYD_LIBRARY_CODE_FAILED_ASSERTION: return ": a cf.assert does not hold";
-    default: return "";
-  }
-}
-
-static pyd_status_t kernel_failure(const pyd_call_t* call, const pyd_plan_step_t* step, uint64_t index, int32_t code) {
+static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_step_t* step, uint64_t index, int32_t code) {
   const pyd_plan_command_t* command = find_command(call, step, index)->plan;
-  const pyd_export_t* export = &call->plan->program->exports[command->export];
-  pyd_string_t executable = call->plan->program->executables[export->executable].name;
-  group_t id = workgroup_at(command, index - command->start);
-  const int64_t values[5] = {command->number, id.x, id.y, id.z, code};
-  return pyd_status_make_values(PYD_CODE_KERNEL, values, "@%.*s::@%.*s: workgroup (%u, %u, %u) returned %d%s",
-                                (int)executable.length, executable.data, (int)export->name.length, export->name.data, id.x,
-                                id.y, id.z, code, code_text(code));
+  return pyd_command_type(command)->refuse(call, command, index, code);
 }
 
 static pyd_status_t interrupted(const pyd_call_t* call) {
@@ -168,7 +62,7 @@ static pyd_status_t run_step(const pyd_call_t* call, uint32_t number, const pyd_
     pyd_sched_run(call->sched, &description, &failure);
   }
   if (failure.is_interrupted) return interrupted(call);
-  return LIKELY(failure.code == 0) ? PYD_STATUS_OK : kernel_failure(call, step, failure.index, failure.code);
+  return LIKELY(failure.code == 0) ? PYD_STATUS_OK : refuse(call, step, failure.index, failure.code);
 }
 
 enum { kAskSteps = 64 };  // steps of one workgroup between two questions whether to go on
@@ -185,7 +79,7 @@ static pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt_t* int
         int32_t code = pyd_dispatch_call(command->function, command->is_embedded, command->environment, &command->state,
                                          &command->workgroup);
         if (LIKELY(code == 0)) continue;
-        return kernel_failure(call, step, 0, code);
+        return refuse(call, step, 0, code);
       }
       pyd_status_t status = run_step(call, i, interrupt);
       if (!pyd_ok(status)) return status;

@@ -24,7 +24,7 @@ def subject(path: Path) -> str:
 def test_every_subject_has_one_file(system: str) -> None:
     for folder in FOLDERS:
         counts = Counter(map(subject, sources(folder, system)))
-        assert counts == dict.fromkeys(map(subject, folder.glob("*.c")), 1), folder
+        assert counts == dict.fromkeys(map(subject, folder.rglob("*.c")), 1), folder
 
 
 @pytest.mark.parametrize(

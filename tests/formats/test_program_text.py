@@ -41,6 +41,21 @@ def test_text() -> None:
     assert "(r0) over (buffer 0, buffer 1)" in text
 
 
+def test_operands() -> None:
+    """Registers are named as such, other operands are not."""
+    made = Program()
+    f = made.add_function("f")
+    f.add_argument(Argument(dtype_word(Numerical.FLOAT, 32), None))
+    x = f.emit(Op.SCALAR, 0)
+    f.emit(Op.FMATH, x, 10, modifier=32)
+    f.emit(Op.FCVT, x, 32, modifier=64)
+    f.emit(Op.FNEG, x, modifier=32)
+    f.emit(Op.FMA, x, x, x, modifier=32)
+    text = disassemble(made.encode())
+    for line in ("r1 = fmath.32 r0, asin", "r2 = fcvt.64 r0, from 32", "r3 = fneg.32 r0", "r4 = fma.32 r0, r0, r0"):
+        assert f"  {line}\n" in text
+
+
 @pytest.mark.parametrize("value", [0, 7, 1000, 0x7FFFFFFF, 0xFFFFFFFF])
 def test_every_word_may_be_anything(value: int) -> None:
     data = program()

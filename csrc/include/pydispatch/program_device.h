@@ -36,7 +36,17 @@ typedef struct pyd_runner_s {
 // Before any call; not thread safe. |runner.self| outlives the program.
 void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner);
 
-enum { PYD_COMMAND_KIND_DISPATCH = 0, PYD_COMMAND_KIND_FILL = 1, PYD_COMMAND_KIND_COPY = 2 };
+// The kinds of commands, in order: X(NAME, opcode in docs/program.md).
+#define PYD_COMMANDS(X) \
+  X(DISPATCH, 80)       \
+  X(FILL, 81)           \
+  X(COPY, 82)
+
+typedef enum pyd_command_kind_e {
+#define X(name, opcode) PYD_COMMAND_##name,
+  PYD_COMMANDS(X)
+#undef X
+} pyd_command_kind_t;
 
 // A range of a buffer, as a command names it.
 typedef struct pyd_command_slot_s {
@@ -46,7 +56,7 @@ typedef struct pyd_command_slot_s {
 } pyd_command_slot_t;
 
 typedef struct pyd_command_info_s {
-  uint32_t kind;
+  uint32_t kind;        // pyd_command_kind_t
   uint32_t region;      // commands of one region are independent
   bool is_empty;        // it runs nothing, its slots mean nothing
   uint32_t slot_count;  // bindings of a dispatch in order; the target of a fill; source and target of a copy
@@ -65,7 +75,7 @@ typedef struct pyd_command_info_s {
 void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t* out_info);
 void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot, pyd_command_slot_t* out_slot);
 
-enum { PYD_BUFFER_KIND_ARGUMENT = 0, PYD_BUFFER_KIND_RESULT, PYD_BUFFER_KIND_TRANSIENT, PYD_BUFFER_KIND_CONSTANT };
+enum { PYD_BUFFER_ARGUMENT = 0, PYD_BUFFER_RESULT, PYD_BUFFER_TRANSIENT, PYD_BUFFER_CONSTANT };
 
 typedef struct pyd_buffer_info_s {
   uint32_t kind;

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.ir.affine import AffineBinaryOpKind
 
 from pydispatch.errors import CompileError
-from pydispatch.formats.program.program import Op
+from pydispatch.formats.program.opcodes import MATH_FUNCTIONS, Op
 from pydispatch.ir.core.locations import location_of
 
 BINARY = {
@@ -66,12 +66,7 @@ UNARY = {
     "math.cttz": Op.CTTZ,
 }
 
-FUNCTIONS = (
-    "sqrt", "exp", "log", "floor", "ceil", "absf", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-    "asinh", "acosh", "atanh", "erf", "erfc", "exp2", "expm1", "log2", "log10", "log1p", "cbrt", "rsqrt", "round",
-    "roundeven", "trunc",
-)  # fmt: skip
-MATH = {f"math.{name}": number for number, name in enumerate(FUNCTIONS)}
+MATH = {f"math.{name}": number for number, name in enumerate(MATH_FUNCTIONS)}
 """Functions of FMATH."""
 
 AFFINE = {

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pydispatch.formats.program.opcodes import (
-    NONE,
-    BufferKind,
-    Op,
-)
+from pydispatch.formats.program.commands import BindingRange, Command, Copy, Dispatch, Fill
+from pydispatch.formats.program.opcodes import NONE, BufferKind, Op
 from pydispatch.formats.program.references import References
 
 
@@ -52,15 +49,6 @@ class Buffer:
         self.first = min(self.first, region) if self.used else region
         self.last = max(self.last, region) if self.used else region
         self.used = True
-
-
-@dataclass(frozen=True)
-class BindingRange:
-    """A buffer as a dispatch sees it: registers of its byte offset and length, NONE for 0 and for the rest."""
-
-    buffer: int
-    offset: int = NONE
-    length: int = NONE
 
 
 class Function:
@@ -166,28 +154,21 @@ class Function:
     def dispatch(
         self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[BindingRange]
     ) -> None:
-        """`export`: register of the export's index; `grid`: three registers; `constants`: registers, + HIGH_WORD."""
-        words = [export, *grid, len(constants), *constants, len(bindings)]
-        for binding in bindings:
-            words += [binding.buffer, binding.offset, binding.length]
-            self.buffers[binding.buffer].touch(self.region)
-        self._command(Op.DISPATCH, words)
+        self.command(Dispatch(export, grid, constants, bindings))
 
     def fill(self, target: BindingRange, pattern: int, pattern_bytes: int) -> None:
-        self.buffers[target.buffer].touch(self.region)
-        self._command(Op.FILL, [target.buffer, target.offset, target.length, pattern, pattern_bytes])
+        self.command(Fill(target, pattern, pattern_bytes))
 
     def copy(self, source: int, source_offset: int, target: int, target_offset: int, length: int) -> None:
-        for buffer in (source, target):
-            self.buffers[buffer].touch(self.region)
-        self._command(Op.COPY, [source, source_offset, target, target_offset, length])
+        self.command(Copy(source, source_offset, target, target_offset, length))
 
-    def _command(self, op: Op, words: list[int]) -> None:
-        self.instructions.append((op, NONE, self._push(words), 0, self.region))
+    def command(self, command: Command) -> None:
+        """Adds a command to the current region."""
+        for buffer in command.buffers():
+            self.buffers[buffer].touch(self.region)
+        self.instructions.append((command.op, NONE, self._push(command.words()), 0, self.region))
 
     def _push(self, words: Iterable[int]) -> int:
         start = len(self.pool)
         self.pool += words
         return start
-
-

@@ -12,69 +12,91 @@ HIGH_WORD = 1 << 31
 
 
 class Op(IntEnum):
-    CONST = 1
-    DIM = 2
-    SCALAR = 3
-    QUERY = 4
-    VARIANT = 5
-    SELECT = 6
-    CHECK_EQ = 7
-    CHECK = 8
-    ADD = 16
-    SUB = 17
-    MUL = 18
-    DIVS = 19
-    DIVU = 20
-    REMS = 21
-    REMU = 22
-    CEILDIVS = 23
-    CEILDIVU = 24
-    FLOORDIVS = 25
-    MINS = 26
-    MAXS = 27
-    MINU = 28
-    MAXU = 29
-    AND = 30
-    OR = 31
-    XOR = 32
-    SHL = 33
-    SHRS = 34
-    SHRU = 35
-    MODS = 36
-    NEG = 37
-    CMP = 40
-    SEXT = 41
-    ZEXT = 42
-    FADD = 48
-    FSUB = 49
-    FMUL = 50
-    FDIV = 51
-    FREM = 52
-    FCMP = 53
-    FMIN = 54
-    FMAX = 55
-    FNEG = 56
-    FCVT = 57
-    SITOFP = 58
-    UITOFP = 59
-    FPTOSI = 60
-    FPTOUI = 61
-    FMATH = 62
-    FPOW = 63
-    FATAN2 = 64
-    FCOPYSIGN = 65
-    FMINNUM = 66
-    FMAXNUM = 67
-    FMA = 68
-    ABS = 69
-    CTPOP = 70
-    CTLZ = 71
-    CTTZ = 72
-    MULHS = 73
-    MULHU = 74
-    DISPATCH = 80
-    FILL = 81
-    COPY = 82
+    """The rows of csrc/program/opcodes.h: the number of each instruction, and which of its operands are registers.
+
+    registers: `d` for the destination, then `a`, `b` and `c`. Commands have a record in the pool instead.
+    """
+
+    registers: str
+
+    def __new__(cls, number: int, registers: str) -> Op:
+        made = int.__new__(cls, number)
+        made._value_, made.registers = number, registers
+        return made
+
+    CONST = 1, "d"
+    DIM = 2, "d"
+    SCALAR = 3, "d"
+    QUERY = 4, "d"
+    VARIANT = 5, "d"
+    SELECT = 6, "dabc"
+    CHECK_EQ = 7, "ab"
+    CHECK = 8, "a"
+    ADD = 16, "dab"
+    SUB = 17, "dab"
+    MUL = 18, "dab"
+    DIVS = 19, "dab"
+    DIVU = 20, "dab"
+    REMS = 21, "dab"
+    REMU = 22, "dab"
+    CEILDIVS = 23, "dab"
+    CEILDIVU = 24, "dab"
+    FLOORDIVS = 25, "dab"
+    MINS = 26, "dab"
+    MAXS = 27, "dab"
+    MINU = 28, "dab"
+    MAXU = 29, "dab"
+    AND = 30, "dab"
+    OR = 31, "dab"
+    XOR = 32, "dab"
+    SHL = 33, "dab"
+    SHRS = 34, "dab"
+    SHRU = 35, "dab"
+    MODS = 36, "dab"
+    NEG = 37, "da"
+    CMP = 40, "dab"
+    SEXT = 41, "da"
+    ZEXT = 42, "da"
+    FADD = 48, "dab"
+    FSUB = 49, "dab"
+    FMUL = 50, "dab"
+    FDIV = 51, "dab"
+    FREM = 52, "dab"
+    FCMP = 53, "dab"
+    FMIN = 54, "dab"
+    FMAX = 55, "dab"
+    FNEG = 56, "da"
+    FCVT = 57, "da"
+    SITOFP = 58, "da"
+    UITOFP = 59, "da"
+    FPTOSI = 60, "da"
+    FPTOUI = 61, "da"
+    FMATH = 62, "da"
+    FPOW = 63, "dab"
+    FATAN2 = 64, "dab"
+    FCOPYSIGN = 65, "dab"
+    FMINNUM = 66, "dab"
+    FMAXNUM = 67, "dab"
+    FMA = 68, "dabc"
+    ABS = 69, "da"
+    CTPOP = 70, "da"
+    CTLZ = 71, "da"
+    CTTZ = 72, "da"
+    MULHS = 73, "dab"
+    MULHU = 74, "dab"
+    DISPATCH = 80, ""
+    FILL = 81, ""
+    COPY = 82, ""
+
+
+OPCODES = {int(op): op for op in Op}
+
+MATH_FUNCTIONS = (
+    "sqrt", "exp", "log", "floor", "ceil", "absf", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+    "asinh", "acosh", "atanh", "erf", "erfc", "exp2", "expm1", "log2", "log10", "log1p", "cbrt", "rsqrt", "round",
+    "roundeven", "trunc",
+)  # fmt: skip
+"""What operand b of FMATH counts."""
 
 
 class BufferKind(IntEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.errors import ArtifactError
+from pydispatch.formats.program.commands import words_of
 from pydispatch.formats.program.opcodes import NONE, dtype_name
 from pydispatch.formats.program.records import Records
 from pydispatch.formats.program.steps import LAST_USE, Step
@@ -18,9 +18,7 @@ class ProcedureText:
         self.pool: list[int] = []
 
     def taken(self, at: int, count: int) -> list[int]:
-        if at + count > len(self.pool):
-            raise ArtifactError(f"program.bin: {count} words at {at} of a pool end behind its {len(self.pool)} words")
-        return self.pool[at : at + count]
+        return words_of(self.pool, at, count)
 
     def counted(self, at: int, width: int = 1) -> list[int]:
         """{n; n records} of the pool."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from pydispatch.formats.program.commands import BindingRange
 from pydispatch.formats.program.encode import Encoder
-from pydispatch.formats.program.function import Argument, BindingRange, Buffer, Function, Result
+from pydispatch.formats.program.function import Argument, Buffer, Function, Result
 from pydispatch.formats.program.opcodes import (
     HIGH_WORD,
     MAGIC,

@@ -5,20 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.program.opcodes import HIGH_WORD, NONE, BufferKind, Op, dtype_name
+from pydispatch.formats.program.commands import COMMANDS, words_of
+from pydispatch.formats.program.opcodes import MATH_FUNCTIONS, NONE, OPCODES, BufferKind, Op, dtype_name
 from pydispatch.formats.program.procedure_text import ProcedureText
 from pydispatch.formats.program.records import Records
 from pydispatch.formats.program.steps import CheckKind
 
 HEADER = 32
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-
-
-def taken(pool: list[int], at: int, count: int) -> list[int]:
-    """`count` words of a function's pool. Raises ArtifactError where they end behind it."""
-    if at + count > len(pool):
-        raise ArtifactError(f"program.bin: {count} words at {at} of a pool end behind its {len(pool)} words")
-    return pool[at : at + count]
 
 
 class ProgramText(Records):
@@ -94,7 +88,7 @@ class ProgramText(Records):
         lines = [f"function {visibility} @{self.string(r[0], r[1])} {self.string(r[2], r[3])}".rstrip()]
         flat = [word for (word,) in self.table(r[13], r[14], 1)]
         for i, a in enumerate(self.table(r[5], r[6], 8)):
-            halves = taken(flat, a[3], 2 * a[2])
+            halves = words_of(flat, a[3], 2 * a[2])
             dims = [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
             shape = "".join(f"{'?' if d >> 63 else d}x" for d in dims)
             lines.append(f"  argument {i} {self.string(a[4], a[5])}: {'scalar ' if a[0] else shape}{dtype_name(a[1])}")
@@ -108,7 +102,7 @@ class ProgramText(Records):
             if x[0]:
                 lines.append(f"  result {i}: {dtype_name(x[1])} = r{x[6]}")
             else:
-                shape = "".join(f"[r{register}]x" for register in taken(flat, x[3], x[2]))
+                shape = "".join(f"[r{register}]x" for register in words_of(flat, x[3], x[2]))
                 tied = f", may take over argument {x[7] - 1}" if x[7] else ""
                 lines.append(f"  result {i}: {shape}{dtype_name(x[1])} in buffer {x[6]}{tied}")
         return lines
@@ -116,9 +110,8 @@ class ProgramText(Records):
     def instruction(self, words: tuple[int, ...], pool: list[int]) -> str:
         opcode, modifier = words[0] & 0xFFFF, words[0] >> 16
         dst, a, b, c = words[1:]
-        try:
-            op = Op(opcode)
-        except ValueError:
+        op = OPCODES.get(opcode)
+        if op is None:
             return f"unknown opcode {opcode}"
         name = op.name.lower()
         if op is Op.CONST:
@@ -130,34 +123,19 @@ class ProgramText(Records):
             return f"r{dst} = {name} {a}" + (" exists" if modifier else "")
         if op in (Op.CHECK_EQ, Op.CHECK):
             condition = f"r{a} == r{b}" if op is Op.CHECK_EQ else f"r{a}"
-            return f"check {condition}, {self.string(*taken(pool, c, 2))!r}"
-        if op in (Op.DISPATCH, Op.FILL, Op.COPY):
-            return f"region {c}: {self.command(op, a, pool)}"
+            return f"check {condition}, {self.string(*words_of(pool, c, 2))!r}"
+        if op in COMMANDS:
+            return f"region {c}: {COMMANDS[op](pool, a)}"
         if op in (Op.CMP, Op.FCMP):
             predicate = PREDICATES[modifier >> 8] if op is Op.CMP and modifier >> 8 < 10 else str(modifier >> 8)
             return f"r{dst} = {name}.{modifier & 0xFF} {predicate} r{a}, r{b}"
-        operands = f"r{a}, r{b}, r{c}" if op in (Op.SELECT, Op.FMA) else f"r{a}, r{b}"
-        return f"r{dst} = {name}{f'.{modifier}' if modifier else ''} {operands}"
-
-    def command(self, op: Op, at: int, pool: list[int]) -> str:
-        def span(buffer: int, offset: int, length: int) -> str:
-            text = f"buffer {buffer}"
-            if offset != NONE:
-                text += f" + r{offset}"
-            return text if length == NONE else f"{text} for r{length}"
-
-        if op is Op.FILL:
-            buffer, offset, length, pattern, size = taken(pool, at, 5)
-            return f"fill {span(buffer, offset, length)} with {size} bytes of r{pattern}"
-        if op is Op.COPY:
-            source, source_offset, target, target_offset, length = taken(pool, at, 5)
-            return f"copy {span(source, source_offset, NONE)} to {span(target, target_offset, length)}"
-        export, x, y, z, n = taken(pool, at, 5)
-        constants = [f"r{k & ~HIGH_WORD}{'.high' if k & HIGH_WORD else ''}" for k in taken(pool, at + 5, n)]
-        (m,) = taken(pool, at + 5 + n, 1)
-        ranges = taken(pool, at + 6 + n, 3 * m)
-        bindings = [span(*ranges[3 * k : 3 * k + 3]) for k in range(m)]
-        return f"dispatch export r{export} [r{x}, r{y}, r{z}]({', '.join(constants)}) over ({', '.join(bindings)})"
+        values = zip("abc", (a, b, c), strict=True)
+        operands = [f"r{value}" for operand, value in values if operand in op.registers]
+        if op is Op.FMATH:
+            operands.append(MATH_FUNCTIONS[b] if b < len(MATH_FUNCTIONS) else str(b))
+        elif op in (Op.FCVT, Op.SITOFP, Op.UITOFP, Op.FPTOSI, Op.FPTOUI):
+            operands.append(f"from {b}")
+        return f"r{dst} = {name}{f'.{modifier}' if modifier else ''} {', '.join(operands)}"
 
 
 def parameters_of(program: bytes | memoryview) -> list[dict[str, Any]]:

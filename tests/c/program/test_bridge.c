@@ -1,5 +1,5 @@
 // links: base platform sched memory program
-// with: double.c
+// with: double.c dispatch_across.c
 // Calls of embedded kernels whose convention is not the host's (here that of Windows) beside calls of kernels that share it:
 // alone, in a grid, and on several threads.
 #if defined(__x86_64__) && !defined(_WIN32)
@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 
 #include "program/builder.h"
+
+extern const pyd_command_type_t dispatch_across;
 
 static _Atomic uint32_t counts[2], sums[2];
 
@@ -56,6 +58,7 @@ static void run(uint32_t grid, uint32_t workers, int failing) {
   CHECK_OK(pyd_sched_create(&options, &sched));
   CHECK_OK(pyd_plan_create(program, 0, NULL, NULL, &plan));
   CHECK_OK(pyd_call_create(plan, sched, NULL, &call));
+  for (uint32_t i = 0; i < 2; ++i) call->commands[i].run = dispatch_across.run;
   for (int i = 0; i < 2; ++i) counts[i] = sums[i] = 0;
   pyd_status_t status = run_across(call);
   if (failing < 0) {

@@ -50,7 +50,7 @@ static pyd_status_t run(void* self, pyd_call_t* call) {
   for (uint32_t i = 0; i < buffers; ++i) {
     pyd_buffer_info_t info;
     pyd_plan_buffer(plan, i, &info);
-    bool is_own = info.kind == PYD_BUFFER_KIND_TRANSIENT || info.kind == PYD_BUFFER_KIND_CONSTANT;
+    bool is_own = info.kind == PYD_BUFFER_TRANSIENT || info.kind == PYD_BUFFER_CONSTANT;
     memory[i] = is_own ? calloc(1, info.bytes + 1) : pyd_call_buffer(call, i);
   }
   for (uint32_t i = 0; i < pyd_plan_command_count(plan); ++i) {
@@ -60,11 +60,11 @@ static pyd_status_t run(void* self, pyd_call_t* call) {
     if (command.is_empty) continue;
     for (uint32_t k = 0; k < command.slot_count; ++k) pyd_plan_command_slot(plan, i, k, &slot[k]);
     uint8_t *first = memory[slot[0].buffer] + slot[0].offset, *second = memory[slot[1].buffer] + slot[1].offset;
-    if (command.kind == PYD_COMMAND_KIND_FILL) {
+    if (command.kind == PYD_COMMAND_FILL) {
       uint64_t pattern = pyd_call_pattern(call, i);
       CHECK(command.pattern_bytes == 4 && slot[0].length % 4 == 0);
       for (uint64_t at = 0; at < slot[0].length; at += 4) memcpy(first + at, &pattern, 4);
-    } else if (command.kind == PYD_COMMAND_KIND_COPY) {
+    } else if (command.kind == PYD_COMMAND_COPY) {
       CHECK(slot[0].length == slot[1].length);
       memcpy(second, first, slot[0].length);
     } else {
@@ -80,7 +80,7 @@ static pyd_status_t run(void* self, pyd_call_t* call) {
   for (uint32_t i = 0; i < buffers; ++i) {
     pyd_buffer_info_t info;
     pyd_plan_buffer(plan, i, &info);
-    if (info.kind == PYD_BUFFER_KIND_TRANSIENT || info.kind == PYD_BUFFER_KIND_CONSTANT) free(memory[i]);
+    if (info.kind == PYD_BUFFER_TRANSIENT || info.kind == PYD_BUFFER_CONSTANT) free(memory[i]);
   }
   return PYD_STATUS_OK;
 }

@@ -1,0 +1,88 @@
+// COPY {source buffer, offset or NONE, target buffer, offset or NONE, length}
+#include <stdio.h>
+#include <string.h>
+
+#include "program/commands/command.h"
+#include "program/commands/pieces.h"
+
+typedef unsigned long long ull_t;
+
+enum { SOURCE, SOURCE_OFFSET, TARGET, TARGET_OFFSET, LENGTH, WORDS };
+
+static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
+  pyd_status_t status = pyd_verify_record(v, at, WORDS);
+  if (!pyd_ok(status)) return status;
+  const uint32_t* record = v->fn->pool + at;
+  status = pyd_verify_buffer(v, record[SOURCE], false);
+  if (pyd_ok(status)) status = pyd_verify_optional(v, record[SOURCE_OFFSET]);
+  if (pyd_ok(status)) status = pyd_verify_buffer(v, record[TARGET], true);
+  if (pyd_ok(status)) status = pyd_verify_optional(v, record[TARGET_OFFSET]);
+  if (pyd_ok(status)) status = pyd_verify_read(v, record[LENGTH]);
+  v->fn->slot_count += 2;
+  return status;
+}
+
+// Bytes that are copied to where they are already stay; others might be read after they were overwritten.
+static bool keeps_arguments(const pyd_function_t* fn, const uint32_t* record, uint32_t* out_result) {
+  const pyd_buffer_t* target = &fn->buffers[record[TARGET]];
+  if (target->kind != PYD_BUFFER_RESULT || record[SOURCE_OFFSET] == record[TARGET_OFFSET]) return true;
+  uint32_t tied = fn->results[target->index].tied;
+  *out_result = target->index;
+  return tied == PYD_NONE || fn->args[tied].buffer != record[SOURCE];
+}
+
+static void mark(pyd_function_t* fn, const uint32_t* record) {
+  pyd_mark_structural(fn, record[SOURCE_OFFSET]);
+  pyd_mark_structural(fn, record[TARGET_OFFSET]);
+  pyd_mark_structural(fn, record[LENGTH]);
+}
+
+static pyd_status_t plan_copy(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record) {
+  char who[64];
+  snprintf(who, sizeof(who), "command %u (copy), source", command->number);
+  pyd_status_t status = pyd_plan_add_slot(plan, command, record[SOURCE], record[SOURCE_OFFSET], record[LENGTH], who);
+  snprintf(who, sizeof(who), "command %u (copy), target", command->number);
+  if (pyd_ok(status)) {
+    status = pyd_plan_add_slot(plan, command, record[TARGET], record[TARGET_OFFSET], record[LENGTH], who);
+  }
+  if (!pyd_ok(status)) return status;
+  const pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 2];
+  uint64_t distance = slot[0].offset < slot[1].offset ? slot[1].offset - slot[0].offset : slot[0].offset - slot[1].offset;
+  command->length = slot->length;
+  command->overlaps = slot[0].buffer == slot[1].buffer && distance < slot->length;
+  command->count = command->overlaps ? 1 : pyd_piece_count(slot->length);
+  return PYD_STATUS_OK;
+}
+
+static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
+  const pyd_plan_slot_t* slot = &plan->slots[command->first_slot];
+  char source[96], target[96];
+  pyd_plan_name_buffer(plan->fn, slot[0].buffer, source, sizeof(source));
+  pyd_plan_name_buffer(plan->fn, slot[1].buffer, target, sizeof(target));
+  snprintf(text, size, "copy %llu bytes at %llu of %s to %llu of %s", (ull_t)command->length, (ull_t)slot[0].offset, source,
+           (ull_t)slot[1].offset, target);
+}
+
+static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin, uint64_t end,
+                   uint64_t* out_failed) {
+  (void)worker, (void)out_failed;
+  const pyd_plan_command_t* plan = command->plan;
+  const uint8_t* source = call->pointers[plan->first_slot];
+  uint8_t* target = call->pointers[plan->first_slot + 1];
+  uint64_t from = begin * PYD_TILE_BYTES;
+  if (plan->overlaps) {
+    memmove(target, source, plan->length);
+  } else if (target != source) {  // a result that took its argument's memory over has the bytes
+    memcpy(target + from, source + from, pyd_piece_bytes(plan, begin, end));
+  }
+  return 0;
+}
+
+const pyd_command_type_t pyd_command_type_COPY = {
+    .verify = verify,
+    .keeps_arguments = keeps_arguments,
+    .mark = mark,
+    .plan = plan_copy,
+    .describe = describe,
+    .run = run,
+};

@@ -1,0 +1,291 @@
+// DISPATCH {export, grid x, y, z, n, n constants, m, m bindings}: see pyd_dispatch_view.
+#include <stdio.h>
+#include <string.h>
+
+#include "program/commands/command.h"
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+
+typedef long long ll_t;
+typedef unsigned long long ull_t;
+
+// ---- records
+
+static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
+  pyd_function_t* fn = v->fn;
+  pyd_status_t status = pyd_verify_record(v, at, 6);
+  if (!pyd_ok(status)) return status;
+  const uint32_t* record = fn->pool + at;
+  for (uint32_t i = 0; i < 4 && pyd_ok(status); ++i) status = pyd_verify_read(v, record[i]);
+  if (!pyd_ok(status)) return status;
+  if (record[4] > PYD_LIBRARY_MAX_CONSTANTS) {
+    return PYD_INSN_CORRUPT(v, "%u constants, the limit is %u", record[4], PYD_LIBRARY_MAX_CONSTANTS);
+  }
+  status = pyd_verify_record(v, at, 6 + (uint64_t)record[4]);
+  if (!pyd_ok(status)) return status;
+  uint32_t bindings = record[5 + record[4]];
+  if (bindings > PYD_LIBRARY_MAX_BINDINGS) return PYD_INSN_CORRUPT(v, "%u bindings, the limit is %u", bindings, PYD_LIBRARY_MAX_BINDINGS);
+  status = pyd_verify_record(v, at, 6 + (uint64_t)record[4] + 3 * (uint64_t)bindings);
+  if (!pyd_ok(status)) return status;
+  pyd_dispatch_view_t view = pyd_dispatch_view(record);
+  for (uint32_t i = 0; i < view.constant_count && pyd_ok(status); ++i) {
+    status = pyd_verify_read(v, view.constants[i] & ~PYD_CONSTANT_HIGH);
+  }
+  for (uint32_t i = 0; i < view.binding_count && pyd_ok(status); ++i) {
+    const uint32_t* binding = view.bindings + 3 * i;
+    status = pyd_verify_buffer(v, binding[0], false);
+    if (pyd_ok(status)) status = pyd_verify_optional(v, binding[1]);
+    if (pyd_ok(status)) status = pyd_verify_optional(v, binding[2]);
+  }
+  PYD_COUNT_WORK(view.constant_count + view.binding_count);
+  fn->constant_count += view.constant_count;
+  fn->slot_count += view.binding_count;
+  return status;
+}
+
+static void mark(pyd_function_t* fn, const uint32_t* record) {
+  pyd_dispatch_view_t view = pyd_dispatch_view(record);
+  pyd_mark_structural(fn, view.export_reg);
+  for (uint32_t i = 0; i < 3; ++i) pyd_mark_structural(fn, view.grid[i]);
+  for (uint32_t i = 0; i < view.binding_count; ++i) {
+    pyd_mark_structural(fn, view.bindings[3 * i + 1]);
+    pyd_mark_structural(fn, view.bindings[3 * i + 2]);
+  }
+}
+
+static pyd_command_values_t values(const uint32_t* record) {
+  pyd_dispatch_view_t view = pyd_dispatch_view(record);
+  return (pyd_command_values_t){view.constants, view.constant_count};
+}
+
+static pyd_command_bindings_t bindings(const uint32_t* record) {
+  pyd_dispatch_view_t view = pyd_dispatch_view(record);
+  return (pyd_command_bindings_t){view.bindings, view.binding_count, view.export_reg};
+}
+
+// ---- plans
+
+static pyd_status_t find_export(const pyd_plan_t* plan, const pyd_dispatch_view_t* view, uint32_t number,
+                                const pyd_export_t** out_export) {
+  const pyd_program_t* program = plan->program;
+  pyd_string_t name = plan->fn->info.name;
+  uint64_t index = plan->regs[view->export_reg];
+  if (index >= program->export_count) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', command %u: export %lld, the program has %u",
+                           STRING(name), number, (ll_t)index, program->export_count);
+  }
+  const pyd_export_t* export = *out_export = &program->exports[index];
+  pyd_string_t executable = program->executables[export->executable].name;
+  if (!export->function) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', command %u: executable '%.*s' is not linked",
+                           STRING(name), number, STRING(executable));
+  }
+  if (view->constant_count != export->constant_count || view->binding_count != export->binding_count) {
+    return pyd_status_make(PYD_CODE_CORRUPT,
+                           "function '%.*s', command %u: @%.*s::@%.*s takes %u constants and %u bindings, got %u and %u",
+                           STRING(name), number, STRING(executable), STRING(export->name), export->constant_count,
+                           export->binding_count, view->constant_count, view->binding_count);
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t set_grid(const pyd_plan_t* plan, const pyd_dispatch_view_t* view, const char* who,
+                             pyd_plan_command_t* command) {
+  static const uint64_t kLimits[3] = {UINT32_MAX, UINT32_MAX, UINT16_MAX};
+  uint64_t grid[3];
+  bool is_empty = false, fits = true;
+  for (uint32_t i = 0; i < 3; ++i) {
+    grid[i] = plan->regs[view->grid[i]];
+    is_empty |= grid[i] == 0;
+  }
+  for (uint32_t i = 0; i < 3; ++i) {
+    fits &= grid[i] <= (is_empty ? INT64_MAX : kLimits[i]);
+    command->grid[i] = grid[i] <= kLimits[i] ? (uint32_t)grid[i] : (uint32_t)kLimits[i];
+  }
+  if (!fits) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: a grid of %lld x %lld x %lld workgroups, at most "
+                           "4294967295 x 4294967295 x 65535 are possible", STRING(plan->fn->info.name), who, (ll_t)grid[0],
+                           (ll_t)grid[1], (ll_t)grid[2]);
+  }
+  if (__builtin_mul_overflow((uint64_t)command->grid[0] * command->grid[1], (uint64_t)command->grid[2], &command->count)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: a grid of %llu x %llu x %llu has more than 2^64 "
+                           "workgroups", STRING(plan->fn->info.name), who, (ull_t)grid[0], (ull_t)grid[1], (ull_t)grid[2]);
+  }
+  return PYD_STATUS_OK;
+}
+
+static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record) {
+  pyd_dispatch_view_t view = pyd_dispatch_view(record);
+  const pyd_export_t* export = NULL;
+  pyd_status_t status = find_export(plan, &view, command->number, &export);
+  if (!pyd_ok(status)) return status;
+  command->export = (uint32_t)plan->regs[view.export_reg];
+  command->local_bytes = export->attrs->local_memory_pages * PYD_LIBRARY_PAGE_SIZE;
+  command->first_constant = plan->constant_count;
+  command->constant_count = view.constant_count;
+  for (uint32_t i = 0; i < view.constant_count; ++i) {
+    uint32_t reg = view.constants[i] & ~PYD_CONSTANT_HIGH;
+    bool is_high = view.constants[i] & PYD_CONSTANT_HIGH;
+    pyd_plan_add_late(plan, reg, plan->constant_count, false, is_high);
+    plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
+  }
+  char who[256];
+  int executable_length = (int)plan->program->executables[export->executable].name.length;
+  int export_length = (int)export->name.length;
+  snprintf(who, sizeof(who), "@%.*s::@%.*s", executable_length < 100 ? executable_length : 100,
+           plan->program->executables[export->executable].name.data, export_length < 100 ? export_length : 100,
+           export->name.data);
+  status = set_grid(plan, &view, who, command);
+  uint32_t alignment = plan->program->links[export->executable].alignment;
+  if (command->count) command->alignment = alignment;
+  size_t end = strlen(who);
+  for (uint32_t i = 0; i < view.binding_count && pyd_ok(status); ++i) {
+    const uint32_t* binding = view.bindings + 3 * i;
+    if (command->count == 0) {  // nothing runs: its ranges need not make sense
+      plan->slots[plan->slot_count++] = (pyd_plan_slot_t){binding[0], 0, 0};
+      ++command->slot_count;
+      continue;
+    }
+    snprintf(who + end, sizeof(who) - end, ", binding %u", i);
+    status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], who);
+    if (!pyd_ok(status)) break;
+    const pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 1];
+    if (slot->length && slot->offset % alignment) continue;  // is staged, wherever the buffer lies
+    if (plan->buffer_alignment[binding[0]] < alignment) plan->buffer_alignment[binding[0]] = alignment;
+  }
+  if (pyd_ok(status)) status = pyd_plan_hold_contract(plan, command, view.constants);
+  return status;
+}
+
+static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
+  const pyd_export_t* export = &plan->program->exports[command->export];
+  pyd_string_t executable = plan->program->executables[export->executable].name;
+  snprintf(text, size, "dispatch @%.*s::@%.*s %ux%ux%u", STRING(executable), STRING(export->name), command->grid[0],
+           command->grid[1], command->grid[2]);
+}
+
+static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, pyd_command_info_t* out_info) {
+  const pyd_export_t* export = &plan->program->exports[command->export];
+  out_info->executable = export->executable;
+  out_info->export = command->export;
+  out_info->ordinal = export->ordinal;
+  out_info->name = export->name;
+  memcpy(out_info->grid, command->grid, sizeof(out_info->grid));
+  out_info->constant_count = command->constant_count;
+  out_info->first_constant = command->first_constant;
+}
+
+// ---- calls
+
+static uint8_t to_u8(uint32_t value) { return (uint8_t)(value < UINT8_MAX ? value : UINT8_MAX); }
+
+static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, pyd_call_command_t* out) {
+  const pyd_program_t* program = call->plan->program;
+  const pyd_export_t* export = &program->exports[command->export];
+  const pyd_library_export_attrs_t* attrs = export->attrs;
+  out->function = export->function;
+  out->environment = program->links[export->executable].environment;
+  out->is_embedded = program->links[export->executable].is_embedded;
+  // A size left open by the library is one: what a kernel that asks for it can work with.
+  out->state = (pyd_dispatch_state_t){
+      .workgroup_size_x = attrs->workgroup_size_x ? attrs->workgroup_size_x : 1,
+      .workgroup_size_y = attrs->workgroup_size_y ? attrs->workgroup_size_y : 1,
+      .workgroup_size_z = attrs->workgroup_size_z ? attrs->workgroup_size_z : 1,
+      .constant_count = (uint16_t)command->constant_count,
+      .workgroup_count_x = command->grid[0],
+      .workgroup_count_y = command->grid[1],
+      .workgroup_count_z = (uint16_t)command->grid[2],
+      .max_concurrency = to_u8(call->workers),
+      .binding_count = (uint8_t)command->slot_count,
+      .constants = call->constants + command->first_constant,
+      .binding_ptrs = call->pointers + command->first_slot,
+      .binding_lengths = call->lengths + command->first_slot,
+  };
+  out->workgroup = (pyd_workgroup_state_t){
+      .local_memory = command->local_bytes ? call->scratch : NULL,
+      .local_memory_size = command->local_bytes,
+  };
+}
+
+typedef struct group_s {
+  uint32_t x, y, z;
+} group_t;
+
+static group_t workgroup_at(const pyd_plan_command_t* command, uint64_t index) {
+  if (index < command->grid[0]) return (group_t){(uint32_t)index, 0, 0};
+  uint64_t row = index / command->grid[0];
+  return (group_t){(uint32_t)(index % command->grid[0]), (uint32_t)(row % command->grid[1]),
+                   (uint32_t)(row / command->grid[1])};
+}
+
+// Workgroups [begin, end) of one dispatch.
+static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin, uint64_t end,
+                   uint64_t* out_failed) {
+  const pyd_plan_command_t* plan = command->plan;
+  const pyd_dispatch_fn_t function = command->function;
+  const pyd_environment_t* environment = command->environment;
+  const pyd_dispatch_state_t* state = &command->state;
+  const bool is_embedded = command->is_embedded;
+  const uint32_t count_x = plan->grid[0], count_y = plan->grid[1];
+  group_t id = workgroup_at(plan, begin);
+  _Alignas(16) pyd_workgroup_state_t workgroup = {
+      .workgroup_id_x = id.x,
+      .workgroup_id_y = id.y,
+      .workgroup_id_z = (uint16_t)id.z,
+      .processor_id = worker,
+      .local_memory = plan->local_bytes ? call->scratch + (size_t)worker * call->plan->local_bytes : NULL,
+      .local_memory_size = plan->local_bytes,
+  };
+  for (uint64_t left = end - begin;;) {
+    // One row, or what is left of it: only x changes.
+    uint64_t row = count_x - id.x;
+    uint32_t x_end = id.x + (uint32_t)(left < row ? left : row);
+    left -= x_end - id.x;
+    for (; id.x < x_end; ++id.x) {
+      workgroup.workgroup_id_x = id.x;
+      int32_t code = pyd_dispatch_call(function, is_embedded, environment, state, &workgroup);
+      if (LIKELY(code == 0)) continue;
+      *out_failed = plan->start + ((uint64_t)id.z * count_y + id.y) * count_x + id.x;
+      return code;
+    }
+    if (left == 0) return 0;
+    id.x = 0;
+    if (++id.y == count_y) {
+      id.y = 0;
+      workgroup.workgroup_id_z = (uint16_t)++id.z;
+    }
+    workgroup.workgroup_id_y = id.y;
+  }
+}
+
+// What a code of generated kernels means, behind the number.
+static const char* code_text(int32_t code) {
+  switch (code) {
+    case PYD_LIBRARY_CODE_MISSING_IMPORT: return ": it called an optional import that nobody provides";
+    case PYD_LIBRARY_CODE_FAILED_ASSERTION: return ": a cf.assert does not hold";
+    default: return "";
+  }
+}
+
+static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* command, uint64_t index, int32_t code) {
+  const pyd_export_t* export = &call->plan->program->exports[command->export];
+  pyd_string_t executable = call->plan->program->executables[export->executable].name;
+  group_t id = workgroup_at(command, index - command->start);
+  const int64_t values[5] = {command->number, id.x, id.y, id.z, code};
+  return pyd_status_make_values(PYD_CODE_KERNEL, values, "@%.*s::@%.*s: workgroup (%u, %u, %u) returned %d%s",
+                                (int)executable.length, executable.data, (int)export->name.length, export->name.data, id.x,
+                                id.y, id.z, code, code_text(code));
+}
+
+const pyd_command_type_t pyd_command_type_DISPATCH = {
+    .verify = verify,
+    .mark = mark,
+    .values = values,
+    .bindings = bindings,
+    .plan = plan_dispatch,
+    .describe = describe,
+    .inform = inform,
+    .prepare = prepare,
+    .run = run,
+    .refuse = refuse,
+};

@@ -1,0 +1,129 @@
+"""The commands of a function: each is a record in the function's pool. docs/program.md has the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.program.opcodes import HIGH_WORD, NONE, Op
+
+
+@dataclass(frozen=True)
+class BindingRange:
+    """A range of a buffer: registers of its byte offset and length, NONE for 0 and for the rest."""
+
+    buffer: int
+    offset: int = NONE
+    length: int = NONE
+
+    def __str__(self) -> str:
+        start = f"buffer {self.buffer}" if self.offset == NONE else f"buffer {self.buffer} + r{self.offset}"
+        return start if self.length == NONE else f"{start} for r{self.length}"
+
+
+class Command(Protocol):
+    """op: its opcode. words: its record. buffers: what it uses. str: for people."""
+
+    @property
+    def op(self) -> Op: ...
+    def words(self) -> list[int]: ...
+    def buffers(self) -> list[int]: ...
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """export: register of its index. grid: three registers. constants: registers; HIGH_WORD added: the upper half."""
+
+    export: int
+    grid: Sequence[int]
+    constants: Sequence[int]
+    bindings: Sequence[BindingRange]
+    op = Op.DISPATCH
+
+    def words(self) -> list[int]:
+        bindings = [word for b in self.bindings for word in (b.buffer, b.offset, b.length)]
+        return [self.export, *self.grid, len(self.constants), *self.constants, len(self.bindings), *bindings]
+
+    def buffers(self) -> list[int]:
+        return [b.buffer for b in self.bindings]
+
+    def __str__(self) -> str:
+        x, y, z = self.grid
+        constants = ", ".join(f"r{k & ~HIGH_WORD}{'.high' if k & HIGH_WORD else ''}" for k in self.constants)
+        bindings = ", ".join(map(str, self.bindings))
+        return f"dispatch export r{self.export} [r{x}, r{y}, r{z}]({constants}) over ({bindings})"
+
+
+@dataclass(frozen=True)
+class Fill:
+    """pattern: a register. pattern_bytes: 1, 2, 4 or 8."""
+
+    target: BindingRange
+    pattern: int
+    pattern_bytes: int
+    op = Op.FILL
+
+    def words(self) -> list[int]:
+        return [self.target.buffer, self.target.offset, self.target.length, self.pattern, self.pattern_bytes]
+
+    def buffers(self) -> list[int]:
+        return [self.target.buffer]
+
+    def __str__(self) -> str:
+        return f"fill {self.target} with {self.pattern_bytes} bytes of r{self.pattern}"
+
+
+@dataclass(frozen=True)
+class Copy:
+    """source_offset, target_offset: registers, or NONE for 0. length: a register."""
+
+    source: int
+    source_offset: int
+    target: int
+    target_offset: int
+    length: int
+    op = Op.COPY
+
+    def words(self) -> list[int]:
+        return [self.source, self.source_offset, self.target, self.target_offset, self.length]
+
+    def buffers(self) -> list[int]:
+        return [self.source, self.target]
+
+    def __str__(self) -> str:
+        source = BindingRange(self.source, self.source_offset)
+        return f"copy {source} to {BindingRange(self.target, self.target_offset, self.length)}"
+
+
+def words_of(pool: Sequence[int], at: int, count: int) -> list[int]:
+    """`count` words of a pool. Raises ArtifactError where they end after it."""
+    if at + count > len(pool):
+        raise ArtifactError(f"program.bin: {count} words at {at} of a pool end behind its {len(pool)} words")
+    return list(pool[at : at + count])
+
+
+def _read_dispatch(pool: Sequence[int], at: int) -> Command:
+    export, x, y, z, n = words_of(pool, at, 5)
+    constants = words_of(pool, at + 5, n)
+    (m,) = words_of(pool, at + 5 + n, 1)
+    words: Iterator[int] = iter(words_of(pool, at + 6 + n, 3 * m))
+    return Dispatch(export, (x, y, z), constants, [BindingRange(*b) for b in zip(words, words, words, strict=True)])
+
+
+def _read_fill(pool: Sequence[int], at: int) -> Command:
+    buffer, offset, length, pattern, size = words_of(pool, at, 5)
+    return Fill(BindingRange(buffer, offset, length), pattern, size)
+
+
+def _read_copy(pool: Sequence[int], at: int) -> Command:
+    return Copy(*words_of(pool, at, 5))
+
+
+COMMANDS: Mapping[Op, Callable[[Sequence[int], int], Command]] = {
+    Op.DISPATCH: _read_dispatch,
+    Op.FILL: _read_fill,
+    Op.COPY: _read_copy,
+}
+"""By opcode: reads a record at a word of a pool. Raises ArtifactError when the pool ends before it does."""
