@@ -33,7 +33,6 @@ FILES = (
 REFUSED = {
     "test_blocks": "branches between blocks",
     "test_regions_and_views": "branches between blocks",
-    "test_wide_results[i64]": "arith.mulsi_extended on i64",
     **{f"test_integer_atomics[{bits}]": "atomic" for bits in (8, 16, 64)},
     **{f"test_float_atomics[{k}-{t}]": "atomic"
        for k in ("maximumf", "minimumf", "maxnumf", "minnumf") for t in ("f32", "f64")},

@@ -180,6 +180,16 @@ class Module:
         self.globals += [(4 + len(initializer)) << 16 | OP["Variable"], type_, made, STORAGE[storage], *initializer]
         return made
 
+    def constant_table(self, key: object, type_: Int, elements: Callable[[], list[Id]]) -> Id:
+        """A variable of every invocation that holds an array of constants, made once for each key."""
+
+        def make() -> Id:
+            parts, made = elements(), self.id()
+            self.globals += [(3 + len(parts)) << 16 | OP["ConstantComposite"], type_, made, *parts]
+            return self.variable("Private", type_, made)
+
+        return self.once(key, make)
+
     def glsl(self) -> Id:
         """The import of GLSL.std.450."""
         if self._glsl is None:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import Float8E8M0FNUType, Float32Type, Float64Type, FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.emit.llvm import half
 from pydispatch.compiler.emit.llvm.body import as_index
+from pydispatch.compiler.emit.llvm.definitions import expand, native, natively, only_plain
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.types import float_constant, int_constant, scalar
 from pydispatch.compiler.emit.llvm.values import MemRef, components, flatten, unflatten
 from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, INT_PREDICATES, attribute, flags, integer, op_name
-from pydispatch.compiler.kernel_ir.types import bit_width, is_float, is_integer, small_float
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float, is_integer
+
+FLOAT_SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
+"""How intrinsics name floats."""
 
 
 def fast(op: Operation) -> str:
@@ -101,43 +104,27 @@ def _shift(instruction: str) -> Lowering:
 
 def _float(instruction: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        float_type(f, op.results[0].type)
+        operands = ", ".join(f.get(o) for o in op.operands)
+        f.define(op.results[0], f.body.let(f"{instruction} {fast(op)}{scalar(op.results[0].type)} {operands}"))
 
-        def compute(type_: str, operands: list[str]) -> str:
-            return f.body.let(f"{instruction} {fast(op)}{type_} {', '.join(operands)}")
-
-        f.define(op.results[0], half.computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
-
-    return lower
+    return natively(lower)
 
 
 def _remf(f: FunctionEmitter, op: Operation) -> None:
     """C's fmod, which is exact; LLVM's frem, its call on CPUs, is a quotient times the divisor on GPUs."""
     if f.platform.arch != "nvptx64":
-        _float("frem")(f, op)
+        _FREM(f, op)
         return
-    float_type(f, op.results[0].type)
+    type_ = scalar(op.results[0].type)
+    symbol = f.platform.math_call("fmod" if type_ == "double" else "fmodf")
+    f.define(op.results[0], f.intrinsic(symbol, type_, *((type_, f.get(o)) for o in op.operands)))
 
-    def compute(type_: str, operands: list[str]) -> str:
-        symbol = f.platform.math_call("fmod" if type_ == "double" else "fmodf")
-        return f.intrinsic(symbol, type_, *((type_, operand) for operand in operands))
 
-    f.define(op.results[0], half.computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
+_FREM = _float("frem")
 
 
 def _negf(f: FunctionEmitter, op: Operation) -> None:
-    type_ = op.results[0].type
-    float_type(f, type_)
-    # Only the sign changes, so half types need no wider one; on integers, since not every target has a 16-bit fneg.
-    if small_float(type_):
-        operands = [f.get(op.operands[0])]
-        f.define(op.results[0], half.computed(f, type_, operands, lambda t, x: f.body.let(f"fneg {t} {x[0]}")))
-    elif bit_width(type_) == 16:
-        bits = f.body.let(f"bitcast {scalar(type_)} {f.get(op.operands[0])} to i16")
-        flipped = f.body.let(f"xor i16 {bits}, -32768")
-        f.define(op.results[0], f.body.let(f"bitcast i16 {flipped} to {scalar(type_)}"))
-    else:
-        f.define(op.results[0], f.body.let(f"fneg {fast(op)}{scalar(type_)} {f.get(op.operands[0])}"))
+    f.define(op.results[0], f.body.let(f"fneg {fast(op)}{scalar(op.results[0].type)} {f.get(op.operands[0])}"))
 
 
 def _intrinsic_int(name: str) -> Lowering:
@@ -151,15 +138,11 @@ def _intrinsic_int(name: str) -> Lowering:
 
 def _intrinsic_float(name: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        float_type(f, op.results[0].type)
+        type_ = scalar(op.results[0].type)
+        operands = ((type_, f.get(o)) for o in op.operands)
+        f.define(op.results[0], f.intrinsic(f"llvm.{name}.{FLOAT_SUFFIX[type_]}", type_, *operands, flags=fast(op)))
 
-        def compute(type_: str, operands: list[str]) -> str:
-            suffix = {"half": "f16", "float": "f32", "double": "f64"}[type_]
-            return f.intrinsic(f"llvm.{name}.{suffix}", type_, *((type_, o) for o in operands), flags=fast(op))
-
-        f.define(op.results[0], half.computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
-
-    return lower
+    return natively(lower)
 
 
 def _wide_product(extension: str) -> Lowering:
@@ -190,9 +173,8 @@ def _cmpi(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _cmpf(f: FunctionEmitter, op: Operation) -> None:
-    predicate = FLOAT_PREDICATES[integer(op, "predicate")]
-    float_type(f, op.operands[0].type)
-    type_, (a, b) = half.widened(f, op.operands[0].type, [f.get(o) for o in op.operands])
+    predicate, type_ = FLOAT_PREDICATES[integer(op, "predicate")], scalar(op.operands[0].type)
+    a, b = (f.get(o) for o in op.operands)
     f.define(op.results[0], f.body.let(f"fcmp {fast(op)}{predicate} {type_} {a}, {b}"))
 
 
@@ -242,54 +224,41 @@ def _index_cast(extension: str) -> Lowering:
 
 def _float_to_int(instruction: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        float_type(f, op.operands[0].type)
-        type_, (operand,) = half.widened(f, op.operands[0].type, [f.get(op.operands[0])])
-        target, source = int_type(f, op.results[0].type), {"half": "f16", "float": "f32", "double": "f64"}[type_]
+        type_, operand = scalar(op.operands[0].type), f.get(op.operands[0])
+        target = int_type(f, op.results[0].type)
         wide = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
-        value = f.intrinsic(f"llvm.{instruction}.sat.{wide}.{source}", wide, (type_, operand))
+        value = f.intrinsic(f"llvm.{instruction}.sat.{wide}.{FLOAT_SUFFIX[type_]}", wide, (type_, operand))
         if target == "i1":
             value = f.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
         f.define(op.results[0], value)
 
-    return lower
+    return natively(lower)
 
 
 def _int_to_float(instruction: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         source, target = int_type(f, op.operands[0].type), op.results[0].type
-        f.define(op.results[0], half.from_int(f, instruction, source, f.get(op.operands[0]), target))
+        if int(source[1:]) > 64 and f.platform.arch == "nvptx64":
+            raise f.error(f"a float of {source} cannot be made in a kernel for this target", "use 64 bits at most")
+        if type(target) in native(f.platform).arithmetic:
+            operand = f.get(op.operands[0])
+            f.define(op.results[0], f.body.let(f"{instruction} {source} {operand} to {scalar(target)}"))
+        else:
+            expand(f, op)
 
     return lower
 
 
 def _convert_float(f: FunctionEmitter, op: Operation) -> None:
-    float_type(f, op.operands[0].type)
-    float_type(f, op.results[0].type)
-    f.define(op.results[0], half.convert(f, f.get(op.operands[0]), op.operands[0].type, op.results[0].type))
-
-
-def _scaling(inverse: bool) -> Lowering:
-    """scaling_extf: input * scale. scaling_truncf: input / scale. Rounded once; NaN where either is.
-
-    A scale of another type than f8E8M0FNU counts with its exponent, as truncf takes it.
-    """
-
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        source, target, power = op.operands[0].type, op.results[0].type, Float8E8M0FNUType()
-        for type_ in (source, target, op.operands[1].type):
-            float_type(f, type_)
-        # f32 holds the product of a small float and a power exactly; to bf16 it would round what f32 cut off.
-        wide = max(bit_width(source), bit_width(target)) > 32 or (bit_width(source) == 32 and bit_width(target) == 16)
-        compute = Float64Type() if wide else Float32Type()
-        scale = half.convert(f, f.get(op.operands[1]), op.operands[1].type, power)
-        if inverse:  # 2^(c - 127) becomes 2^(127 - c); the NaN, 255, stays itself
-            scale = f.body.let(f"sub i8 -2, {scale}")
-        factors = [half.convert(f, f.get(op.operands[0]), source, compute),
-                   half.convert(f, scale, power, compute)]  # fmt: skip
-        product = f.body.let(f"fmul {scalar(compute)} {factors[0]}, {factors[1]}")
-        f.define(op.results[0], half.convert(f, product, compute, target))
-
-    return lower
+    source, target, direct = op.operands[0].type, op.results[0].type, native(f.platform).conversions
+    float_type(f, source)
+    float_type(f, target)
+    if type(source) in direct and type(target) in direct:
+        instruction = "fpext" if bit_width(target) > bit_width(source) else "fptrunc"
+        operand = f.get(op.operands[0])
+        f.define(op.results[0], f.body.let(f"{instruction} {scalar(source)} {operand} to {scalar(target)}"))
+    else:
+        expand(f, op)
 
 
 def _bitcast(f: FunctionEmitter, op: Operation) -> None:
@@ -320,14 +289,14 @@ ROWS: dict[str, Lowering] = {
     "arith.subf": _float("fsub"),
     "arith.mulf": _float("fmul"),
     "arith.divf": _float("fdiv"),
-    "arith.remf": _remf,
-    "arith.negf": _negf,
+    "arith.remf": natively(_remf),
+    "arith.negf": only_plain(_negf),
     "arith.maximumf": _intrinsic_float("maximum"),
     "arith.minimumf": _intrinsic_float("minimum"),
     "arith.maxnumf": _intrinsic_float("maxnum"),
     "arith.minnumf": _intrinsic_float("minnum"),
     "arith.cmpi": _cmpi,
-    "arith.cmpf": _cmpf,
+    "arith.cmpf": natively(_cmpf),
     "arith.select": _select,
     "arith.extsi": _cast("sext"),
     "arith.extui": _cast("zext"),
@@ -340,7 +309,7 @@ ROWS: dict[str, Lowering] = {
     "arith.uitofp": _int_to_float("uitofp"),
     "arith.extf": _convert_float,
     "arith.truncf": _convert_float,
-    "arith.scaling_extf": _scaling(inverse=False),
-    "arith.scaling_truncf": _scaling(inverse=True),
+    "arith.scaling_extf": expand,
+    "arith.scaling_truncf": expand,
     "arith.bitcast": _bitcast,
 }

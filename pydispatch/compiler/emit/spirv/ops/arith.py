@@ -12,10 +12,12 @@ from typing import Any
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.emit.spirv.definitions import expand
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.floats import float_constant
 from pydispatch.compiler.emit.spirv.types import Index, known, signed
+from pydispatch.compiler.kernel_ir.math.numbers import IN_RANGE
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES, attribute, integer, op_name, operands_of
 from pydispatch.compiler.kernel_ir.types import bit_width, is_integer
 
@@ -147,6 +149,9 @@ def _division(instruction: str) -> Lowering:
         if known(a) and known(b) and a >= 0 and b > 0:
             f.define(op.results[0], a // b if instruction.endswith("Div") else a % b)
             return
+        if IN_RANGE in op.attributes and bits == width:
+            f.define(op.results[0], f.code.let(instruction, f.m.int(width), *(f.get(o) for o in op.operands)))
+            return
         if width == 1:
             f.define(op.results[0], _division_of_bits(f, instruction, f.get(op.operands[0]), f.get(op.operands[1])))
             return
@@ -177,7 +182,7 @@ def _shift(instruction: str) -> Lowering:
         register = m.int(width)
         if instruction == "ShiftRightLogical":
             a = zero_extended(f, a, bits, width)
-        if known(count) and 0 <= count < bits:
+        if IN_RANGE in op.attributes or (known(count) and 0 <= count < bits):
             f.define(result, wrap(f, let(instruction, register, a, b), bits, width))
             return
         fits = let("ULessThan", m.bool(), zero_extended(f, b, bits, width), m.integer(bits, width))
@@ -213,8 +218,9 @@ def _rounded(up: bool, is_signed: bool = True) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
         bits, width = bits_of(f, type_), f.width(type_)
-        if width == 1:
-            raise f.error(f"{op_name(op)} on i1 cannot be compiled into a kernel for this target", "extend it first")
+        if width == 1:  # nothing is left to round
+            f.define(op.results[0], _division_of_bits(f, "Div", f.get(op.operands[0]), f.get(op.operands[1])))
+            return
         a, b = f.index(op.operands[0]), f.index(op.operands[1])
         f.define(op.results[0], rounded_division(f, width, bits, a, b, up, is_signed))
 
@@ -252,9 +258,16 @@ def _wide_product(is_signed: bool) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
         bits, width = bits_of(f, type_), f.width(type_)
-        if width != 32:
-            raise f.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
         a, b = f.get(op.operands[0]), f.get(op.operands[1])
+        if width == 1:
+            f.define(op.results[0], f.code.let("LogicalAnd", f.m.bool(), a, b))
+            f.define(op.results[1], f.m.truth(False))
+            return
+        if bits > 16 and bits != 32:
+            if bits % 2:
+                raise f.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
+            expand(f, op)
+            return
         if not is_signed:
             a, b = zero_extended(f, a, bits, width), zero_extended(f, b, bits, width)
         m, let, word = f.m, f.code.let, f.m.int(32)
@@ -262,8 +275,6 @@ def _wide_product(is_signed: bool) -> Lowering:
         low, high = (let("CompositeExtract", word, pair, part) for part in (0, 1))
         if bits < 32:
             shift = "ShiftRightArithmetic" if is_signed else "ShiftRightLogical"
-            if bits > 16:
-                raise f.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
             low, high = wrap(f, low, bits, 32), wrap(f, let(shift, word, low, m.integer(bits)), bits, 32)
         f.define(op.results[0], low)
         f.define(op.results[1], high)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import Float8E8M0FNUType, Float32Type, Float64Type, IndexType, IntegerType
+from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.ir import Attribute, Operation
 
+from pydispatch.compiler.emit.spirv.definitions import expand, natively
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.spirv.math.small_floats import convert, widened
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.arith import bits_of, wrap, zero_extended
-from pydispatch.compiler.emit.spirv.ops.floats import float_op
 from pydispatch.compiler.emit.spirv.types import double_bits, is_native_float, known, signed, single_bits
 from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
-from pydispatch.compiler.kernel_ir.types import bit_width, is_float, is_integer
+from pydispatch.compiler.kernel_ir.types import is_float, is_integer
 
 
 def resized(f: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
@@ -99,12 +98,12 @@ def _clamped(f: FunctionEmitter, value: Id) -> Id:
 def _float_to_int(is_signed: bool) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         source, target = op.operands[0].type, op.results[0].type
-        float_type, (value,) = widened(f, source, [f.get(op.operands[0])])
+        float_type, value = f.type(source), f.get(op.operands[0])
         double = isinstance(source, Float64Type)
         bits, width = bits_of(f, target), f.width(target)
         f.define(op.results[0], _saturated(f, float_type, value, double, bits, width, is_signed))
 
-    return lower
+    return natively(lower)
 
 
 def _saturated(
@@ -135,72 +134,28 @@ def _saturated(
 def _int_to_float(is_signed: bool) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
         source, target = op.operands[0].type, op.results[0].type
-        f.width(target)
+        if not is_native_float(target):
+            expand(f, op)
+            return
         bits, width = bits_of(f, source), f.width(source)
         value = f.get(op.operands[0])
         if width == 1:
             value = resized(f, value, 1, 32) if is_signed else unsigned_resized(f, value, 1, 1, 32)
         elif not is_signed:
             value = zero_extended(f, value, bits, width)
-        kind = "ConvertSToF" if is_signed else "ConvertUToF"
-        if is_native_float(target):
-            f.define(op.results[0], f.code.let(kind, f.type(target), value))
-            return
-        # To 16 bits and less through f32, which need not be exact: see _as_single.
-        if bits <= 24:
-            single = f.code.let(kind, f.m.float(32), value)
-        else:
-            single = _as_single(f, value, max(width, 32), is_signed)
-        f.define(op.results[0], convert(f, single, Float32Type(), target))
+        f.define(op.results[0], f.code.let("ConvertSToF" if is_signed else "ConvertUToF", f.type(target), value))
 
     return lower
-
-
-def _as_single(f: FunctionEmitter, value: Id, width: int, is_signed: bool) -> Id:
-    """An f32 that rounds to 16 bits and less as the integer does: bits that it has no place for set the last one that
-    it has, and at least 13 bits stay."""
-    m, let, kind = f.m, f.code.let, f.m.int(width)
-    zero, size, negative = m.integer(0, width), value, None
-    if is_signed:
-        negative = let("SLessThan", m.bool(), value, zero)
-        size = let("Select", kind, negative, let("SNegate", kind, value), value)
-    scale = m.number(single_bits(1.0), 32)
-    for above, cut in ((48, 24), (36, 12), (24, 12)) if width == 64 else ((24, 8),):
-        large = let("UGreaterThanEqual", m.bool(), size, m.integer(1 << above, width))
-        lost = let("BitwiseAnd", kind, size, m.integer((1 << cut) - 1, width))
-        last = let("Select", kind, let("INotEqual", m.bool(), lost, zero), m.integer(1, width), zero)
-        kept = let("BitwiseOr", kind, let("ShiftRightLogical", kind, size, m.integer(cut, width)), last)
-        size = let("Select", kind, large, kept, size)
-        more = let("FMul", m.float(32), scale, m.number(single_bits(2.0**cut), 32))
-        scale = let("Select", m.float(32), large, more, scale)
-    found = let("FMul", m.float(32), let("ConvertUToF", m.float(32), size), scale)
-    if negative is None:
-        return found
-    return let("Select", m.float(32), negative, let("FNegate", m.float(32), found), found)
 
 
 def _convert_float(f: FunctionEmitter, op: Operation) -> None:
     source, target = op.operands[0].type, op.results[0].type
-    if not is_float(source) or not is_float(target):
+    if is_native_float(source) and is_native_float(target):
+        f.define(op.results[0], f.code.let("FConvert", f.type(target), f.get(op.operands[0])))
+    elif is_float(source) and is_float(target):
+        expand(f, op)
+    else:
         raise f.error(f"{op_name(op)} from {source} to {target} cannot be compiled into a kernel")
-    f.define(op.results[0], convert(f, f.get(op.operands[0]), source, target))
-
-
-def _scaling(inverse: bool) -> Lowering:
-    """scaling_extf: input * scale. scaling_truncf: input / scale. Rounded once; NaN where either is."""
-
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        source, target, power = op.operands[0].type, op.results[0].type, Float8E8M0FNUType()
-        wide = max(bit_width(source), bit_width(target)) > 32 or (bit_width(source) == 32 and bit_width(target) == 16)
-        compute: Attribute = Float64Type() if wide else Float32Type()
-        scale = convert(f, f.get(op.operands[1]), op.operands[1].type, power)
-        if inverse:  # 2^(c - 127) becomes 2^(127 - c); the NaN, 255, stays itself
-            scale = wrap(f, f.code.let("ISub", f.m.int(32), f.m.integer(-2), scale), 8, 32)
-        factors = [convert(f, f.get(op.operands[0]), source, compute), convert(f, scale, power, compute)]
-        product = float_op(f, "FMul", f.type(compute), *factors)
-        f.define(op.results[0], convert(f, product, compute, target))
-
-    return lower
 
 
 def _bitcast(f: FunctionEmitter, op: Operation) -> None:
@@ -228,7 +183,7 @@ ROWS: dict[str, Lowering] = {
     "arith.uitofp": _int_to_float(is_signed=False),
     "arith.extf": _convert_float,
     "arith.truncf": _convert_float,
-    "arith.scaling_extf": _scaling(inverse=False),
-    "arith.scaling_truncf": _scaling(inverse=True),
+    "arith.scaling_extf": expand,
+    "arith.scaling_truncf": expand,
     "arith.bitcast": _bitcast,
 }

@@ -5,17 +5,15 @@ Decorated NoContraction unless fast-math flags let them be fused. Floats of 16 b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.types import float_bits
+from pydispatch.compiler.emit.spirv.definitions import natively
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.spirv.math.small_floats import computed, widened
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.types import is_native_float, signed
-from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, flags, integer
-from pydispatch.compiler.kernel_ir.types import bit_width, is_float
+from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, flags, integer, operands_of
+from pydispatch.compiler.kernel_ir.types import bit_width
 
 FLOAT_COMPARISONS = {
     "oeq": "FOrdEqual", "ogt": "FOrdGreaterThan", "oge": "FOrdGreaterThanEqual", "olt": "FOrdLessThan",
@@ -43,37 +41,14 @@ def float_op(f: FunctionEmitter, instruction: str, type_: int, *operands: int, o
 
 def _float(instruction: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        def compute(type_: Id, operands: Sequence[Id]) -> Id:
-            if instruction == "FRem":
-                return remainder(f, type_, *operands)
-            return float_op(f, instruction, type_, *operands, op=op)
+        (result,) = op.results
+        f.values[result] = float_op(f, instruction, f.type(result.type), *(f.get(o) for o in operands_of(op)), op=op)
 
-        f.define(op.results[0], computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
-
-    return lower
-
-
-def remainder(f: FunctionEmitter, type_: Id, a: Id, b: Id) -> Id:
-    """The float remainder with the sign of the dividend, exact."""
-    from pydispatch.compiler.emit.spirv.math import remainder as spirv_remainder
-    from pydispatch.compiler.emit.spirv.math.f64_parts import Double
-    from pydispatch.compiler.emit.spirv.math.number import Single
-
-    return spirv_remainder.remainder(f, Single if type_ == f.m.float(32) else Double, a, b)
+    return natively(lower)
 
 
 def _negf(f: FunctionEmitter, op: Operation) -> None:
-    type_ = op.results[0].type
-    if not is_float(type_):
-        raise f.error(f"arith.negf on {type_} cannot be compiled into a kernel")
-    if is_native_float(type_):
-        f.define(op.results[0], f.code.let("FNegate", f.type(type_), f.get(op.operands[0])))
-    elif bit_width(type_) == 16:
-        flipped = f.code.let("BitwiseXor", f.m.int(32), f.get(op.operands[0]), f.m.integer(-32768))
-        f.define(op.results[0], flipped)
-    else:
-        operands = [f.get(op.operands[0])]
-        f.define(op.results[0], computed(f, type_, operands, lambda t, x: f.code.let("FNegate", t, x[0])))
+    f.define(op.results[0], f.code.let("FNegate", f.type(op.results[0].type), f.get(op.operands[0])))
 
 
 def float_extreme(f: FunctionEmitter, name: str, type_: Id, a: Id, b: Id) -> Id:
@@ -97,25 +72,26 @@ def float_extreme(f: FunctionEmitter, name: str, type_: Id, a: Id, b: Id) -> Id:
 
 def _float_extreme(name: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        given = flags(op, "fastmath").split()
+        given, type_ = flags(op, "fastmath").split(), f.type(op.results[0].type)
+        operands = [f.get(o) for o in op.operands]
+        if ("nnan" in given and "nsz" in given) or "fast" in given:
+            made = f.code.glsl("FMax" if name.startswith("max") else "FMin", type_, *operands)
+        else:
+            made = float_extreme(f, name, type_, *operands)
+        f.define(op.results[0], made)
 
-        def compute(type_: Id, operands: Sequence[Id]) -> Id:
-            if ("nnan" in given and "nsz" in given) or "fast" in given:
-                return f.code.glsl("FMax" if name.startswith("max") else "FMin", type_, *operands)
-            return float_extreme(f, name, type_, *operands)
-
-        f.define(op.results[0], computed(f, op.results[0].type, [f.get(o) for o in op.operands], compute))
-
-    return lower
+    return natively(lower)
 
 
 def _cmpf(f: FunctionEmitter, op: Operation) -> None:
     predicate, m, let = FLOAT_PREDICATES[integer(op, "predicate")], f.m, f.code.let
-    _, (a, b) = widened(f, op.operands[0].type, [f.get(o) for o in op.operands])
+    a, b = (f.get(o) for o in op.operands)
     if predicate in ("false", "true"):
         f.define(op.results[0], m.truth(predicate == "true"))
     elif predicate in ("uno", "ord"):
-        unordered = let("LogicalOr", m.bool(), let("IsNan", m.bool(), a), let("IsNan", m.bool(), b))
+        unordered = let("IsNan", m.bool(), a)
+        if a != b:
+            unordered = let("LogicalOr", m.bool(), unordered, let("IsNan", m.bool(), b))
         f.define(op.results[0], unordered if predicate == "uno" else let("LogicalNot", m.bool(), unordered))
     else:
         f.define(op.results[0], let(FLOAT_COMPARISONS[predicate], m.bool(), a, b))
@@ -126,11 +102,10 @@ ROWS: dict[str, Lowering] = {
     "arith.subf": _float("FSub"),
     "arith.mulf": _float("FMul"),
     "arith.divf": _float("FDiv"),
-    "arith.remf": _float("FRem"),
-    "arith.negf": _negf,
+    "arith.negf": natively(_negf),
     "arith.maximumf": _float_extreme("maximum"),
     "arith.minimumf": _float_extreme("minimum"),
     "arith.maxnumf": _float_extreme("maxnum"),
     "arith.minnumf": _float_extreme("minnum"),
-    "arith.cmpf": _cmpf,
+    "arith.cmpf": natively(_cmpf),
 }

@@ -349,11 +349,12 @@ def _global(f: FunctionEmitter, op: Operation) -> None:
         raise f.error(f"memref.get_global of an unknown global {name}")
     memref, count = _static(f, op.results[0].type)
     key = ("global", symbol(op, "name"), f.index_width)
-    variable = f.m.once(key, lambda: _initialized(f, found, memref, count))
+    array = f.m.array(_held(f, memref.element_type), count)
+    variable = f.m.constant_table(key, array, lambda: _elements(f, found, memref, count))
     f.define(op.results[0], fresh(memref, Root("constant", key, variable=variable, read_only=True)))
 
 
-def _initialized(f: FunctionEmitter, op: Operation, memref: MemRefType, count: int) -> Id:
+def _elements(f: FunctionEmitter, op: Operation, memref: MemRefType, count: int) -> list[Id]:
     values = attribute(op, "initial_value")
     if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):
         raise f.error(
@@ -365,13 +366,9 @@ def _initialized(f: FunctionEmitter, op: Operation, memref: MemRefType, count: i
     data = data * count if len(data) == 1 else data
     width = max(32, f.width(element))
     if is_float(element):
-        parts = [float_constant(f, float(value), element) for value in data]
-    else:
-        bits = min(bit_width(element), width)
-        parts = [m.integer(signed(int(value), bits) if bits > 1 else int(value) & 1, width) for value in data]
-    type_, made = m.array(_held(f, element), count), m.id()
-    m.globals += [(3 + count) << 16 | OP["ConstantComposite"], type_, made, *parts]
-    return m.variable("Private", type_, made)
+        return [float_constant(f, float(value), element) for value in data]
+    bits = min(bit_width(element), width)
+    return [m.integer(signed(int(value), bits) if bits > 1 else int(value) & 1, width) for value in data]
 
 
 def _same(f: FunctionEmitter, op: Operation) -> None:

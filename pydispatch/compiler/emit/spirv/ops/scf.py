@@ -10,7 +10,8 @@ from xdsl.ir import Operation, Region, SSAValue
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.types import Index, Root, open_parts
-from pydispatch.compiler.kernel_ir.readers import attribute, integers, op_name
+from pydispatch.compiler.kernel_ir.math.numbers import MOST
+from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, op_name
 
 
 def yielded(f: FunctionEmitter, region: Region, roots: list[Root | None] | None = None) -> list[Id]:
@@ -95,7 +96,9 @@ def counted(
         return yielded(f, op.regions[0], list(roots) if roots else None)
 
     carried = list(zip(types, f.parts(inits), strict=True))
-    made = f.loop(*bounds, carried, body, f.m.int(width) if width else None, less, width)
+    most = integer(op, MOST, -1)
+    kind = f.m.int(width) if width else None
+    made = f.loop(*bounds, carried, body, kind, less, width, None if most < 0 else most)
     f.hazards.join(before)
     f.take(list(op.results), made, roots)
 

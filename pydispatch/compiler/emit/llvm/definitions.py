@@ -1,0 +1,72 @@
+"""Operations on floats that the target does not compute in: their definitions are written in their place.
+
+bf16 and smaller floats compute in f32, and so does f16 where the target lacks its arithmetic. Definitions are integer
+instructions, which vectorise everywhere, where LLVM's own conversions would be a library call for each element.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from xdsl.dialects.builtin import Float16Type
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.platform import Platform
+from pydispatch.compiler.kernel_ir.math.definitions import PLAIN, Native, definition
+from pydispatch.compiler.kernel_ir.readers import op_name
+from pydispatch.compiler.kernel_ir.types import is_float, is_integer
+
+_F16_ARITHMETIC = frozenset({"fullfp16", "avx512fp16", "zfh"})
+_F16_CONVERSIONS = _F16_ARITHMETIC | {"f16c", "zfhmin"}
+"""Features of LLVM."""
+
+_WITH_F16 = PLAIN | {Float16Type}
+
+
+def native(platform: Platform[FunctionEmitter]) -> Native:
+    """What a target does by itself."""
+    return _native(platform.arch, platform.features)
+
+
+@functools.cache
+def _native(arch: str, features: frozenset[str]) -> Native:
+    arithmetic = _WITH_F16 if _F16_ARITHMETIC & features else PLAIN
+    converts = arch in ("aarch64", "nvptx64") or _F16_CONVERSIONS & features
+    return Native(arithmetic, _WITH_F16 if converts else PLAIN)
+
+
+def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
+    """Writes the definition of an operation. exponent: of a power, where it is known."""
+    if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
+        raise f.error(
+            f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel",
+            "kernel IR computes on scalars; vectors come from the loops over points",
+        )
+    function = definition(op, native(f.platform), exponent).function
+    f.values.update(zip(function.body.blocks[0].args, (f.values[operand] for operand in op.operands), strict=True))
+
+    def leave(end: Operation) -> None:
+        f.values.update(zip(op.results, (f.values[operand] for operand in end.operands), strict=True))
+
+    f.region(function.body, leave)
+    f.op = op
+
+
+def natively(row: Lowering) -> Lowering:
+    """`row` for the floats that the target computes in, the definition for others."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        kind = type(op.operands[0].type)
+        (row if kind in PLAIN or kind in native(f.platform).arithmetic else expand)(f, op)
+
+    return lower
+
+
+def only_plain(row: Lowering) -> Lowering:
+    """`row` for f32 and f64, the definition for others."""
+
+    def lower(f: FunctionEmitter, op: Operation) -> None:
+        (row if type(op.operands[0].type) in PLAIN else expand)(f, op)
+
+    return lower

@@ -1,1 +1,0 @@
-"""Functions of `math` in plain arithmetic, for f32, f64 and small floats."""

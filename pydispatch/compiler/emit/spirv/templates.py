@@ -1,0 +1,144 @@
+"""Definitions as words: emitted once, then copied into modules with other ids.
+
+A definition is up to a few hundred operations. The words of one are literals, types and constants of the module,
+operands, and results of its own; a copy looks all of them up in one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.spirv.function import FunctionEmitter
+from pydispatch.compiler.emit.spirv.kernels import Kernels
+from pydispatch.compiler.emit.spirv.module import Id, Module
+from pydispatch.compiler.emit.spirv.words import OP
+
+_LITERAL = {OP["ExtInst"]: 4, OP["CompositeExtract"]: 4, OP["SelectionMerge"]: 2, OP["Decorate"]: 2}
+"""Where an instruction has a word that is no id; in others the first word alone is none."""
+
+Make = Callable[[Module, list[Id]], Id]
+
+
+class Template:
+    """The words of a function without loops."""
+
+    def __init__(self, function: FuncOp, like: FunctionEmitter) -> None:
+        """like: an emitter that knows the lowerings, the tables that the function reads, and the width of indices."""
+        kernels = Kernels(ModuleOp([]), like.module.table, ())
+        kernels.memref_globals = like.module.memref_globals
+        f = FunctionEmitter(kernels, function, 1)
+        f.index_width = like.index_width
+        operands = [f.m.id() for _ in function.body.blocks[0].args]
+        f.values.update(zip(function.body.blocks[0].args, operands, strict=True))
+        start, results = f.code.label, list[Id]()
+
+        def leave(end: Operation) -> None:
+            results.extend(f.get(operand) for operand in end.operands)
+
+        f.region(function.body, leave)
+        self.has_loops = f.iterations.total != 0
+        outer = _Outer(f.m)
+        literals: dict[int, int] = {}
+        own: dict[int, int] = {}
+        for word, is_literal in _words([*f.code.lines, *f.m.decorations]):
+            if is_literal:
+                literals.setdefault(word, len(literals))
+            elif word not in operands and not outer.needs(word):
+                own.setdefault(word, len(own))
+        for result in results:  # which may be a constant
+            outer.needs(result)
+        ids = [*outer.ids, *operands, *own]
+        place = {each: len(literals) + number for number, each in enumerate(ids)}
+
+        def places(words: list[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
+            found = [literals[word] if is_literal else place[word] for word, is_literal in _words(words)]
+            return itemgetter(*found, 0, 0)  # a tuple, however few there are
+
+        self._literals, self._own, self._outer = list(literals), len(own), outer.makes
+        self._lines, self._decorations = places(f.code.lines), places(f.m.decorations)
+        self._results = [place[result] for result in results]
+        self._label = None if f.code.label == start else place[f.code.label]
+
+    def copy(self, f: FunctionEmitter, operands: list[Id]) -> list[Id]:
+        """Writes the words; the ids of the results."""
+        m, outer = f.m, list[Id]()
+        for make, parts in self._outer:
+            outer.append(make(m, [outer[part] for part in parts]))
+        table = [*self._literals, *outer, *operands, *range(m.bound, m.bound + self._own)]
+        m.bound += self._own
+        f.code.lines += self._lines(table)[:-2]
+        m.decorations += self._decorations(table)[:-2]
+        if self._label is not None:
+            f.code.label = Id(table[self._label])
+        return [Id(table[result]) for result in self._results]
+
+
+def _words(lines: list[int]) -> Iterator[tuple[int, bool]]:
+    """Each word, and whether it is a literal."""
+    at = 0
+    while at < len(lines):
+        head = lines[at]
+        count, literal = head >> 16, _LITERAL.get(head & 0xFFFF)
+        for number in range(count):
+            yield lines[at + number], number == 0 or number == literal
+        at += count
+
+
+class _Outer:
+    """What a module has outside its functions, and how another module gets it. ids: in the order of `makes`."""
+
+    def __init__(self, m: Module) -> None:
+        self._keys: dict[int, Any] = {made: key for key, made in m._made.items()}
+        self._glsl = m._glsl
+        self._globals: dict[int, list[int]] = {}
+        at = 0
+        while at < len(m.globals):
+            words = m.globals[at : at + (m.globals[at] >> 16)]
+            self._globals[words[1 if words[0] & 0xFFFF < OP["ConstantTrue"] else 2]] = words
+            at += len(words)
+        self.ids: list[int] = []
+        self.makes: list[tuple[Make, list[int]]] = []
+
+    def needs(self, id: int) -> bool:
+        """Whether an id is of this kind; then it is noted, behind what it needs itself."""
+        if id in self.ids:
+            return True
+        if id == self._glsl:
+            return self._note(id, lambda m, parts: m.glsl(), ())
+        words = self._globals.get(id)
+        if words is None:
+            return False
+        key, code = self._keys.get(id), words[0] & 0xFFFF
+        if code == OP["Variable"]:  # a constant table
+            _, array, _, *elements = self._globals[words[4]]
+            element = self._globals[elements[0]][1]
+            data = [self._globals[each][3:] for each in elements]
+
+            def table(m: Module, parts: list[Id]) -> Id:
+                return m.constant_table(key, parts[0], lambda: [m.constant(parts[1], *value) for value in data])
+
+            return self._note(id, table, [array, element])
+        if code in (OP["TypeInt"], OP["TypeFloat"]):
+            width = words[2]
+            return self._note(id, lambda m, parts: (m.int if code == OP["TypeInt"] else m.float)(width), ())
+        if code == OP["Constant"]:
+            return self._note(id, lambda m, parts: m.constant(parts[0], *words[3:]), words[1:2])
+        if code in (OP["ConstantTrue"], OP["ConstantFalse"]):
+            return self._note(id, lambda m, parts: m.truth(code == OP["ConstantTrue"]), ())
+        name, operands = key
+        if name == "TypePointer":
+            return self._note(id, lambda m, parts: m.type(name, operands[0], *parts), operands[1:])
+        return self._note(id, lambda m, parts: m.type(name, *parts), operands)
+
+    def _note(self, id: int, make: Make, parts: Sequence[int]) -> bool:
+        for part in parts:
+            self.needs(part)
+        self.makes.append((make, [self.ids.index(part) for part in parts]))
+        self.ids.append(id)
+        return True

@@ -1,0 +1,1 @@
+"""Mathematical functions, conversions and remainders of floats, in plain arithmetic: each written once."""

@@ -1,0 +1,82 @@
+"""sin, cos and tan, with all digits for every finite argument: x = n pi/2 + r, r as a sum of two numbers."""
+
+from __future__ import annotations
+
+from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of, polynomial, product, quotient, rounded
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Truth, Word, choose, fast_sum, one_of, two_sum
+from pydispatch.compiler.kernel_ir.math.reduction import Quadrant, large_quadrant
+
+
+def _small_quadrant(x: Number) -> Quadrant:
+    """Pieces of pi/2 are subtracted, and what rounding cuts off r is kept."""
+    n, k = rounded(x * (2.0 / 3.141592653589793))
+    first, second, third, fourth = format_of(x).pio2_cut
+    high, low = two_sum(x - n * first, -(n * second))
+    high, more = two_sum(high, -(n * third))
+    return fast_sum(high, (low + more) - n * fourth), k & 3
+
+
+def _reduced(x: Number) -> Quadrant:
+    def flat(quadrant: Quadrant) -> list[Number | Word]:
+        (high, low), n = quadrant
+        return [high, low, n]
+
+    large = x.size() >= format_of(x).largest_quadrant
+    high, low, n = one_of(large, lambda: flat(large_quadrant(x)), lambda: flat(_small_quadrant(x)))
+    return (high, low), n
+
+
+def _sin_kernel(r: Pair) -> Pair:
+    high, low = r
+    z = high * high
+    return fast_sum(high, (high * z) * polynomial(z, "sin") + low * (1.0 - 0.5 * z))
+
+
+def _cos_kernel(r: Pair) -> Pair:
+    high, low = r
+    z, lost = product(high, high)
+    top, rest = fast_sum(high.new(1.0), -0.5 * z)
+    return fast_sum(top, (rest - 0.5 * lost) + ((z * z) * polynomial(z, "cos") - high * low))
+
+
+def _bit(n: Word, bit: int) -> Truth:
+    return (n & bit).differs(0)
+
+
+def _sin_of(r: Pair, n: Word) -> Number:
+    """The sine of r + n pi/2."""
+    y = choose(_bit(n, 1), _cos_kernel(r)[0], _sin_kernel(r)[0])
+    return choose(_bit(n, 2), -y, y)
+
+
+def _finite(x: Number, y: Number) -> Number:
+    return choose(x.size() < INFINITY, y, NAN)
+
+
+def sin(x: Number) -> Number:
+    r, n = _reduced(x)
+    return choose(x.size() < format_of(x).tiny, x, _finite(x, _sin_of(r, n)))
+
+
+def cos(x: Number) -> Number:
+    r, n = _reduced(x)
+    return _finite(x, _sin_of(r, n + 1))
+
+
+def sincos(x: Number) -> tuple[Number, Number]:
+    r, n = _reduced(x)
+    s, c = _sin_kernel(r)[0], _cos_kernel(r)[0]
+    odd = _bit(n, 1)
+    y, z = choose(odd, c, s), choose(odd, s, c)
+    y = choose(x.size() < format_of(x).tiny, x, choose(_bit(n, 2), -y, y))
+    return _finite(x, y), _finite(x, choose(_bit(n + 1, 2), -z, z))
+
+
+def tan(x: Number) -> Number:
+    r, n = _reduced(x)
+    s, c = _sin_kernel(r), _cos_kernel(r)
+    odd = _bit(n, 1)
+    top = choose(odd, c[0], s[0]), choose(odd, c[1], s[1])
+    bottom = choose(odd, -s[0], c[0]), choose(odd, -s[1], c[1])
+    t, rest = quotient(top, bottom)
+    return choose(x.size() < format_of(x).tiny, x, _finite(x, t + rest))

@@ -1,0 +1,212 @@
+"""What operations of `arith` and `math` mean in simpler ones: for targets that lack them, or compute in fewer types.
+
+A definition is a function of kernel IR, made once for each kind of operation, that emitters write in the place of the
+operation. It may hold operations that have definitions themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    Float8E8M0FNUType,
+    Float32Type,
+    Float64Type,
+    UnregisteredOp,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.kernel_ir.math import (
+    angles,
+    error_functions,
+    exponentials,
+    inverse_angles,
+    logarithms,
+    powers,
+    products,
+    rounding,
+    small_floats,
+)
+from pydispatch.compiler.kernel_ir.math.numbers import Body, Number, Truth, Word, word_of
+from pydispatch.compiler.kernel_ir.math.remainder import remainder
+from pydispatch.compiler.kernel_ir.readers import op_name
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float, small_float
+from pydispatch.formats.arrays.small_floats import least_normal
+
+_F32, _F64 = Float32Type(), Float64Type()
+PLAIN = frozenset((Float32Type, Float64Type))
+
+
+@dataclass(frozen=True)
+class Native:
+    """What a target's own instructions do: the float types that they compute in, and convert between."""
+
+    arithmetic: frozenset[type[Attribute]] = PLAIN
+    conversions: frozenset[type[Attribute]] = PLAIN
+
+
+@dataclass(frozen=True)
+class Definition:
+    """globals: constant tables that the function reads."""
+
+    function: FuncOp
+    globals: tuple[Operation, ...]
+
+
+FUNCTIONS: dict[str, Callable[..., Number | tuple[Number, ...]]] = {
+    "math.exp": exponentials.exp,
+    "math.exp2": exponentials.exp2,
+    "math.expm1": exponentials.expm1,
+    "math.sinh": exponentials.sinh,
+    "math.cosh": exponentials.cosh,
+    "math.tanh": exponentials.tanh,
+    "math.log": logarithms.log,
+    "math.log2": logarithms.log2,
+    "math.log10": logarithms.log10,
+    "math.log1p": logarithms.log1p,
+    "math.asinh": logarithms.asinh,
+    "math.acosh": logarithms.acosh,
+    "math.atanh": logarithms.atanh,
+    "math.erf": error_functions.erf,
+    "math.erfc": error_functions.erfc,
+    "math.powf": powers.powf,
+    "math.cbrt": powers.cbrt,
+    "math.sin": angles.sin,
+    "math.cos": angles.cos,
+    "math.tan": angles.tan,
+    "math.sincos": angles.sincos,
+    "math.asin": inverse_angles.asin,
+    "math.acos": inverse_angles.acos,
+    "math.atan": inverse_angles.atan,
+    "math.atan2": inverse_angles.atan2,
+    "math.round": rounding.away_from_zero,
+    "arith.remf": remainder,
+}
+"""Of f32 and f64."""
+
+COMPOSED: dict[str, Callable[..., Number]] = {
+    "math.rsqrt": lambda x: 1.0 / x.root(),
+    "math.clampf": lambda x, low, high: x.maximum(low).minimum(high),
+}
+"""Of all types that a target computes in, with the flags of the operation."""
+
+TESTS: dict[str, Callable[[Number], Truth]] = {
+    "math.isnan": lambda x: x.is_nan(),
+    "math.isinf": lambda x: x.size().equals(float("inf")),
+    "math.isfinite": lambda x: x.size() < float("inf"),
+}
+
+_made: dict[object, Definition] = {}
+
+
+def definition(op: Operation, native: Native, exponent: int | None = None) -> Definition:
+    """What an operation means for a target that cannot do it. exponent: of a power, where it is known."""
+    properties, name = op.properties, op_name(op)
+    key = (name, *(each.type for each in op.operands), *(each.type for each in op.results),
+           *(properties.items() if properties else ()), native, exponent)  # fmt: skip
+    found = _made.get(key)
+    if found is None:
+        passes_flags = "fastmath" in properties and (name in COMPOSED or name == "math.fpowi")
+        flags = {"fastmath": properties["fastmath"]} if passes_flags else {}
+        body = Body([each.type for each in op.operands], flags)
+        results = _results(body, op, native, exponent)
+        found = _made[key] = Definition(body.finish(results), tuple(body.globals))
+    return found
+
+
+def _results(body: Body, op: Operation, native: Native, exponent: int | None) -> Sequence[SSAValue]:
+    name, operands, results = op_name(op), body.arguments(), [each.type for each in op.results]
+    source = operands[0].type
+    if name in ("arith.extf", "arith.truncf"):
+        return [_converted(body, operands[0], results[0], native)]
+    if name in ("arith.sitofp", "arith.uitofp"):
+        single = small_floats.integer_to_single(Word(body, operands[0]), name == "arith.sitofp")
+        return [converted(body, single.value, results[0])]
+    if name in ("arith.scaling_extf", "arith.scaling_truncf"):
+        return [_scaled(body, *operands, results[0], name == "arith.scaling_truncf")]
+    if name == "math.isnormal":
+        return [_is_normal(body, operands[0]).value]
+    if name in ("math.fpowi", "math.ipowi"):
+        return [_power(body, *operands, exponent, native)]
+    if name in ("arith.mulsi_extended", "arith.mului_extended"):
+        factors = (Word(body, each) for each in operands)
+        return [each.value for each in products.extended_product(*factors, name == "arith.mulsi_extended")]
+    if name in _SIGNS and bit_width(source) == 16:
+        return [_SIGNS[name](*(word_of(body, each) for each in operands)).as_bits(source)]
+    if type(source) not in (PLAIN if name in FUNCTIONS else native.arithmetic):
+        return _in_single(body, op)
+    found = {**FUNCTIONS, **COMPOSED, **TESTS}[name](*(Number(body, each) for each in operands))
+    return [each.value for each in (found if isinstance(found, tuple) else (found,))]
+
+
+def converted(body: Body, value: SSAValue, target: Attribute) -> SSAValue:
+    """Writes the conversion to another float type, rounded to nearest even once."""
+    if value.type == target:
+        return value
+    return body.op(arith.ExtFOp if bit_width(target) > bit_width(value.type) else arith.TruncFOp, target, value)
+
+
+def _converted(body: Body, value: SSAValue, target: Attribute, native: Native) -> SSAValue:
+    source = value.type
+    if type(source) not in native.conversions:
+        return converted(body, small_floats.widened(body, value).value, target)
+    if isinstance(source, Float64Type):
+        return small_floats.narrowed(small_floats.rounded_to_odd(Number(body, value)), target)
+    return small_floats.narrowed(Number(body, converted(body, value, _F32)), target)
+
+
+def _in_single(body: Body, op: Operation) -> list[SSAValue]:
+    """The same operation on f32: twice the digits of f16 and more, so that sums, products, quotients and roots are
+    rounded as if only once."""
+    operands = [converted(body, each, _F32) if is_float(each.type) else each for each in body.arguments()]
+    types = [_F32 if is_float(each.type) else each.type for each in op.results]
+    same = type(op)
+    properties, attributes = dict(op.properties), dict(op.attributes) if isinstance(op, UnregisteredOp) else {}
+    made = same.create(operands=operands, result_types=types, properties=properties, attributes=attributes)
+    body.block.add_op(made)
+    return [converted(body, new, old.type) for new, old in zip(made.results, op.results, strict=True)]
+
+
+_SIGNS: dict[str, Callable[..., Word]] = {
+    "arith.negf": lambda x: x ^ 0x8000,
+    "math.absf": lambda x: x & 0x7FFF,
+    "math.copysign": lambda x, y: x & 0x7FFF | y & 0x8000,
+}
+"""What of 16 bits needs the sign bit alone."""
+
+
+def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, native: Native) -> SSAValue:
+    power = Word(body, exponent)
+    if not is_float(base.type):
+        return powers.whole_power(Word(body, base), power, known).value
+    kind = base.type if type(base.type) in native.arithmetic else _F32
+    found = powers.whole_power(Number(body, converted(body, base, kind)), power, known)
+    return converted(body, found.value, base.type)
+
+
+def _is_normal(body: Body, value: SSAValue) -> Truth:
+    """The exponent is neither all zeros nor all ones."""
+    small = small_float(value.type)
+    if small is not None:
+        size = Number(body, converted(body, value, _F32)).size()
+        return (size >= least_normal(small)) & (size < float("inf"))
+    bits = bit_width(value.type)
+    digits = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[str(value.type)]
+    magnitude = word_of(body, value) & (1 << (bits - 1)) - 1
+    return (magnitude - (1 << digits)).below((1 << (bits - 1 - digits)) - 2 << digits)
+
+
+def _scaled(body: Body, value: SSAValue, scale: SSAValue, target: Attribute, is_inverse: bool) -> SSAValue:
+    """value * scale, or value / scale: rounded once; NaN where either is. The exponent of the scale alone counts."""
+    power = Float8E8M0FNUType()
+    # f32 holds the product of a small float and a power exactly; to 16 bits it would round what f32 cut off.
+    bits = bit_width(value.type), bit_width(target)
+    wide = _F64 if max(bits) > 32 or bits == (32, 16) else _F32
+    scale = converted(body, scale, power)
+    if is_inverse:  # 2^(c - 127) becomes 2^(127 - c); the NaN, 255, stays itself
+        scale = (-2 - word_of(body, scale)).as_bits(power)
+    factor, scale = (converted(body, each, wide) for each in (value, scale))
+    return converted(body, body.op(arith.MulfOp, wide, factor, scale), target)

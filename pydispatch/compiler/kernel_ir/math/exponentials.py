@@ -1,0 +1,80 @@
+"""exp, exp2, expm1, sinh, cosh and tanh: x = k log 2 + r, and a polynomial of r."""
+
+from __future__ import annotations
+
+from pydispatch.compiler.kernel_ir.math.formats import format_of, polynomial, power2, product, rounded, scaled
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose, two_sum
+
+
+def expm1_reduced(r: Number, low: Number | None = None) -> Number:
+    """e^(r + low) - 1 for |r| <= log(2)/2."""
+    inner = r.fma(polynomial(r, "exp"), 0.5)
+    return (r * r).fma(inner, r) if low is None else r + ((r * r) * inner + (low + low * r))
+
+
+def exp_parts(x: Number, low: Number | None = None) -> tuple[Number, Word]:
+    """m and k of e^(x + low) = 2^k (1 + m)."""
+    format = format_of(x)
+    n, k = rounded(x * format.log2e[0])
+    head, tail = x - n * format.ln2_cut[0], n * format.ln2_cut[1]
+    tail = -tail if low is None else low - tail
+    r = head + tail
+    return expm1_reduced(r, (head - r) + tail if format.extended else None), k
+
+
+def exp(x: Number) -> Number:
+    m, k = exp_parts(x.clamp(*format_of(x).exp_range))
+    return scaled(1.0 + m, k)
+
+
+def exp2(x: Number) -> Number:
+    format = format_of(x)
+    t = x.clamp(*format.exp2_range)
+    n, k = rounded(t)
+    f = t - n
+    if format.extended:
+        high, low = product(f, f.new(format.ln2[0]))
+        return scaled(1.0 + expm1_reduced(high, low + f * format.ln2[1]), k)
+    return scaled(1.0 + expm1_reduced(f * format.ln2[0]), k)
+
+
+def expm1(x: Number) -> Number:
+    """2^k m + (2^k - 1); k may be one too large for a number, hence the half."""
+    format = format_of(x)
+    m, k = exp_parts(x.clamp(format.expm1_least, format.exp_range[1]))
+    half = power2(k - 1)
+    if format.extended:
+        high, low = two_sum(half, -0.5)
+        y = 2.0 * (high + (half * m + low))
+    else:
+        y = 2.0 * half.fma(m, half - 0.5)
+    return choose(x.size() < 2.0 ** -(format.fraction + 2), x, y)
+
+
+def half_exp(x: Number) -> Number:
+    """e^x / 2, also a little beyond where e^x overflows."""
+    m, k = exp_parts(x)
+    return scaled(1.0 + m, k - 1)
+
+
+def sinh(x: Number) -> Number:
+    size = x.size()
+    half = half_exp(size.at_most(format_of(x).hyperbolic_end))
+    z = x * x
+    near = (size * z).fma(polynomial(z, "sinh"), size)
+    return choose(size < 1.0, near, half - 0.25 / half).with_sign_of(x)
+
+
+def cosh(x: Number) -> Number:
+    half = half_exp(x.size().at_most(format_of(x).hyperbolic_end))
+    return half + 0.25 / half
+
+
+def tanh(x: Number) -> Number:
+    """Near zero an odd polynomial, then 1 - 2/(e^2x + 1), until that is 1."""
+    format, size, z = format_of(x), x.size(), x * x
+    m, k = exp_parts(2.0 * size.at_most(format.tanh_end))
+    power = power2(k)
+    far = 1.0 - 2.0 / (power.fma(m, power) + 1.0)
+    near = (size * z).fma(polynomial(z, "tanh"), size)
+    return choose(size < format.tanh_near, near, far).with_sign_of(x)

@@ -1,0 +1,110 @@
+"""asin, acos, atan and atan2."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import Float64Type
+
+from pydispatch.compiler.kernel_ir.math.formats import (
+    F32,
+    INFINITY,
+    NAN,
+    format_of,
+    polynomial,
+    product,
+    root_pair,
+    rounded,
+)
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Truth, choose, fast_sum
+from pydispatch.compiler.kernel_ir.math.tables import ATAN
+
+
+def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
+    """asin(s) = s + tail, of s = size up to 1/2, beyond (first result) of the root of (1 - size)/2."""
+    outer = size > 0.5
+    z = choose(outer, 0.5 * (1.0 - size), size * size)
+    if format_of(size).extended:
+        some = z > 0.0
+        high, low = root_pair(choose(some, z, 1.0))
+        root, rest = choose(some, high, 0.0), choose(some & outer, low, 0.0)
+        s = choose(outer, root, size)
+        return outer, s, rest + s * (z * polynomial(z, "asin"))
+    s = choose(outer, z.root(), size)
+    return outer, s, s * (z * polynomial(z, "asin"))
+
+
+def _less(angle: float, angle_low: float, s: Number, tail: Number) -> Number:
+    """An angle, of which s is not more than that, less s and tail."""
+    high, low = fast_sum(s.new(angle), -s)
+    return high + ((low + angle_low) - tail)
+
+
+def asin(x: Number) -> Number:
+    format, size = format_of(x), x.size()
+    outer, s, tail = _asin_parts(size)
+    y = choose(outer, _less(*format.pio2, 2.0 * s, 2.0 * tail), s + tail).with_sign_of(x)
+    y = choose(size < format.tiny, x, y)
+    return choose(size > 1.0, NAN, y)
+
+
+def acos(x: Number) -> Number:
+    (pio2, low), size = format_of(x).pio2, x.size()
+    outer, s, tail = _asin_parts(size)
+    far = choose(x < 0.0, _less(2.0 * pio2, 2.0 * low, 2.0 * s, 2.0 * tail), 2.0 * (s + tail))
+    near = _less(pio2, low, s.with_sign_of(x), tail.with_sign_of(x))
+    return choose(size > 1.0, NAN, choose(outer, far, near))
+
+
+def _angle(y: Number, x: Number) -> Pair:
+    """The angle, in [0, pi/2], of (x, y): both finite, not negative, not both 0."""
+    format = format_of(y)
+    (pio2, pio2_low), steep = format.pio2, y > x
+    large, small = choose(steep, y, x), choose(steep, x, y)
+    if format is F32:
+        t = small / large
+        z = t * t
+        high, low = t, (t * z) * polynomial(z, "atan")
+    else:
+        high, low = _table_angle(small, large)
+    turned, rest = fast_sum(high.new(pio2), -high)
+    return choose(steep, turned, high), choose(steep, rest + (pio2_low - low), low)
+
+
+def _table_angle(small: Number, large: Number) -> Pair:
+    """With c the nearest sixteenth to the quotient: atan(c) + atan((small - c large) / (large + c small))."""
+    sixteenths, row = rounded(small / large * 16.0)
+    c = sixteenths * 0.0625
+    whole, lost = product(c, large)
+    t = ((small - whole) - lost) / c.fma(small, large)
+    row = choose(row.below(17), row, 0)  # of NaN too
+    base, base_low = (Number(t.body, t.body.table("atan", ATAN, Float64Type(), row * 2 + part)) for part in (0, 1))
+    square = t * t
+    high, low = fast_sum(base, t)
+    return high, low + (base_low + t * square * polynomial(square, "atan"))
+
+
+def atan(x: Number) -> Number:
+    format, size = format_of(x), x.size()
+    high, low = _angle(size.at_most(2.0**60), x.new(1.0))
+    y = choose(size < format.tiny, x, (high + low).with_sign_of(x))
+    return choose(x.is_nan(), x, y)
+
+
+def atan2(y: Number, x: Number) -> Number:
+    format, a, b = format_of(y), y.size(), x.size()
+    pio2, pio2_low = format.pio2
+    infinite = a.equals(INFINITY), b.equals(INFINITY)
+    # The diagonal when both are infinite, an axis when one is, or when both are 0.
+    some, flat = infinite[0] | infinite[1], a.equals(0.0)
+    a = choose(some, choose(infinite[0], a.new(1.0), 0.0), a)
+    b = choose(some, choose(infinite[1], a.new(1.0), 0.0), choose(flat, 1.0, b))
+    # Scaled so that neither products overflow nor a quotient of subnormal numbers loses digits.
+    step = 2.0 ** (format.bias // 2)
+    by = choose((a > step) | (b > step), a.new(1.0 / step), 1.0)
+    by = choose((a < 1.0 / step) & (b < 1.0 / step), step, by)
+    thin = a < b * format.tiny
+    high, low = _angle(choose(thin, 0.0, a * by), b * by)
+    high = choose(thin, a / b, high)  # may be subnormal
+    turned, rest = fast_sum(high.new(2.0 * pio2), -high)
+    back = x.is_negative()
+    angle = choose(back, turned, high) + choose(back, rest + (2.0 * pio2_low - low), low)
+    return choose(x.is_nan() | y.is_nan(), NAN, angle.with_sign_of(y))

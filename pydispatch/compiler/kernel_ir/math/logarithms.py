@@ -1,0 +1,218 @@
+"""log, log2, log10, log1p and the inverse hyperbolic functions: x = 2^k (1 + f), and a polynomial of f."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import Float64Type
+
+from pydispatch.compiler.kernel_ir.math.formats import (
+    F32,
+    F64,
+    INFINITY,
+    NAN,
+    Constants,
+    format_of,
+    polynomial,
+    power2,
+    product,
+    quotient,
+    root_pair,
+    upper,
+)
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Word, choose, fast_sum, two_sum
+from pydispatch.compiler.kernel_ir.math.tables import LOG
+
+
+class Parts(NamedTuple):
+    """log x = k log 2 + f - half + tail, half and tail belonging to f. half: None for 0."""
+
+    k: Number
+    f: Number
+    half: Number | None
+    tail: Number
+
+
+def _parts_of(k: Number, f: Number) -> Parts:
+    if not format_of(f).extended:
+        return Parts(k, f, None, (f * f) * f.fma(polynomial(f, "log"), -0.5))
+    s = f / (2.0 + f)
+    z, half = s * s, 0.5 * f * f
+    return Parts(k, f, half, s * (half + z * polynomial(z, "log")))
+
+
+def _normal(x: Number, digits: int) -> tuple[Word, Number]:
+    """The bits of a positive x, of x 2^digits where that is subnormal; and what its exponent is too large by."""
+    small = x < format_of(x).least_normal
+    return choose(small, x * 2.0**digits, x).bits(), choose(small, x.new(float(digits)), 0.0)
+
+
+def _exponent(bits: Word, least: int) -> tuple[Word, Word]:
+    """k and the exponent's bits of a number 2^k m, m being from `least` to twice that."""
+    fraction = (F32 if bits.width == 32 else F64).fraction
+    exponent = bits - least & -1 << fraction
+    return exponent.shifted_signed(fraction), exponent
+
+
+def _parts(x: Number) -> Parts:
+    """Of a positive finite x."""
+    format = format_of(x)
+    bits, more = _normal(x, format.fraction)
+    k, exponent = _exponent(bits, format.root_half)
+    return _parts_of(k.to_float() - more, (bits - exponent).as_float() - 1.0)
+
+
+def _sum(parts: Parts) -> Number:
+    format, (k, f, half, tail) = format_of(parts.f), parts
+    low = k.fma(format.ln2_cut[1], tail)
+    return k.fma(format.ln2_cut[0], f + low if half is None else f - (half - low))
+
+
+def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None) -> Number:
+    """In another base: times `factor`. log_of_2: the logarithm of 2 in it, where that is not 1."""
+    k, f, half, tail = parts
+    main, more = (k * log_of_2[0], k * log_of_2[1]) if log_of_2 else (k, None)
+    if half is None:
+        low = tail * factor[0] if more is None else tail.fma(factor[0], more)
+        return main + f.fma(factor[0], f.fma(factor[1], low))
+    high = f - half
+    low = (f - high) - half + tail
+    whole, lost = product(high, high.new(factor[0]))
+    rest = lost + (low * factor[0] + high * factor[1])
+    top, left = two_sum(main, whole)
+    return top + (left + (rest if more is None else rest + more))
+
+
+def _special(x: Number, y: Number, pole: float) -> Number:
+    """The logarithm of any x, which has its pole at `pole`, given that of finite ones beyond."""
+    y = choose(x.equals(INFINITY), x, y)
+    y = choose(x.equals(pole), -INFINITY, y)
+    y = choose(x < pole, NAN, y)
+    return choose(x.is_nan(), x, y)
+
+
+def log(x: Number) -> Number:
+    return _special(x, _sum(_parts(x)), 0.0)
+
+
+def log2(x: Number) -> Number:
+    return _special(x, _in_base(_parts(x), format_of(x).log2e), 0.0)
+
+
+def log10(x: Number) -> Number:
+    format = format_of(x)
+    return _special(x, _in_base(_parts(x), format.log10e, format.log10_2), 0.0)
+
+
+def log1p(x: Number) -> Number:
+    """f = x 2^-k + (2^-k - 1); where x is large the 1 does not matter."""
+    format = format_of(x)
+    bits = (1.0 + x).bits()
+    k, exponent = _exponent(bits, format.root_half)
+    far = k > format.log1p_far
+    back = power2(choose(far, -format.log1p_far, 0 - k))
+    scaled, one = x * back, back - 1.0
+    near = scaled + one
+    parts = _parts_of(k.to_float(), choose(far, (bits - exponent).as_float() - 1.0, near))
+    if format.extended:
+        lost = (scaled - (near - one)) + (one - (near - (near - one)))
+        parts = parts._replace(tail=parts.tail + choose(far, 0.0, lost / (1.0 + parts.f)))
+    return choose(x.equals(0.0), x, _special(x, _sum(parts), -1.0))
+
+
+# The logarithm as a sum of two numbers, which powers and f64's inverse hyperbolic functions need.
+
+
+def log_pair(x: Number) -> Pair:
+    """log x of a positive finite x with a third more digits than x has, at least."""
+    return _table_pair(x) if format_of(x).extended else _polynomial_pair(x)
+
+
+def _polynomial_pair(x: Number) -> Pair:
+    format = format_of(x)
+    k, f, _, _ = _parts(x)
+    square, lost = product(f, f)
+    half = 0.5 * square
+    high = f - half
+    low = ((f - high) - half) - 0.5 * lost + (f * square) * polynomial(f, "log")
+    top, rest = two_sum(k * format.ln2_cut[0], high)
+    return fast_sum(top, k.fma(format.ln2_cut[1], rest + low))
+
+
+def _table_pair(x: Number) -> Pair:
+    """log x = k log 2 - log c + log1p(z c - 1), c near 1/z with so few digits that z c - 1 is known exactly."""
+    format = format_of(x)
+    bits, more = _normal(x, 54)
+    k, exponent = _exponent(bits, 0x3FE6000000000000)
+    row = (bits - 0x3FE6000000000000 >> 45) & 127
+    z = (bits - exponent).as_float()
+    head, whole = upper(z), k.to_float() - more
+    inverse, base, base_low = (
+        Number(x.body, x.body.table("log", LOG, Float64Type(), row * 3 + part)) for part in range(3)
+    )
+    f, f_low = two_sum(head * inverse - 1.0, (z - head) * inverse)
+    square, square_low = product(f, f)
+    base = whole * format.ln2_cut[0] + base  # exact: both are multiples of 2^-42
+    s, s_low = two_sum(base, f)
+    t, t_low = two_sum(s, -0.5 * square)
+    low = whole * format.ln2_cut[1] + base_low + (f_low - 0.5 * square_low - f * f_low)
+    return fast_sum(t, low + (square * f * polynomial(f, "log of pairs") + (s_low + t_low)))
+
+
+def _log_of_pair(high: Number, low: Number) -> Number:
+    y, rest = log_pair(high)
+    return y + (rest + low / high)
+
+
+def asinh(x: Number) -> Number:
+    format, size = format_of(x), x.size()
+    large = size > 2.0**30
+    inner = choose(large, 1.0, size)
+    if format.extended:
+        square, lost = product(inner, inner)
+        high, low = two_sum(size.new(1.0), square)
+        root, rest = root_pair(high, low + lost)
+        top, less = two_sum(root, inner)
+        near = _log_of_pair(*fast_sum(top, less + rest))
+    else:
+        square = inner * inner
+        near = log1p(inner + square / (1.0 + (square + 1.0).root()))
+    y = choose(large, _far(choose(large, size, 1.0)), near).with_sign_of(x)
+    return choose((size >= format.tiny) & (size < INFINITY), y, x)
+
+
+def acosh(x: Number) -> Number:
+    format = format_of(x)
+    large, finite = x > 2.0**30, x < INFINITY
+    inner = choose((x > 1.0) & ~large, x, 2.0)
+    if format.extended:
+        square, lost = product(inner, inner)
+        high, low = two_sum(square, -1.0)
+        root, rest = root_pair(*two_sum(high, low + lost))
+        top, less = two_sum(inner, root)
+        near = _log_of_pair(*fast_sum(top, less + rest))
+    else:
+        t = inner - 1.0
+        near = log1p(t + (t * (t + 2.0)).root())
+    y = choose(large, _far(choose(large & finite, x, 1.0)), near)
+    y = choose(finite, y, x)
+    y = choose(x.equals(1.0), 0.0, y)
+    return choose(x < 1.0, NAN, y)
+
+
+def _far(x: Number) -> Number:
+    """log 2x."""
+    y, rest = log_pair(x) if format_of(x).extended else (log(x), 0.0)
+    return y + (rest + format_of(x).ln2[0])
+
+
+def atanh(x: Number) -> Number:
+    size = x.size()
+    inner = choose(size < 1.0, size, 0.5)
+    if format_of(x).extended:
+        y = 0.5 * _log_of_pair(*quotient(two_sum(size.new(1.0), inner), two_sum(size.new(1.0), -inner)))
+    else:
+        y = 0.5 * log1p(2.0 * inner / (1.0 - inner))
+    y = choose(size.equals(1.0), INFINITY, y).with_sign_of(x)
+    y = choose(size < format_of(x).tiny, x, y)
+    return choose(size > 1.0, NAN, choose(x.is_nan(), x, y))

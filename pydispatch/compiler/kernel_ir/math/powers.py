@@ -1,0 +1,101 @@
+"""powf and cbrt, and powers with whole exponents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydispatch.compiler.kernel_ir.math.exponentials import exp_parts
+from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of, product, scaled
+from pydispatch.compiler.kernel_ir.math.logarithms import log_pair
+from pydispatch.compiler.kernel_ir.math.numbers import N, Number, Word, choose, repeated
+from pydispatch.errors import CompileError
+
+MAX_CHAIN = 64
+"""The largest exponent, known while compiling, that becomes a chain of products."""
+
+
+def powf(x: Number, y: Number) -> Number:
+    """x^y. Special cases as in C."""
+    format, size, reach = format_of(x), x.size(), y.size()
+    high, low = log_pair(choose((size > 0.0) & (size < INFINITY), size, 1.0))
+    estimate = y * high
+    least, most = format.exp_range
+    exact = choose(estimate.size() < -least, y, 0.0)
+    whole, lost = product(exact, high)
+    m, k = exp_parts(whole, lost + exact * low)
+    value = scaled(1.0 + m, k)
+    value = choose(estimate > most, INFINITY, value)
+    value = choose(estimate <= least, 0.0, value)
+    # 0 and infinity as bases; an infinite y: by whether the base is larger than 1.
+    grows = y > 0.0
+    value = choose(size.equals(0.0), choose(grows, size.new(0.0), INFINITY), value)
+    value = choose(size.equals(INFINITY), choose(grows, size.new(INFINITY), 0.0), value)
+    infinite = reach.equals(INFINITY)
+    value = choose(infinite, choose((size > 1.0) ^ grows, size.new(0.0), INFINITY), value)
+    value = choose(size.equals(1.0) & infinite, 1.0, value)
+    # y is an integer, and odd, when halving shows so; large numbers are even.
+    half = 0.5 * reach
+    integer = reach.whole().equals(reach)
+    odd = integer & half.whole().differs(half) & (reach < 2.0 ** (format.fraction + 1))
+    value = choose(x.is_negative() & odd, -value, value)
+    value = choose((x < 0.0) & (size < INFINITY) & ~integer, NAN, value)
+    value = choose(x.is_nan() | y.is_nan(), NAN, value)
+    return choose(x.equals(1.0) | y.equals(0.0), 1.0, value)
+
+
+def cbrt(x: Number) -> Number:
+    """From the exponent over three by steps of Halley's method and one that makes good what they rounded."""
+    format, size = format_of(x), x.size()
+    guess, steps, end, shift = format.cube_root
+    small, large = size < 2.0**-end, size > 2.0**end
+    t = size * choose(small, size.new(2.0**shift), choose(large, size.new(2.0**-shift), 1.0))
+    y = (t.bits() // 3 + guess).as_float()
+    for _ in range(steps):
+        cube = y * y * y
+        y = y * ((cube + 2.0 * t) / (2.0 * cube + t))
+    square, lost = product(y, y)
+    cube, left = product(square, y)
+    y = y - (((cube - t) + left) + lost * y) / (3.0 * square)
+    y = y * choose(small, size.new(2.0 ** -(shift // 3)), choose(large, size.new(2.0 ** (shift // 3)), 1.0))
+    return choose((size > 0.0) & (size < INFINITY), y, size).with_sign_of(x)
+
+
+def whole_power(base: N, exponent: Word, known: int | None) -> N:
+    """By squaring. Negative exponents: the reciprocal, which of an integer is 0 unless that is 1 or -1.
+
+    known: the exponent, where it is known while compiling.
+    """
+    if 1 in (exponent.width, getattr(base, "width", 0)):
+        raise CompileError("powers of i1 have no meaning", note="extend the operands first")
+    if known is not None and abs(known) <= MAX_CHAIN and (known >= 0 or isinstance(base, Number)):
+        found = _chain(base, abs(known))
+        return found if known >= 0 else _inverse(base, found)
+    if exponent.width < 32:
+        exponent = exponent.extended(32, is_signed=True)
+    negative = exponent < 0
+    left = choose(negative, 0 - exponent, exponent)
+
+    def step(carried: Any) -> tuple[N, N, Word]:
+        found, square, left = carried
+        return choose((left & 1).differs(0), found * square, found), square * square, left >> 1
+
+    found, _, _ = repeated(left.digits(), exponent.width, (base.new(1), base, left), step)
+    return choose(negative, _inverse(base, found), found)
+
+
+def _chain(base: N, exponent: int) -> N:
+    found: N | None = None
+    while exponent:
+        if exponent & 1:
+            found = base if found is None else found * base
+        exponent >>= 1
+        if exponent:
+            base = base * base
+    return base.new(1) if found is None else found
+
+
+def _inverse(base: N, power: N) -> N:
+    if isinstance(power, Number):
+        return 1.0 / power
+    assert isinstance(base, Word)
+    return choose((base + 1).below(3) & base.differs(0), power, 0)

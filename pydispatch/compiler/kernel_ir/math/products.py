@@ -1,0 +1,18 @@
+"""arith.mulsi_extended and mului_extended of integers that a target has no wider ones for."""
+
+from __future__ import annotations
+
+from pydispatch.compiler.kernel_ir.math.numbers import Word, choose
+
+
+def extended_product(a: Word, b: Word, is_signed: bool) -> tuple[Word, Word]:
+    """The low and the high half of a product, from products of half words. The width is even."""
+    half = a.width // 2
+    mask = (1 << half) - 1
+    low_a, high_a, low_b, high_b = a & mask, a >> half, b & mask, b >> half
+    middle = high_a * low_b + (low_a * low_b >> half)
+    other = low_a * high_b + (middle & mask)
+    high = high_a * high_b + (middle >> half) + (other >> half)
+    if is_signed:  # a negative factor counted 2^width too much
+        high = high - choose(a < 0, b, 0) - choose(b < 0, a, 0)
+    return a * b, high

@@ -1,0 +1,113 @@
+"""Large angles less whole quarter turns, by the digits of 2/pi, in integers as wide as the angle.
+
+x = m 2^e. Of 2/pi only three words matter: higher ones add multiples of four quarter turns, lower ones are far below
+the last place of what is left. Products are made of half words, so that no device needs wider integers.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import IntegerType
+
+from pydispatch.compiler.kernel_ir.math.formats import format_of, product
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Word, choose, fast_sum, two_sum
+
+Quadrant: TypeAlias = tuple[Pair, Word]
+"""(an angle within half a quarter turn, the number of quarter turns that come on top, modulo 4)."""
+
+TWO_OVER_PI = int(
+    "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e0"
+    "06492eea09d1921cfe1deb1cb129a73ee88235f52ebb4484e99c7026b45f7e413991d639835339f4"
+    "9c845f8bbdf9283b1ff897ffde05980fef2f118b5a0a6d1f6d367ecf27cb09b74f463f669e5fea2d"
+    "7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b6babf0cfbc209af4361d",
+    16,
+)
+"""1280 bits of 2/pi behind the point."""
+
+MOST_CHOSEN = 16
+"""Words of a table that are chosen from rather than read: a table is memory of every invocation."""
+
+
+def _words(at: Word, width: int) -> list[Word]:
+    """Four words of 2/pi from word number `at` on; word 0 lies in front of the point."""
+    count = 21 if width == 64 else 9
+    values = [0, *(TWO_OVER_PI >> (1280 - width * place) & (1 << width) - 1 for place in range(1, count))]
+    if count > MOST_CHOSEN:
+        signed = [value - (value >> 63 << 64) for value in values]
+        type_ = IntegerType(64)
+        return [Word(at.body, at.body.table("two_over_pi", signed, type_, at + later)) for later in range(4)]
+    words = [at.new(value) for value in values]
+    for bit, moved in ((1, 8), (2, 4), (4, 4)):  # `at` is 4 at most
+        has = (at & bit).differs(0)
+        words[:moved] = [choose(has, words[place + bit], words[place]) for place in range(moved)]
+    return words[:4]
+
+
+def _digits(exponent: Word, first_bit: int) -> list[Word]:
+    """The three words of 2/pi that matter, as half words, lowest first."""
+    width = exponent.width
+    half = width // 2
+    first = exponent - (first_bit - width)  # the bit with weight 2 after the product
+    at, shift = first >> (width.bit_length() - 1), first & width - 1
+    rest = width - 1 - shift
+    found: list[Word] = []
+    for high, low in pairwise(_words(at, width)):
+        whole = high << shift | (low >> 1) >> rest  # by the width there is no shift
+        found += [whole >> half, whole & (1 << half) - 1]
+    return found[::-1]
+
+
+def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
+    """The digits of the product in front of the lowest two, as (high, low) words; higher ones are cut off."""
+    half = factor.width // 2
+    mask = (1 << half) - 1
+    found: list[Word] = []
+    for shift, part in enumerate((factor & mask, factor >> half)):
+        carry: Word | None = None
+        for place, digit in enumerate(digits[: len(digits) - shift], shift):
+            total = digit * part
+            for more in (carry, found[place] if shift else None):
+                total = total if more is None else total + more
+            found[place:place + 1] = [total & mask]
+            carry = total >> half
+    return found[5] << half | found[4], found[3] << half | found[2]
+
+
+def _fraction(high: Word, low: Word) -> Pair:
+    """(high, low) as a number below 1: a sum of half words, which are exact."""
+    half = high.width // 2
+    parts = [
+        (word >> half if place % 2 == 0 else word & (1 << half) - 1).to_float() * 2.0 ** (-half * (place + 1))
+        for place, word in enumerate((high, high, low, low))
+    ]
+    first, second = fast_sum(parts[0], parts[1])
+    third, fourth = fast_sum(parts[2], parts[3])
+    middle, rest = two_sum(second, third)
+    head, tail = fast_sum(first, middle)
+    return fast_sum(head, tail + (rest + fourth))
+
+
+def large_quadrant(x: Number) -> Quadrant:
+    """Of a finite x that is not small, of either sign."""
+    format = format_of(x)
+    width, fraction, (pio2, pio2_low) = format.width, format.fraction, format.pio2
+    bits = x.bits()
+    exponent = bits >> fraction & (1 << (width - 1 - fraction)) - 1
+    mantissa = bits & (1 << fraction) - 1 | 1 << fraction
+    high, low = _product(_digits(exponent, format.bias + fraction + 2), mantissa)
+    # Two bits before the point: the nearest whole number goes.
+    n = high + (1 << (width - 3)) >> width - 2
+    high, low = high << 2 | low >> width - 2, low << 2
+    below = high < 0
+    carry = choose(low.equals(0), low.new(1), 0)
+    high = choose(below, (high ^ -1) + carry, high)
+    low = choose(below, 0 - low, low)
+    head, tail = _fraction(high, low)
+    whole, lost = product(head, head.new(pio2))
+    whole, lost = fast_sum(whole, lost + (head * pio2_low + tail * pio2))
+    negative = bits < 0
+    opposite = negative ^ below
+    r = choose(opposite, -whole, whole), choose(opposite, -lost, lost)
+    return r, choose(negative, 0 - n, n) & 3

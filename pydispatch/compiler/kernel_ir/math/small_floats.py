@@ -1,0 +1,162 @@
+"""Floats of 16 bits and less: their bits to and from f32 in integers, rounded once to nearest even, without branches.
+
+Nothing here depends on how a device rounds or flushes: every step is exact on f32 normal numbers. What lies beyond the
+largest number becomes infinity, NaN in a format without infinities, the largest number in one without either; a NaN
+that the format lacks becomes -0. f8E8M0FNU takes the exponent of an f32 as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, FloatAttr
+from xdsl.ir import Attribute, SSAValue
+
+from pydispatch.compiler.kernel_ir.math.formats import F32
+from pydispatch.compiler.kernel_ir.math.numbers import Body, Number, Word, choose, word_of
+from pydispatch.compiler.kernel_ir.types import bit_width, small_float
+from pydispatch.formats.arrays.small_floats import EXPONENT_ONLY, FORMATS
+
+_MAGNITUDE, _INFINITY, _QUIET, _NAN = 0x7FFFFFFF, 0x7F800000, 1 << 22, 0x7FC00000
+_HALF = (5, 10, 15, "ieee")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Exponent and fraction bits, bias, and which codes are special, as in `pydispatch.formats.arrays.small_floats`."""
+
+    exponent: int
+    fraction: int
+    bias: int
+    special: str
+
+    @property
+    def bits(self) -> int:
+        return 1 + self.exponent + self.fraction
+
+    @property
+    def sign(self) -> int:
+        return 1 << (self.bits - 1)
+
+    @property
+    def most(self) -> int:
+        """The code of the largest finite number."""
+        if self.special == "ieee":
+            return (((1 << self.exponent) - 1) << self.fraction) - 1
+        return self.sign - (2 if self.special == "fn" else 1)
+
+    @property
+    def nan(self) -> int:
+        """The code of a NaN without sign."""
+        if self.special == "ieee":
+            return self.most + 1 + (1 << (self.fraction - 1))
+        return self.sign - 1 if self.special == "fn" else self.sign
+
+    @property
+    def beyond(self) -> int:
+        """The code of what lies above the largest number, without sign."""
+        if self.special == "ieee":
+            return self.most + 1
+        return self.most if self.special == "finite" else self.nan
+
+
+def _layout(type_: Attribute) -> Layout:
+    return Layout(*(_HALF if isinstance(type_, Float16Type) else FORMATS[small_float(type_) or ""]))
+
+
+def widened(body: Body, value: SSAValue) -> Number:
+    """The f32 of a float of 16 bits or less; exact."""
+    type_ = value.type
+    code = word_of(body, value).resized(32)
+    if isinstance(type_, BFloat16Type):
+        return (code << 16).as_float()
+    if small_float(type_) == EXPONENT_ONLY:
+        power = choose(code.equals(0), 1 << 22, code << 23)
+        return choose(code.equals(255), _NAN, power).as_float()
+    form = _layout(type_)
+    magnitude, sign = code & form.sign - 1, (code & form.sign) << 32 - form.bits
+    shifted = magnitude << 23 - form.fraction
+    # A subnormal is its fraction times a power of two, exactly.
+    small = (magnitude.to_float() * 2.0 ** (1 - form.bias - form.fraction)).bits()
+    found = choose(magnitude.below(1 << form.fraction), small, shifted + ((F32.bias - form.bias) << 23))
+    if form.special == "ieee":
+        found = choose(magnitude.above(form.most), shifted | _INFINITY, found)
+        found = choose(magnitude.above(form.most + 1), found | _QUIET, found)
+    elif form.special == "fn":
+        found = choose(magnitude.equals(form.nan), _NAN, found)
+    elif form.special == "fnuz":
+        found = choose(code.equals(form.nan), _NAN, found)
+    return (found | sign).as_float()
+
+
+def narrowed(x: Number, type_: Attribute) -> SSAValue:
+    """The float of 16 bits or less that is nearest to an f32."""
+    bits, width = x.bits(), bit_width(type_)
+    if isinstance(type_, BFloat16Type):
+        rounded = bits + 0x7FFF + (bits >> 16 & 1)
+        return (choose(x.is_nan(), bits | _QUIET, rounded) >> 16).resized(width).as_bits(type_)
+    if small_float(type_) == EXPONENT_ONLY:
+        return (bits >> 23).resized(width).as_bits(type_)
+    form = _layout(type_)
+    magnitude, drop = bits & _MAGNITUDE, 23 - form.fraction
+    # Rebias, and round to nearest even: half of the last place less one, and one more where the last place is odd.
+    rounding = (1 << (drop - 1)) - 1 - ((F32.bias - form.bias) << 23)
+    found = magnitude + rounding + (magnitude >> drop & 1) >> drop
+    found = choose(found.above(form.most), form.beyond, found)
+    # Below the normal numbers, adding a number whose last place is the least subnormal rounds in its low bits.
+    shift = 2.0 ** (24 - form.bias - form.fraction)
+    small = (magnitude.as_float() + shift).bits() - single_bits(shift)
+    found = choose(magnitude.below(single_bits(2.0 ** (1 - form.bias))), small, found)
+    is_nan = magnitude.above(_INFINITY)
+    nan: Word | int = form.nan
+    if width == 16:  # which has digits enough to keep the most telling ones
+        nan = magnitude >> drop & (1 << (form.fraction - 1)) - 1 | form.nan
+    found = choose(is_nan, nan, found)
+    sign = bits >> 32 - form.bits & form.sign
+    if form.special == "fnuz":  # there is no -0: its code is NaN
+        sign = choose(found.equals(0), 0, sign)
+    if form.special == "finite":
+        sign = choose(is_nan, 0, sign)
+    return (found | sign).resized(width).as_bits(type_)
+
+
+def single_bits(power: float) -> int:
+    """The bits of an f32 that is a normal power of two."""
+    return (F32.bias - 1 + math.frexp(power)[1]) << 23
+
+
+def rounded_to_odd(x: Number) -> Number:
+    """An f64 as an f32 that a second rounding, to 16 bits and less, rounds as if it were the only one."""
+    nearest = x.converted(Float32Type())
+    back, bits = nearest.converted(x.value.type), nearest.bits()
+    adjust = back.differs(x) & (bits & _MAGNITUDE).below(_INFINITY) & (bits & 1).equals(0)
+    step = choose(x.size() > back.size(), bits.new(1), -1)
+    return choose(adjust, bits + step, bits).as_float()
+
+
+_CUTS = {32: ((24, 8),), 64: ((48, 24), (36, 12), (24, 12)), 128: ((88, 40), (64, 24), (48, 24), (36, 12), (24, 12))}
+"""By width: where a number is 2^(the first) and more, so many bits (the second) are cut off; at least 13 stay."""
+
+
+def integer_to_single(x: Word, is_signed: bool) -> Number:
+    """An f32 that is rounded to 16 bits and less as the integer is: what is cut off sets the last bit that stays."""
+    if x.width <= 24:
+        return x.extended(32, is_signed).to_float()
+    x = x.extended(min(width for width in _CUTS if width >= x.width), is_signed)
+    size = choose(x < 0, 0 - x, x) if is_signed else x
+    factor: Number | None = None
+    for least, cut in _CUTS[x.width]:
+        large = size.below(1 << least)
+        kept = (size >> cut) | choose((size & (1 << cut) - 1).equals(0), size.new(0), 1)
+        size = choose(large, size, kept)
+        factor = choose(large, one(x.body), 2.0**cut) if factor is None else choose(large, factor, factor * 2.0**cut)
+    assert factor is not None
+    found = size.resized(32).to_float() * factor
+    return choose(x < 0, -found, found) if is_signed else found
+
+
+def one(body: Body) -> Number:
+    """1 as an f32."""
+    type_ = Float32Type()
+    return Number(body, body.constant((1.0, type_), type_, lambda: FloatAttr(1.0, type_)))
