@@ -94,8 +94,8 @@ data = bytes(program.read(text.member)).decode()
 assert data.startswith(f"// {{executable.exports[0]}}"), data
 assert "hal.interface.binding.subspan" in data and "math.exp" in data, data
 assert "pyd." not in data, data  # operations that only other targets have
-a = np.ones((8, 4), np.float32)
-np.testing.assert_allclose(pd.device().load(program).f(a, a.reshape(4, 8), np.zeros((8, 8), np.float32)), np.exp(4), rtol=1e-6)
+a, c = np.ones((8, 4), np.float32), np.zeros((8, 8), np.float32)
+np.testing.assert_allclose(pd.device().load(program).f(a, a.reshape(4, 8), c), np.exp(4), rtol=1e-6)
 assert [v.format for v in pd.compile(source, targets="toy-text").executables[0].variants] == ["toy-kernel-ir"]
 try:
     pd.compile(source, targets="toy-texts")
