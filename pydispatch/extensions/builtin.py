@@ -47,6 +47,9 @@ TARGETS = {
 }  # fmt: skip
 """What target attributes and `targets=` call a backend -> its folder of `compiler/backends`."""
 
+TENSOR_OPERATIONS = ("elementwise", "fills", "gathers", "generic", "joins", "slices", "views")
+"""Files of `compiler/tensor_ops/rules`."""
+
 DEVICES = {
     "cpu": "cpu", "local": "cpu", "local-sync": "cpu", "local-task": "cpu", "cuda": "cuda",
     "ptx-interpreter": "ptx_interpreter", "ptx_interpreter": "ptx_interpreter", "vulkan": "vulkan",
@@ -67,6 +70,8 @@ def register(extensions: Extensions) -> None:
         extensions.conversions(f"pydispatch.compiler.normalize.{name}:ROWS")
     for name, folder in TARGETS.items():
         extensions.target(name, f"pydispatch.compiler.backends.{folder}.target:BACKEND")
+    for name in TENSOR_OPERATIONS:
+        extensions.tensor_operations(f"pydispatch.compiler.tensor_ops.rules.{name}:RULES")
     for scheme, module in DEVICES.items():
         extensions.device(scheme, f"pydispatch.runtime.devices.{module}")
     for name in SUBCOMMANDS:

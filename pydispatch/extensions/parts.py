@@ -64,7 +64,8 @@ class Extensions:
         self._add("conversions", "", place)
 
     def tensor_operations(self, place: str) -> None:
-        """Operations on tensors that kernels compute. place: a sequence of rules, one for each operation."""
+        """Operations on tensors that kernels compute. place: a sequence of subclasses of `TensorOp`, one for each
+        operation (`pydispatch.compiler.tensor_ops.rule`)."""
         self._add("tensor operations", "", place)
 
     def compiler_pass(self, phase: str, place: str) -> None:

@@ -37,11 +37,13 @@ class Slice:
 
 def slice_of(op: Operation) -> Slice:
     """The slice that an extract_slice, insert_slice, tensor load or tensor store names."""
-    parts: list[Mixed] = []
-    for name in ("offsets", "sizes", "strides"):
-        dynamic: Iterator[SSAValue] = iter(getattr(op, name))
-        parts.append(tuple(next(dynamic) if n == DYNAMIC_INDEX else n for n in _integers(op, f"static_{name}")))
-    return Slice(*parts)
+    return Slice(*(mixed_operands(op, name) for name in ("offsets", "sizes", "strides")))
+
+
+def mixed_operands(op: Operation, name: str) -> Mixed:
+    """A list of integers that an operation has as `static_<name>`, with the operands `<name>` where it is dynamic."""
+    dynamic: Iterator[SSAValue] = iter(getattr(op, name))
+    return tuple(next(dynamic) if n == DYNAMIC_INDEX else n for n in _integers(op, f"static_{name}"))
 
 
 def _integers(op: Operation, name: str) -> list[int]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.analysis.sizes import constant_index, shape_of
-from pydispatch.compiler.analysis.views import FILLS, is_tensor_code, is_view, stays_on_host
-from pydispatch.ir.affine_maps import dims_in
-from pydispatch.ir.structured import structured
-
-SMALL_CONSTANT = 64  # elements; larger constants are read from the artifact's memory
+from pydispatch.compiler.tensor_ops.registry import rule_of
+from pydispatch.compiler.tensor_ops.rule import Update
+from pydispatch.ir.op_info import Effects, info_of
+from pydispatch.ir.values import constant_index, shape_of
 
 
 def inputs_of(op: Operation) -> list[SSAValue]:
@@ -43,48 +39,22 @@ def too_many_scalars(ops: Sequence[Operation]) -> str | None:
     return f"the dispatch would take more than {MOST_SCALARS} scalars and sizes" if len(found) > MOST_SCALARS else None
 
 
-def is_inline_constant(op: Operation) -> bool:
-    """A constant that stands inside dispatches: a scalar, a splat, or a few elements."""
-    if op.name != "arith.constant":
-        return False
-    value: Attribute | None = op.properties.get("value")
-    type_ = op.results[0].type
-    if not isinstance(type_, TensorType):
-        return True
-    if not isinstance(value, DenseIntOrFPElementsAttr):
-        return False
-    count = 1
-    for n in type_.get_shape():
-        count *= n
-    return count <= SMALL_CONSTANT or value.is_splat()
-
-
 def is_fill(op: Operation) -> bool:
     """Tensors without memory: constants that stand inside dispatches, splats, and empty tensors."""
-    return op.name in FILLS or is_inline_constant(op)
+    rule = rule_of(op)
+    return rule is not None and rule.is_fill(op)
 
 
-def is_expanding(op: Operation) -> bool:
-    """Whether elements are cheaper to make again than to load: no input has as many elements as the result."""
-    if op.name == "tensor.from_elements":
-        return True
-    if op.name == "tensor.generate":
-        return not any(isinstance(v.type, TensorType) for v in inputs_of(op))
-    if op.name == "tensor.extract_slice":
-        return True
-    if op.name != "linalg.generic" or len(op.results) != 1:
-        return False
-    g = structured(op)
-    if any(kind != "parallel" for kind in g.iterators):
-        return False
-    body = g.block
-    for number, map_ in enumerate(g.maps):
-        if number < len(body.args) and not body.args[number].uses.get_length():
-            continue  # only its shape counts
-        if len(dims_in(map_)) == map_.num_dims or any(not isinstance(e, AffineDimExpr) for e in map_.results):
-            return False
-    cheap = not any(inner.name.startswith("math.") or inner.regions for inner in body.ops)
-    return cheap and len(list(body.ops)) <= 4
+def is_view(op: Operation) -> bool:
+    """Whether the result has the elements of operand 0 in their order, or a run of them."""
+    rule = rule_of(op)
+    return rule is not None and rule.is_view(op)
+
+
+def stays_on_host(op: Operation) -> bool:
+    """Whether host code runs the operation itself, when no dispatch has taken it in."""
+    rule = rule_of(op)
+    return rule is None or rule.runs_on_host(op)
 
 
 def is_scalar_code(op: Operation) -> bool:
@@ -95,46 +65,37 @@ def is_scalar_code(op: Operation) -> bool:
         places = [constant_index(v) for v in op.operands[1:]]
         sizes = shape_of(op.operands[0])
         return all(p is not None and 0 <= p < n for p, n in zip(places, sizes, strict=True))
-    traps = op.name in ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
-    return op.name.startswith(("arith.", "math.")) and not op.regions and not traps
+    info = info_of(op)
+    return info.elementwise and not info.traps and not op.regions
 
 
-# Operations whose index operands are sizes, or decide them -> those operands.
-_SIZE_OPERANDS: dict[str, Callable[[Any], Iterable[SSAValue]]] = {
-    "tensor.empty": lambda op: op.operands,
-    "tensor.splat": lambda op: op.operands[1:],
-    "tensor.generate": lambda op: op.operands,
-    "tensor.expand_shape": lambda op: op.dynamic_output_shape,
-    "tensor.extract_slice": lambda op: op.sizes,
-    "tensor.insert_slice": lambda op: op.sizes,
-    "tensor.pad": lambda op: [*op.low, *op.high],
-    "flow.tensor.reshape": lambda op: [*op.source_dims, *op.result_dims],
-    "flow.tensor.bitcast": lambda op: [*op.source_dims, *op.result_dims],
-}
-
-
-def size_operands(op: Operation) -> list[SSAValue]:
+def size_operands(op: Operation) -> Sequence[SSAValue]:
     """The operands of an operation that decide how large its result is."""
-    place = _SIZE_OPERANDS.get(op.name)
-    return list(place(op)) if place is not None else []
+    rule = rule_of(op)
+    return () if rule is None else rule.size_operands(op)
 
 
 def is_connector(op: Operation) -> bool:
-    """Operations that are copied into every group that reads them."""
-    return is_view(op) or (needs_dispatch(op) and is_expanding(op))
+    """Operations that are copied into every group that reads them: views, and what makes much out of little."""
+    rule = rule_of(op)
+    return rule is not None and (rule.is_view(op) or (not rule.runs_on_host(op) and rule.repeats_cheaply(op)))
 
 
 def needs_dispatch(op: Operation) -> bool:
     """Whether the operation computes tensors on a device."""
-    return is_tensor_code(op) and not stays_on_host(op)
+    return not stays_on_host(op)
 
 
 def may_join(op: Operation) -> bool:
     """Whether the operation may be in a group: also copies that host code can do, next to other operations."""
-    return needs_dispatch(op) or op.name == "tensor.insert_slice"
+    return needs_dispatch(op) or isinstance(rule_of(op), Update)
 
 
 def has_effects(op: Operation) -> bool:
     """Whether the order of `op` and others with effects matters."""
-    pure = op.name.startswith(("arith.", "math.", "tensor.", "linalg.", "affine.", "index.", "flow.dispatch"))
-    return not pure and op.name not in ("flow.tensor.reshape", "flow.tensor.bitcast", "util.optimization_barrier")
+    return info_of(op).effects is Effects.ORDERED and rule_of(op) is None
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether an operation may be dropped, repeated, and made once for several equal ones."""
+    return info_of(op).is_pure or (info_of(op).effects is Effects.ORDERED and rule_of(op) is not None)

@@ -6,13 +6,17 @@ from __future__ import annotations
 from xdsl.dialects import func
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from pydispatch.compiler.tensor_ops.registry import rule_of
+from pydispatch.compiler.tensor_ops.rule import Update
+
 GRID = "grid"
 """The attribute of regions and dispatch functions that compute on tensors on a grid chosen by hand."""
 
-UPDATES = {"tensor.insert_slice": 1, "tensor.insert": 1, "tensor.scatter": 1}
-"""Operations that give their destination with some elements replaced -> the operand that is the destination."""
 
-_VIEWS = ("flow.dispatch.tie_shape",)
+def destination_operand(op: Operation) -> int | None:
+    """The operand that the result of an update is, but for the elements that it replaces; None for others."""
+    rule = rule_of(op)
+    return rule.destination if isinstance(rule, Update) else None
 
 
 def tied_arguments(function: func.FuncOp) -> list[int]:
@@ -33,10 +37,11 @@ def _root(value: SSAValue) -> int:
         if value.uses.get_length() != 1:
             return -1
         owner = value.owner
-        if owner.name in UPDATES:
-            value = owner.operands[UPDATES[owner.name]]
+        destination = destination_operand(owner)
+        if destination is not None:
+            value = owner.operands[destination]
             updates += 1
-        elif owner.name in _VIEWS:
+        elif owner.name == "flow.dispatch.tie_shape":
             value = owner.operands[0]
         else:
             return -1

@@ -1,4 +1,4 @@
-"""Tensor operations that host code runs by itself: views of memory, copies of whole runs of it, and constants."""
+"""Which slices are one run of memory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from pydispatch.compiler.analysis.destinations import Mixed, slice_of
 from pydispatch.compiler.analysis.sizes import size_of, term_of
 from pydispatch.compiler.kernel_ir.words import bit_width
-
-RESHAPES = (
-    "tensor.cast", "tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.bitcast",
-    "flow.tensor.reshape", "flow.tensor.bitcast",
-)  # fmt: skip
-"""The same bytes under another type; operand 0 is the tensor."""
-
-FILLS = ("tensor.empty", "tensor.splat")
-
-HOST = (
-    *RESHAPES, *FILLS, "arith.constant", "tensor.dim", "tensor.rank", "tensor.extract", "flow.dispatch",
-    "hal.tensor.barrier", "hal.tensor.import", "hal.tensor.export", "util.optimization_barrier",
-    "flow.tensor.tie_shape", "flow.tensor.transfer", "flow.tensor.constant", "flow.tensor.dynamic_constant",
-)  # fmt: skip
 
 
 def is_contiguous(op: Operation) -> bool:
@@ -71,20 +57,3 @@ def _value(n: int | SSAValue) -> object:
 
 def _covers(whole: SSAValue, axis: int, offsets: Mixed, sizes: Mixed) -> bool:
     return _value(offsets[axis]) == 0 and _value(sizes[axis]) == size_of(whole, axis)
-
-
-def is_view(op: Operation) -> bool:
-    """Whether the result has the elements of operand 0 in their order, or a run of them."""
-    return op.name in RESHAPES or (op.name == "tensor.extract_slice" and is_contiguous(op))
-
-
-def stays_on_host(op: Operation) -> bool:
-    """Whether host code runs the operation itself, when no dispatch has taken it in."""
-    if op.name in HOST or is_view(op) or (op.name == "tensor.insert_slice" and is_contiguous(op)):
-        return True
-    return not any(isinstance(r.type, TensorType) for r in op.results) or not is_tensor_code(op)
-
-
-def is_tensor_code(op: Operation) -> bool:
-    """Whether the operation computes tensors without side effects."""
-    return op.name.startswith(("arith.", "math.", "tensor.", "linalg.", "flow.tensor."))

@@ -15,12 +15,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
-
-NOT_SPECULATED = (
-    "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ceildivsi", "arith.ceildivui",
-    "arith.floordivsi",
-)  # fmt: skip
-"""Scalar operations that may refuse the call."""
+from pydispatch.ir.op_info import info_of
 
 
 def lower_branches(region: Region) -> None:
@@ -52,10 +47,10 @@ def successors(block: Block) -> Sequence[Block]:
 
 
 def _is_cheap(op: Operation) -> bool:
-    if op.name.startswith(("arith.", "math.")):
-        values = (*op.operands, *op.results)
-        return op.name not in NOT_SPECULATED and not any(isinstance(v.type, TensorType) for v in values)
-    return op.name in ("affine.apply", "affine.min", "affine.max", "tensor.dim")
+    if op.name == "tensor.dim":
+        return True
+    tensors = any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
+    return info_of(op).is_pure and not info_of(op).traps and not tensors
 
 
 def _select(op: scf.IfOp) -> None:

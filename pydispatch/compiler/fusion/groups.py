@@ -21,13 +21,15 @@ from pydispatch.compiler.analysis.kinds import (
     is_connector,
     is_fill,
     is_scalar_code,
+    is_view,
     may_join,
     size_operands,
+    stays_on_host,
     too_many_scalars,
 )
-from pydispatch.compiler.analysis.sizes import shape_of
-from pydispatch.compiler.analysis.views import is_view, stays_on_host
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.op_info import info_of
+from pydispatch.ir.values import shape_of
 
 WhyNot = Callable[[Sequence[Operation], Operation], "str | None"]
 
@@ -295,7 +297,7 @@ class Groups:
         op.detach()
         op.erase()
 
-    def pull_scalars(self) -> None:
+    def take_in_scalars(self) -> None:
         """Scalars that are computed from elements of tensors for one group alone move into it: host code then need
         not wait for the elements."""
         chosen: dict[Operation, int] = {}
@@ -353,7 +355,7 @@ class Groups:
 def elementwise_only(group: Sequence[Operation], op: Operation) -> str | None:
     """The simplest legality: elementwise operations of one shape."""
     for member in (*group, op):
-        if not member.name.startswith(("arith.", "math.")):
+        if not info_of(member).elementwise:
             return f"'{member.name}' is not elementwise"
     return None if shape_of(group[0].results[0]) == shape_of(op.results[0]) else "the shapes differ"
 
@@ -377,7 +379,7 @@ def form_groups(block: Block, why_not: WhyNot = elementwise_only) -> tuple[list[
     groups.add_connectors()
     groups.add_fills()
     groups.drop_fills()
-    groups.pull_scalars()
+    groups.take_in_scalars()
     groups.add_fills()
     edges = [
         Edge(a, b, reason)

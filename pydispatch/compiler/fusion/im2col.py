@@ -18,11 +18,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.analysis.sizes import shape_of
 from pydispatch.compiler.fusion.split import iterator_types
 from pydispatch.compiler.kernels.matmul.match import contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
 from pydispatch.ir.structured import structured
+from pydispatch.ir.values import shape_of
 
 MOST_COLUMNS = 28
 """Places of a row above which its vectors are full enough."""

@@ -15,12 +15,13 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.analysis.kinds import has_effects
-from pydispatch.compiler.analysis.sizes import constant_index, shape_of, size_of, term_of
+from pydispatch.compiler.analysis.kinds import has_effects, is_pure
+from pydispatch.compiler.analysis.sizes import size_of, term_of
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.ir.core.dense import splat as splat_constant
 from pydispatch.ir.dialects.flow import tensors
 from pydispatch.ir.structured import structured
+from pydispatch.ir.values import constant_index, shape_of
 
 Rule = Callable[[Operation], "SSAValue | None"]
 """The value that the only result of an operation may be replaced by; what it makes goes in front of the operation."""
@@ -70,7 +71,7 @@ def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
             for inner in region.blocks:
                 if op.name.startswith("scf."):
                     _equal_operations(inner, known)
-        if has_effects(op) or op.regions or not op.results or op.name.startswith(("flow.dispatch", "util.")):
+        if not is_pure(op) or op.regions or not op.results:
             continue
         if op.name == "arith.constant" and isinstance(op.results[0].type, TensorType):
             continue  # comparing large constants costs more than it gives

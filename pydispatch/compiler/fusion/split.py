@@ -6,17 +6,14 @@ How a reduction is split depends on its sizes alone, so that results do not depe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
-    AnyFloat,
     ArrayAttr,
-    FloatAttr,
     IntegerAttr,
-    IntegerType,
     TensorType,
 )
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
@@ -25,41 +22,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.analysis.sizes import shape_of
+from pydispatch.ir.op_info import Grouping, identity_of, info_of
 from pydispatch.ir.structured import structured
+from pydispatch.ir.values import shape_of
 
 MOST_RESULTS = 8  # with more, the results themselves keep the workers busy
 FEWEST_ELEMENTS = 1 << 17  # below, a second dispatch costs more than it gives
 PARTS = range(64, 15, -1)  # the first of these that divides the loop
-
-
-def _lowest(type_: IntegerType) -> int:
-    return -(1 << (type_.width.data - 1))
-
-
-_INTEGER_NEUTRAL: dict[str, Callable[[IntegerType], int]] = {
-    "arith.addi": lambda t: 0,
-    "arith.muli": lambda t: 1,
-    "arith.andi": lambda t: -1,
-    "arith.ori": lambda t: 0,
-    "arith.xori": lambda t: 0,
-    "arith.maxsi": _lowest,
-    "arith.minsi": lambda t: -1 - _lowest(t),
-    "arith.maxui": lambda t: 0,
-    "arith.minui": lambda t: -1,
-}
-_FLOAT_NEUTRAL = {
-    "arith.addf": -0.0,
-    "arith.mulf": 1.0,
-    "arith.maximumf": -math.inf,
-    "arith.minimumf": math.inf,
-    "arith.maxnumf": math.nan,
-    "arith.minnumf": math.nan,
-}
-
-
-_IN_ORDER = ("arith.addf", "arith.mulf")
-"""Combining operations whose result depends on the order."""
 
 
 def split_reductions(function: Operation, reassociate: bool = True) -> None:
@@ -75,9 +44,9 @@ def split_reductions(function: Operation, reassociate: bool = True) -> None:
 def _split(op: GenericOp, reassociate: bool) -> None:
     combine = combiner(op)
     place = _place(op)
-    if combine is None or place is None or (combine.name in _IN_ORDER and not reassociate):
+    if combine is None or place is None or (info_of(combine).grouping is Grouping.ROUNDED and not reassociate):
         return
-    neutral = neutral_element(combine)
+    neutral = identity_of(combine, combine.results[0].type)
     if neutral is None:
         return
     loop, parts = place
@@ -130,19 +99,9 @@ def combiner(op: GenericOp) -> Operation | None:
     accumulator = body.args[-1]
     if not isinstance(found, Operation) or found.parent is not body or accumulator.uses.get_length() != 1:
         return None
-    if found.name not in _INTEGER_NEUTRAL and found.name not in _FLOAT_NEUTRAL:
+    if info_of(found).grouping is Grouping.FIXED:
         return None
     return found if accumulator in found.operands and found.results[0].uses.get_length() == 1 else None
-
-
-def neutral_element(combine: Operation) -> IntegerAttr | FloatAttr | None:
-    """The value that changes nothing."""
-    type_ = combine.results[0].type
-    if isinstance(type_, IntegerType) and combine.name in _INTEGER_NEUTRAL:
-        return IntegerAttr(_INTEGER_NEUTRAL[combine.name](type_), type_)
-    if isinstance(type_, AnyFloat) and combine.name in _FLOAT_NEUTRAL:
-        return FloatAttr(_FLOAT_NEUTRAL[combine.name], type_)
-    return None
 
 
 def _place(op: GenericOp) -> tuple[int, int] | None:

@@ -6,10 +6,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from pydispatch.compiler.kernel_ir.readers import flags
-
-FREE = {"arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
-        "arith.minui", "arith.maxui", "arith.minimumf", "arith.maximumf", "arith.minnumf", "arith.maxnumf"}  # fmt: skip
-"""Combinations that give the same in any order."""
+from pydispatch.ir.op_info import Grouping, info_of
 
 
 def combiners(loop: scf.ParallelOp) -> list[Operation | None]:
@@ -27,5 +24,7 @@ def is_free(op: Operation | None) -> bool:
     """Whether a combination may be done in any order."""
     if op is None:
         return False
-    words = set(flags(op, "fastmath").split())
-    return op.name in FREE or (op.name in ("arith.addf", "arith.mulf") and bool({"reassoc", "fast"} & words))
+    grouping = info_of(op).grouping
+    if grouping is Grouping.ROUNDED:
+        return bool({"reassoc", "fast"} & set(flags(op, "fastmath").split()))
+    return grouping is Grouping.EXACT

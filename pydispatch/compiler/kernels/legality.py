@@ -15,23 +15,14 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from pydispatch.compiler.kernels.matmul.legality import judge_contraction
 from pydispatch.compiler.kernels.matmul.match import is_contraction
-from pydispatch.compiler.kernels.ops.cost import FREE, is_expensive
+from pydispatch.compiler.kernels.ops.cost import is_expensive
 from pydispatch.compiler.kernels.ops.generics import generic_of
+from pydispatch.compiler.tensor_ops.registry import rule_of
+from pydispatch.compiler.tensor_ops.rule import Update
 from pydispatch.errors import CompileError
 from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import GENERIC, Structured
-
-UPDATES = ("tensor.insert", "tensor.insert_slice", "tensor.scatter")
-VIEWS = (
-    "flow.tensor.reshape",
-    "flow.tensor.tie_shape",
-    "tensor.bitcast",
-    "tensor.cast",
-    "tensor.collapse_shape",
-    "tensor.expand_shape",
-    "tensor.extract_slice",
-    "tensor.reshape",
-)
 
 ONE_WORKGROUP = 16384
 """Elements that one workgroup computes alone without regret."""
@@ -66,9 +57,10 @@ def _shares(g: Structured) -> bool:
 
 def _updates(group: Sequence[Operation], op: Operation) -> str | None:
     for member in group:
-        if member.name in UPDATES:
+        if _is_update(member):
             return f"{member.name} writes into its destination, nothing follows it in its dispatch"
-    if op.name in UPDATES and _producer(op.operands[1], group) is not None:
+    rule = rule_of(op)
+    if isinstance(rule, Update) and _producer(op.operands[rule.destination], group) is not None:
         return f"the destination of {op.name} must lie in memory before the dispatch begins"
     return None
 
@@ -77,12 +69,25 @@ def _producer(value: SSAValue, group: Iterable[Operation]) -> Operation | None:
     """The operation of the group that gives a value, views left out."""
     members = set(group)
     while isinstance(value, OpResult) and value.op in members:
-        if value.op.name in FREE:
+        if _is_free(value.op):
             return None
-        if value.op.name not in VIEWS:
+        if not _is_view(value.op):
             return value.op
         value = value.op.operands[0]
     return None
+
+
+def _is_update(op: Operation) -> bool:
+    return isinstance(rule_of(op), Update)
+
+
+def _is_view(op: Operation) -> bool:
+    rule = rule_of(op)
+    return rule is not None and rule.view
+
+
+def _is_free(op: Operation) -> bool:
+    return info_of(op).cost is Cost.FREE
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
@@ -115,10 +120,10 @@ def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> 
 
 def _in_row(op: Operation, number: int, g: Structured | None, value: SSAValue, viewed: bool) -> str | None:
     """Whether operand `number`, which is reduced, is one value per row for `op`."""
-    if op.name in VIEWS or op.name in FREE:
+    if _is_view(op) or _is_free(op):
         return None
     if g is None:
-        if op.name.startswith(("arith.", "math.")) or op.name in UPDATES:
+        if info_of(op).elementwise or _is_update(op):
             return None
         return f"{op.name} of a reduced tensor would reduce again for each element"
     map = g.maps[number]
@@ -164,7 +169,7 @@ def _extents(value: SSAValue, map: AffineMap) -> list[int]:
 def _again(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """No expensive element is computed several times because a consumer is larger than its producer."""
     for op in union:
-        if op.name in VIEWS or op.name in FREE:
+        if _is_view(op) or _is_free(op):
             continue
         for number, value in enumerate(op.operands):
             if not isinstance(value.type, TensorType):
@@ -174,8 +179,8 @@ def _again(union: Sequence[Operation], generics: dict[Operation, Structured]) ->
                 continue
             if producer in generics and generics[producer].loops:
                 continue  # rows have been looked at
-            if op.name == "tensor.gather":
-                return "a gather may read an element several times, and it is expensive to compute"
+            if (rule := rule_of(op)) is not None and rule.rereads:
+                return f"{op.name} may read an element several times, and it is expensive to compute"
             if op in generics:
                 map = generics[op].maps[number]
                 used = dims_in(map)
@@ -195,7 +200,7 @@ def _spaces(union: Sequence[Operation], generics: dict[Operation, Structured]) -
     members = set(union)
     shapes: set[tuple[int, ...]] = set()
     for op in union:
-        if op.name in FREE or op.name in VIEWS or op.name in UPDATES:
+        if _is_free(op) or _is_view(op) or _is_update(op):
             continue
         for result in op.results:
             if isinstance(result.type, TensorType) and all(use.operation not in members for use in result.uses):

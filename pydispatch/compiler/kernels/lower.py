@@ -7,7 +7,7 @@ tensors have the same sizes and every element depends on its own position only.
 from __future__ import annotations
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.analysis.ties import GRID
@@ -17,12 +17,10 @@ from pydispatch.compiler.kernels.loops.points import lower_points, lower_whole
 from pydispatch.compiler.kernels.matmul.cpu.kernel import lower_contraction
 from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
 from pydispatch.compiler.kernels.ops.builder import Index
-from pydispatch.compiler.kernels.ops.constants import splat_of
-from pydispatch.compiler.kernels.ops.generics import generic_of
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.kernels.wide_sums import with_wide_sums
 from pydispatch.compiler.target.backend import Backend, require_backend
-from pydispatch.ir.affine_maps import is_identity
+from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.ir.dialects.hal import dialect as hal
 
 __all__ = ["Kernel", "lower", "sizes_of"]
@@ -95,22 +93,7 @@ def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
     for value in (*op.operands, *op.results):
         if isinstance(value.type, TensorType) and tuple(value.type.get_shape()) not in (shape, ()):
             return False
-    if op.name in ("func.return", "flow.dispatch.tie_shape", "tensor.splat", "tensor.empty", "tensor.cast"):
+    if not any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)) or op.name == "func.return":
         return True
-    if op.name == "arith.constant":
-        value = op.properties["value"]
-        return not isinstance(value, DenseIntOrFPElementsAttr) or splat_of(value) is not None
-    if op.name == "linalg.generic":
-        g = generic_of(op)
-        rank = len(shape)
-        scalar_ops = ("linalg.index", "tensor.extract", "tensor.dim")
-        return (
-            len(g.iterators) == rank
-            and g.is_parallel
-            and all(is_identity(m) for m in g.output_maps)
-            and all(not m.results or is_identity(m) for m in g.maps)
-            and not any(inner.name in scalar_ops for inner in op.walk())
-        )
-    if not any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
-        return True
-    return op.name.startswith(("arith.", "math.")) and not op.regions
+    rule = rule_of(op)
+    return rule is not None and rule.is_pointwise(op)

@@ -19,17 +19,8 @@ from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import contraction_of
 from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import is_reduction, structured
-
-WIDENED = {
-    "arith.addf": arith.AddfOp,
-    "arith.mulf": arith.MulfOp,
-    "arith.maximumf": arith.MaximumfOp,
-    "arith.minimumf": arith.MinimumfOp,
-    "arith.maxnumf": arith.MaxnumfOp,
-    "arith.minnumf": arith.MinnumfOp,
-}
-"""Operations that lose digits with every step, and those that would be converted there and back in each."""
 
 
 def widen_sums(function: Operation) -> None:
@@ -69,7 +60,7 @@ def _loses(op: GenericOp, number: int, value: SSAValue) -> bool:
     """Whether result `number` is reduced in a small type, and nothing else reads what it is so far."""
     if not isinstance(value.type, AnyFloat) or (bit_width(value.type) or 64) >= 32:
         return False
-    if not isinstance(value, OpResult) or value.op.name not in WIDENED or number >= len(op.results):
+    if not isinstance(value, OpResult) or info_of(value.op).grouping is Grouping.FIXED or number >= len(op.results):
         return False
     g = structured(op)
     argument = g.block.args[len(g.inputs) + number]
@@ -89,7 +80,9 @@ def _widen_result(op: GenericOp, number: int) -> None:
     added = next(v for v in combine.operands if v is not old)
     extended = _extended(combine, added)
     flags = combine.properties.get("fastmath")
-    total = WIDENED[combine.name](wide, extended, cast("arith.FastMathFlagsAttr | None", flags))
+    total = cast("type[arith.FloatingPointLikeBinaryOperation]", type(combine))(
+        wide, extended, cast("arith.FastMathFlagsAttr | None", flags)
+    )
     block.insert_op_before(total, combine)
     combine.results[0].replace_all_uses_with(total.results[0])
     combine.detach()

@@ -16,20 +16,13 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
-from pydispatch.compiler.analysis.sizes import (
-    Term,
-    constant_index,
-    kept_dims,
-    multiply,
-    reassociation,
-    shape_of,
-    size_of,
-    term_of,
-)
+from pydispatch.compiler.analysis.sizes import kept_dims, reassociation, size_of, term_of
+from pydispatch.compiler.tensor_ops.terms import Term, multiply
 from pydispatch.errors import CompileError
 from pydispatch.ir.affine_maps import is_exact
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.structured import structured
+from pydispatch.ir.values import constant_index, shape_of
 
 LARGEST = 1 << 40
 """A size beyond all memory: larger ones count as this one, so that no product of theirs wraps around."""

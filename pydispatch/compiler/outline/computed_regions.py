@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, Uni
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.analysis.destinations import ALIASES, LAZY, LOADS, STORES, Slice, slice_of
-from pydispatch.compiler.analysis.ties import GRID, UPDATES
+from pydispatch.compiler.analysis.ties import GRID, destination_operand
 from pydispatch.compiler.outline.export_config import answer_sizes
 from pydispatch.compiler.outline.regions import DISPATCHES, RegionKernel
 from pydispatch.errors import CompileError
@@ -91,8 +91,12 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
 def _own_destination(value: SSAValue, members: set[Operation], block: Block, first: Operation) -> None:
     """A tensor that a result is inserted into and that the body also reads is another value for the insertions."""
     last: Operation | None = None
-    while isinstance(value.owner, Operation) and value.owner in members and value.owner.name in UPDATES:
-        last, value = value.owner, value.owner.operands[UPDATES[value.owner.name]]
+    destination = 0
+    while isinstance(value.owner, Operation) and value.owner in members:
+        operand = destination_operand(value.owner)
+        if operand is None:
+            break
+        last, destination, value = value.owner, operand, value.owner.operands[operand]
     if last is None:
         return
     if isinstance(value.owner, Operation) and value.owner in members:
@@ -106,7 +110,7 @@ def _own_destination(value: SSAValue, members: set[Operation], block: Block, fir
         barrier = scalars.OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])
         set_location(barrier, last)
         block.insert_op_before(barrier, first)
-        last.operands[UPDATES[last.name]] = barrier.results[0]
+        last.operands[destination] = barrier.results[0]
 
 
 def _inline(region: Operation) -> list[Operation]:

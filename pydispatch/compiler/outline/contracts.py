@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from pydispatch.compiler.analysis.known_sizes import Sizes
-from pydispatch.compiler.analysis.sizes import constant_index
 from pydispatch.compiler.analysis.ties import GRID
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.kernel_ir.words import words_of
@@ -21,6 +20,7 @@ from pydispatch.compiler.kernels.loops.frame import Kernel, sizes_of
 from pydispatch.compiler.outline.bounds import check_bounds
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.values import constant_index
 
 CONTRACT = "pyd.export_contract"
 SUFFIX = ".contract"

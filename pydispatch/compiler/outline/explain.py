@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.analysis.sizes import constant_index
 from pydispatch.compiler.fusion.groups import Edge
-from pydispatch.compiler.outline.names import QUIET, word_of
+from pydispatch.compiler.outline.names import is_quiet, word_of
 from pydispatch.errors import Location
 from pydispatch.formats.artifact.dispatches import DispatchEntry, Listing
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.values import constant_index
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Report:
             apart.setdefault(edge.producer, []).append((place_of(edge.consumer), edge.reason))
         self._pending = [
             (
-                tuple(dict.fromkeys(place_of(op) for op in group if op.name not in QUIET)),
+                tuple(dict.fromkeys(place_of(op) for op in group if not is_quiet(op))),
                 tuple(dict.fromkeys(pair for op in group for pair in apart.get(op, ()))),
             )
             for group in groups

@@ -8,17 +8,19 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.analysis.sizes import shape_of
+from pydispatch.compiler.analysis.kinds import is_fill, is_view
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.ir.affine_maps import dims_in, is_identity
+from pydispatch.ir.op_info import info_of
 from pydispatch.ir.structured import is_reduction, structured
+from pydispatch.ir.values import shape_of
 
 MOST_WORDS = 4
-QUIET = (
-    "arith.constant", "tensor.empty", "tensor.splat", "tensor.cast", "tensor.expand_shape", "tensor.collapse_shape",
-    "flow.tensor.reshape",
-)  # fmt: skip
-"""Operations that no name needs."""
+
+
+def is_quiet(op: Operation) -> bool:
+    """Whether an operation is named nowhere: fills and views."""
+    return is_fill(op) or is_view(op)
 
 
 def shape_text(type_: Attribute) -> str:
@@ -36,14 +38,14 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
 
     The first word is the heaviest operation of the group, then its loops and element type, then what comes behind it.
     """
-    loud = [op for op in group if op.name not in QUIET and isinstance(op.results[0].type, TensorType)]
+    loud = [op for op in group if not is_quiet(op) and isinstance(op.results[0].type, TensorType)]
     kinds = {word_of(op) for op in loud}
     whole = _whole(loud, outputs)
     if whole is not None:
         return f"{name}_{whole}_{shape_text(outputs[0].type)}"
     if not loud:
         return f"{name}_copy_{shape_text(outputs[0].type)}"
-    if all(op.name.startswith(("arith.", "math.")) or _is_pointwise(op) for op in loud) and len(kinds) > 1:
+    if all(info_of(op).elementwise or _is_pointwise(op) for op in loud) and len(kinds) > 1:
         return f"{name}_elementwise_{shape_text(outputs[0].type)}"
     main = max(loud, key=lambda op: (_weight(op), -loud.index(op)))
     words = [word_of(op) for op in loud[loud.index(main) + 1 :] if word_of(op) != word_of(main)]
@@ -77,7 +79,7 @@ def _weight(op: Operation) -> int:
 def body_words(op: Operation) -> list[str]:
     """The arithmetic of an operation: `addf`, `exp`, ..."""
     ops = op.regions[0].walk() if op.regions else [op]
-    return [o.name.split(".")[1] for o in ops if o.name.startswith(("arith.", "math.")) and o.name != "arith.constant"]
+    return [o.name.split(".")[1] for o in ops if info_of(o).elementwise]
 
 
 def word_of(op: Operation) -> str:

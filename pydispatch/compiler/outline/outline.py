@@ -21,13 +21,15 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.analysis.kinds import inputs_of, size_operands
 from pydispatch.compiler.analysis.known_sizes import Sizes
-from pydispatch.compiler.analysis.sizes import Term, shape_of, term_of
+from pydispatch.compiler.analysis.sizes import term_of
 from pydispatch.compiler.analysis.ties import GRID, tied_arguments
 from pydispatch.compiler.outline.computed_regions import Grid
 from pydispatch.compiler.outline.names import export_name
+from pydispatch.compiler.tensor_ops.terms import Term
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.flow import tensors
+from pydispatch.ir.values import shape_of
 
 
 class Outline:

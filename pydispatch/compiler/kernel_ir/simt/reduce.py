@@ -8,7 +8,6 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
-    FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -24,6 +23,7 @@ from pydispatch.compiler.kernel_ir.simt.ranges import FEW, Range, cloned, point_
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.op_info import identity_of
 
 WARP = 32
 WORKGROUP = IntegerAttr(3, 64)
@@ -48,18 +48,9 @@ def regroups(loop: scf.ParallelOp) -> bool:
 
 def _identity(build: Build, op: Operation, type_: Attribute) -> SSAValue:
     """What changes nothing when it is combined."""
-    name = op.name.removeprefix("arith.")
-    if isinstance(type_, FLOATS):
-        numbers = {"addf": -0.0, "mulf": 1.0, "maximumf": float("-inf"), "minimumf": float("inf"),
-                   "maxnumf": float("nan"), "minnumf": float("nan")}  # fmt: skip
-        return build.let(arith.ConstantOp(FloatAttr(numbers[name], type_)))
-    least = -(1 << (bit_width(type_) - 1))
-    numbers = {"muli": 1, "andi": -1, "minui": -1, "minsi": -least - 1, "maxsi": least}
-    assert isinstance(type_, IntegerType | IndexType)
-    number = int(numbers.get(name, 0))
-    if isinstance(type_, IntegerType) and type_.width.data == 1:
-        number &= 1
-    return build.let(arith.ConstantOp(IntegerAttr(number, type_)))
+    found = identity_of(op, type_)
+    assert found is not None
+    return build.let(arith.ConstantOp(found))
 
 
 def _combine(build: Build, loop: scf.ParallelOp, number: int, left: SSAValue, right: SSAValue) -> SSAValue:

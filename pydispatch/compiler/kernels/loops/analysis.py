@@ -15,13 +15,13 @@ from xdsl.ir import Attribute, Block, OpResult, SSAValue
 from pydispatch.compiler.kernels.loops.columns import Stage, find_stages
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.tiled_transpose import turned
+from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap, Kept
-from pydispatch.compiler.kernels.ops.rules import RULES
 from pydispatch.compiler.kernels.ops.tensors import covers, tensor_type
-from pydispatch.compiler.kernels.ops.updates import Update
+from pydispatch.compiler.tensor_ops.in_kernels import RULES
 from pydispatch.ir.structured import is_reduction
 
 Store = tuple[SSAValue, SSAValue]
@@ -42,7 +42,7 @@ class Nest:
     """
 
     stores: list[Store]
-    space: SSAValue | Update
+    space: SSAValue | UpdateStep
     split: int = 0
     rows: bool = False
     row_stores: list[Store] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Nest:
             e.at(build, value, [0 if p < 0 else indices[p] for p in places])
 
     def dims(self, e: Elements) -> list[Index]:
-        if isinstance(self.space, Update):
+        if isinstance(self.space, UpdateStep):
             return self.space.dims(e)
         return e.dims(self.space)
 
@@ -86,7 +86,7 @@ def analyse(frame: Frame, nests: list[Nest]) -> list[Nest]:
     for nest in joined:
         if nest.rows and _find_stages(frame, nest):
             nest.kept = _kept(frame, nest)
-        if not nest.rows and not isinstance(nest.space, Update):
+        if not nest.rows and not isinstance(nest.space, UpdateStep):
             trial = _try(frame, nest, None)
             nest.columns = find_stages(trial.e, trial.e.finished, trial.indices) if trial.indices else []
             if not trial.e.reduced:
@@ -123,8 +123,8 @@ def _try(frame: Frame, nest: Nest, split: int | None) -> _Trial:
             e.at(levels[split], value, indices[:split])
     build = levels[-1]
     for value, _ in nest.stores:
-        where = indices if not isinstance(nest.space, Update) else nest.space.position(e, build, indices)
-        if isinstance(nest.space, Update) and nest.space.only:
+        where = indices if not isinstance(nest.space, UpdateStep) else nest.space.position(e, build, indices)
+        if isinstance(nest.space, UpdateStep) and nest.space.only:
             nest.space.element(e, build, indices)
         else:
             e.at(build, value, where)
@@ -142,8 +142,9 @@ def _join(frame: Frame, nests: list[Nest]) -> list[Nest]:
         home = None
         for other in kept:
             wide = other.dims(e)
-            fits = len(wide) > len(dims) > 0 and not isinstance(other.space, Update) and wide[: len(dims)] == dims
-            if fits and (other.split == len(dims) or not other.rows) and not isinstance(nest.space, Update) and reduces:
+            fits = len(wide) > len(dims) > 0 and wide[: len(dims)] == dims
+            updates = isinstance(other.space, UpdateStep) or isinstance(nest.space, UpdateStep)
+            if fits and (other.split == len(dims) or not other.rows) and reduces and not updates:
                 home = other
         if home is None:
             kept.append(nest)
@@ -174,7 +175,7 @@ def _kept(frame: Frame, nest: Nest) -> dict[SSAValue, SSAValue | None]:
     e, dims = trial.e, trial.dims
     own = {value: buffer for value, buffer in nest.stores}
     loops: dict[SSAValue, list[Builder]] = {}
-    for value, place, indices in e.pulled:
+    for value, place, indices in e.computed:
         if not isinstance(value, OpResult) or len(indices) != len(dims) or place.depth <= nest.split:
             continue
         if covers(place, trial.indices[: nest.split], indices, dims):

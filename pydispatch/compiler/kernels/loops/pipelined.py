@@ -21,10 +21,9 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes, view_of
+from pydispatch.compiler.tensor_ops.registry import source_of
+from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured
-
-EXACT = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
-         "arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui")  # fmt: skip
 
 
 @dataclass
@@ -96,7 +95,9 @@ def find_pipelined(e: Elements, nest: Nest) -> PipelinedReduction | None:
     combine = g.block.last_op
     assert combine is not None
     last = combine.operands[0].owner
-    if not isinstance(last, Operation) or last.name not in EXACT or g.block.args[-1] not in last.operands:
+    if not isinstance(last, Operation) or g.block.args[-1] not in last.operands:
+        return None
+    if info_of(last).grouping is not Grouping.EXACT:
         return None
     if not all(_is_read(v) for v in g.inputs) or len(list(g.block.ops)) > 4:
         return None
@@ -105,6 +106,5 @@ def find_pipelined(e: Elements, nest: Nest) -> PipelinedReduction | None:
 
 def _is_read(value: SSAValue) -> bool:
     """Whether a tensor is an argument as it is."""
-    while isinstance(value, OpResult) and value.op.name in ("flow.dispatch.tie_shape", "tensor.cast"):
-        value = value.op.operands[0]
+    value = source_of(value)
     return isinstance(value, BlockArgument) and isinstance(value.type, TensorType)

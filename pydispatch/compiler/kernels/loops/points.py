@@ -18,12 +18,12 @@ from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_columns, cut_points, cut_rows, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.pipelined import find_pipelined
 from pydispatch.compiler.kernels.loops.tiled_transpose import cut_turned, emit_turned
+from pydispatch.compiler.kernels.loops.updates import UpdateStep, starts_empty, updates_of
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
-from pydispatch.compiler.kernels.ops.updates import Update, starts_empty, updates_of
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.errors import CompileError
 
@@ -117,7 +117,7 @@ def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
     """The cut of a nest, by the bytes that its points or rows move."""
     dims = nest.dims(e)
     ratio = packed(nest.stores[0][0])
-    if ratio > 1 and isinstance(nest.space, Update):
+    if ratio > 1 and isinstance(nest.space, UpdateStep):
         # Two workgroups would meet in a byte; a second one costs less than atomic stores save up to some 20 of them.
         outer = build.product(dims[:-1])
         return Cut(outer, outer, dims[-1] if dims else 1, 1, 1)
@@ -169,12 +169,12 @@ def _is_tensor(value: SSAValue) -> bool:
 
 def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> None:
     e = frame.elements
-    if isinstance(nest.space, Update):
+    if isinstance(nest.space, UpdateStep):
         update = nest.space
         value, buffer = nest.stores[0]
 
         def write(b: Builder, indices: list[Index]) -> None:
-            b.when(update.lands(e, b), lambda c: land(c, indices))
+            b.when(update.has_room(e, b), lambda c: land(c, indices))
 
         def land(b: Builder, indices: list[Index]) -> None:
             where = update.position(e, b, indices)

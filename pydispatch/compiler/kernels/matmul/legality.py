@@ -9,10 +9,8 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import positions
+from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import is_reduction
-
-FREE = ("arith.constant", "tensor.empty", "tensor.splat", "tensor.dim", "tensor.rank", "flow.dispatch.tie_shape")
-"""Operations that cost nothing wherever they stand."""
 
 COPIES = ("tensor.pad", "tensor.extract_slice", "tensor.cast", "linalg.generic")
 """Operations in front of a contraction that packing computes on its way."""
@@ -36,7 +34,7 @@ def judge_contraction(group: Sequence[Operation], op: Operation) -> str | bool |
     members = set(together)
     after = _after_of(c.op, members)
     for other in together:
-        if other is c.op or other.name in FREE:
+        if other is c.op or info_of(other).cost is Cost.FREE:
             continue
         reason = _after(other, c) if other in after else _before(other, c, members, after)
         if reason is not None:
@@ -79,7 +77,7 @@ def _before(op: Operation, c: Contraction, members: set[Operation], after: set[O
         if len(list(op.regions[0].block.ops)) > 8 or any(_costly(inner) for inner in op.regions[0].block.ops):
             return "elements in front of a contraction are computed for each tile, and these are expensive"
         return None
-    if op.name in COPIES or (op.name.startswith("arith.") and not _costly(op)):
+    if op.name in COPIES or (info_of(op).elementwise and not _costly(op)):
         return None
     return f"{op.name} in front of a contraction would be computed for each tile"
 
@@ -92,4 +90,4 @@ def _only_for(op: Operation, after: set[Operation]) -> bool:
 
 
 def _costly(op: Operation) -> bool:
-    return op.name.startswith(("math.", "arith.div", "arith.rem")) or bool(op.regions)
+    return info_of(op).cost >= Cost.SHORT or bool(op.regions)

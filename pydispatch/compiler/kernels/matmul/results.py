@@ -7,9 +7,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.ops.generics import cannot_lower
+from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.ir.structured import structured
-
-VIEWS = ("tensor.cast", "flow.dispatch.tie_shape")
 
 
 def positions(value: SSAValue, result: SSAValue) -> list[int] | None:
@@ -43,7 +42,8 @@ def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | bool |
         return None if op.regions and op.name != "linalg.generic" and inner else False
     if op.name == "linalg.generic":
         return _through(op, at.index, below)
-    if op.name in VIEWS or op.name.startswith(("arith.", "math.")):
+    rule = rule_of(op)
+    if rule is not None and rule.is_pointwise(op):
         kinds = [b for b in below if b is not False]
         return kinds[0] if all(k == kinds[0] and k is not None for k in kinds) else None
     return None

@@ -1,1 +1,1 @@
-"""One element of any tensor operation → kernel IR, a rule for each operation."""
+"""What kernels are written with: a builder, elements of tensors, scalar code of bodies, reductions."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType
-from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
+from pydispatch.compiler.kernels.ops.builder import Builder
 
 
 def bits_of(type_: Attribute) -> int:
@@ -40,38 +36,3 @@ def from_integer(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
         zero = build.pure(arith.ConstantOp.from_int_and_width(0, value.type))  # type: ignore[arg-type]
         return build.pure(arith.CmpiOp(value, zero, "ne"))
     return build.pure(arith.BitcastOp(value, type_))
-
-
-def pull_bitcast(e: Elements, build: Builder, op: Any, value: OpResult, indices: list[Index]) -> SSAValue:
-    """Low bits come first: an element of k source elements is their join, of a part of one its bits."""
-    source = op.operands[0]
-    have, want = tensor_type(source).element_type, tensor_type(value).element_type
-    from_bits, to_bits = bits_of(have), bits_of(want)
-    sizes, wanted = e.dims(source), e.dims(value)
-    if from_bits == to_bits:
-        where = indices if len(sizes) == len(wanted) else build.split(build.join(indices, wanted), sizes)
-        return from_integer(build, as_integer(build, e.at(build, source, where), from_bits), want)
-    number = build.join(indices, wanted)
-    if to_bits > from_bits:
-        if to_bits % from_bits:
-            raise unsupported(op, f"{to_bits} bits are no multiple of {from_bits}")
-        whole = IntegerType(to_bits)
-        found: SSAValue | None = None
-        for part in range(to_bits // from_bits):
-            place = build.plus(build.times(number, to_bits // from_bits), part)
-            piece = as_integer(build, e.at(build, source, build.split(place, sizes)), from_bits)
-            piece = build.pure(arith.ExtUIOp(piece, whole))
-            if part:
-                shift = build.pure(arith.ConstantOp.from_int_and_width(part * from_bits, whole))
-                piece = build.pure(arith.ShLIOp(piece, shift))
-            found = piece if found is None else build.pure(arith.OrIOp(found, piece))
-        assert found is not None
-        return from_integer(build, found, want)
-    if from_bits % to_bits:
-        raise unsupported(op, f"{from_bits} bits are no multiple of {to_bits}")
-    count = from_bits // to_bits
-    element = as_integer(build, e.at(build, source, build.split(build.quotient(number, count), sizes)), from_bits)
-    amount = build.value(build.times(build.remainder(number, count), to_bits))
-    shift = build.pure(arith.IndexCastOp(amount, IntegerType(from_bits)))
-    part_ = build.pure(arith.TruncIOp(build.pure(arith.ShRUIOp(element, shift)), IntegerType(to_bits)))
-    return from_integer(build, part_, want)

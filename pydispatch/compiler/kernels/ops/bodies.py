@@ -11,10 +11,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.tensors import known_index, unsupported
+from pydispatch.compiler.kernels.ops.tensors import unsupported
 from pydispatch.ir.core.locations import set_location
-
-_PURE = ("arith.", "math.", "affine.apply", "affine.min", "affine.max")
+from pydispatch.ir.op_info import info_of
+from pydispatch.ir.values import constant_index
 
 
 def clone_block(
@@ -52,9 +52,9 @@ def clone_op(
     point: Sequence[Index],
     free: Container[Operation] = (),
 ) -> None:
-    """Clones one scalar operation; reads of tensors pull the element."""
+    """Clones one scalar operation; reads of tensors compute the element."""
     def index_of(value: SSAValue) -> Index:
-        known = known_index(value)
+        known = constant_index(value)
         return resolve(e, mapping, value) if known is None else known
 
     if op.name == "linalg.index":
@@ -65,7 +65,7 @@ def clone_op(
         mapping[op.results[0]] = _extract(e, build, op.operands[0], [index_of(v) for v in op.operands[1:]])
         return
     if op.name == "tensor.dim":
-        axis = known_index(op.operands[1])
+        axis = constant_index(op.operands[1])
         if axis is None:
             raise unsupported(op, "which dimension it asks for is not known while compiling")
         mapping[op.results[0]] = build.value(e.dims(op.operands[0])[axis])
@@ -84,7 +84,7 @@ def clone_op(
         attributes={k: v for k, v in op.attributes.items() if k != "loc"},
         regions=[_clone_region(e, build, op, region, mapping, point) for region in op.regions],
     )
-    if op.name.startswith(_PURE) and not op.regions and len(op.results) == 1 and op not in free:
+    if info_of(op).is_pure and not op.regions and len(op.results) == 1 and op not in free:
         mapping[op.results[0]] = build.pure(copy)
         return
     build.add(copy)

@@ -14,14 +14,10 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.op_info import info_of
 
 Index = int | SSAValue
 """A size or an index: an int when it is known."""
-
-TRAPS = frozenset(
-    f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi")
-)
-"""Integer divisions: they must not run where the program does not run them."""
 
 _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
 
@@ -77,7 +73,7 @@ class Builder:
         known = self.recall(key)
         if known is not None:
             return known
-        place = self if op.name in TRAPS else self.home(list(op.operands))
+        place = self if info_of(op).traps else self.home(list(op.operands))
         source, place.source = place.source, self.source
         value = place.add(op)
         place.source = source
@@ -373,3 +369,29 @@ def opposite(build: Builder, condition: SSAValue | bool) -> SSAValue | bool:
     if isinstance(condition, bool):
         return not condition
     return build.pure(arith.XOrIOp(condition, build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))
+
+
+def both(build: Builder, a: SSAValue | bool, b: SSAValue | bool) -> SSAValue | bool:
+    """Whether two conditions hold."""
+    if isinstance(a, bool):
+        return b if a else False
+    if isinstance(b, bool):
+        return a if b else False
+    return build.pure(arith.AndIOp(a, b))
+
+
+def equal(build: Builder, a: Index, b: Index) -> SSAValue | bool:
+    """Whether two indices are the same."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    return True if a is b else build.pure(arith.CmpiOp(build.value(a), build.value(b), "eq"))
+
+
+def not_less(build: Builder, a: Index, b: Index) -> SSAValue | bool:
+    """a >= b, signed."""
+    if b == 0 and build.less(a, 0) is False:
+        return True
+    less = build.less(a, b)
+    if isinstance(less, bool):
+        return not less
+    return build.pure(arith.CmpiOp(build.value(a), build.value(b), "sge"))

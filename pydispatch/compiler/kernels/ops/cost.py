@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.ops.generics import generic_of
+from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import Structured
 
 EXPENSIVE_BODY = 12
@@ -15,8 +16,8 @@ def is_expensive(op: Operation, generics: dict[Operation, Structured]) -> bool:
     """Whether an element of a result costs more than loading it would."""
     if op.name == "linalg.generic":
         body = list(op.regions[0].block.ops)
-        return len(body) > EXPENSIVE_BODY or any(o.name in COSTLY or o.name.startswith("math.") for o in body)
-    return op.name in COSTLY or (op.name.startswith("math.") and op.name not in CHEAP_MATH)
+        return len(body) > EXPENSIVE_BODY or any(info_of(o).cost >= Cost.SHORT for o in body)
+    return info_of(op).cost >= Cost.DIVISION
 
 
 def is_costly(value: SSAValue) -> bool:
@@ -24,7 +25,7 @@ def is_costly(value: SSAValue) -> bool:
     pending, seen = [value], set[SSAValue]()
     while pending:
         v = pending.pop()
-        if not isinstance(v, OpResult) or v in seen or v.op.name in FREE:
+        if not isinstance(v, OpResult) or v in seen or info_of(v.op).cost is Cost.FREE:
             continue
         seen.add(v)
         reduces = v.op.name == "linalg.generic" and bool(generic_of(v.op).loops)
@@ -33,12 +34,3 @@ def is_costly(value: SSAValue) -> bool:
         if not reduces:
             pending += v.op.operands
     return False
-
-
-COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
-
-
-CHEAP_MATH = ("math.absf", "math.absi", "math.fma", "math.copysign", "math.floor", "math.ceil", "math.sqrt")
-
-
-FREE = ("arith.constant", "tensor.empty", "tensor.splat", "tensor.dim", "tensor.rank")

@@ -1,6 +1,6 @@
 """One element of any tensor of a dispatch function, as kernel IR.
 
-`Elements.at` pulls an element through the operations that make it: nothing is stored between them unless
+`Elements.at` computes an element by the rules of the operations that make it: nothing is stored between them unless
 `materialize` said where a value lives. Code is placed at the outermost loop where its indices are known, and the same
 element is computed once per place, so that reductions which depend on a row only stand in front of the row's loop.
 """
@@ -21,11 +21,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
-from pydispatch.compiler.kernels.ops.builder import TRAPS, Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import table_of, workgroup_memory
-from pydispatch.compiler.kernels.ops.tensors import collapsed, covers, known_index, tensor_type, zero_attribute
+from pydispatch.compiler.kernels.ops.tensors import collapsed, covers, tensor_type, zero_attribute
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.op_info import info_of
+from pydispatch.ir.values import constant_index
 
 
 @dataclass
@@ -53,7 +55,7 @@ class LoopCompanion(Protocol):
 
 @dataclass(frozen=True)
 class Rules:
-    """How operations are computed one element at a time (`ops/rules.py` has them all).
+    """How operations are computed one element at a time (`tensor_ops/in_kernels.py`).
 
     element: an element of a result. sizes: the sizes of a tensor. scalar: a scalar operation, whose results it maps.
     """
@@ -85,7 +87,7 @@ class Elements:
         self.flat: Index | None = None
         self.reduced: list[tuple[Operation, Builder]] = []  # the reductions whose loops were written, and where
         self.globals: list[Operation] = []  # constants of the module that loads refer to
-        self.pulled: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # every element that code was written for
+        self.computed: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # every element that code was written for
         self.finished: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # those of reductions, dependencies first
         self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # every element of an argument that is read
         self.kept: dict[SSAValue, Kept] = {}
@@ -119,8 +121,12 @@ class Elements:
 
     def index(self, value: SSAValue) -> Index:
         """A scalar of type index of the dispatch function."""
-        known = known_index(value)
+        known = constant_index(value)
         return self.scalar(value) if known is None else known
+
+    def indices(self, values: Sequence[int | SSAValue]) -> list[Index]:
+        """Integers and scalars of type index of the dispatch function."""
+        return [n if isinstance(n, int) else self.index(n) for n in values]
 
     # Elements
 
@@ -155,11 +161,11 @@ class Elements:
             place = build
             result = self._load(place, (kept.buffer, kept.index_map), value, indices)
         else:
-            self.pulled.append((value, place, tuple(indices)))
+            self.computed.append((value, place, tuple(indices)))
             reductions, source = len(self.reduced), place.source
             if isinstance(value, OpResult):
                 place.source = value.op
-            result = self._pull(place, value, indices)
+            result = self._compute(place, value, indices)
             place.source = source
             if len(self.reduced) > reductions and any(
                 isinstance(value, OpResult) and op is value.op for op, _ in self.reduced[reductions:]
@@ -177,7 +183,7 @@ class Elements:
         fixed = bool(indices) and not any(isinstance(i, SSAValue) for i in indices)
         if fixed and any(size < 1 for size in tensor_type(value).get_shape()):
             return build
-        if isinstance(value, OpResult) and any(op.name in TRAPS for op in value.op.walk()):
+        if isinstance(value, OpResult) and any(info_of(op).traps for op in value.op.walk()):
             return build
         return build.home(indices, guards=True)
 
@@ -218,7 +224,7 @@ class Elements:
             op.attributes[OWN_BYTE] = UnitAttr()
         build.add(op)
 
-    def _pull(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
+    def _compute(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
         if isinstance(value, BlockArgument):
             raise CompileError(f"argument {value.index} of a dispatch has no buffer", location_of(self.source))
         assert isinstance(value, OpResult)

@@ -15,9 +15,10 @@ from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.readers import flags
 from pydispatch.compiler.kernels.ops.builder import Builder
+from pydispatch.ir.op_info import info_named
 
-KINDS = {"arith.maximumf": float("-inf"), "arith.minimumf": float("inf")}
-"""Operations that this is for -> what changes nothing."""
+KINDS = ("arith.maximumf", "arith.minimumf")
+"""Operations that this is for."""
 
 EASIER = {"fast", "nnan", "nsz"}
 """Flags under which the operation itself is one instruction."""
@@ -40,7 +41,7 @@ def extreme(build: Builder, name: str, values: Sequence[SSAValue]) -> SSAValue:
     """What the operation `name`, one of KINDS, makes of all values."""
     type_ = values[0].type
     assert isinstance(type_, Float32Type | Float64Type)
-    values = [v for v in values if not _is(v, KINDS[name])] or [values[0]]
+    values = [v for v in values if not _is(v, info_named(name).identity)] or [values[0]]
     largest = name == "arith.maximumf"
     bits = IntegerType(64 if isinstance(type_, Float64Type) else 32)
     most, signs = values[0], _bits(build, values[0], bits)
@@ -64,7 +65,7 @@ def _bits(build: Builder, value: SSAValue, bits: IntegerType) -> SSAValue:
     return build.pure(arith.BitcastOp(value, bits))
 
 
-def _is(value: SSAValue, number: float) -> bool:
+def _is(value: SSAValue, number: object) -> bool:
     if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
         return False
     return isinstance(value.op.value, FloatAttr) and value.op.value.value.data == number

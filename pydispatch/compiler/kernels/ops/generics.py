@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -15,9 +15,8 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.sums import Level, levels_of, nest
 from pydispatch.compiler.kernels.ops.tensors import unsupported
 from pydispatch.ir.affine_maps import dims_in, is_exact, is_projection
+from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured, structured
-
-REASSOCIABLE = ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
 
 
 def generic_of(op: Operation) -> Structured:
@@ -68,7 +67,7 @@ def loop_sizes(e: Elements, g: Structured) -> list[Index]:
     return sizes  # type: ignore[return-value]
 
 
-def pull_generic(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
+def element_of_generic(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
     """An element of a result. All results of the operation are remembered at their indices."""
     g = view_of(e, value.op)
     point: list[Index | None] = [None] * len(g.iterators)
@@ -106,7 +105,7 @@ def body_at(
     point: Sequence[Index],
     carried: Sequence[SSAValue] | None = None,
 ) -> list[SSAValue]:
-    """The body for one point of the loops. carried: the values of the outputs so far; else they are pulled."""
+    """The body for one point of the loops. carried: the values of the outputs so far; else they are computed."""
     mapping: dict[SSAValue, SSAValue] = {}
     for number, argument in enumerate(g.block.args):
         if not argument.uses:
@@ -140,7 +139,9 @@ def reassociable(g: Structured) -> frozenset[Operation]:
     found: list[Operation] = []
     for number, value in enumerate(last.operands):
         argument = g.block.args[len(g.inputs) + number]
-        if not isinstance(value, OpResult) or value.op.name not in REASSOCIABLE:
+        if not isinstance(value, OpResult) or not isinstance(value.type, AnyFloat):
+            continue
+        if info_of(value.op).grouping is Grouping.FIXED:
             continue
         if len(list(argument.uses)) == 1 and argument in value.op.operands and len(list(value.uses)) == 1:
             found.append(value.op)

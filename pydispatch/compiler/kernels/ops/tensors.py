@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     TensorType,
 )
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.errors import CompileError
@@ -31,15 +31,6 @@ def unsupported(op: Operation, why: str) -> CompileError:
 def tensor_type(value: SSAValue) -> TensorType[Attribute]:
     assert isinstance(value.type, TensorType)
     return value.type
-
-
-def known_index(value: SSAValue) -> int | None:
-    """The value of an integer constant."""
-    if isinstance(value, OpResult) and value.op.name == "arith.constant":
-        attribute = value.op.properties.get("value")
-        if isinstance(attribute, IntegerAttr):
-            return int(attribute.value.data)
-    return None
 
 
 def collapsed(buffer: SSAValue, number: int) -> Operation:

@@ -13,6 +13,7 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.util import dialect as util
+from pydispatch.ir.op_info import info_of
 
 
 class Inserter:
@@ -74,7 +75,7 @@ def shape_source(value: SSAValue) -> SSAValue:
         outputs = getattr(op, "outputs", None)
         if op.name.startswith("linalg.") and outputs is not None and value.index < len(outputs):
             value = outputs[value.index]
-        elif op.name.startswith(("arith.", "math.")) and op.operands and op.operands[0].type == value.type:
+        elif info_of(op).elementwise and op.operands and op.operands[0].type == value.type:
             value = op.operands[0]
         else:
             break

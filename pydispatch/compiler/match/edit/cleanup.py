@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
 from xdsl.ir import Operation, OpResult
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
+from pydispatch.compiler.analysis.kinds import is_pure
 from pydispatch.compiler.match.edit.symbols import references, symbol_of
 
-_VALUE_DIALECTS = ("arith.", "math.", "tensor.", "linalg.", "flow.tensor.", "affine.apply", "affine.min", "affine.max")
-_UNUSED_TOO = ("flow.dispatch", "hal.dispatch.extern")
+_DISPATCHES = ("flow.dispatch", "hal.dispatch.extern")
 
 
 def eliminate_dead(root: Operation) -> None:
@@ -33,9 +33,9 @@ def eliminate_dead(root: Operation) -> None:
 def _is_dead(op: Operation) -> bool:
     if not op.results or any(r.first_use is not None for r in op.results):
         return False
-    if op.name in _UNUSED_TOO:
+    if op.name in _DISPATCHES:
         return True
-    if op.name.startswith(_VALUE_DIALECTS):
+    if is_pure(op):
         return any(isinstance(r.type, TensorType) for r in op.results) or not op.regions
     return bool(would_be_trivially_dead(op))
 

@@ -20,14 +20,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-COMMUTATIVE = frozenset(
-    f"arith.{name}"
-    for name in (
-        "addf", "mulf", "addi", "muli", "andi", "ori", "xori", "maximumf", "minimumf", "maxnumf", "minnumf", "maxsi",
-        "maxui", "minsi", "minui",
-    )
-)  # fmt: skip
-"""Operations of two operands whose order does not matter."""
+from pydispatch.ir.op_info import info_of
 
 _IGNORED = frozenset(["fastmath", "overflowFlags", "operandSegmentSizes", "resultSegmentSizes", "isExact"])
 # A comparison and the one that says the same with its operands changed over: arith.cmpi, arith.cmpf.
@@ -68,7 +61,7 @@ def operation_key(op: Operation) -> tuple[Hashable, bool, bool]:
     turned = comparison(op)
     if turned is not None:
         return (op.name, turned[0]), turned[0] in _SYMMETRIC[op.name], turned[1]
-    return (op.name, *properties_key(op)), op.name in COMMUTATIVE, False
+    return (op.name, *properties_key(op)), info_of(op).commutative, False
 
 
 def constant_key(value: Attribute | None) -> Hashable | None:

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.graph.view import source_of
 from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.op_info import info_of
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def size_of(value: SSAValue, dim: int) -> Size:
                 return size_of(outputs[value.index], dim)
         if op.name in ("flow.tensor.tie_shape", "flow.dispatch.tie_shape"):
             return size_from(op.operands[1 + dynamic])
-        if op.name.startswith(("arith.", "math.")) and op.operands and op.operands[0].type == value.type:
+        if info_of(op).elementwise and op.operands and op.operands[0].type == value.type:
             return size_of(op.operands[0], dim)
     return Size()
 
@@ -144,7 +145,7 @@ def _shaped_like(value: SSAValue) -> SSAValue:
         outputs = getattr(op, "outputs", None)
         if op.name.startswith("linalg.") and outputs is not None and value.index < len(outputs):
             value = outputs[value.index]
-        elif op.name.startswith(("arith.", "math.")) and op.operands and op.operands[0].type == value.type:
+        elif info_of(op).elementwise and op.operands and op.operands[0].type == value.type:
             value = op.operands[0]
         else:
             return value

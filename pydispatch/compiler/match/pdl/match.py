@@ -18,6 +18,7 @@ from pydispatch.compiler.match.graph.view import source_of
 from pydispatch.compiler.match.pdl.native import CONSTRAINTS
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.op_info import info_of
 
 Bound = dict[SSAValue, Any]
 """A value of the pattern -> the operation, value, type, attribute of the program, or a list of these."""
@@ -123,7 +124,7 @@ class _Search:
         self.depth += 1
         operands = list(op.operands)
         orders = [operands]
-        if len(operands) == 2 and op.name in expressions.COMMUTATIVE:
+        if len(operands) == 2 and info_of(op).commutative:
             orders.append(operands[::-1])
         for order in orders:
             saved, depth = dict(self.bound), self.depth

@@ -21,8 +21,9 @@ from pydispatch.compiler.emit.spirv.ops.memref import workgroup_array
 from pydispatch.compiler.emit.spirv.types import Index, known
 from pydispatch.compiler.kernel_ir.combiners import combiners, is_free
 from pydispatch.compiler.kernel_ir.hazards import MANY, Accesses
-from pydispatch.compiler.kernel_ir.types import bit_width, is_float
+from pydispatch.compiler.kernel_ir.types import is_float
 from pydispatch.ir.dialects.scf import ForallOp
+from pydispatch.ir.op_info import identity_of
 
 Range = tuple[Index, Index, Index]
 """(lower, upper, step)."""
@@ -168,15 +169,10 @@ def _parallel(f: FunctionEmitter, op: Operation) -> None:
 
 def identity(f: FunctionEmitter, op: Operation, type_: Attribute) -> Id:
     """What changes nothing when it is combined."""
-    name = op.name.removeprefix("arith.")
-    if is_float(type_):
-        numbers = {"addf": -0.0, "mulf": 1.0, "maximumf": float("-inf"), "minimumf": float("inf"),
-                   "maxnumf": float("nan"), "minnumf": float("nan")}  # fmt: skip
-        return float_constant(f, numbers[name], type_)
-    bits = bit_width(type_)
-    least = -(1 << (bits - 1))
-    integers = {"muli": 1, "andi": -1, "minui": -1, "minsi": -least - 1, "maxsi": least}
-    return f.constant(integers.get(name, 0), type_)
+    found = identity_of(op, type_)
+    assert found is not None
+    number = found.value.data
+    return float_constant(f, number, type_) if isinstance(number, float) else f.constant(number, type_)
 
 
 def combine(f: FunctionEmitter, loop: scf.ParallelOp, number: int, left: Id, right: Id) -> Id:

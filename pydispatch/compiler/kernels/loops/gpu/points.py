@@ -24,10 +24,10 @@ from pydispatch.compiler.kernels.loops.gpu.blocks import Block, block_of, cut_bl
 from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners, spread_reduction
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_points, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.points import _bytes, _is_stored, _nests, _packed, _work, packed
+from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
-from pydispatch.compiler.kernels.ops.updates import Update
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.hal import dialect as hal
 
@@ -160,7 +160,7 @@ def _row_size(nest: Nest, e: Elements) -> int:
 def _plan(frame: Frame, nest: Nest, pairs: bool) -> Plan:
     e = frame.elements
     nest.columns, nest.along = [], -1
-    if isinstance(nest.space, Update):
+    if isinstance(nest.space, UpdateStep):
         return Plan(nest, "update")
     if packed(nest.stores[0][0]) > 1:
         return Plan(nest, "bytes")
@@ -367,11 +367,11 @@ def _lanes(e: Elements, nest: Nest, build: Builder, group: Index, dims: list[Ind
 
 def _update(e: Elements, nest: Nest, cut: Cut, build: Builder, group: Index) -> None:
     update, (value, buffer) = nest.space, nest.stores[0]
-    assert isinstance(update, Update)
+    assert isinstance(update, UpdateStep)
     dims = update.dims(e)
 
     def write(b: Builder, indices: list[Index]) -> None:
-        b.when(update.lands(e, b), lambda c: land(c, indices))
+        b.when(update.has_room(e, b), lambda c: land(c, indices))
 
     def land(b: Builder, indices: list[Index]) -> None:
         where = update.position(e, b, indices)

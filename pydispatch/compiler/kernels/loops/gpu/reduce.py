@@ -16,13 +16,10 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import REASSOCIABLE, are_sums, body_at, loop_sizes
+from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes
 from pydispatch.compiler.kernels.ops.sums import afresh
+from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured
-
-INTEGER = ("arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
-           "arith.minui", "arith.maxui")  # fmt: skip
-ORDERLESS = (*INTEGER, "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
 
 BLOCK = 1 << 18
 """Steps of a sum that the invocations of a workgroup take before they combine what they have."""
@@ -41,7 +38,8 @@ def combiners(g: Structured, reassociate: bool) -> list[Operation] | None:
         if not isinstance(value, OpResult) or value.op.parent_block() is not g.block:
             return None
         op = value.op
-        if op.name not in ORDERLESS and not (reassociate and op.name in REASSOCIABLE):
+        grouping = info_of(op).grouping
+        if grouping is Grouping.FIXED or (grouping is Grouping.ROUNDED and not reassociate):
             return None
         if len(list(argument.uses)) != 1 or argument not in op.operands or len(list(value.uses)) != 1:
             return None

@@ -14,8 +14,8 @@ from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
-from pydispatch.compiler.kernels.ops.shapes import pad_amounts
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts
 from pydispatch.ir.structured import Structured
 
 
@@ -57,7 +57,7 @@ class Pads:
                     inside = _both(build, inside, build.less(build.minus(to, a), size))
         return inside
 
-    def pull(self, build: Builder, point: Sequence[Index], edge: bool) -> None:
+    def prepare(self, build: Builder, point: Sequence[Index], edge: bool) -> None:
         """Computes the padded elements of a point, so that the body finds them."""
         for number, op in self.found:
             value = self.g.inputs[number]

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
     i16,
     i32,
 )
-from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil, choose
@@ -25,6 +25,7 @@ from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, narrow
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.compiler.tensor_ops.registry import source_of
 
 ROW_IN_PLACE = 4096
 """Bytes between rows of B up to which it is read in place. Longer ones are a page each."""
@@ -190,8 +191,7 @@ def _types(c: Contraction) -> tuple[Attribute, Attribute, bool] | None:
 
 def argument_of(value: SSAValue) -> BlockArgument | None:
     """The argument that a value is, through ops that only state sizes."""
-    while isinstance(value, OpResult) and value.op.name in ("flow.dispatch.tie_shape", "tensor.cast"):
-        value = value.op.operands[0]
+    value = source_of(value)
     return value if isinstance(value, BlockArgument) else None
 
 

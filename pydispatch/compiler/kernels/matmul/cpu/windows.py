@@ -320,7 +320,7 @@ class _Writer:
                 for point in points:
                     point[d] = index
             for point in points:
-                self.pads.pull(build, point, self.edge)
+                self.pads.prepare(build, point, self.edge)
             before = values
             values = [_in_order(body_at(self.e, build, self.g, p, [v])[0]) for p, v in zip(points, values, strict=True)]
             for seen, new, old in zip(compared, values, before, strict=True):

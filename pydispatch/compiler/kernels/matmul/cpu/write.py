@@ -25,6 +25,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
+from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 
@@ -356,8 +357,7 @@ class Writer:
 
 def starts_at_zero(value: SSAValue) -> bool:
     """Whether a tensor is known to be zero everywhere."""
-    while isinstance(value, OpResult) and value.op.name in ("flow.dispatch.tie_shape", "tensor.cast"):
-        value = value.op.operands[0]
+    value = source_of(value)
     if not isinstance(value, OpResult):
         return False
     op = value.op

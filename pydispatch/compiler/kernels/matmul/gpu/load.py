@@ -25,14 +25,13 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.cpu.pack import factor_at
 from pydispatch.compiler.kernels.matmul.gpu.plan import Plan, Side, joined
-from pydispatch.compiler.kernels.matmul.results import VIEWS
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.producers import where_padded
-from pydispatch.compiler.kernels.ops.shapes import pad_amounts
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
+from pydispatch.compiler.tensor_ops.registry import source_of
+from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts, where_padded
 
 PRIVATE = 5
 """The memory space of an invocation by itself."""
@@ -171,8 +170,7 @@ class Staging:
 
     def _neighbours(self, build: Builder, value: SSAValue, places: Sequence[list[Index]]) -> list[SSAValue]:
         """The elements of a run, loaded together; behind padding all of them under one condition."""
-        while isinstance(value, OpResult) and value.op.name in VIEWS:
-            value = value.op.operands[0]
+        value = source_of(value)
         if not isinstance(value, OpResult):
             found = [self.e.at(build, value, place) for place in places]
             load = found[0].owner

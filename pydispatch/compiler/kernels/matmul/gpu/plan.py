@@ -16,11 +16,11 @@ from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
-from pydispatch.compiler.kernels.matmul.results import VIEWS
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
-from pydispatch.compiler.kernels.ops.shapes import pad_amounts
+from pydispatch.compiler.tensor_ops.registry import looks_through
+from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts
 from pydispatch.ir.dialects.pyd.mma import LANES
 
 NARROWEST, SHORTEST = 8, 4
@@ -210,10 +210,12 @@ def _half(factor: Factor) -> SSAValue | None:
 def moved(e: Elements, value: SSAValue) -> BlockArgument | None:
     """The argument that a value is, or is a part of behind padding of other dimensions than the last: neighbours in
     the value are neighbours in memory, or all of them padding."""
-    while isinstance(value, OpResult) and value.op.name in ("tensor.pad", *VIEWS) and not e.is_materialized(value):
-        if value.op.name in VIEWS:
+    while isinstance(value, OpResult) and not e.is_materialized(value):
+        if looks_through(value.op):
             value = value.op.operands[0]
             continue
+        if value.op.name != "tensor.pad":
+            return None
         low, high = pad_amounts(e, value.op)
         if low[-1] != 0 or high[-1] != 0:
             return None

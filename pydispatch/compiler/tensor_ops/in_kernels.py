@@ -1,0 +1,73 @@
+"""The rules as kernels read them: elements and sizes of the tensors of a dispatch function, as kernel IR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.kernels.ops.bodies import clone_op
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements, Rules
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
+from pydispatch.compiler.tensor_ops.registry import rule_of
+from pydispatch.compiler.tensor_ops.terms import Dim, Entry, Product, Stated
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+
+def element_of(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
+    """The element of `value` at `indices`. CompileError at an operation that has no rule."""
+    rule = rule_of(value.op)
+    if rule is None:
+        raise unsupported(value.op, "no rule computes an element of its result")
+    return rule.element(e, build, value.op, value, list(indices))
+
+
+def sizes_of(e: Elements, value: SSAValue) -> list[Index]:
+    """The sizes of `value`: integers where its type has them, else what its operation says."""
+    shape = tensor_type(value).get_shape()
+    return [size if size >= 0 else _open_size(e, value, axis) for axis, size in enumerate(shape)]
+
+
+def _open_size(e: Elements, value: SSAValue, axis: int) -> Index:
+    if not isinstance(value, OpResult):
+        for use in value.uses:
+            if use.operation.name == "flow.dispatch.tie_shape" and use.index == 0:
+                return e.dims(use.operation.results[0])[axis]
+        raise CompileError(
+            f"the sizes of argument {getattr(value, 'index', '?')} ({value.type}) are not stated",
+            location_of(e.source),
+            "a dynamic argument of a dispatch goes through flow.dispatch.tie_shape first",
+        )
+    rule = rule_of(value.op)
+    term = None if rule is None else rule.size(value.op, value, axis)
+    if term is None:
+        raise unsupported(value.op, "its sizes are not known")
+    return index_of(e, term)
+
+
+def index_of(e: Elements, term: Stated) -> Index:
+    """A term as an index of the kernel."""
+    if isinstance(term, int):
+        return term
+    if isinstance(term, SSAValue):
+        return e.index(term)
+    if isinstance(term, Dim):
+        return e.dims(term.tensor)[term.axis]
+    if isinstance(term, Entry):
+        size = e.at(e.entry, term.tensor, [term.place])
+        is_index = isinstance(size.type, IndexType)
+        return size if is_index else e.entry.pure(arith.IndexCastOp(size, IndexType()))
+    parts = [index_of(e, part) for part in term.parts]
+    if isinstance(term, Product):
+        return e.entry.product(parts)
+    total: Index = 0
+    for part in parts:
+        total = e.entry.plus(total, part)
+    return total
+
+
+RULES = Rules(element=element_of, sizes=sizes_of, scalar=clone_op)

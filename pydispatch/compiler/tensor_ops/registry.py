@@ -1,0 +1,53 @@
+"""Which rule an operation on tensors has."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch import extensions
+from pydispatch.compiler.tensor_ops.rule import TensorOp
+from pydispatch.extensions.parts import without
+from pydispatch.ir.op_info import info_of
+
+ELEMENTWISE = ""
+"""The name of the rule for elementwise operations that have none of their own."""
+
+
+@cache
+def rules_by_name() -> dict[str, TensorOp]:
+    """Every rule by the name of its operation. ExtensionError for an operation that has two."""
+    owners: dict[str, str] = {}
+    found: dict[str, TensorOp] = {}
+    for part in extensions.parts("tensor operations"):
+        for kind in part.load():
+            owner = f"{part.owner} ({part.place})"
+            if kind.name in found:
+                both = f"both in {owners[kind.name]} and in {owner}"
+                raise extensions.ExtensionError(f"the rule of '{kind.name}' is {both}; {without(part.owner)}")
+            owners[kind.name], found[kind.name] = owner, kind()
+    return found
+
+
+def rule_of(op: Operation) -> TensorOp | None:
+    """The rule of an operation; None when it does not compute tensors, or nothing is known of it."""
+    rules = rules_by_name()
+    rule = rules.get(op.name)
+    if rule is None and op.results and info_of(op).elementwise:
+        return rules[ELEMENTWISE] if all(isinstance(r.type, TensorType) for r in op.results) else None
+    return rule
+
+
+def looks_through(op: Operation) -> bool:
+    """Whether the result is operand 0 itself, element by element, under another type or with its sizes stated."""
+    rule = rule_of(op)
+    return rule is not None and rule.view and rule.is_pointwise(op)
+
+
+def source_of(value: SSAValue) -> SSAValue:
+    """The tensor that a value is, before casts and statements of its sizes."""
+    while isinstance(value, OpResult) and looks_through(value.op):
+        value = value.op.operands[0]
+    return value

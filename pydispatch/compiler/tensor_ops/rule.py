@@ -1,0 +1,98 @@
+"""The rule of an operation on tensors: its sizes, its elements, and where its result lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import unsupported
+from pydispatch.compiler.tensor_ops.terms import Dim, Stated, values_in
+from pydispatch.ir.values import shape_of
+
+
+class TensorOp:
+    """Everything that the compiler knows of one operation that computes tensors and has no effects.
+
+    A rule gives the name of its operation and overrides what differs from the defaults: an operation whose elements
+    are computed in a dispatch, whose sizes only its results know.
+    """
+
+    name: ClassVar[str]
+
+    view: ClassVar[bool] = False
+    """Whether each element of the result is one of operand 0, at another index or under another type."""
+
+    rereads: ClassVar[bool] = False
+    """Whether several elements of the result may read the same element of an operand."""
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """The size of a result along a dynamic axis, in terms of operands; None when only the result knows it."""
+        return None
+
+    def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
+        """Rows of sizes of operands and results that are equal if the program is right."""
+        return ()
+
+    def size_operands(self, op: Any) -> Sequence[SSAValue]:
+        """The operands that decide how large a result is."""
+        open_ = ((r, axis) for r in op.results for axis, n in enumerate(shape_of(r)) if n < 0)
+        return [v for result, axis in open_ for v in values_in(self.size(op, result, axis)) if v in op.operands]
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """The element of a result at `indices`: one for each dimension, in bounds.
+
+        Elements of operands come from `e.at`, their sizes from `e.dims`, scalar operands from `e.scalar` or `e.index`.
+        """
+        raise unsupported(op, "no rule computes an element of its result")
+
+    def is_view(self, op: Any) -> bool:
+        """Whether the result is the memory of operand 0, or a run of it."""
+        return self.view
+
+    def is_fill(self, op: Any) -> bool:
+        """Whether the result takes no memory: every dispatch has its own copy of the operation."""
+        return False
+
+    def is_pointwise(self, op: Any) -> bool:
+        """Whether an element depends on the elements of the operands at its own index alone."""
+        return False
+
+    def repeats_cheaply(self, op: Any) -> bool:
+        """Whether elements are cheaper to compute again than to load: no operand has as many as the result."""
+        return False
+
+    def runs_on_host(self, op: Any) -> bool:
+        """Whether host code runs the operation itself, when no dispatch has taken it in."""
+        return self.is_view(op) or self.is_fill(op)
+
+
+class Update(TensorOp):
+    """An operation whose result is one operand, its destination, with some elements replaced by those of operand 0.
+
+    In place only these are written. `element` is for where the whole result is wanted as values.
+    """
+
+    destination: ClassVar[int] = 1
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return Dim(op.operands[self.destination], axis)
+
+    def written_sizes(self, e: Elements, op: Any) -> list[Index]:
+        """The sizes of what is written."""
+        return e.dims(op.operands[0])
+
+    def written_element(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
+        """An element of what is written."""
+        return e.at(build, op.operands[0], indices)
+
+    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        """Where the element at `indices` of what is written goes."""
+        raise NotImplementedError(op.name)
+
+    def has_room(self, e: Elements, build: Builder, op: Any) -> SSAValue | bool:
+        """Whether the destination has elements: a single one cannot be written otherwise."""
+        return build.not_empty(e.dims(op.operands[self.destination]))

@@ -1,0 +1,48 @@
+"""Operations on tensors that apply to each element what they do to scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.kernels.ops.bodies import scalarized
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.tensor_ops.registry import ELEMENTWISE
+from pydispatch.compiler.tensor_ops.rule import TensorOp
+from pydispatch.compiler.tensor_ops.terms import Dim, Stated, same_size
+from pydispatch.ir.values import shape_of
+
+
+class Elementwise(TensorOp):
+    """Every operation that `ir/op_info.py` calls elementwise; operands of rank 0 and scalars count for each element."""
+
+    name = ELEMENTWISE
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        rank = len(shape_of(result))
+        return same_size([Dim(v, axis) for v in op.operands if len(shape_of(v)) == rank])
+
+    def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
+        rank = len(shape_of(op.results[0]))
+        values = [v for v in (*op.results, *op.operands) if len(shape_of(v)) == rank]
+        return [[Dim(v, axis) for v in values] for axis in range(rank)]
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        operands = [
+            e.at(build, v, indices if shape_of(v) else []) if isinstance(v.type, TensorType) else e.scalar(v)
+            for v in op.operands
+        ]
+        elements = scalarized(e, build, op, operands)
+        for other, element in zip(op.results, elements, strict=True):
+            build.remember((other, tuple(indices)), element)
+        return elements[result.index]
+
+    def is_pointwise(self, op: Any) -> bool:
+        return not op.regions
+
+
+RULES: list[type[TensorOp]] = [Elementwise]

@@ -1,0 +1,124 @@
+"""Tensors that are made of scalars: constants, splats, empty tensors, listed and generated elements."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, cast
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.kernels.ops.bodies import clone_block
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.constants import splat_of
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
+from pydispatch.compiler.tensor_ops.rule import TensorOp
+from pydispatch.compiler.tensor_ops.terms import Stated, listed
+from pydispatch.ir.values import shape_of
+
+SMALL_CONSTANT = 64
+"""Elements of the largest constant that stands inside kernels; larger ones are read from the artifact's memory."""
+
+
+class Constant(TensorOp):
+    """A small constant, or one whose elements are all equal, is a fill; so is a scalar."""
+
+    name = "arith.constant"
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        attribute = op.properties["value"]
+        if not isinstance(attribute, DenseIntOrFPElementsAttr):
+            raise unsupported(op, "large constants are operands of a dispatch")
+        splat = splat_of(attribute)
+        if splat is not None:
+            return build.pure(arith.ConstantOp(splat))
+        number = build.join(indices, shape_of(result))
+        if isinstance(number, int):
+            return build.pure(arith.ConstantOp(cast(Any, list(attribute.iter_attrs())[number])))
+        return e.table(build, attribute, indices)
+
+    def is_fill(self, op: Any) -> bool:
+        value = op.properties.get("value")
+        if not isinstance(op.results[0].type, TensorType):
+            return True
+        if not isinstance(value, DenseIntOrFPElementsAttr):
+            return False
+        return prod(shape_of(op.results[0])) <= SMALL_CONSTANT or value.is_splat()
+
+    def is_pointwise(self, op: Any) -> bool:
+        value = op.properties["value"]
+        return not isinstance(value, DenseIntOrFPElementsAttr) or value.is_splat()
+
+    def runs_on_host(self, op: Any) -> bool:
+        return True
+
+
+class Empty(TensorOp):
+    """Its elements are not defined: they are read as zero."""
+
+    name = "tensor.empty"
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return listed(op.operands, result, axis)
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return e.zero(build, tensor_type(result).element_type)
+
+    def is_fill(self, op: Any) -> bool:
+        return True
+
+    def is_pointwise(self, op: Any) -> bool:
+        return True
+
+
+class Splat(TensorOp):
+    name = "tensor.splat"
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return listed(op.operands[1:], result, axis)
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return e.scalar(op.operands[0])
+
+    def is_fill(self, op: Any) -> bool:
+        return True
+
+    def is_pointwise(self, op: Any) -> bool:
+        return True
+
+
+class FromElements(TensorOp):
+    name = "tensor.from_elements"
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        number = build.join(indices, shape_of(result))
+        if isinstance(number, int):
+            return e.scalar(op.operands[number])
+        found = e.scalar(op.operands[0])
+        for position, operand in enumerate(op.operands[1:], 1):
+            here = build.pure(arith.CmpiOp(number, build.index(position), "eq"))
+            found = build.pure(arith.SelectOp(here, e.scalar(operand), found))
+        return found
+
+    def repeats_cheaply(self, op: Any) -> bool:
+        return True
+
+
+class Generate(TensorOp):
+    name = "tensor.generate"
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return listed(op.operands, result, axis)
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        block = op.regions[0].block
+        mapping = {a: build.value(i) for a, i in zip(block.args, indices, strict=True)}
+        return clone_block(e, build, block, mapping, [])[0]
+
+    def repeats_cheaply(self, op: Any) -> bool:
+        return not any(isinstance(v.type, TensorType) for inner in op.walk() for v in inner.operands)
+
+
+RULES: list[type[TensorOp]] = [Constant, Empty, Splat, FromElements, Generate]

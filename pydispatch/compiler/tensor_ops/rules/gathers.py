@@ -1,0 +1,118 @@
+"""Slices of a tensor at coordinates that another tensor holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, equal
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
+from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
+from pydispatch.compiler.tensor_ops.terms import Dim, Stated
+from pydispatch.ir.values import shape_of
+
+
+class Gather(TensorOp):
+    name = "tensor.gather"
+    rereads = True
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        batch = _batch(op)
+        if axis < batch:
+            return Dim(op.indices, axis)
+        picked, dropped = _picked(op, op.gather_dims, op.source, result)
+        rest = [d for d in range(len(shape_of(op.source))) if not (dropped and d in picked)]
+        return Dim(op.source, rest[axis - batch])
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        batch = _batch(op)
+        picked, dropped = _picked(op, op.gather_dims, op.source, result)
+        sizes = [e.dims(op.source)[d] for d in picked]
+
+        def element(b: Builder) -> SSAValue:
+            where = _coordinates(e, b, op, sizes, indices[:batch])
+            return e.at(b, op.source, _whole_index(op.source, picked, dropped, where, indices[batch:]))
+
+        zero = tensor_type(result).element_type
+        return build.choose(build.not_empty(sizes), element, lambda b: e.zero(b, zero))
+
+
+class Scatter(Update):
+    name = "tensor.scatter"
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Looks for the slice that lands here: only where the whole result is wanted as values."""
+        picked, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
+        sizes = [e.dims(op.dest)[d] for d in picked]
+        batch = e.dims(op.indices)[:-1]
+        rest: list[Index] = []
+        for dimension, index in enumerate(indices):
+            if dimension in picked:
+                rest += [] if dropped else [0]
+            else:
+                rest.append(index)
+
+        def body(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            spot = b.split(number, batch)
+            here: SSAValue | bool = True
+            for dimension, place in zip(picked, _coordinates(e, b, op, sizes, spot), strict=True):
+                here = both(b, here, equal(b, indices[dimension], place))
+            return [b.choose(here, lambda c: e.at(c, op.source, [*spot, *rest]), lambda c: carried[0])]
+
+        return build.loop(0, build.product(batch), [e.at(build, op.dest, indices)], body)[0]
+
+    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        picked, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
+        batch = _batch(op)
+        where = _coordinates(e, build, op, [e.dims(op.dest)[d] for d in picked], indices[:batch])
+        return _whole_index(op.dest, picked, dropped, where, indices[batch:])
+
+
+def _batch(op: Any) -> int:
+    """How many dimensions count the slices."""
+    return len(shape_of(op.indices)) - 1
+
+
+def _picked(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tuple[list[int], bool]:
+    """The dimensions that the coordinates pick in, and whether the slices have lost them."""
+    picked = [int(d) for d in dims.get_values()]
+    kept, rank = len(shape_of(slices)) - _batch(op), len(shape_of(whole))
+    if kept not in (rank, rank - len(picked)):
+        raise unsupported(op, f"slices of rank {kept} do not fit a tensor of rank {rank}")
+    return picked, kept != rank
+
+
+def _coordinates(
+    e: Elements, build: Builder, op: Any, sizes: Sequence[Index], batch: Sequence[Index]
+) -> list[Index]:
+    """Where the slice at `batch` is picked, moved inside `sizes` where it lies outside."""
+    found: list[Index] = []
+    for number, size in enumerate(sizes):
+        value = e.at(build, op.indices, [*batch, number])
+        is_index = isinstance(value.type, IndexType)
+        found.append(build.clamp(value if is_index else build.pure(arith.IndexCastOp(value, IndexType())), size))
+    return found
+
+
+def _whole_index(
+    whole: SSAValue, picked: Sequence[int], dropped: bool, where: Sequence[Index], rest: Sequence[Index]
+) -> list[Index]:
+    """The index in the whole tensor from the coordinates and the index inside the slice."""
+    inside = iter(rest)
+    found: list[Index] = []
+    for dimension in range(len(shape_of(whole))):
+        if dimension in picked:
+            if not dropped:
+                next(inside)
+            found.append(where[picked.index(dimension)])
+        else:
+            found.append(next(inside))
+    return found
+
+
+RULES: list[type[TensorOp]] = [Gather, Scatter]

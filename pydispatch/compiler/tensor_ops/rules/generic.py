@@ -1,0 +1,80 @@
+"""`linalg.generic`, and dispatches that the program has itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.generics import element_of_generic
+from pydispatch.compiler.tensor_ops.rule import TensorOp
+from pydispatch.compiler.tensor_ops.terms import Dim, Stated, same_size
+from pydispatch.ir.affine_maps import dims_in, is_identity
+from pydispatch.ir.op_info import Cost, info_of
+from pydispatch.ir.structured import structured
+from pydispatch.ir.values import shape_of
+
+
+class Generic(TensorOp):
+    name = "linalg.generic"
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        g = structured(op)
+        expr = g.output_maps[result.index].results[axis]
+        others = g.places[expr.position] if isinstance(expr, AffineDimExpr) else []
+        return same_size([Dim(g.outputs[result.index], axis), *(Dim(*place) for place in others)])
+
+    def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
+        return [[Dim(*place) for place in places] for places in structured(op).places]
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return element_of_generic(e, build, result, indices)
+
+    def is_pointwise(self, op: Any) -> bool:
+        g = structured(op)
+        return (
+            set(g.iterators) == {"parallel"}
+            and all(is_identity(m) for m in g.output_maps)
+            and all(not m.results or is_identity(m) for m in g.maps)
+            and not any(inner.name in ("linalg.index", "tensor.extract", "tensor.dim") for inner in op.walk())
+        )
+
+    def repeats_cheaply(self, op: Any) -> bool:
+        """A broadcast with little work for each element."""
+        g = structured(op)
+        if any(kind != "parallel" for kind in g.iterators) or len(op.results) != 1:
+            return False
+        body = g.block
+        for argument, map_ in zip(body.args, g.maps, strict=True):
+            if not argument.uses.get_length():
+                continue  # only its shape counts
+            if len(dims_in(map_)) == map_.num_dims or any(not isinstance(e, AffineDimExpr) for e in map_.results):
+                return False
+        cheap = not any(info_of(inner).cost is Cost.FUNCTION or inner.regions for inner in body.ops)
+        return cheap and len(list(body.ops)) <= 4
+
+
+class Dispatch(TensorOp):
+    """Its results have the sizes that it says."""
+
+    name = "flow.dispatch"
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        dims = iter(op.result_dims)
+        for other in op.results:
+            for place, n in enumerate(shape_of(other)):
+                if n < 0:
+                    dim: SSAValue = next(dims)
+                    if other is result and place == axis:
+                        return dim
+        return None
+
+    def runs_on_host(self, op: Any) -> bool:
+        return True
+
+
+RULES: list[type[TensorOp]] = [Generic, Dispatch]

@@ -1,0 +1,78 @@
+"""Tensors that are put together: padding and concatenation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.analysis.destinations import mixed_operands
+from pydispatch.compiler.kernels.ops.bodies import clone_block
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, not_less
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.tensor_ops.rule import TensorOp
+from pydispatch.compiler.tensor_ops.terms import Dim, Stated, add, same_size
+
+
+class Pad(TensorOp):
+    name = "tensor.pad"
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return add([Dim(op.source, axis), *(mixed_operands(op, side)[axis] for side in ("low", "high"))])
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        low, _ = pad_amounts(e, op)
+        inside = where_padded(e, build, op, indices)
+        where = [build.minus(index, before) for index, before in zip(indices, low, strict=True)]
+
+        def padding(b: Builder) -> SSAValue:
+            block = op.regions[0].block
+            mapping = {a: b.value(i) for a, i in zip(block.args, indices, strict=True)}
+            return clone_block(e, b, block, mapping, [])[0]
+
+        return build.choose(inside, lambda b: e.at(b, op.source, where), padding)
+
+
+class Concat(TensorOp):
+    name = "tensor.concat"
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        places = [Dim(v, axis) for v in op.operands]
+        return add(places) if axis == op.dim.value.data else same_size(places)
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        axis = int(op.dim.value.data)
+
+        def level(b: Builder, number: int, start: Index) -> SSAValue:
+            operand = op.operands[number]
+            where = list(indices)
+            where[axis] = b.minus(indices[axis], start)
+            if number == len(op.operands) - 1:
+                return e.at(b, operand, where)
+            end = e.entry.plus(start, e.dims(operand)[axis])
+            here = b.less(indices[axis], end)
+            return b.choose(here, lambda c: e.at(c, operand, where), lambda c: level(c, number + 1, end))
+
+        return level(build, 0, 0)
+
+
+def pad_amounts(e: Elements, op: Any) -> tuple[list[Index], list[Index]]:
+    """How much a `tensor.pad` adds before and after each dimension."""
+    return e.indices(mixed_operands(op, "low")), e.indices(mixed_operands(op, "high"))
+
+
+def where_padded(e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+    """Whether an element of a `tensor.pad` is one of its source."""
+    low, high = pad_amounts(e, op)
+    inside: SSAValue | bool = True
+    for index, before, after, size in zip(indices, low, high, e.dims(op.source), strict=True):
+        place = build.minus(index, before)
+        if before != 0:
+            inside = both(build, inside, not_less(build, place, 0))
+        if after != 0:
+            inside = both(build, inside, build.less(place, size))
+    return inside
+
+
+RULES: list[type[TensorOp]] = [Pad, Concat]

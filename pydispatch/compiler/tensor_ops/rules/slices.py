@@ -1,0 +1,131 @@
+"""Parts of tensors: slices and single elements, taken out or put in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, OpResult, SSAValue
+
+from pydispatch.compiler.analysis.destinations import slice_of
+from pydispatch.compiler.analysis.sizes import kept_dims
+from pydispatch.compiler.analysis.views import is_contiguous
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, equal, not_less
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
+from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
+from pydispatch.compiler.tensor_ops.terms import Stated
+from pydispatch.ir.values import shape_of
+
+
+class ExtractSlice(TensorOp):
+    """A view where it covers one run of memory."""
+
+    name = "tensor.extract_slice"
+    view = True
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        kept = kept_dims(op, shape_of(result))
+        return slice_of(op).sizes[kept[axis]] if kept is not None else None
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return e.at(build, op.source, in_slice(e, build, op, op.source, tensor_type(result), indices))
+
+    def is_view(self, op: Any) -> bool:
+        return is_contiguous(op)
+
+    def repeats_cheaply(self, op: Any) -> bool:
+        return True
+
+
+class InsertSlice(Update):
+    name = "tensor.insert_slice"
+
+    def size_operands(self, op: Any) -> list[SSAValue]:
+        return list(op.sizes)
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """The source where the index is one of the slice, the destination elsewhere."""
+        inside: SSAValue | bool = True
+        where: list[Index] = []
+        rows = (e.indices(row) for row in slice_of(op).rows)
+        for index, offset, size, stride, whole in zip(indices, *rows, e.dims(result), strict=True):
+            if offset == 0 and stride == 1 and (size is whole or size == whole):
+                where.append(index)
+                continue
+            distance = build.minus(index, offset)
+            inside = both(build, inside, not_less(build, distance, 0))
+            place = distance
+            if stride != 1:
+                inside = both(build, inside, equal(build, build.remainder(build.most(distance, 0), stride), 0))
+                place = build.quotient(build.most(distance, 0), stride)
+            inside = both(build, inside, build.less(place, size))
+            where.append(place)
+        kept = _kept(op, tensor_type(op.source))
+        return build.choose(
+            inside, lambda b: e.at(b, op.source, [where[i] for i in kept]), lambda b: e.at(b, op.dest, indices)
+        )
+
+    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        return in_slice(e, build, op, op.dest, tensor_type(op.source), indices)
+
+    def has_room(self, e: Elements, build: Builder, op: Any) -> bool:
+        return True
+
+    def runs_on_host(self, op: Any) -> bool:
+        return is_contiguous(op)
+
+
+class Insert(Update):
+    """One element."""
+
+    name = "tensor.insert"
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        here: SSAValue | bool = True
+        for index, wanted in zip(indices, op.indices, strict=True):
+            here = both(build, here, equal(build, index, e.index(wanted)))
+        return build.choose(here, lambda b: e.scalar(op.scalar), lambda b: e.at(b, op.dest, indices))
+
+    def written_sizes(self, e: Elements, op: Any) -> list[Index]:
+        return []
+
+    def written_element(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
+        return e.scalar(op.scalar)
+
+    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        return [build.clamp(e.index(i), n) for i, n in zip(op.indices, e.dims(op.dest), strict=True)]
+
+
+def _kept(op: Any, part: TensorType[Attribute]) -> list[int]:
+    """For each dimension of the slice its dimension in the whole tensor."""
+    kept = kept_dims(op, [-1 if n < 0 else n for n in part.get_shape()])
+    if kept is None:
+        raise unsupported(op, f"its sizes do not give {part}")
+    return kept
+
+
+def in_slice(
+    e: Elements, build: Builder, op: Any, whole: SSAValue, part: TensorType[Attribute], indices: Sequence[Index]
+) -> list[Index]:
+    """Where the element at `indices` of a slice lies in the whole tensor. A slice that begins where it does not fit is
+    moved inside."""
+    offsets, sizes, strides = (e.indices(row) for row in slice_of(op).rows)
+    where: list[Index] = [0] * len(offsets)
+    for dimension, index in zip(_kept(op, part), indices, strict=True):
+        where[dimension] = index
+    found: list[Index] = []
+    for offset, index, size, stride, n in zip(offsets, where, sizes, strides, e.dims(whole), strict=True):
+        start = offset
+        if isinstance(offset, SSAValue):
+            reach = e.entry.times(e.entry.minus(size, 1), stride)
+            low: Index = 0
+            if not (isinstance(stride, int) and stride >= 0):  # it may run backwards
+                low, reach = e.entry.most(e.entry.minus(0, reach), 0), e.entry.most(reach, 0)
+            start = build.most(build.least(offset, build.minus(n, e.entry.plus(reach, 1))), low)
+        found.append(build.plus(start, build.times(index, stride)))
+    return found
+
+
+RULES: list[type[TensorOp]] = [ExtractSlice, InsertSlice, Insert]

@@ -1,0 +1,198 @@
+"""The elements of a tensor under another shape or type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.analysis.sizes import reassociation
+from pydispatch.compiler.kernels.ops.bits import as_integer, bits_of, from_integer
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
+from pydispatch.compiler.tensor_ops.rule import TensorOp
+from pydispatch.compiler.tensor_ops.terms import Dim, Entry, Stated, listed, multiply
+
+
+class Cast(TensorOp):
+    """The tensor under a type that knows other sizes."""
+
+    name = "tensor.cast"
+    view = True
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return Dim(op.operands[0], axis)
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return e.at(build, op.operands[0], indices)
+
+    def is_pointwise(self, op: Any) -> bool:
+        return True
+
+
+class TieShape(Cast):
+    """The tensor with its dynamic sizes given."""
+
+    name = "flow.tensor.tie_shape"
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return listed(op.operands[1:], result, axis)
+
+
+class DispatchTieShape(TieShape):
+    name = "flow.dispatch.tie_shape"
+
+
+class Barrier(Cast):
+    """The tensor itself, which formation does not look through."""
+
+    name = "util.optimization_barrier"
+    view = False
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return Dim(op.operands[result.index], axis)
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return e.at(build, op.operands[result.index], indices)
+
+    def runs_on_host(self, op: Any) -> bool:
+        return True
+
+
+class ExpandShape(TensorOp):
+    name = "tensor.expand_shape"
+    view = True
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return listed(op.dynamic_output_shape, result, axis)
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        sizes = e.dims(result)
+        where = [build.join([indices[i] for i in g], [sizes[i] for i in g]) for g in reassociation(op)]
+        return e.at(build, op.operands[0], where)
+
+
+class CollapseShape(TensorOp):
+    name = "tensor.collapse_shape"
+    view = True
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return multiply([Dim(op.operands[0], d) for d in reassociation(op)[axis]])
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        sizes = e.dims(op.operands[0])
+        where: list[Index] = [0] * len(sizes)
+        for index, group in zip(indices, reassociation(op), strict=True):
+            for dimension, part in zip(group, build.split(index, [sizes[i] for i in group]), strict=True):
+                where[dimension] = part
+        return e.at(build, op.operands[0], where)
+
+
+class Reshape(TensorOp):
+    """The elements in row-major order under another shape, which a tensor holds."""
+
+    name = "tensor.reshape"
+    view = True
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return Entry(op.operands[1], axis)
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        source = op.operands[0]
+        have, want = e.dims(source), e.dims(result)
+        where: list[Index] = [0] * len(have)
+        # Leading and trailing sizes that are the same need no division.
+        front = 0
+        while front < min(len(have), len(want)) and _same(have[front], want[front]):
+            where[front] = indices[front]
+            front += 1
+        back = 0
+        while back < min(len(have), len(want)) - front and _same(have[-1 - back], want[-1 - back]):
+            where[len(have) - 1 - back] = indices[len(want) - 1 - back]
+            back += 1
+        middle = slice(front, len(want) - back)
+        number = build.join(indices[middle], want[middle])
+        where[front : len(have) - back] = build.split(number, have[front : len(have) - back])
+        return e.at(build, source, where)
+
+
+class FlowReshape(Reshape):
+    name = "flow.tensor.reshape"
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return listed(op.result_dims, result, axis)
+
+    def size_operands(self, op: Any) -> list[SSAValue]:
+        return [*op.source_dims, *op.result_dims]
+
+
+class Bitcast(Cast):
+    """The same bits as elements of another type of the same width."""
+
+    name = "tensor.bitcast"
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return element_of_bits(e, build, op, result, indices)
+
+    def is_pointwise(self, op: Any) -> bool:
+        return False
+
+
+class FlowBitcast(FlowReshape):
+    """The same bits as elements of any other type: an element may be several of the source, or a part of one."""
+
+    name = "flow.tensor.bitcast"
+    view = False
+
+    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return element_of_bits(e, build, op, result, indices)
+
+    def is_view(self, op: Any) -> bool:
+        return True
+
+
+def element_of_bits(e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+    """Low bits come first: an element of k source elements is their join, of a part of one its bits."""
+    source = op.operands[0]
+    have, want = tensor_type(source).element_type, tensor_type(result).element_type
+    from_bits, to_bits = bits_of(have), bits_of(want)
+    sizes, wanted = e.dims(source), e.dims(result)
+    if from_bits == to_bits:
+        where = indices if len(sizes) == len(wanted) else build.split(build.join(indices, wanted), sizes)
+        return from_integer(build, as_integer(build, e.at(build, source, where), from_bits), want)
+    number = build.join(indices, wanted)
+    if to_bits > from_bits:
+        if to_bits % from_bits:
+            raise unsupported(op, f"{to_bits} bits are no multiple of {from_bits}")
+        whole = IntegerType(to_bits)
+        found: SSAValue | None = None
+        for part in range(to_bits // from_bits):
+            place = build.plus(build.times(number, to_bits // from_bits), part)
+            piece = as_integer(build, e.at(build, source, build.split(place, sizes)), from_bits)
+            piece = build.pure(arith.ExtUIOp(piece, whole))
+            if part:
+                shift = build.pure(arith.ConstantOp.from_int_and_width(part * from_bits, whole))
+                piece = build.pure(arith.ShLIOp(piece, shift))
+            found = piece if found is None else build.pure(arith.OrIOp(found, piece))
+        assert found is not None
+        return from_integer(build, found, want)
+    if from_bits % to_bits:
+        raise unsupported(op, f"{from_bits} bits are no multiple of {to_bits}")
+    count = from_bits // to_bits
+    element = as_integer(build, e.at(build, source, build.split(build.quotient(number, count), sizes)), from_bits)
+    amount = build.value(build.times(build.remainder(number, count), to_bits))
+    shift = build.pure(arith.IndexCastOp(amount, IntegerType(from_bits)))
+    part_ = build.pure(arith.TruncIOp(build.pure(arith.ShRUIOp(element, shift)), IntegerType(to_bits)))
+    return from_integer(build, part_, want)
+
+
+def _same(a: Index, b: Index) -> bool:
+    return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
+
+
+RULES: list[type[TensorOp]] = [
+    Cast, TieShape, DispatchTieShape, Barrier, ExpandShape, CollapseShape, Reshape, FlowReshape, Bitcast, FlowBitcast,
+]  # fmt: skip

@@ -1,0 +1,95 @@
+"""Sizes of tensors as terms: integers, index values, sizes of other tensors, sums and products of terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from pydispatch.ir.values import shape_of
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A size of a tensor."""
+
+    tensor: SSAValue
+    axis: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An element of a tensor of sizes, such as the shape that `tensor.reshape` is given."""
+
+    tensor: SSAValue
+    place: int
+
+
+@dataclass(frozen=True)
+class Sum:
+    parts: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Product:
+    parts: tuple[Term, ...]
+
+
+Term = int | SSAValue | Dim | Sum | Product
+"""A size; equal terms are equal sizes."""
+
+Stated = Term | Entry
+"""What an operation says of a size of its result."""
+
+
+def add(parts: Sequence[Term]) -> Term:
+    """The sum, with its constants folded."""
+    constant, rest = 0, list[Term]()
+    for part in parts:
+        for p in part.parts if isinstance(part, Sum) else (part,):
+            if isinstance(p, int):
+                constant += p
+            else:
+                rest.append(p)
+    if not rest:
+        return constant
+    return rest[0] if len(rest) == 1 and constant == 0 else Sum((*rest, constant) if constant else tuple(rest))
+
+
+def multiply(parts: Sequence[Term]) -> Term:
+    """The product, with its constants folded."""
+    constant, rest = 1, list[Term]()
+    for part in parts:
+        for p in part.parts if isinstance(part, Product) else (part,):
+            if isinstance(p, int):
+                constant *= p
+            else:
+                rest.append(p)
+    if not rest or constant == 0:
+        return constant if not rest else 0
+    return rest[0] if len(rest) == 1 and constant == 1 else Product((*rest, constant) if constant != 1 else tuple(rest))
+
+
+def values_in(term: Stated | None) -> Iterator[SSAValue]:
+    """The index values that a term is made of."""
+    if isinstance(term, SSAValue):
+        yield term
+    elif isinstance(term, Sum | Product):
+        for part in term.parts:
+            yield from values_in(part)
+
+
+# -- what rules answer with
+
+
+def listed(values: Sequence[SSAValue], result: SSAValue, axis: int) -> Term | None:
+    """The size along `axis` where `values` are the dynamic sizes of `result`, in order."""
+    number = sum(n < 0 for n in shape_of(result)[:axis])
+    return values[number] if number < len(values) else None
+
+
+def same_size(places: Sequence[Dim]) -> Term | None:
+    """Of sizes that must be equal: an integer when a type has it, else the first."""
+    known = (shape_of(place.tensor)[place.axis] for place in places)
+    return next((n for n in known if n >= 0), places[0] if places else None)

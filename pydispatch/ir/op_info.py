@@ -1,0 +1,179 @@
+"""What operations are, by their names: effects, algebra, cost. Every part of the compiler reads it here.
+
+An operation of a dialect that is not listed is pure when its class has the trait `Pure`, and has effects otherwise.
+What an operation does with tensors (sizes, elements, memory) is in `compiler/tensor_ops`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum, IntEnum
+from functools import cache
+
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Operation
+from xdsl.traits import IsTerminator, Pure
+
+
+class Effects(Enum):
+    """How far an operation may be moved."""
+
+    NONE = "a function of its operands: may be dropped, repeated and made once for several"
+    UNORDERED = "its order among others does not matter, but it stays what it is: not repeated, not merged"
+    ORDERED = "keeps its place among others that have effects"
+
+
+class Grouping(Enum):
+    """What changes when `a op b op c ...` is combined in another order."""
+
+    FIXED = "the result"
+    ROUNDED = "how the result is rounded: allowed where the program says so"
+    EXACT = "nothing"
+
+
+class Cost(IntEnum):
+    """What one element costs on a processor."""
+
+    FREE = 0
+    CHEAP = 1  # an instruction
+    SHORT = 2  # a few
+    DIVISION = 3  # tens of cycles, not pipelined
+    FUNCTION = 4  # a call of the mathematical library
+
+
+Identity = Callable[[int], int] | float | None
+
+
+@dataclass(frozen=True)
+class OpInfo:
+    """The facts about an operation.
+
+    elementwise: on tensors it applies to each element, as it applies to scalars. commutative: its two operands may
+    change places. grouping: of an operation that combines two values to one of their type. identity: the value that
+    changes nothing when combined: of integers as a function of their width, of floats as it is. traps: it may end the
+    program, so it must not run where the program does not run it.
+    """
+
+    effects: Effects = Effects.ORDERED
+    elementwise: bool = False
+    commutative: bool = False
+    grouping: Grouping = Grouping.FIXED
+    identity: Identity = None
+    cost: Cost = Cost.CHEAP
+    traps: bool = False
+
+    @property
+    def is_pure(self) -> bool:
+        return self.effects is Effects.NONE
+
+
+_UNLISTED = OpInfo()
+_PURE = OpInfo(Effects.NONE)
+_FREE = replace(_PURE, cost=Cost.FREE)
+_SCALAR = replace(_PURE, elementwise=True)
+_UNORDERED = OpInfo(Effects.UNORDERED)
+
+
+def _combining(identity: Identity, grouping: Grouping = Grouping.EXACT) -> OpInfo:
+    return replace(_SCALAR, commutative=True, grouping=grouping, identity=identity)
+
+
+def _lowest(bits: int) -> int:
+    return -(1 << (bits - 1))
+
+
+_DIALECTS = {
+    "arith": _SCALAR,
+    "hal": OpInfo(),
+    "linalg": _PURE,
+    "math": replace(_SCALAR, cost=Cost.FUNCTION),
+    "tensor": _PURE,
+    "util": OpInfo(),
+}
+"""What holds for the operations of a dialect that are not listed below. Those of `hal` and `util` are never dropped:
+what host code cannot run is refused, used or not."""
+
+_DIVISION = replace(_SCALAR, cost=Cost.DIVISION)
+_INTEGER_DIVISION = replace(_DIVISION, traps=True)
+_SHORT = replace(_SCALAR, cost=Cost.SHORT)
+
+_OPERATIONS = {
+    "affine.apply": _PURE,
+    "affine.max": _PURE,
+    "affine.min": _PURE,
+    "arith.addf": _combining(-0.0, Grouping.ROUNDED),
+    "arith.addi": _combining(lambda bits: 0),
+    "arith.andi": _combining(lambda bits: -1),
+    "arith.ceildivsi": _INTEGER_DIVISION,
+    "arith.ceildivui": _INTEGER_DIVISION,
+    "arith.constant": _FREE,
+    "arith.divf": _DIVISION,
+    "arith.divsi": _INTEGER_DIVISION,
+    "arith.divui": _INTEGER_DIVISION,
+    "arith.floordivsi": _INTEGER_DIVISION,
+    "arith.maximumf": _combining(-math.inf),
+    "arith.maxnumf": _combining(math.nan),
+    "arith.maxsi": _combining(_lowest),
+    "arith.maxui": _combining(lambda bits: 0),
+    "arith.minimumf": _combining(math.inf),
+    "arith.minnumf": _combining(math.nan),
+    "arith.minsi": _combining(lambda bits: -1 - _lowest(bits)),
+    "arith.minui": _combining(lambda bits: -1),
+    "arith.mulf": _combining(1.0, Grouping.ROUNDED),
+    "arith.muli": _combining(lambda bits: 1),
+    "arith.ori": _combining(lambda bits: 0),
+    "arith.remf": _DIVISION,
+    "arith.remsi": _INTEGER_DIVISION,
+    "arith.remui": _INTEGER_DIVISION,
+    "arith.xori": _combining(lambda bits: 0),
+    "flow.dispatch": _UNORDERED,
+    "flow.dispatch.region": _UNORDERED,
+    "flow.dispatch.tie_shape": _FREE,
+    "flow.dispatch.workgroups": _UNORDERED,
+    "flow.tensor.load": _PURE,
+    "flow.tensor.transfer": _PURE,
+    "flow.tensor.update": _PURE,
+    "math.absf": _SHORT,
+    "math.absi": _SHORT,
+    "math.ceil": _SHORT,
+    "math.copysign": _SHORT,
+    "math.floor": _SHORT,
+    "math.fma": _SHORT,
+    "math.sqrt": _SHORT,
+    "tensor.dim": _FREE,
+    "tensor.empty": _FREE,
+    "tensor.rank": _FREE,
+    "tensor.splat": _FREE,
+    "util.optimization_barrier": _UNORDERED,
+}
+
+
+def info_of(op: Operation) -> OpInfo:
+    """The facts about an operation."""
+    return _info(op.name, type(op))
+
+
+def info_named(name: str) -> OpInfo:
+    """The facts about an operation of a dialect that is listed here."""
+    return _OPERATIONS.get(name) or _DIALECTS.get(name.partition(".")[0]) or _UNLISTED
+
+
+@cache
+def _info(name: str, kind: type[Operation]) -> OpInfo:
+    known = info_named(name)
+    is_function = kind.has_trait(Pure) and not kind.has_trait(IsTerminator)
+    return _PURE if known is _UNLISTED and is_function else known
+
+
+def identity_of(op: Operation, type_: Attribute) -> IntegerAttr | FloatAttr | None:
+    """The constant of a type that changes nothing when `op` combines it with a value; None when it has none."""
+    identity = info_of(op).identity
+    if callable(identity) and isinstance(type_, IntegerType | IndexType):
+        bits = type_.width.data if isinstance(type_, IntegerType) else 64
+        number = identity(bits)
+        return IntegerAttr(number & 1 if bits == 1 else number, type_)
+    if isinstance(identity, float) and isinstance(type_, AnyFloat):
+        return FloatAttr(identity, type_)
+    return None

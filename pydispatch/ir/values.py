@@ -1,0 +1,19 @@
+"""What the types and producers of values say."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import OpResult, SSAValue
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The shape, -1 for a dynamic size; () for a scalar."""
+    return tuple(-1 if n < 0 else n for n in value.type.get_shape()) if isinstance(value.type, TensorType) else ()
+
+
+def constant_index(value: SSAValue) -> int | None:
+    """The integer that a value is, when it is a constant."""
+    if isinstance(value, OpResult) and value.op.name == "arith.constant":
+        number = value.op.properties.get("value")
+        return number.value.data if isinstance(number, IntegerAttr) else None
+    return None
