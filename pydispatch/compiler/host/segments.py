@@ -13,16 +13,13 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
+from pydispatch.compiler.analysis.kinds import is_view
 from pydispatch.compiler.flatten.branches import successors
 from pydispatch.compiler.flatten.globals import name_of
 
 CONSTANTS = ("arith.constant", "util.unfoldable_constant", "flow.tensor.constant", "flow.tensor.dynamic_constant")
-VIEWS = (
-    "tensor.cast", "tensor.expand_shape", "tensor.collapse_shape", "tensor.bitcast", "tensor.extract_slice",
-    "flow.tensor.reshape", "flow.tensor.bitcast", "flow.tensor.tie_shape", "flow.tensor.clone", "hal.tensor.import",
-    "hal.tensor.export",
-)  # fmt: skip
-"""Operations that each segment does for itself: their results need not be kept from one segment to the next."""
+PASSED_ON = ("flow.tensor.clone", "hal.tensor.import", "hal.tensor.export")
+"""Operations whose result is their operand."""
 
 EFFECTS = ("cf.assert",)
 """Operations without results that matter all the same."""
@@ -36,6 +33,15 @@ def is_stop(op: Operation) -> bool:
 
 def is_constant(value: SSAValue) -> bool:
     return isinstance(value, OpResult) and value.op.name in CONSTANTS
+
+
+def _is_view(op: Operation) -> bool:
+    return op.name in PASSED_ON or is_view(op)
+
+
+def _is_repeated(op: Operation) -> bool:
+    """Whether each segment does an operation for itself: its result need not be kept from one to the next."""
+    return op.name in CONSTANTS or _is_view(op)
 
 
 def definition(value: SSAValue) -> Operation | None:
@@ -102,7 +108,7 @@ class Cuts:
                 self.level[op] = level
                 segment = cut.segments.setdefault(level, Segment())
                 self.home[op] = segment
-                if op.name not in VIEWS:
+                if not _is_view(op):
                     segment.own.append(op)
                 continue
             if op.name == LOAD:
@@ -125,7 +131,7 @@ class Cuts:
                 continue
             self.needed.add(value)
             source = definition(value)
-            if source is not None and source.name in VIEWS:
+            if source is not None and _is_view(source):
                 home = self.home[source]
                 if source not in home.own:
                     home.own.append(source)
@@ -137,7 +143,7 @@ class Cuts:
         while pending:
             for value in pending.pop().operands:
                 source = definition(value)
-                if source is not None and source not in members and source.name in (*CONSTANTS, *VIEWS):
+                if source is not None and source not in members and _is_repeated(source):
                     members.add(source)
                     pending.append(source)
         segment.own.sort(key=self.order.__getitem__)

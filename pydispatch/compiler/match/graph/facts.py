@@ -9,8 +9,10 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, Int
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.graph.view import source_of
+from pydispatch.compiler.tensor_ops.registry import rule_of
+from pydispatch.compiler.tensor_ops.terms import Dim, Product, Stated
 from pydispatch.ir.core.syntax import DYNAMIC
-from pydispatch.ir.op_info import info_of
+from pydispatch.ir.values import shape_of
 
 
 @dataclass(frozen=True)
@@ -67,24 +69,39 @@ def _divisors(type: TensorType[Attribute]) -> list[bool]:
 def size_of(value: SSAValue, dim: int) -> Size:
     """What is known about one size of a tensor."""
     value = source_of(value)
-    assert isinstance(value.type, TensorType)
-    size = value.type.get_shape()[dim]
-    if size != DYNAMIC:
-        return Size(size, size, size or 1)
-    dynamic = sum(1 for s in value.type.get_shape()[:dim] if s == DYNAMIC)
-    if isinstance(value, OpResult):
-        op = value.op
-        if op.name in ("tensor.empty", "flow.tensor.empty") and dynamic < len(op.operands):
-            return size_from(op.operands[dynamic])
-        if op.name in ("linalg.generic", "linalg.fill") and op.operands:
-            outputs = getattr(op, "outputs", None)
-            if outputs is not None and value.index < len(outputs):
-                return size_of(outputs[value.index], dim)
-        if op.name in ("flow.tensor.tie_shape", "flow.dispatch.tie_shape"):
-            return size_from(op.operands[1 + dynamic])
-        if info_of(op).elementwise and op.operands and op.operands[0].type == value.type:
-            return size_of(op.operands[0], dim)
+    known = shape_of(value)[dim]
+    return _size(known if known >= 0 else _stated(value, dim))
+
+
+def _stated(value: SSAValue, dim: int) -> Stated | None:
+    """What the operation of a tensor says of a dynamic size."""
+    if not isinstance(value, OpResult):
+        return None
+    rule = rule_of(value.op)
+    if rule is not None:
+        return rule.size(value.op, value, dim)
+    outputs = getattr(value.op, "outputs", ())  # of a named operation of linalg
+    return Dim(outputs[value.index], dim) if value.index < len(outputs) else None
+
+
+def _size(stated: Stated | None) -> Size:
+    if isinstance(stated, int):
+        return Size(stated, stated, stated or 1)
+    if isinstance(stated, Dim):
+        return size_of(stated.tensor, stated.axis)
+    if isinstance(stated, SSAValue):
+        return size_from(stated)
+    if isinstance(stated, Product):
+        found = Size(1, 1)
+        for part in stated.parts:
+            found = _times(found, _size(part))
+        return found
     return Size()
+
+
+def _times(a: Size, b: Size) -> Size:
+    high = None if a.high is None or b.high is None else a.high * b.high
+    return Size(a.low * b.low, high, a.multiple * b.multiple)
 
 
 def size_from(value: SSAValue) -> Size:
@@ -100,9 +117,7 @@ def size_from(value: SSAValue) -> Size:
     if op.name == "util.assume.int":
         return _assumed(op, value.index)
     if op.name == "arith.muli":
-        left, right = size_from(op.operands[0]), size_from(op.operands[1])
-        high = None if left.high is None or right.high is None else left.high * right.high
-        return Size(left.low * right.low, high, left.multiple * right.multiple)
+        return _times(size_from(op.operands[0]), size_from(op.operands[1]))
     if op.name == "tensor.dim":
         index = size_from(op.operands[1]).static
         if index is not None:
@@ -113,53 +128,26 @@ def size_from(value: SSAValue) -> Size:
 def size_identity(value: SSAValue, dim: int) -> Hashable:
     """A number, or what two sizes have in common only when they are the same number in every run."""
     while True:
-        assert isinstance(value.type, TensorType)
-        if value.type.get_shape()[dim] == DYNAMIC:
-            value = _shaped_like(value)
-        assert isinstance(value.type, TensorType)
-        if value.type.get_shape()[dim] != DYNAMIC:
-            return value.type.get_shape()[dim]
-        index = _dynamic_size(value, dim)
+        value = source_of(value)
+        known = shape_of(value)[dim]
+        stated = known if known >= 0 else _stated(value, dim)
+        if isinstance(stated, Dim):
+            value, dim = stated.tensor, stated.axis
+            continue
+        if not isinstance(stated, SSAValue):
+            return stated if isinstance(stated, int) else (value, dim)
+        index = stated
         while isinstance(index, OpResult) and index.op.name == "util.assume.int":
             index = index.op.operands[index.index]
-        if index is None:
-            return (value, dim)
-        known = size_from(index).static
-        if known is not None:
-            return known
+        number = size_from(index).static
+        if number is not None:
+            return number
         if not isinstance(index, OpResult) or index.op.name != "tensor.dim":
             return index
         axis = size_from(index.op.operands[1]).static
         if axis is None:
             return index
         value, dim = index.op.operands[0], axis
-
-
-def _shaped_like(value: SSAValue) -> SSAValue:
-    """A value further up that has the same sizes; the value itself where it is made."""
-    while True:
-        value = source_of(value)
-        if not isinstance(value, OpResult):
-            return value
-        op = value.op
-        outputs = getattr(op, "outputs", None)
-        if op.name.startswith("linalg.") and outputs is not None and value.index < len(outputs):
-            value = outputs[value.index]
-        elif info_of(op).elementwise and op.operands and op.operands[0].type == value.type:
-            value = op.operands[0]
-        else:
-            return value
-
-
-def _dynamic_size(value: SSAValue, dim: int) -> SSAValue | None:
-    """The index that a dynamic size was given as."""
-    assert isinstance(value.type, TensorType)
-    dynamic = sum(1 for s in value.type.get_shape()[:dim] if s == DYNAMIC)
-    if isinstance(value, OpResult) and value.op.name in ("tensor.empty", "flow.tensor.empty"):
-        return value.op.operands[dynamic] if dynamic < len(value.op.operands) else None
-    if isinstance(value, OpResult) and value.op.name in ("flow.tensor.tie_shape", "flow.dispatch.tie_shape"):
-        return value.op.operands[1 + dynamic]
-    return None
 
 
 def _assumed(op: Operation, index: int) -> Size:

@@ -73,6 +73,18 @@ class Empty(TensorOp):
         return True
 
 
+class FlowEmpty(TensorOp):
+    """What normalisation makes a `tensor.empty`; patterns are matched before that."""
+
+    name = "flow.tensor.empty"
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return listed(op.operands, result, axis)
+
+    def is_fill(self, op: Any) -> bool:
+        return True
+
+
 class Splat(TensorOp):
     name = "tensor.splat"
 
@@ -121,4 +133,4 @@ class Generate(TensorOp):
         return not any(isinstance(v.type, TensorType) for inner in op.walk() for v in inner.operands)
 
 
-RULES: list[type[TensorOp]] = [Constant, Empty, Splat, FromElements, Generate]
+RULES: list[type[TensorOp]] = [Constant, Empty, FlowEmpty, Splat, FromElements, Generate]
