@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, TensorType
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
@@ -19,17 +19,11 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.dialects.linalg.base import StructuredOp
+from pydispatch.ir.values import Dim, shape_of
 
 GENERIC = "linalg.generic"
 
 T = TypeVar("T")
-
-
-class Place(NamedTuple):
-    """A dimension of a tensor."""
-
-    tensor: SSAValue
-    axis: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,30 +78,25 @@ class Structured:
         return "reduction" in self.iterators
 
     @cached_property
-    def places(self) -> list[list[Place]]:
+    def places(self) -> list[list[Dim]]:
         """For each loop the dimensions of tensors that have its trip count."""
-        found: list[list[Place]] = [[] for _ in self.iterators]
+        found: list[list[Dim]] = [[] for _ in self.iterators]
         for value, map_ in zip(self.operands, self.maps, strict=True):
             for axis, expr in enumerate(map_.results if isinstance(value.type, TensorType) else ()):
                 if isinstance(expr, AffineDimExpr):
-                    found[expr.position].append(Place(value, axis))
+                    found[expr.position].append(Dim(value, axis))
         return found
 
     @cached_property
     def extents(self) -> list[int | None]:
         """For each loop its trip count, None where no type states it."""
-        return [next((n for p in places if (n := _size(p)) >= 0), None) for places in self.places]
+        return [next((n for p in places if (n := shape_of(p.tensor)[p.axis]) >= 0), None) for places in self.places]
 
     def fact(self, of: Callable[[Structured], T]) -> T:
         """What `of` finds out about the operation, found out once."""
         if of not in self._facts:
             self._facts[of] = of(self)
         return cast(T, self._facts[of])
-
-
-def _size(place: Place) -> int:
-    assert isinstance(place.tensor.type, TensorType)
-    return place.tensor.type.get_shape()[place.axis]
 
 
 def as_structured(op: Operation) -> Structured | None:

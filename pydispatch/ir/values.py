@@ -1,9 +1,18 @@
-"""What the types and producers of values say."""
+"""Sizes of tensors, and what the types and producers of values say."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import OpResult, SSAValue
+
+
+class Dim(NamedTuple):
+    """A size of a tensor."""
+
+    tensor: SSAValue
+    axis: int
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:

@@ -7,8 +7,9 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis.sizes import equal_sizes, size_of, sizes_of, term_of
-from pydispatch.compiler.tensor_ops.terms import Dim, Product, Sum, Term, add, multiply
+from pydispatch.compiler.tensor_ops.terms import Product, Sum, Term, add, multiply
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.values import Dim
 
 
 class Sizes:

@@ -16,8 +16,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.tensor_ops.registry import rule_of
-from pydispatch.compiler.tensor_ops.terms import Dim, Entry, Product, Stated, Sum, Term, add, multiply
-from pydispatch.ir.values import constant_index, shape_of
+from pydispatch.compiler.tensor_ops.terms import Entry, Product, Stated, Sum, Term, add, multiply
+from pydispatch.ir.values import Dim, constant_index, shape_of
 
 Known = dict[tuple[SSAValue, int], Term]
 _REMEMBERED = threading.local()

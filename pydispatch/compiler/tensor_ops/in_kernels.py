@@ -13,9 +13,10 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements, Rules
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.registry import rule_of
-from pydispatch.compiler.tensor_ops.terms import Dim, Entry, Product, Stated
+from pydispatch.compiler.tensor_ops.terms import Entry, Product, Stated
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.values import Dim
 
 
 def element_of(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:

@@ -10,8 +10,8 @@ from xdsl.ir import OpResult, SSAValue
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import unsupported
-from pydispatch.compiler.tensor_ops.terms import Dim, Stated, values_in
-from pydispatch.ir.values import shape_of
+from pydispatch.compiler.tensor_ops.terms import Stated, values_in
+from pydispatch.ir.values import Dim, shape_of
 
 
 class TensorOp:
@@ -50,8 +50,8 @@ class TensorOp:
         raise unsupported(op, "no rule computes an element of its result")
 
     def is_view(self, op: Any) -> bool:
-        """Whether the result is the memory of operand 0, or a run of it."""
-        return self.view
+        """Whether the result is the memory of operand 0, or a run of it: host code needs a row for it then."""
+        return False
 
     def is_fill(self, op: Any) -> bool:
         """Whether the result takes no memory: every dispatch has its own copy of the operation."""
@@ -66,7 +66,7 @@ class TensorOp:
         return False
 
     def runs_on_host(self, op: Any) -> bool:
-        """Whether host code runs the operation itself, when no dispatch has taken it in."""
+        """Whether host code runs the operation itself (`compiler/host/rules.py`), when no dispatch has taken it in."""
         return self.is_view(op) or self.is_fill(op)
 
 

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from pydispatch.ir.values import shape_of
-
-
-@dataclass(frozen=True)
-class Dim:
-    """A size of a tensor."""
-
-    tensor: SSAValue
-    axis: int
+from pydispatch.ir.values import Dim, shape_of
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.graph.view import source_of
 from pydispatch.compiler.tensor_ops.registry import rule_of
-from pydispatch.compiler.tensor_ops.terms import Dim, Product, Stated
+from pydispatch.compiler.tensor_ops.terms import Product, Stated
 from pydispatch.ir.core.syntax import DYNAMIC
-from pydispatch.ir.values import shape_of
+from pydispatch.ir.values import Dim, shape_of
 
 
 @dataclass(frozen=True)

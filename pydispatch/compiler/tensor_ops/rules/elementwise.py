@@ -13,8 +13,8 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.tensor_ops.registry import ELEMENTWISE
 from pydispatch.compiler.tensor_ops.rule import TensorOp
-from pydispatch.compiler.tensor_ops.terms import Dim, Stated, same_size
-from pydispatch.ir.values import shape_of
+from pydispatch.compiler.tensor_ops.terms import Stated, same_size
+from pydispatch.ir.values import Dim, shape_of
 
 
 class Elementwise(TensorOp):

@@ -13,8 +13,8 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, equal
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
-from pydispatch.compiler.tensor_ops.terms import Dim, Stated
-from pydispatch.ir.values import shape_of
+from pydispatch.compiler.tensor_ops.terms import Stated
+from pydispatch.ir.values import Dim, shape_of
 
 
 class Gather(TensorOp):

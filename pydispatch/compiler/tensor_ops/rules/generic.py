@@ -12,11 +12,11 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import element_of_generic
 from pydispatch.compiler.tensor_ops.rule import TensorOp
-from pydispatch.compiler.tensor_ops.terms import Dim, Stated, same_size
+from pydispatch.compiler.tensor_ops.terms import Stated, same_size
 from pydispatch.ir.affine_maps import dims_in, is_identity
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import structured
-from pydispatch.ir.values import shape_of
+from pydispatch.ir.values import Dim, shape_of
 
 
 class Generic(TensorOp):
@@ -26,10 +26,10 @@ class Generic(TensorOp):
         g = structured(op)
         expr = g.output_maps[result.index].results[axis]
         others = g.places[expr.position] if isinstance(expr, AffineDimExpr) else []
-        return same_size([Dim(g.outputs[result.index], axis), *(Dim(*place) for place in others)])
+        return same_size([Dim(g.outputs[result.index], axis), *others])
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
-        return [[Dim(*place) for place in places] for places in structured(op).places]
+        return structured(op).places
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         return element_of_generic(e, build, result, indices)

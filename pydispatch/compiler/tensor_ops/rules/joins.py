@@ -12,7 +12,8 @@ from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, not_less
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.tensor_ops.rule import TensorOp
-from pydispatch.compiler.tensor_ops.terms import Dim, Stated, add, same_size
+from pydispatch.compiler.tensor_ops.terms import Stated, add, same_size
+from pydispatch.ir.values import Dim
 
 
 class Pad(TensorOp):

@@ -14,14 +14,23 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.rule import TensorOp
-from pydispatch.compiler.tensor_ops.terms import Dim, Entry, Stated, listed, multiply
+from pydispatch.compiler.tensor_ops.terms import Entry, Stated, listed, multiply
+from pydispatch.ir.values import Dim
 
 
-class Cast(TensorOp):
+class View(TensorOp):
+    """The memory of operand 0."""
+
+    view = True
+
+    def is_view(self, op: Any) -> bool:
+        return True
+
+
+class Cast(View):
     """The tensor under a type that knows other sizes."""
 
     name = "tensor.cast"
-    view = True
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return Dim(op.operands[0], axis)
@@ -46,11 +55,10 @@ class DispatchTieShape(TieShape):
     name = "flow.dispatch.tie_shape"
 
 
-class Barrier(Cast):
+class Barrier(TensorOp):
     """The tensor itself, which formation does not look through."""
 
     name = "util.optimization_barrier"
-    view = False
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return Dim(op.operands[result.index], axis)
@@ -62,9 +70,8 @@ class Barrier(Cast):
         return True
 
 
-class ExpandShape(TensorOp):
+class ExpandShape(View):
     name = "tensor.expand_shape"
-    view = True
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return listed(op.dynamic_output_shape, result, axis)
@@ -75,9 +82,8 @@ class ExpandShape(TensorOp):
         return e.at(build, op.operands[0], where)
 
 
-class CollapseShape(TensorOp):
+class CollapseShape(View):
     name = "tensor.collapse_shape"
-    view = True
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return multiply([Dim(op.operands[0], d) for d in reassociation(op)[axis]])
@@ -91,11 +97,10 @@ class CollapseShape(TensorOp):
         return e.at(build, op.operands[0], where)
 
 
-class Reshape(TensorOp):
+class Reshape(View):
     """The elements in row-major order under another shape, which a tensor holds."""
 
     name = "tensor.reshape"
-    view = True
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return Entry(op.operands[1], axis)
@@ -149,9 +154,6 @@ class FlowBitcast(FlowReshape):
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         return element_of_bits(e, build, op, result, indices)
-
-    def is_view(self, op: Any) -> bool:
-        return True
 
 
 def element_of_bits(e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
