@@ -22,6 +22,12 @@ func.func @nothing(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
   %z = toy.reverse %y axis 1 : tensor<?x3xf32>
   return %z : tensor<?x3xf32>
 }
+func.func @mirror(%x: tensor<?x3xf32>, %y: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  %a = math.absf %x : tensor<?x3xf32>
+  %b = toy.reverse %a axis 0 : tensor<?x3xf32>
+  %c = arith.addf %b, %y : tensor<?x3xf32>
+  return %c : tensor<?x3xf32>
+}
 func.func @cube(%x: tensor<?xf32>) -> tensor<?xf32> {
   %y = arith.mulf %x, %x : tensor<?xf32>
   %z = arith.mulf %y, %x : tensor<?xf32>
@@ -58,6 +64,14 @@ def test_a_dialect_with_a_conversion(toy: Path) -> None:
     checked(toy, """
 x = np.linspace(-9, 9, 21, dtype=np.float32).reshape(7, 3)
 np.testing.assert_allclose(pd.device().load(program).swish(x), x / (1 + np.exp(-x)), rtol=1e-6)
+""")
+
+
+def test_an_operation_on_tensors(toy: Path) -> None:
+    checked(toy, """
+assert len([d for d in program.executables if "mirror" in d.name]) == 1
+x = np.linspace(-9, 9, 21, dtype=np.float32).reshape(7, 3)
+assert (pd.device().load(program).mirror(x, x) == np.abs(x)[::-1] + x).all()
 """)
 
 

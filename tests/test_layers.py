@@ -64,13 +64,12 @@ SIDES = {
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
     "errors", "files", "packages", "extensions", "ir.core", "ir.dialects", "ir", "patterns", "formats.storage",
-    "formats.arrays",
-    "formats.elf", "formats.ptx", "formats.spirv", "formats.program", "formats.artifact", "link.ptx", "link.spirv",
-    "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain", "compiler.devlib",
-    "compiler.emit.llvm", "compiler.emit.spirv", "compiler.backends", "compiler.kernels.ops", "compiler.tensor_ops",
-    "compiler.analysis", "compiler.tensor_ops.rules", "compiler.kernels.loops", "compiler.kernels.matmul",
-    "compiler.kernels", "compiler.normalize", "compiler.fusion", "compiler.flatten", "compiler.match",
-    "compiler.outline", "compiler.host", "compiler.driver", "runtime.options", "runtime.buffer",
+    "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv", "formats.program", "formats.artifact",
+    "link.ptx", "link.spirv", "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain",
+    "compiler.devlib", "compiler.emit.llvm", "compiler.emit.spirv", "compiler.backends", "compiler.kernels.ops",
+    "compiler.tensor_ops", "compiler.analysis", "compiler.tensor_ops.rules", "compiler.kernels.loops",
+    "compiler.kernels.matmul", "compiler.kernels", "compiler.normalize", "compiler.fusion", "compiler.flatten",
+    "compiler.match", "compiler.outline", "compiler.host", "compiler.driver", "runtime.options", "runtime.buffer",
     "runtime.simulators", "runtime.program", "runtime.accelerators", "runtime.devices", "runtime.device", "cli",
 ]  # fmt: skip
 
