@@ -6,7 +6,7 @@ What is found out about an operation is kept with what was read, see `reading`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -103,7 +103,7 @@ def as_structured(op: Operation) -> Structured | None:
     """The structure of an operation, None when it is not structured."""
     if op.name != GENERIC:
         return _named(op) if isinstance(op, StructuredOp) else None
-    table: dict[Operation, tuple[Hashable, Structured]] | None = getattr(_READ, "table", None)
+    table: dict[Operation, tuple[object, Structured]] | None = getattr(_READ, "table", None)
     if table is None:
         return _generic(op)
     state = _state(op)
@@ -159,10 +159,10 @@ def reading() -> Iterator[None]:
         _READ.table = before
 
 
-def _state(op: Operation) -> Hashable:
+def _state(op: Operation) -> tuple[object, ...]:
     """Everything that the structure of a generic and facts about it follow from."""
-    operands, body = tuple(op.operands), tuple(op.regions[0].block.ops)
+    operands, body = op._operands, list(op.regions[0].block.ops)
     return (
-        operands, tuple(v.type for v in operands), op.properties["indexing_maps"], op.properties["iterator_types"],
-        body, tuple(v for inner in body for v in inner.operands),
+        operands, [v.type for v in operands], op.properties["indexing_maps"], op.properties["iterator_types"],
+        body, [inner._operands for inner in body],
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from pydispatch.compiler.outline.executables import Selection, expand_executable
 from pydispatch.compiler.outline.explain import Report, listing
 from pydispatch.compiler.outline.extern import outline_externs
 from pydispatch.compiler.outline.form import form_dispatches
-from pydispatch.compiler.target.backend import backend_named
+from pydispatch.compiler.target.backend import Dump, backend_named
 from pydispatch.compiler.target.select import in_written_order, select_targets
 from pydispatch.compiler.target.variants import build_variant, variants_of
 from pydispatch.compiler.toolchain import tools as toolchain
@@ -40,8 +40,6 @@ from pydispatch.ir.structured import reading
 if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact, Executable
     from pydispatch.formats.artifact.artifact import Variant as PackedVariant
-
-Dump = Callable[[str, "bytes | str"], object]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ computed in front of them, and rows: reductions over inner dimensions of one out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -27,10 +27,6 @@ from pydispatch.ir.structured import GENERIC, Structured
 ONE_WORKGROUP = 16384
 """Elements that one workgroup computes alone without regret."""
 
-Judge = Callable[[Sequence[Operation], Operation], "str | bool | None"]
-CONTRACTIONS: list[Judge] = [judge_contraction]
-"""Asked first when a contraction is in the union: a reason, None for yes, or False for no opinion."""
-
 
 def why_not(group: Sequence[Operation], op: Operation) -> str | None:
     """None when `op` may join the dispatch of `group`, else the reason in words."""
@@ -39,10 +35,9 @@ def why_not(group: Sequence[Operation], op: Operation) -> str | None:
         generics = {o: generic_of(o) for o in union if o.name == GENERIC}
     except CompileError as error:
         return error.message
-    for judge in CONTRACTIONS:
-        answer = judge(group, op)
-        if answer is None or isinstance(answer, str):
-            return answer
+    answer = judge_contraction(group, op)
+    if answer is None or isinstance(answer, str):
+        return answer
     if any(is_contraction(g.op) and _shares(g) for g in generics.values()):
         return "a contraction is a dispatch of its own"
     return _updates(group, op) or _rows(union, generics) or _again(union, generics) or _spaces(union, generics)

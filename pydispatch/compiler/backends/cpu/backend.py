@@ -20,6 +20,7 @@ from pydispatch.compiler.emit.llvm.cpu.platform import MAX_BINDINGS, MAX_CONSTAN
 from pydispatch.compiler.emit.llvm.emitter import emit_module
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Binary, ObjectFile, Variant
+from pydispatch.compiler.target.backend import Dump
 from pydispatch.compiler.target.cpu import Machine, machine_of
 from pydispatch.compiler.target.cpu_features import check_features
 from pydispatch.compiler.toolchain import objects, tools
@@ -36,7 +37,6 @@ SOURCES = (".c",)
 LINKED = (".o", ".obj", ".a", ".lib")
 LIBRARIES = (".so",)
 
-Dump = Callable[[str, "bytes | str"], object]
 """Keeps (suffix, content); may say where."""
 
 

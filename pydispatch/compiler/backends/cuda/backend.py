@@ -7,13 +7,14 @@ symbol of which module an export is, its block size, and how the constants are p
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
 from pydispatch.compiler.backends.cuda.objects import NEWEST, Kernel, Module, Threads, of_cubin, of_ptx, open_objects
 from pydispatch.compiler.backends.cuda.target import DEFAULT, FORMAT
 from pydispatch.compiler.kernel_ir.kernel import Binary, Export, Variant
+from pydispatch.compiler.target.backend import Dump
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.ptx import interface
 from pydispatch.link.ptx import link
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 ALIGNMENT = 16
 """Bytes to which bindings of kernels that others wrote are aligned: they may read vectors of four floats."""
 
-Dump = Callable[[str, "bytes | str"], object]
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
@@ -24,14 +24,13 @@ from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, i
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Export, ObjectFile, Variant
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
+from pydispatch.compiler.target.backend import Dump
 from pydispatch.compiler.toolchain.llvm import bitcode_symbols
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.formats.elf import cubin
 from pydispatch.ir.core.locations import location_of
 from pydispatch.link.ptx import link
 from pydispatch.link.ptx.link import Library
-
-Dump = Callable[[str, "bytes | str"], object]
 
 BITCODE, C, CU, PTX = ".bc", ".c", ".cu", ".ptx"
 MACHINE = {".cubin": "CUBIN", ".o": "OBJECT", ".obj": "OBJECT", ".a": "LIBRARY", ".fatbin": "FATBIN", ".ltoir": "LTOIR"}

@@ -7,13 +7,14 @@ entry point of which module an export is, and which specialization constants tak
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from pydispatch.compiler.backends.vulkan import tools
 from pydispatch.compiler.kernel_ir.kernel import Binary, Export, ObjectFile, Variant
+from pydispatch.compiler.target.backend import Dump
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.spirv import interface
 from pydispatch.formats.spirv.check import check
@@ -29,7 +30,6 @@ SOURCES = (".glsl", ".comp")
 ALIGNMENT = 4
 """Bytes to which host code aligns bindings. Devices want more, and move what is less aligned than they need."""
 
-Dump = Callable[[str, "bytes | str"], None]
 
 
 @dataclass

@@ -16,14 +16,9 @@ COPIES = ("tensor.pad", "tensor.extract_slice", "tensor.cast", "linalg.generic")
 """Operations in front of a contraction that packing computes on its way."""
 
 
-def why_not_contract(group: Sequence[Operation], op: Operation) -> str | None:
-    """None when `op` may join the dispatch of a contraction in `group`, or make one of it; else the reason in words."""
-    answer = judge_contraction(group, op)
-    return answer if isinstance(answer, str) else None
-
-
 def judge_contraction(group: Sequence[Operation], op: Operation) -> str | bool | None:
-    """The same, and False when there is no contraction."""
+    """None when `op` may join the dispatch of a contraction in `group`, or make one of it; else the reason in words.
+    False when there is no contraction."""
     together = [*group, op]
     found = contractions(together)
     if not found:
