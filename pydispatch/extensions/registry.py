@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from functools import cache
 
+from pydispatch.errors import SystemError_
 from pydispatch.extensions import builtin
 from pydispatch.extensions.parts import BUILT_IN, ExtensionError, Extensions, Part, without
 
@@ -51,8 +52,12 @@ def _packages() -> Iterator[tuple[str, Callable[[], Callable[[Extensions], objec
     """Packages that add something, by name, and what gives the function that registers it."""
     if os.environ.get("PYDISPATCH_EXTENSIONS") == "0":
         return
-    from importlib import metadata
+    try:
+        from importlib import metadata
 
-    for point in sorted(metadata.entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+        points = metadata.entry_points(group=GROUP)
+    except OSError as error:
+        raise SystemError_(f"the packages that add to pydispatch cannot be listed: {error}") from error
+    for point in sorted(points, key=lambda point: (point.name, point.value)):
         package = f"{point.dist.name} {point.dist.version}" if point.dist else point.name
         yield f"package {package}", point.load

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pydispatch import extensions
@@ -66,18 +67,23 @@ class Scheme(Protocol):
 
 def devices() -> list[str]:
     """Names of the devices that exist here, for `device()`."""
-    places = {part.place: part for part in extensions.parts("device")}  # several names may stand for one
+    with _reading("devices cannot be listed"):
+        places = {part.place: part for part in extensions.parts("device")}  # several names may mean one
     return [name for part in places.values() for name in _scheme(part).available()]
 
 
 def _scheme(part: extensions.Part) -> Scheme:
     """The module of a device. DeviceUnavailableError when it cannot be read."""
-    try:
+    with _reading(f"device '{part.name}' cannot be opened: its module cannot be read"):
         return cast("Scheme", part.load())
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise DeviceUnavailableError(
-            f"device '{part.name}' cannot be opened: its module cannot be read: {error}"
-        ) from error
+        raise DeviceUnavailableError(f"{what}: {error}") from error
 
 
 def device(name: str = "cpu") -> Device:

@@ -114,6 +114,19 @@ def test_eight_processes_at_once(tmp_path: Path, how: str) -> None:
     assert names(tmp_path) == ["cache", "file"]
 
 
+def test_another_process_renames_the_file_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Path.replace
+
+    def renamed_twice(path: Path, target: Path) -> Path:
+        monkeypatch.undo()
+        rename(path, target)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "replace", renamed_twice)
+    assert whole_file._write_unnamed(tmp_path / "file", (b"x",))
+    assert names(tmp_path) == ["file"] and (tmp_path / "file").read_bytes() == b"x"
+
+
 # The cache
 
 

@@ -80,7 +80,10 @@ def _name_by(files: int, handle: int, name: Path, target: Path) -> bool:
             name.replace(target)
             return True
         except FileNotFoundError:
-            continue
+            # Another has renamed or removed it. Linking again what is the target already would leave a second name.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(target.stat(), os.fstat(handle)):
+                    return True
         except BaseException:
             with contextlib.suppress(OSError):
                 name.unlink()
