@@ -19,7 +19,9 @@ from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Id, Module
 from pydispatch.compiler.emit.spirv.words import OP
 
-_LITERAL = {OP["ExtInst"]: 4, OP["CompositeExtract"]: 4, OP["SelectionMerge"]: 2, OP["Decorate"]: 2}
+_LITERAL = {
+    OP["ExtInst"]: 4, OP["CompositeExtract"]: 4, OP["SelectionMerge"]: 2, OP["LoopMerge"]: 3, OP["Decorate"]: 2
+}  # fmt: skip
 """Where an instruction has a word that is no id; in others the first word alone is none."""
 
 Make = Callable[[Module, list[Id]], Id]

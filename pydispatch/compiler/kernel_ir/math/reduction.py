@@ -70,7 +70,7 @@ def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
             total = digit * part
             for more in (carry, found[place] if shift else None):
                 total = total if more is None else total + more
-            found[place:place + 1] = [total & mask]
+            found[place : place + 1] = [total & mask]
             carry = total >> half
     return found[5] << half | found[4], found[3] << half | found[2]
 
