@@ -1,13 +1,15 @@
-"""Computes every polynomial and table of the device library and writes `csrc/coefficients.h`.
+"""Computes every polynomial and table of the mathematical functions: of kernel IR and of the device library in C.
 
-Run `python -m pydispatch.compiler.devlib.fit` (needs mpmath) after a change; the header is kept in the repository, so
-that nobody else needs to. A polynomial is the interpolant at Chebyshev nodes, computed with 200 bits, then rounded: its
-error is within a small factor of the best possible one, far below the rounding error of the evaluation. What must hold
-exactly (the leading terms) is not fitted but written out in the C code, and the polynomial is fitted to the rest.
+Run `python -m pydispatch.compiler.devlib.fit` (needs mpmath) after a change. It writes `csrc/coefficients.h` and
+`kernel_ir/math/coefficients.py`, which are kept in the repository, so that nobody else needs to. A polynomial is the
+interpolant at Chebyshev nodes, computed with 200 bits, then rounded: its error is within a small factor of the best
+possible one, far below the rounding error of the evaluation. What must hold exactly (the leading terms) is not fitted
+but written out where the polynomial is used, and it is fitted to the rest.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -70,7 +72,7 @@ def macro(name: str, coefficients: list[float]) -> str:
 
 def single(name: str, coefficients: list[float]) -> str:
     """A macro in float, by Horner's rule."""
-    words = [float(np.float32(c)).hex() + "f" for c in coefficients]
+    words = [c.hex() + "f" for c in coefficients]
     return f"#define {name}(x) {horner(words, '(x)').replace('PYD_FMA', 'PYD_FMAF')}\n"
 
 
@@ -117,6 +119,10 @@ def log_rows() -> list[list[float]]:
     return rows
 
 
+def atan_rows() -> list[list[float]]:
+    return [parts(mp.atan(mp.mpf(i) / 16), 53, 53) for i in range(17)]
+
+
 def erfcx(x: Real) -> Real:
     return mp.exp(x * x) * mp.erfc(x)
 
@@ -130,63 +136,82 @@ def erfcx_scaled(u: Real) -> Real:
     return erfcx(x) * (1 + 2 * x)
 
 
-def main() -> None:
-    e = 1e-30
+Spec = tuple[str, str, Callable[[Real], Real], Real, Real, int]
+"""The macro in C and the name in kernels, either of which may be missing; the function, its interval, the degree."""
+
+Fitted = list[tuple[str, str, list[float]]]
+"""The macro, the name, and the coefficients, lowest first."""
+
+
+def polynomials() -> tuple[list[Spec], list[Spec]]:
+    """Those of f64, in C also of what computes f32 in double; and those of f32."""
     half = mp.log(2) / 2
+    exp_rest = rest(mp.exp, [1, 1, mp.mpf(1) / 2], 3)
+    log_rest = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], 3)
+    double: list[Spec] = [
+        ("PYD_EXP_P", "exp", exp_rest, -half, half, 9),
+        ("PYD_EXPF_P", "", exp_rest, -half, half, 5),
+        ("PYD_LOG_P", "log of pairs", log_rest, -mp.mpf(1) / 120, mp.mpf(1) / 120, 6),
+        # log m = 2 atanh(s), s = (m-1)/(m+1), m in [sqrt(1/2), sqrt(2)]
+        ("PYD_LOGF_P", "log", odd(lambda s: 2 * mp.atanh(s), 2), 0, mp.mpf("0.02945"), 7),
+        ("PYD_SIN_P", "sin", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 6),
+        ("PYD_COS_P", "cos", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 0, mp.mpf("0.6169"), 6),
+        ("PYD_SINF_P", "", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 4),
+        ("PYD_COSF_P", "", lambda z: (mp.cos(mp.sqrt(z)) - 1) / z, 0, mp.mpf("0.6169"), 5),
+        ("PYD_ASIN_P", "asin", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 13),
+        ("PYD_ASINF_P", "", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 8),
+        ("PYD_ATAN_P", "atan", odd(mp.atan, 1), 0, mp.mpf("0.00107"), 5),
+        ("PYD_ATANF_P", "", odd(mp.atan, 1), 0, 1, 14),
+        ("PYD_SINH_P", "sinh", odd(mp.sinh, 1), 0, 1, 8),
+        ("PYD_TANH_P", "tanh", odd(mp.tanh, 1), 0, mp.mpf("0.3026"), 12),
+        ("PYD_ERF_P", "erf", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 13),
+        ("PYD_ERFF_P", "", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 7),
+        ("PYD_ERFCXF_P", "", erfcx, mp.mpf("0.875"), 4, 13),
+        ("PYD_CBRT_P", "", mp.cbrt, 1, 2, 4),
+        # erfcx(x) (1 + 2x) of u = (x - 4)/(x + 4), for 0 <= x <= 12; up to 6, where erf in double is 1, from 0.8 on.
+        ("PYD_ERFCF_P", "", erfcx_scaled, -1, mp.mpf("0.5"), 16),
+        ("PYD_ERFCD_P", "erfcx", erfcx_scaled, mp.mpf(-2) / 3, mp.mpf("0.2"), 17),
+        # And beyond 6: x erfcx(x), of 1/x^2.
+        ("", "erfc far", lambda z: erfcx(1 / mp.sqrt(z)) / mp.sqrt(z), mp.mpf(1) / 784, mp.mpf(1) / 36, 12),
+    ]
+    single: list[Spec] = [
+        ("PYD_EXPS_P", "", exp_rest, -half, half, 3),
+        ("", "exp", exp_rest, -half, half, 4),
+        ("PYD_LOGS_P", "log", log_rest, -mp.mpf(1) / 3, mp.mpf(1) / 3, 8),
+        ("PYD_TANHS_P", "tanh", odd(mp.tanh, 1), 0, mp.mpf("0.3907"), 5),
+        ("PYD_SINHS_P", "sinh", odd(mp.sinh, 1), 0, 1, 4),
+        ("PYD_ERFS_P", "erf", odd(mp.erf, 2 / mp.sqrt(mp.pi)), 0, mp.mpf("0.7657"), 6),
+        ("PYD_ERFCXS_P", "erfcx", lambda t: erfcx(t + mp.mpf("2.4375")), -mp.mpf("1.5625"), mp.mpf("1.5625"), 11),
+        ("PYD_SINS_P", "sin", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 3),
+        ("PYD_COSS_P", "cos", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 0, mp.mpf("0.6169"), 3),
+        ("PYD_ATANS_P", "atan", odd(mp.atan, 1), 0, 1, 9),
+        ("PYD_ASINS_P", "asin", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 5),
+        ("", "erfc", erfcx_scaled, -1, mp.mpf("0.5"), 16),
+    ]
+    return double, single
+
+
+def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> Fitted:
+    found: Fitted = []
+    for in_c, in_kernels, function, low, high, degree in specs:
+        coefficients = fit(function, mp.mpf(low) + 1e-30, high, degree)
+        found.append((in_c, in_kernels, [float(digits(c)) for c in coefficients]))
+    return found
+
+
+def header(double: Fitted, floats: Fitted) -> str:
+    """coefficients.h."""
     out = ["// Written by fit.py; do not edit. PYD_FMA(a, b, c) is a * b + c, fused where the target does it.\n",
            "#ifndef PYD_DEVLIB_COEFFICIENTS_H_\n#define PYD_DEVLIB_COEFFICIENTS_H_\n"]  # fmt: skip
-
-    def put(name: str, function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> None:
-        out.append(macro(name, fit(function, mp.mpf(low) + e, high, degree)))
+    out += [macro(name, coefficients) for name, _, coefficients in double if name]
+    out += [single(name, coefficients) for name, _, coefficients in floats if name]
 
     def constant(prefix: str, value: Real, *bits: int) -> None:
         for i, part in enumerate(parts(value, *bits)):
             out.append(f"#define {prefix}_{i + 1} {part.hex()}\n")
 
-    exp_rest = rest(mp.exp, [1, 1, mp.mpf(1) / 2], 3)
-    put("PYD_EXP_P", exp_rest, -half, half, 9)
-    put("PYD_EXPF_P", exp_rest, -half, half, 5)
-    log_rest = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], 3)
-    put("PYD_LOG_P", log_rest, -mp.mpf(1) / 120, mp.mpf(1) / 120, 6)
-    # log m = 2 atanh(s), s = (m-1)/(m+1), m in [sqrt(1/2), sqrt(2)]
-    put("PYD_LOGF_P", odd(lambda s: 2 * mp.atanh(s), 2), 0, mp.mpf("0.02945"), 7)
-    put("PYD_SIN_P", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 6)
-    put("PYD_COS_P", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 0, mp.mpf("0.6169"), 6)
-    put("PYD_SINF_P", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 4)
-    put("PYD_COSF_P", lambda z: (mp.cos(mp.sqrt(z)) - 1) / z, 0, mp.mpf("0.6169"), 5)
-    put("PYD_ASIN_P", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 13)
-    put("PYD_ASINF_P", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 8)
-    put("PYD_ATAN_P", odd(mp.atan, 1), 0, mp.mpf("0.00107"), 5)
-    put("PYD_ATANF_P", odd(mp.atan, 1), 0, 1, 14)
-    put("PYD_SINH_P", odd(mp.sinh, 1), 0, 1, 8)
-    put("PYD_TANH_P", odd(mp.tanh, 1), 0, mp.mpf("0.3026"), 12)
-    put("PYD_ERF_P", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 13)
-    put("PYD_ERFF_P", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 7)
-    put("PYD_ERFCXF_P", erfcx, mp.mpf("0.875"), 4, 13)
-    put("PYD_CBRT_P", mp.cbrt, 1, 2, 4)
-
-    # Of the functions that compute in float alone.
-    def put_single(name: str, function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> None:
-        out.append(single(name, fit(function, mp.mpf(low) + e, high, degree)))
-
-    put_single("PYD_EXPS_P", exp_rest, -half, half, 3)
-    put_single("PYD_LOGS_P", log_rest, -mp.mpf(1) / 3, mp.mpf(1) / 3, 8)
-    put_single("PYD_TANHS_P", odd(mp.tanh, 1), 0, mp.mpf("0.3907"), 5)
-    put_single("PYD_SINHS_P", odd(mp.sinh, 1), 0, 1, 4)
-    put_single("PYD_ERFS_P", odd(mp.erf, 2 / mp.sqrt(mp.pi)), 0, mp.mpf("0.7657"), 6)
-    put_single("PYD_ERFCXS_P", lambda t: erfcx(t + mp.mpf("2.4375")), -mp.mpf("1.5625"), mp.mpf("1.5625"), 11)
-    put_single("PYD_SINS_P", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 3)
-    put_single("PYD_COSS_P", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 0, mp.mpf("0.6169"), 3)
-    put_single("PYD_ATANS_P", odd(mp.atan, 1), 0, 1, 9)
-    put_single("PYD_ASINS_P", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 5)
-    # erfcx(x) (1 + 2x) of u = (x - 4)/(x + 4), for 0 <= x <= 12.
-    put("PYD_ERFCF_P", erfcx_scaled, -1, mp.mpf("0.5"), 16)
-
-    # The same up to 6, where erf in double is 1, from 0.8 on.
-    put("PYD_ERFCD_P", erfcx_scaled, mp.mpf(-2) / 3, mp.mpf("0.2"), 17)
-
     out.append(table("PYD_LOG_TABLE", log_rows()))
-    out.append(table("PYD_ATAN_TABLE", [parts(mp.atan(mp.mpf(i) / 16), 53, 53) for i in range(17)]))
+    out.append(table("PYD_ATAN_TABLE", atan_rows()))
     rows = []
     for binade in range(-2, 5):
         for step in range(8):
@@ -226,7 +251,47 @@ def main() -> None:
     constant("PYD_CBRT2", mp.cbrt(2), 53)
     constant("PYD_CBRT4", mp.cbrt(4), 53)
     out.append("#endif  // PYD_DEVLIB_COEFFICIENTS_H_\n")
-    Path(__file__).with_name("csrc").joinpath("coefficients.h").write_text("".join(out))
+    return "".join(out)
+
+
+def python(double: Fitted, floats: Fitted) -> str:
+    """coefficients.py."""
+
+    def numbers(values: list[float], indent: str) -> str:
+        lines = textwrap.wrap(", ".join(map(repr, values)) + ",", 116 - len(indent), break_on_hyphens=False)
+        return "(\n" + "".join(f"{indent}    {line}\n" for line in lines) + f"{indent})"
+
+    out = ['"""Written by devlib/fit.py; do not edit. Polynomials have the highest power first."""\n\n',
+           "from __future__ import annotations\n\n",
+           f"TWO_OVER_PI = 0x{int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280)):X}  # noqa: E501\n",
+           '"""1280 bits of 2/pi behind the point."""\n\n']  # fmt: skip
+    for title, found in (("F32_POLYNOMIALS", floats), ("F64_POLYNOMIALS", double)):
+        rows = (f'    "{name}": {numbers(coefficients[::-1], "    ")},\n' for _, name, coefficients in found if name)
+        out.append(f"{title}: dict[str, tuple[float, ...]] = {{\n" + "".join(rows) + "}  # fmt: skip\n\n")
+    for title, table_rows, meaning in (
+        ("ATAN", atan_rows(), "Of each sixteenth the arc tangent, and what it was rounded by."),
+        ("LOG", log_rows(), "For 128 steps of z in [0.6875, 1.375): 1/z cut short, minus its logarithm in two parts."),
+    ):
+        flat = [value for row in table_rows for value in row]
+        out.append(f'{title}: tuple[float, ...] = {numbers(flat, "")}  # fmt: skip\n"""{meaning}"""\n\n')
+    return "".join(out).rstrip("\n") + "\n"
+
+
+def files() -> tuple[str, str]:
+    """coefficients.h and coefficients.py."""
+    of_double, of_single = polynomials()
+    double, floats = fitted(of_double, np.float64), fitted(of_single, np.float32)
+    # erf x = x + x (lead + z P): 1 is left out, so that the rounding of what is left does not show.
+    lead = float(np.float32(float(2 / mp.sqrt(mp.pi) - 1)))
+    kernels = [(macro, name, [lead, *values] if name == "erf" else values) for macro, name, values in floats]
+    return header(double, floats), python(double, kernels)
+
+
+def main() -> None:
+    here = Path(__file__).parent
+    in_c, in_kernels = files()
+    here.joinpath("csrc", "coefficients.h").write_text(in_c)
+    here.parent.joinpath("kernel_ir", "math", "coefficients.py").write_text(in_kernels)
 
 
 if __name__ == "__main__":

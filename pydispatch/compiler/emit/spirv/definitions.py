@@ -12,8 +12,6 @@ from pydispatch.compiler.kernel_ir.readers import op_name, symbol
 from pydispatch.compiler.kernel_ir.types import is_float, is_integer
 
 NATIVE = Native()
-
-
 _templates: dict[tuple[FuncOp, int], Template] = {}
 
 
@@ -22,24 +20,13 @@ def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> No
     if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
         raise f.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
     found = definition(op, NATIVE, exponent)
-    for table in found.globals:
-        f.module.memref_globals.setdefault(symbol(table, "sym_name"), table)
-    key = found.function, f.index_width
-    template = _templates.get(key)
+    template = _templates.get((found.function, f.index_width))
     if template is None:
-        template = _templates[key] = Template(found.function, f)
-    operands = [f.get(operand) for operand in op.operands]
-    if not template.has_loops:
-        f.values.update(zip(op.results, template.copy(f, operands), strict=True))
-        return
-    f.values.update(zip(found.function.body.blocks[0].args, operands, strict=True))
-
-    def leave(end: Operation) -> None:
-        for result, operand in zip(op.results, end.operands, strict=True):
-            f.values[result] = f.values[operand]
-
-    f.region(found.function.body, leave)
-    f.op = op
+        tables = {symbol(table, "sym_name"): table for table in found.globals}
+        template = Template(found.function, tables, f.module.table, f.index_width)
+        _templates[found.function, f.index_width] = template
+    made = template.copy(f, [f.get(operand) for operand in op.operands])
+    f.values.update(zip(op.results, made, strict=True))
 
 
 def natively(row: Lowering) -> Lowering:

@@ -44,14 +44,17 @@ class Iterations:
         """Code runs that was not written here."""
         self.total = None
 
+    def add(self, count: int | None) -> None:
+        """Code with loops of so many iterations in all is written."""
+        known = self._times is not None and count is not None and self.total is not None
+        self.total = self.total + self._times * count if known else None  # type: ignore[operator]
+
     @contextmanager
     def inside(self, count: int | None) -> Iterator[None]:
         """The body of a loop of at most so many iterations is written."""
         outer = self._times
+        self.add(None if count is None else count + 1)  # the test that ends a loop is an iteration too
         self._times = None if outer is None or count is None else outer * max(count, 1)
-        # The test that ends a loop is an iteration too.
-        known = outer is not None and count is not None and self.total is not None
-        self.total = self.total + outer * (count + 1) if known else None  # type: ignore[operator]
         try:
             yield
         finally:

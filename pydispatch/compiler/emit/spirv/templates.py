@@ -6,7 +6,7 @@ operands, and results of its own; a copy looks all of them up in one table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -14,26 +14,30 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.spirv.function import FunctionEmitter
+from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Id, Module
 from pydispatch.compiler.emit.spirv.words import OP
 
-_LITERAL = {OP["ExtInst"]: 4, OP["CompositeExtract"]: 4, OP["SelectionMerge"]: 2, OP["Decorate"]: 2}
+_LITERAL = {
+    OP["ExtInst"]: 4, OP["CompositeExtract"]: 4, OP["SelectionMerge"]: 2, OP["LoopMerge"]: 3, OP["Decorate"]: 2
+}  # fmt: skip
 """Where an instruction has a word that is no id; in others the first word alone is none."""
 
 Make = Callable[[Module, list[Id]], Id]
 
 
 class Template:
-    """The words of a function without loops."""
+    """The words of a function."""
 
-    def __init__(self, function: FuncOp, like: FunctionEmitter) -> None:
-        """like: an emitter that knows the lowerings, the tables that the function reads, and the width of indices."""
-        kernels = Kernels(ModuleOp([]), like.module.table, ())
-        kernels.memref_globals = like.module.memref_globals
+    def __init__(
+        self, function: FuncOp, tables: dict[str, Operation], rows: Mapping[str, Lowering], index_width: int
+    ) -> None:
+        """tables: constants that the function reads, by name; rows: op name -> what writes its code."""
+        kernels = Kernels(ModuleOp([]), rows, ())
+        kernels.memref_globals = tables
         f = FunctionEmitter(kernels, function, 1)
-        f.index_width = like.index_width
+        f.index_width = index_width
         operands = [f.m.id() for _ in function.body.blocks[0].args]
         f.values.update(zip(function.body.blocks[0].args, operands, strict=True))
         start, results = f.code.label, list[Id]()
@@ -42,18 +46,18 @@ class Template:
             results.extend(f.get(operand) for operand in end.operands)
 
         f.region(function.body, leave)
-        self.has_loops = f.iterations.total != 0
+        self._iterations = f.iterations.total
         outer = _Outer(f.m)
         literals: dict[int, int] = {}
         own: dict[int, int] = {}
         for word, is_literal in _words([*f.code.lines, *f.m.decorations]):
             if is_literal:
                 literals.setdefault(word, len(literals))
-            elif word not in operands and not outer.needs(word):
+            elif word not in operands and word != start and not outer.needs(word):
                 own.setdefault(word, len(own))
         for result in results:  # which may be a constant
             outer.needs(result)
-        ids = [*outer.ids, *operands, *own]
+        ids = [*outer.ids, *operands, start, *own]
         place = {each: len(literals) + number for number, each in enumerate(ids)}
 
         def places(words: list[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
@@ -63,19 +67,19 @@ class Template:
         self._literals, self._own, self._outer = list(literals), len(own), outer.makes
         self._lines, self._decorations = places(f.code.lines), places(f.m.decorations)
         self._results = [place[result] for result in results]
-        self._label = None if f.code.label == start else place[f.code.label]
+        self._label = place[f.code.label]
 
     def copy(self, f: FunctionEmitter, operands: list[Id]) -> list[Id]:
         """Writes the words; the ids of the results."""
         m, outer = f.m, list[Id]()
         for make, parts in self._outer:
             outer.append(make(m, [outer[part] for part in parts]))
-        table = [*self._literals, *outer, *operands, *range(m.bound, m.bound + self._own)]
+        table = [*self._literals, *outer, *operands, f.code.label, *range(m.bound, m.bound + self._own)]
         m.bound += self._own
         f.code.lines += self._lines(table)[:-2]
         m.decorations += self._decorations(table)[:-2]
-        if self._label is not None:
-            f.code.label = Id(table[self._label])
+        f.code.label = Id(table[self._label])
+        f.iterations.add(self._iterations)
         return [Id(table[result]) for result in self._results]
 
 

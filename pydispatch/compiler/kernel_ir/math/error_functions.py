@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pydispatch.compiler.kernel_ir.math.exponentials import exp, exp_parts
-from pydispatch.compiler.kernel_ir.math.formats import format_of, polynomial, product, scaled
-from pydispatch.compiler.kernel_ir.math.numbers import Number, choose
+from pydispatch.compiler.kernel_ir.math.formats import format_of, polynomial, product, quotient, scaled
+from pydispatch.compiler.kernel_ir.math.numbers import Number, choose, fast_sum
 
 
 def erf(x: Number) -> Number:
@@ -21,19 +21,19 @@ def erf(x: Number) -> Number:
 
 
 def erfc(x: Number) -> Number:
-    """exp(-x^2) G(u) / (1 + 2x), u = (x - 4)/(x + 4). f64 has another polynomial from 6 on, and needs erf near zero."""
+    """Near zero 1 - erf x; beyond, exp(-x^2) G(u) / (1 + 2x), u = (x - 4)/(x + 4), in f64 with another G from 6 on."""
     format = format_of(x)
     size = x.size().at_most(format.erfc_end)
     u = (size - 4.0) / (size + 4.0)
-    g = polynomial(u, "erfcx" if format.extended else "erfc") / (1.0 + 2.0 * size)
+    scale = fast_sum(2.0 * size, size.new(1.0))
+    g, rest = quotient((polynomial(u, "erfcx" if format.extended else "erfc"), size.new(0.0)), scale)
     if format.extended:
         outer = size > 6.0
         t = 1.0 / choose(outer, size, 6.0)
-        g = choose(outer, polynomial(t * t, "erfc far") * t, g)
+        g, rest = choose(outer, polynomial(t * t, "erfc far") * t, g), choose(outer, 0.0, rest)
     square, lost = product(size, size)
     m, k = exp_parts(-square, -lost)
-    y = scaled(g + g * m, k)
+    y = scaled(g + ((g + rest) * m + rest), k)
     y = choose(x < 0.0, 2.0 - y, y)
-    if format.extended:
-        y = choose(size < 0.875, (1.0 - x) - x * polynomial(x * x, "erf"), y)
+    y = choose(size < 0.875, (1.0 - x) - x * polynomial(x * x, "erf"), y)
     return choose(x.is_nan(), x, y)

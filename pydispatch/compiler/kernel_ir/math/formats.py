@@ -54,7 +54,7 @@ class Format:
     largest_quadrant: float
     """From here on angles need the digits of 2/pi."""
     cube_root: tuple[int, int, int, int]
-    """What the third of a number's bits lacks to its cube root; how many steps make it exact; the exponent beyond which
+    """What the third of a number's bits lacks to its cube root; how many steps come near it; the exponent beyond which
     numbers are scaled, and by how much."""
 
     @property
@@ -99,7 +99,7 @@ F32 = Format(
     erfc_end=12.0,
     tiny=2.0**-12,
     largest_quadrant=2.0**13,
-    cube_root=(0x2A514067, 2, 100, 60),
+    cube_root=(0x2A514067, 1, 100, 60),
 )
 
 F64 = Format(
@@ -126,7 +126,7 @@ F64 = Format(
     erfc_end=28.0,
     tiny=2.0**-27,
     largest_quadrant=2.0**20,
-    cube_root=(0x2A9F789300000000, 3, 700, 300),
+    cube_root=(0x2A9F789300000000, 2, 700, 300),
 )
 
 
@@ -135,10 +135,19 @@ def format_of(x: Number) -> Format:
 
 
 def polynomial(x: Number, name: str) -> Number:
-    """A polynomial by its name, by Horner's rule."""
-    first, second, *rest = format_of(x).polynomials[name]
-    total = x.fma(first, second)
-    for coefficient in rest:
+    """A polynomial by its name. The long ones of f64 have their odd and even powers summed apart, side by side."""
+    format = format_of(x)
+    coefficients = format.polynomials[name]
+    if not format.extended:
+        return _horner(x, coefficients)
+    square = x * x
+    even, odd = coefficients[-1::-2][::-1], coefficients[-2::-2][::-1]
+    return _horner(square, odd).fma(x, _horner(square, even))
+
+
+def _horner(x: Number, coefficients: Constants) -> Number:
+    total = x.new(coefficients[0])
+    for coefficient in coefficients[1:]:
         total = total.fma(x, coefficient)
     return total
 

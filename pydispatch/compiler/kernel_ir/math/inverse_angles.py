@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import Float64Type
 
+from pydispatch.compiler.kernel_ir.math.coefficients import ATAN
 from pydispatch.compiler.kernel_ir.math.formats import (
     F32,
     INFINITY,
@@ -15,7 +16,6 @@ from pydispatch.compiler.kernel_ir.math.formats import (
     rounded,
 )
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Truth, choose, fast_sum
-from pydispatch.compiler.kernel_ir.math.tables import ATAN
 
 
 def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:

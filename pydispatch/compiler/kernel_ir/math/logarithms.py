@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from xdsl.dialects.builtin import Float64Type
 
+from pydispatch.compiler.kernel_ir.math.coefficients import LOG
 from pydispatch.compiler.kernel_ir.math.formats import (
     F32,
     F64,
@@ -21,7 +22,6 @@ from pydispatch.compiler.kernel_ir.math.formats import (
     upper,
 )
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Word, choose, fast_sum, two_sum
-from pydispatch.compiler.kernel_ir.math.tables import LOG
 
 
 class Parts(NamedTuple):

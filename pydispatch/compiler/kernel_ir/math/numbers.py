@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 IN_RANGE = "pyd.in_range"
 """On a shift: its count is below the width; on an unsigned division: its divisor is not 0. It needs no guard."""
 MOST = "pyd.most"
-"""On scf.for: how many iterations there are at most."""
+"""On scf.while: how many iterations there are at most."""
 
 TRUTH, INDEX = IntegerType(1), IndexType()
 _OF_WORDS = {name: IntegerAttr(number, i64) for number, name in enumerate(INT_PREDICATES)}
@@ -231,10 +231,6 @@ class Word(_Value):
         """Without sign."""
         return self._test("ugt", other)
 
-    def digits(self) -> Word:
-        """How many bits there are from the first that is set on."""
-        return self.width - Word(self.body, self.body.op(math.CountLeadingZerosOp, self.value.type, self.value))
-
     def resized(self, width: int) -> Word:
         """Truncated, or extended with zeros."""
         if width == self.width:
@@ -417,18 +413,26 @@ def one_of(
 
 
 def repeated(
-    count: Word, most: int, carried: Sequence[_Value], step: Callable[[Sequence[Any]], Sequence[_Value]]
+    carried: Sequence[_Value],
+    goes_on: Callable[[Sequence[Any]], Truth],
+    step: Callable[[Sequence[Any]], Sequence[_Value]],
+    most: int,
 ) -> list[Any]:
-    """`step` so many times, `most` at most, on values that it changes."""
-    body = count.body
-    block = Block(arg_types=[count.value.type, *(each.value.type for each in carried)])
+    """`step` on values as long as they say so; `most` times at most."""
+    body, types = carried[0].body, [each.value.type for each in carried]
+
+    def values(found: Sequence[SSAValue]) -> list[Any]:
+        return [like.made(value) for like, value in zip(carried, found, strict=True)]
+
+    test, block = Block(arg_types=types), Block(arg_types=types)
+    with body.inside(test):
+        test.add_op(scf.ConditionOp(goes_on(values(test.args)).value, *test.args))
     with body.inside(block):
-        ends = step([like.made(value) for like, value in zip(carried, block.args[1:], strict=True)])
-        block.add_op(scf.YieldOp(*(each.value for each in ends)))
-    made = scf.ForOp(count.new(0).value, count.value, count.new(1).value, [each.value for each in carried], block)
+        block.add_op(scf.YieldOp(*(each.value for each in step(values(block.args)))))
+    made = scf.WhileOp([each.value for each in carried], types, Region(test), Region(block))
     made.attributes[MOST] = IntegerAttr(most, i64)
     body.block.add_op(made)
-    return [like.made(result) for like, result in zip(carried, made.results, strict=True)]
+    return values(made.results)
 
 
 def two_sum(a: Number, b: Number | float) -> Pair:

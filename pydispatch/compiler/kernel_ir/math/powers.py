@@ -7,7 +7,7 @@ from typing import Any
 from pydispatch.compiler.kernel_ir.math.exponentials import exp_parts
 from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of, product, scaled
 from pydispatch.compiler.kernel_ir.math.logarithms import log_pair
-from pydispatch.compiler.kernel_ir.math.numbers import N, Number, Word, choose, repeated
+from pydispatch.compiler.kernel_ir.math.numbers import N, Number, Truth, Word, choose, repeated
 from pydispatch.errors import CompileError
 
 MAX_CHAIN = 64
@@ -70,8 +70,6 @@ def whole_power(base: N, exponent: Word, known: int | None) -> N:
     if known is not None and abs(known) <= MAX_CHAIN and (known >= 0 or isinstance(base, Number)):
         found = _chain(base, abs(known))
         return found if known >= 0 else _inverse(base, found)
-    if exponent.width < 32:
-        exponent = exponent.extended(32, is_signed=True)
     negative = exponent < 0
     left = choose(negative, 0 - exponent, exponent)
 
@@ -79,7 +77,10 @@ def whole_power(base: N, exponent: Word, known: int | None) -> N:
         found, square, left = carried
         return choose((left & 1).differs(0), found * square, found), square * square, left >> 1
 
-    found, _, _ = repeated(left.digits(), exponent.width, (base.new(1), base, left), step)
+    def goes_on(carried: Any) -> Truth:
+        return carried[2].differs(0)  # type: ignore[no-any-return]
+
+    found, _, _ = repeated((base.new(1), base, left), goes_on, step, exponent.width)
     return choose(negative, _inverse(base, found), found)
 
 

@@ -11,20 +11,12 @@ from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerType
 
+from pydispatch.compiler.kernel_ir.math.coefficients import TWO_OVER_PI
 from pydispatch.compiler.kernel_ir.math.formats import format_of, product
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Word, choose, fast_sum, two_sum
 
 Quadrant: TypeAlias = tuple[Pair, Word]
 """(an angle within half a quarter turn, the number of quarter turns that come on top, modulo 4)."""
-
-TWO_OVER_PI = int(
-    "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e0"
-    "06492eea09d1921cfe1deb1cb129a73ee88235f52ebb4484e99c7026b45f7e413991d639835339f4"
-    "9c845f8bbdf9283b1ff897ffde05980fef2f118b5a0a6d1f6d367ecf27cb09b74f463f669e5fea2d"
-    "7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b6babf0cfbc209af4361d",
-    16,
-)
-"""1280 bits of 2/pi behind the point."""
 
 MOST_CHOSEN = 16
 """Words of a table that are chosen from rather than read: a table is memory of every invocation."""
@@ -70,7 +62,7 @@ def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
             total = digit * part
             for more in (carry, found[place] if shift else None):
                 total = total if more is None else total + more
-            found[place:place + 1] = [total & mask]
+            found[place : place + 1] = [total & mask]
             carry = total >> half
     return found[5] << half | found[4], found[3] << half | found[2]
 

@@ -40,7 +40,7 @@ def remainder(x: Number, y: Number) -> Number:
     left = high - low
     rest, left = step(mine % divisor, choose(left < 0, 0, left))
     most = -(-((1 << (width - 1 - fraction)) + fraction) // (STEPS * room))
-    rest, _ = repeated((left + (STEPS * room - 1)) // (STEPS * room), most, (rest, left), steps)
+    rest, _ = repeated((rest, left), lambda carried: carried[1] > 0, steps, most)
     # `rest` units of the divisor's last place: a normal number, or the bits of a subnormal one.
     whole, unit = rest.to_float().bits(), low - (format.bias + fraction)
     down = low - 1

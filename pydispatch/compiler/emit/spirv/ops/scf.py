@@ -96,9 +96,7 @@ def counted(
         return yielded(f, op.regions[0], list(roots) if roots else None)
 
     carried = list(zip(types, f.parts(inits), strict=True))
-    most = integer(op, MOST, -1)
-    kind = f.m.int(width) if width else None
-    made = f.loop(*bounds, carried, body, kind, less, width, None if most < 0 else most)
+    made = f.loop(*bounds, carried, body, f.m.int(width) if width else None, less, width)
     f.hazards.join(before)
     f.take(list(op.results), made, roots)
 
@@ -111,7 +109,7 @@ def _for(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _while(f: FunctionEmitter, op: Operation) -> None:
-    with f.iterations.inside(None):
+    with f.iterations.inside(integer(op, MOST, 0) or None):
         _repeat(f, op)
 
 
