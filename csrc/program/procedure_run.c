@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/carve.h"
 #include "program/invocation.h"
 
 typedef long long ll_t;
@@ -284,27 +285,21 @@ static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs)
   return PYD_STATUS_OK;
 }
 
-static void* carve(uint8_t* base, size_t* at, size_t count, size_t size) {
-  size_t start = *at;
-  *at = start + count * size;
-  return base ? base + start : NULL;
-}
-
-// The arrays of a frame, all of 8-byte units, behind |base|; measures when it is NULL. What is named first is cleared.
+// The arrays of a frame behind |base|; measures when it is NULL. What is named first is cleared.
 static size_t lay_out(pyd_frame_t* frame, uint8_t* base, size_t* out_cleared) {
   const pyd_procedure_t* p = frame->p;
-  size_t at = 0;
-  frame->slots = carve(base, &at, p->slot_count, sizeof(*frame->slots));
-  frame->moves = carve(base, &at, p->max_moves, sizeof(*frame->moves));
-  frame->pending = carve(base, &at, p->has_stores ? frame->state->program->global_count : 0, sizeof(*frame->pending));
-  *out_cleared = at;
-  frame->dims = carve(base, &at, p->max_dims, sizeof(*frame->dims));
-  frame->scalars = carve(base, &at, p->max_scalars, sizeof(*frame->scalars));
-  frame->regs = carve(base, &at, p->max_regs, sizeof(*frame->regs));
-  frame->staged = carve(base, &at, p->max_args, sizeof(uint64_t));
-  frame->made = carve(base, &at, p->max_results, sizeof(uint64_t));
+  pyd_carve_t block = {base, 0, sizeof(uint64_t)};
+  PYD_CARVE(&block, frame->slots, p->slot_count);
+  PYD_CARVE(&block, frame->moves, p->max_moves);
+  PYD_CARVE(&block, frame->pending, p->has_stores ? frame->state->program->global_count : 0);
+  *out_cleared = block.size;
+  PYD_CARVE(&block, frame->dims, p->max_dims);
+  PYD_CARVE(&block, frame->scalars, p->max_scalars);
+  PYD_CARVE(&block, frame->regs, p->max_regs);
+  PYD_CARVE(&block, frame->staged, p->max_args);
+  PYD_CARVE(&block, frame->made, p->max_results);
   if (!p->has_stores) frame->pending = NULL;
-  return at;
+  return block.size;
 }
 
 // With the frame in |memory|.
