@@ -92,23 +92,28 @@ typedef struct pyd_query_link_s {
   bool found;
 } pyd_query_link_t;
 
-// The opcodes of procedures.
-enum {
-  PYD_STEP_RUN = 1,
-  PYD_STEP_MOVE,
-  PYD_STEP_JUMP,
-  PYD_STEP_BRANCH,
-  PYD_STEP_READ,
-  PYD_STEP_LOAD,
-  PYD_STEP_STORE,
-  PYD_STEP_OBSERVE,
-  PYD_STEP_DROP,
-  PYD_STEP_RETURN,
-  PYD_STEP_CONSTANT,
-  PYD_STEP_SCALAR,
-  PYD_STEP_DIM,
-  PYD_STEP_VIEW,
-};
+// The opcodes of procedures, one row each; pydispatch/formats/program/steps.py has them again, and a test compares the two.
+#define PYD_STEPS(X) \
+  X(RUN, 1)          \
+  X(MOVE, 2)         \
+  X(JUMP, 3)         \
+  X(BRANCH, 4)       \
+  X(READ, 5)         \
+  X(LOAD, 6)         \
+  X(STORE, 7)        \
+  X(OBSERVE, 8)      \
+  X(DROP, 9)         \
+  X(RETURN, 10)      \
+  X(CONSTANT, 11)    \
+  X(SCALAR, 12)      \
+  X(DIM, 13)         \
+  X(VIEW, 14)
+
+typedef enum pyd_step_op_e {
+#define X(name, number) PYD_STEP_##name = number,
+  PYD_STEPS(X)
+#undef X
+} pyd_step_op_t;
 
 #define PYD_LAST_USE 0x80000000u
 

@@ -196,7 +196,7 @@ static bool is_interrupted(const pyd_interrupt_t* interrupt) {
 static pyd_status_t run_step(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t* cell;
   pyd_status_t status = PYD_STATUS_OK;
-  switch (step->op) {
+  switch ((pyd_step_op_t)step->op) {
     case PYD_STEP_RUN: return pyd_frame_run(frame, step);
     case PYD_STEP_MOVE: return move(frame, step);
     case PYD_STEP_READ: return read_element(frame, step);
@@ -212,10 +212,14 @@ static pyd_status_t run_step(pyd_frame_t* frame, const pyd_step_t* step) {
       status = pyd_frame_read(frame, step->b, &cell);
       if (pyd_ok(status)) pyd_cell_set_word(&frame->slots[step->a], (uint64_t)cell->tensor->dims[step->c]);
       return status;
-    default:  // DROP; jumps and the return are the loop's
+    case PYD_STEP_DROP:
       pyd_cell_clear(&frame->slots[step->a]);
       return status;
+    case PYD_STEP_JUMP:
+    case PYD_STEP_BRANCH:
+    case PYD_STEP_RETURN: break;  // are the loop's
   }
+  return status;
 }
 
 static pyd_status_t run_steps(pyd_frame_t* frame) {
