@@ -1,4 +1,4 @@
-// A decoded program as the files of this folder share it. Everything here was verified by decode.c and verify.c: indices
+// A decoded program as the folders of csrc/program share it. Everything here was verified by decode/: indices
 // are in range and registers are written before they are read, so that nothing below checks them again.
 #ifndef PYD_PROGRAM_INTERNAL_H_
 #define PYD_PROGRAM_INTERNAL_H_
@@ -196,21 +196,21 @@ static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
 
 #define PYD_CONSTANT_HIGH 0x80000000u
 
-// verify.c: checks the instructions of |fn| and fills everything that follows from them.
+// decode/verify.c: checks the instructions of |fn| and fills everything that follows from them.
 pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn);
-// analyse.c: what each register of |fn| is for, from its instructions and the contracts of what it dispatches. May run again.
+// decode/analyse.c: what each register of |fn| is for, from its instructions and the contracts of what it dispatches. May run again.
 pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn);
 // Which export each register of |fn| is the number of, PYD_NONE where that is computed.
 void pyd_function_find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t* out_exports);
 
-// contract.c: the results of a contract.
+// plan/contract.c: the results of a contract.
 enum { PYD_CONTRACT_GRID = 0, PYD_CONTRACT_WRITTEN = 3, PYD_CONTRACT_BYTES = 4 };
 // Whether the contract of |export| reads constant |word|.
 bool pyd_contract_reads(const pyd_export_t* export, uint32_t word);
-// procedure_verify.c: the same for the steps of |procedure|, when all functions and globals are there.
+// decode/verify_procedure.c: the same for the steps of |procedure|, when all functions and globals are there.
 pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* procedure);
 
-// interpret.c: runs the scalar part of |fn|; commands are passed over. |dims| may be NULL without DIM instructions.
+// scalar/interpret.c: runs the scalar part of |fn|; commands are passed over. |dims| may be NULL without DIM instructions.
 pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,
                                     const uint64_t* scalars, uint64_t* regs);
 // Only what depends on scalars that are not part of the key, over registers that pyd_function_interpret has filled.

@@ -39,8 +39,9 @@ MODES = {
     "tsan": ["-O1", "-fsanitize=thread"],
     "generic": ["-O2", "-DPYD_PLATFORM_GENERIC"],
     "counting": ["-O1", "-DPYD_COUNTS_WORK"],
-    "command": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DPYD_MORE_COMMANDS(X)=X(REVERSE, 83)"],
-}
+    "command": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+                "-DPYD_MORE_COMMANDS(X)=X(REVERSE, 83)"],
+}  # fmt: skip
 # What runs only the tests that ask for it, and is all that these run in.
 SPECIAL = ("counting", "command")
 # What touches the system. These also run on the files for unknown systems, whose C library is all they need.

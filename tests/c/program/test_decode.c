@@ -1,7 +1,7 @@
 // links: base platform sched program
 // with: double.c
 // Decoding: each refusal with its text; a valid program truncated at and spoilt in every word never does harm.
-#include "program/decode.h"
+#include "program/decode/reader.h"
 #include "program/sample.h"
 #include "program/small_pool.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/carve.h"
-#include "program/plan.h"
+#include "program/plan/plan.h"
 
 typedef long long ll_t;
 typedef unsigned long long ull_t;
@@ -156,7 +156,7 @@ static pyd_status_t form_steps(pyd_plan_t* plan) {
   return PYD_STATUS_OK;
 }
 
-// The arrays behind the plan in one allocation; measures when |base| is NULL. Counts are below 2^32 (see decode.c).
+// The arrays behind the plan in one allocation; measures when |base| is NULL. Counts are below 2^32 (see decode/program.c).
 static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base) {
   pyd_carve_t block = {base, sizeof(*plan), 16};
   size_t staged = pyd_plan_stage_count(fn);

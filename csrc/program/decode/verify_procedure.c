@@ -1,6 +1,6 @@
 // The steps of one procedure: operands in range, types that agree, jumps that stay inside. Whether a slot holds something
 // when it is read is looked at while running.
-#include "program/verify.h"
+#include "program/decode/verify.h"
 
 typedef struct verifier_s {
   const pyd_program_t* program;
