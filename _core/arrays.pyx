@@ -85,6 +85,10 @@ cdef class ElementType:
     def __repr__(self):
         return f"ElementType({self.name})"
 
+    def nbytes(self, count):
+        """Bytes of `count` elements in a buffer, where elements of less than 8 bits share bytes."""
+        return -(-count * self.bits // 8) if self.packed else count * self.itemsize
+
     cdef int pack(self, object value, uint64_t* out_word) except -1:
         """A Python or NumPy number as a register value. TypeError, OverflowError: it is none, or does not fit."""
         if self.dtype.kind == "b":
@@ -191,7 +195,7 @@ cdef void unpack_codes(const uint8_t* data, Py_ssize_t count, uint32_t bits, bin
 
 cdef object packed_of(ElementType kind, object array):
     """A new array of bytes with the elements of a contiguous array as programs keep them."""
-    made = np.empty((array.size * kind.bits + 7) // 8, np.uint8)
+    made = np.empty(kind.nbytes(array.size), np.uint8)
     cdef const uint8_t* source = <const uint8_t*>PyArray_DATA(<PyArrayObject*>array)
     pack_codes(source, array.size, kind.bits, <uint8_t*>PyArray_DATA(<PyArrayObject*>made))
     return made
@@ -218,7 +222,7 @@ def pack_elements(kind, array):
 def unpack_elements(kind, data, shape):
     """The array whose bytes `pack_elements` gives. ValueError when `data` is too short."""
     source, made = np.frombuffer(data, np.uint8), np.empty(shape, kind.dtype)
-    if not kind.packed or source.size < (made.size * kind.bits + 7) // 8:
+    if not kind.packed or source.size < kind.nbytes(made.size):
         raise ValueError(f"{source.size} bytes do not hold {made.size} elements of {kind.name}")
     unpack_into(kind, PyArray_DATA(<PyArrayObject*>source), made)
     return made

@@ -8,8 +8,8 @@ cdef extern from "pydispatch/status.h" nogil:
     ctypedef struct pyd_interrupt_t:
         int32_t (*is_wanted)(void* self) noexcept nogil
         void* self
-    int PYD_CODE_INVALID_ARGUMENT, PYD_CODE_UNSUPPORTED, PYD_CODE_UNAVAILABLE, PYD_CODE_KERNEL
-    int PYD_CODE_OUT_OF_MEMORY, PYD_CODE_SYSTEM, PYD_CODE_INTERNAL, PYD_CODE_INTERRUPTED
+    int PYD_CODE_INVALID_ARGUMENT, PYD_CODE_CORRUPT, PYD_CODE_UNSUPPORTED, PYD_CODE_MISSING_IMPORT, PYD_CODE_UNAVAILABLE
+    int PYD_CODE_KERNEL, PYD_CODE_OUT_OF_MEMORY, PYD_CODE_SYSTEM, PYD_CODE_INTERNAL, PYD_CODE_INTERRUPTED
     pyd_status_t pyd_status_make(int code, const char* format, ...)
     pyd_status_t pyd_status_make_values(int code, const int64_t* values, const char* format, ...)
     int pyd_status_code(pyd_status_t status)

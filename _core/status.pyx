@@ -4,12 +4,16 @@ from cpython.exc cimport PyErr_Occurred, PyErr_SetInterrupt
 from libc.stdint cimport int64_t
 
 from pydispatch._core.c_status cimport (
+    PYD_CODE_CORRUPT,
     PYD_CODE_INTERNAL,
     PYD_CODE_INTERRUPTED,
     PYD_CODE_INVALID_ARGUMENT,
     PYD_CODE_KERNEL,
+    PYD_CODE_MISSING_IMPORT,
     PYD_CODE_OUT_OF_MEMORY,
     PYD_CODE_SYSTEM,
+    PYD_CODE_UNAVAILABLE,
+    PYD_CODE_UNSUPPORTED,
     pyd_status_code,
     pyd_status_free,
     pyd_status_make_values,
@@ -73,16 +77,16 @@ class InternalError(Error):
 
 # code of status.h -> class. tests/core/test_status.py compares the two tables.
 CODES = {
-    1: InvalidArgumentError,
-    2: ArtifactError,
-    3: ArtifactError,
-    4: MissingImportError,
-    5: DeviceUnavailableError,
-    6: KernelError,
-    7: OutOfMemoryError,
-    8: SystemError_,
-    9: InternalError,
-    10: KeyboardInterrupt,
+    PYD_CODE_INVALID_ARGUMENT: InvalidArgumentError,
+    PYD_CODE_CORRUPT: ArtifactError,
+    PYD_CODE_UNSUPPORTED: ArtifactError,
+    PYD_CODE_MISSING_IMPORT: MissingImportError,
+    PYD_CODE_UNAVAILABLE: DeviceUnavailableError,
+    PYD_CODE_KERNEL: KernelError,
+    PYD_CODE_OUT_OF_MEMORY: OutOfMemoryError,
+    PYD_CODE_SYSTEM: SystemError_,
+    PYD_CODE_INTERNAL: InternalError,
+    PYD_CODE_INTERRUPTED: KeyboardInterrupt,
 }
 
 cdef extern from *:

@@ -20,11 +20,11 @@ def host() -> str:
 def sources(folder: Path, system: str) -> list[Path]:
     """The .c files in and under a folder for a system, sorted: those without a system's suffix, and one per subject."""
     plain: list[Path] = []
-    subjects: dict[str, dict[str, Path]] = {}
+    subjects: dict[Path, dict[str, Path]] = {}
     for path in folder.rglob("*.c"):
         subject, _, suffix = path.stem.rpartition("_")
         if suffix in SUFFIXES:
-            subjects.setdefault(subject, {})[suffix] = path
+            subjects.setdefault(path.with_name(subject), {})[suffix] = path
         else:
             plain.append(path)
     chosen = [files.get(system) or files.get("generic") for files in subjects.values()]

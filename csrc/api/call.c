@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "base/carve.h"
 
 static const char* name_of(const pyd_api_call_t* call) { return call->entry->info.name; }
 
@@ -40,18 +41,24 @@ static pyd_status_t check_counts(const pyd_api_function_t* fn, const int64_t* di
   return PYD_STATUS_OK;
 }
 
+static size_t lay_out(pyd_api_call_t* call, const pyd_api_entry_t* entry, uint8_t* base) {
+  const pyd_api_function_t* fn = &entry->info;
+  pyd_carve_t block = {base, sizeof(*call), sizeof(uint64_t)};
+  PYD_CARVE(&block, call->arguments, fn->argument_count);
+  PYD_CARVE(&block, call->results, fn->result_count);
+  PYD_CARVE(&block, call->dims, fn->dims_count);
+  PYD_CARVE(&block, call->inputs, entry->is_procedure ? fn->argument_count : 0);
+  return block.size;
+}
+
 static pyd_status_t allocate(const pyd_api_entry_t* entry, const int64_t* dims, pyd_api_call_t** out_call) {
   const pyd_api_function_t* fn = &entry->info;
-  size_t buffers = (size_t)fn->argument_count + fn->result_count;
-  size_t size = sizeof(pyd_api_call_t) + buffers * sizeof(pyd_api_buffer_t) + fn->dims_count * sizeof(int64_t) +
-                (entry->is_procedure ? fn->argument_count * sizeof(pyd_input_t) : 0);
+  pyd_api_call_t measure;
+  size_t size = lay_out(&measure, entry, NULL);
   pyd_api_call_t* call = calloc(1, size);
   if (!call) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of '%s': %zu bytes", fn->name, size);
   call->entry = entry;
-  call->arguments = (pyd_api_buffer_t*)(call + 1);
-  call->results = call->arguments + fn->argument_count;
-  call->dims = (int64_t*)(call->results + fn->result_count);
-  call->inputs = (pyd_input_t*)(call->dims + fn->dims_count);
+  lay_out(call, entry, (uint8_t*)call);
   if (fn->dims_count) memcpy(call->dims, dims, fn->dims_count * sizeof(int64_t));
   atomic_init(&call->is_busy, false);
   pyd_api_retain(&entry->program->references);

@@ -3,31 +3,22 @@
 #include <string.h>
 
 #include "api/internal.h"
+#include "base/carve.h"
 
-// Everything that describes a program's functions is carved out of one block, measured first with |base| NULL.
-typedef struct block_s {
-  uint8_t* base;
-  size_t at;
-} block_t;
+// Everything that describes a program's functions is one block of memory.
 
-static void* carve(block_t* block, size_t count, size_t size) {
-  size_t start = (block->at + 7) & ~(size_t)7;
-  block->at = start + count * size;
-  return block->base ? block->base + start : NULL;
-}
-
-static const char* copy_text(block_t* block, pyd_string_t text) {
-  char* copy = carve(block, (size_t)text.length + 1, 1);
+static const char* copy_text(pyd_carve_t* block, pyd_string_t text) {
+  char* copy = pyd_carve(block, (size_t)text.length + 1, 1);
   if (!copy) return NULL;
   if (text.length) memcpy(copy, text.data, text.length);
   copy[text.length] = 0;
   return copy;
 }
 
-static const pyd_api_value_t* const* copy_values(block_t* block, const pyd_program_value_t* values, uint32_t count) {
-  const pyd_api_value_t** list = carve(block, count, sizeof(*list));
+static const pyd_api_value_t* const* copy_values(pyd_carve_t* block, const pyd_program_value_t* values, uint32_t count) {
+  const pyd_api_value_t** list = pyd_carve(block, count, sizeof(*list));
   for (uint32_t i = 0; i < count; ++i) {
-    pyd_api_value_t* out = carve(block, 1, sizeof(*out));
+    pyd_api_value_t* out = pyd_carve(block, 1, sizeof(*out));
     const char* name = copy_text(block, values[i].name);
     if (!out) continue;
     *out = (pyd_api_value_t){
@@ -43,7 +34,7 @@ static const pyd_api_value_t* const* copy_values(block_t* block, const pyd_progr
   return list;
 }
 
-static void copy_function(block_t* block, const pyd_program_function_t* fn, uint32_t index, bool is_procedure,
+static void copy_function(pyd_carve_t* block, const pyd_program_function_t* fn, uint32_t index, bool is_procedure,
                           pyd_api_program_t* out, pyd_api_entry_t* entry) {
   pyd_api_function_t info = {
       .name = copy_text(block, fn->name),
@@ -59,12 +50,12 @@ static void copy_function(block_t* block, const pyd_program_function_t* fn, uint
 }
 
 // The public functions, and the public procedures when there is a state to run them in.
-static void copy_functions(block_t* block, const pyd_program_t* program, bool has_state, pyd_api_program_t* out) {
+static void copy_functions(pyd_carve_t* block, const pyd_program_t* program, bool has_state, pyd_api_program_t* out) {
   uint32_t functions = pyd_program_function_count(program), count = 0, made = 0;
   uint32_t procedures = has_state ? pyd_program_procedure_count(program) : 0;
   for (uint32_t i = 0; i < functions; ++i) count += pyd_program_function(program, i)->is_public;
   for (uint32_t i = 0; i < procedures; ++i) count += pyd_program_procedure(program, i)->is_public;
-  pyd_api_entry_t* entries = carve(block, count, sizeof(*entries));
+  pyd_api_entry_t* entries = pyd_carve(block, count, sizeof(*entries));
   if (out) {
     out->entries = entries;
     out->entry_count = count;
@@ -81,16 +72,16 @@ static void copy_functions(block_t* block, const pyd_program_t* program, bool ha
 pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t* program, pyd_state_t* state,
                                   pyd_api_owner_t owner, pyd_api_program_t** out_program) {
   *out_program = NULL;
-  block_t block = {NULL, sizeof(pyd_api_program_t)};
+  pyd_carve_t block = {NULL, sizeof(pyd_api_program_t), sizeof(uint64_t)};
   copy_functions(&block, program, state != NULL, NULL);
-  pyd_api_program_t* made = malloc(block.at);
-  if (!made) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a program's %zu bytes", block.at);
+  pyd_api_program_t* made = malloc(block.size);
+  if (!made) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a program's %zu bytes", block.size);
   atomic_init(&made->references, 1);
   made->device = device;
   made->program = program;
   made->state = state;
   made->owner = owner;
-  block = (block_t){(uint8_t*)made, sizeof(*made)};
+  block = (pyd_carve_t){(uint8_t*)made, sizeof(*made), sizeof(uint64_t)};
   copy_functions(&block, program, state != NULL, made);
   pyd_api_retain(&device->references);
   *out_program = made;

@@ -1,4 +1,4 @@
-// A decoded program as the files of this folder share it. Everything here was verified by decode.c and verify.c: indices
+// A decoded program as the folders of csrc/program share it. Everything here was verified by decode/: indices
 // are in range and registers are written before they are read, so that nothing below checks them again.
 #ifndef PYD_PROGRAM_INTERNAL_H_
 #define PYD_PROGRAM_INTERNAL_H_
@@ -92,23 +92,28 @@ typedef struct pyd_query_link_s {
   bool found;
 } pyd_query_link_t;
 
-// The opcodes of procedures.
-enum {
-  PYD_STEP_RUN = 1,
-  PYD_STEP_MOVE,
-  PYD_STEP_JUMP,
-  PYD_STEP_BRANCH,
-  PYD_STEP_READ,
-  PYD_STEP_LOAD,
-  PYD_STEP_STORE,
-  PYD_STEP_OBSERVE,
-  PYD_STEP_DROP,
-  PYD_STEP_RETURN,
-  PYD_STEP_CONSTANT,
-  PYD_STEP_SCALAR,
-  PYD_STEP_DIM,
-  PYD_STEP_VIEW,
-};
+// The opcodes of procedures, one row each; pydispatch/formats/program/steps.py has them again, and a test compares the two.
+#define PYD_STEPS(X) \
+  X(RUN, 1)          \
+  X(MOVE, 2)         \
+  X(JUMP, 3)         \
+  X(BRANCH, 4)       \
+  X(READ, 5)         \
+  X(LOAD, 6)         \
+  X(STORE, 7)        \
+  X(OBSERVE, 8)      \
+  X(DROP, 9)         \
+  X(RETURN, 10)      \
+  X(CONSTANT, 11)    \
+  X(SCALAR, 12)      \
+  X(DIM, 13)         \
+  X(VIEW, 14)
+
+typedef enum pyd_step_op_e {
+#define X(name, number) PYD_STEP_##name = number,
+  PYD_STEPS(X)
+#undef X
+} pyd_step_op_t;
 
 #define PYD_LAST_USE 0x80000000u
 
@@ -191,21 +196,21 @@ static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
 
 #define PYD_CONSTANT_HIGH 0x80000000u
 
-// verify.c: checks the instructions of |fn| and fills everything that follows from them.
+// decode/verify.c: checks the instructions of |fn| and fills everything that follows from them.
 pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn);
-// analyse.c: what each register of |fn| is for, from its instructions and the contracts of what it dispatches. May run again.
+// decode/analyse.c: what each register of |fn| is for, from its instructions and the contracts of what it dispatches. May run again.
 pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn);
 // Which export each register of |fn| is the number of, PYD_NONE where that is computed.
 void pyd_function_find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t* out_exports);
 
-// contract.c: the results of a contract.
+// plan/contract.c: the results of a contract.
 enum { PYD_CONTRACT_GRID = 0, PYD_CONTRACT_WRITTEN = 3, PYD_CONTRACT_BYTES = 4 };
 // Whether the contract of |export| reads constant |word|.
 bool pyd_contract_reads(const pyd_export_t* export, uint32_t word);
-// procedure_verify.c: the same for the steps of |procedure|, when all functions and globals are there.
+// decode/verify_procedure.c: the same for the steps of |procedure|, when all functions and globals are there.
 pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* procedure);
 
-// interpret.c: runs the scalar part of |fn|; commands are passed over. |dims| may be NULL without DIM instructions.
+// scalar/interpret.c: runs the scalar part of |fn|; commands are passed over. |dims| may be NULL without DIM instructions.
 pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,
                                     const uint64_t* scalars, uint64_t* regs);
 // Only what depends on scalars that are not part of the key, over registers that pyd_function_interpret has filled.

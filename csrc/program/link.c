@@ -1,38 +1,8 @@
-// What a program consists of, and connecting it with what it needs from outside.
+// Connecting a program with what it needs from outside.
 #include <stdlib.h>
 #include <string.h>
 
 #include "program/internal.h"
-
-uint32_t pyd_program_executable_count(const pyd_program_t* program) { return program->executable_count; }
-const pyd_program_executable_t* pyd_program_executable(const pyd_program_t* program, uint32_t index) {
-  return index < program->executable_count ? &program->executables[index] : NULL;
-}
-uint32_t pyd_program_query_count(const pyd_program_t* program) { return program->query_count; }
-const pyd_program_query_t* pyd_program_query(const pyd_program_t* program, uint32_t index) {
-  return index < program->query_count ? &program->queries[index] : NULL;
-}
-uint32_t pyd_program_constant_count(const pyd_program_t* program) { return program->constant_count; }
-const pyd_program_constant_t* pyd_program_constant(const pyd_program_t* program, uint32_t index) {
-  return index < program->constant_count ? &program->constants[index] : NULL;
-}
-uint32_t pyd_program_function_count(const pyd_program_t* program) { return program->function_count; }
-const pyd_program_function_t* pyd_program_function(const pyd_program_t* program, uint32_t index) {
-  return index < program->function_count ? &program->functions[index].info : NULL;
-}
-
-uint32_t pyd_program_procedure_count(const pyd_program_t* program) { return program->procedure_count; }
-const pyd_program_function_t* pyd_program_procedure(const pyd_program_t* program, uint32_t index) {
-  return index < program->procedure_count ? &program->procedures[index].info : NULL;
-}
-uint32_t pyd_program_parameter_count(const pyd_program_t* program) { return program->parameter_count; }
-const pyd_program_parameter_t* pyd_program_parameter(const pyd_program_t* program, uint32_t index) {
-  return index < program->parameter_count ? &program->parameters[index] : NULL;
-}
-uint32_t pyd_program_check_count(const pyd_program_t* program) { return program->check_count; }
-const pyd_program_check_t* pyd_program_check(const pyd_program_t* program, uint32_t index) {
-  return index < program->check_count ? &program->checks[index] : NULL;
-}
 
 void pyd_program_set_query(pyd_program_t* program, uint32_t index, bool found, uint64_t value) {
   if (index >= program->query_count) return;

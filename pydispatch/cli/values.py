@@ -93,7 +93,7 @@ class Reader:
         count = math.prod(spec.shape)
         if body[:1] in ("@", "+") and equals:
             stream = self.open(body[1:], again=body[0] == "@")
-            size = (count * spec.kind.bits + 7) // 8 if spec.kind.packed else count * spec.kind.itemsize
+            size = spec.kind.nbytes(count)
             data = stream.read(size)
             if len(data) < size:
                 raise ValueError(f"the file has {len(data)} bytes left, expected {size}")

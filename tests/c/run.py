@@ -9,6 +9,7 @@ A test is tests/c/<subject>/test_*.c with a main that returns 0. Comment lines a
     // shared: plugin.c                a shared library whose path it is given, with -DSYSTEM
     // skip-generic: why               not on the files for unknown systems
     // counting: what                  only in a build that counts this
+    // command: what                   only in a build that has a kind of command of its own, REVERSE
 
     python tests/c/run.py [SUBJECT...] [--plain | --generic]
 """
@@ -38,7 +39,11 @@ MODES = {
     "tsan": ["-O1", "-fsanitize=thread"],
     "generic": ["-O2", "-DPYD_PLATFORM_GENERIC"],
     "counting": ["-O1", "-DPYD_COUNTS_WORK"],
-}
+    "command": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+                "-DPYD_MORE_COMMANDS(X)=X(REVERSE, 83)"],
+}  # fmt: skip
+# What runs only the tests that ask for it, and is all that these run in.
+SPECIAL = ("counting", "command")
 # What touches the system. These also run on the files for unknown systems, whose C library is all they need.
 GENERIC = ("artifact", "elf", "executable", "plugin", "program", "sched")
 ENVIRONMENT = {
@@ -51,7 +56,7 @@ ENVIRONMENT = {
 def notes(source: Path) -> dict[str, str]:
     """The `// key: value` lines of a test's first 20 lines."""
     head = source.read_text().splitlines()[:20]
-    pattern = re.compile(r"// (links|tsan|with|flags|shared|skip-generic|counting): ?(.*)")
+    pattern = re.compile(r"// (links|tsan|with|flags|shared|skip-generic|counting|command): ?(.*)")
     return {m[1]: m[2].strip() for line in head if (m := pattern.match(line))}
 
 
@@ -69,8 +74,8 @@ def linked(source: Path, mode: str) -> list[Path]:
 def is_wanted(source: Path, mode: str) -> bool:
     """Whether a test runs in a mode."""
     note = notes(source)
-    if mode == "counting" or "counting" in note:
-        return mode == "counting" and "counting" in note
+    if mode in SPECIAL or any(special in note for special in SPECIAL):
+        return mode in note
     if mode == "generic":
         return source.parent.name in GENERIC and "skip-generic" not in note
     return mode != "tsan" or "tsan" in note

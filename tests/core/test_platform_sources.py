@@ -15,9 +15,9 @@ from sources import SUFFIXES, sources  # noqa: E402
 FOLDERS = sorted(p for p in CSRC.iterdir() if any(p.glob("*.c")))
 
 
-def subject(path: Path) -> str:
+def subject(path: Path) -> Path:
     stem, _, suffix = path.stem.rpartition("_")
-    return stem if suffix in SUFFIXES else path.stem
+    return path.with_name(stem if suffix in SUFFIXES else path.stem)
 
 
 @pytest.mark.parametrize("system", ["linux", "macos", "windows", "generic"])

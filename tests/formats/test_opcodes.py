@@ -12,6 +12,7 @@ from pydispatch.formats.program.steps import Step
 ROOT = Path(__file__).resolve().parents[2]
 OPCODES = (ROOT / "csrc/program/opcodes.h").read_text()
 DEVICE = (ROOT / "csrc/include/pydispatch/program_device.h").read_text()
+INTERNAL = (ROOT / "csrc/program/internal.h").read_text()
 DOCUMENT = (ROOT / "docs/program.md").read_text()
 
 SCALARS = re.findall(r"^  X\((\w+), (\d+), (\w+), \w+, \w+, (\w+)\)", OPCODES, re.M)
@@ -33,6 +34,11 @@ def test_commands() -> None:
 def test_math_functions() -> None:
     rows = re.findall(r"^  X\((\d+), (\w+), \w+, \w+\)", OPCODES, re.M)
     assert rows == [(str(i), name) for i, name in enumerate(MATH_FUNCTIONS)]
+
+
+def test_steps() -> None:
+    rows = re.findall(r"^  X\((\w+), (\d+)\)", INTERNAL, re.M)
+    assert rows == [(step.name, str(step.value)) for step in Step]
 
 
 def documented(section: str) -> dict[str, int]:

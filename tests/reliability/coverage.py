@@ -27,8 +27,8 @@ import run as c_tests  # noqa: E402
 BUILD = ROOT / "build" / "coverage"
 FLAGS = ["-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-w"]
 LIBRARIES = ["-pthread", "-ldl", "-lm"]
-FILES = ("elf/", "artifact/", "fatelf/", "plugin/", "sched/", "program/decode", "program/procedure_decode",
-         "program/contract", "program/bytes", "program/verify", "program/procedure_verify")  # fmt: skip
+FILES = ("elf/", "artifact/", "fatelf/", "plugin/", "sched/", "program/decode/", "program/plan/contract",
+         "program/bytes", "program/opcodes")  # fmt: skip
 Branch = tuple[str, int, int, int, int]
 """File, line and column of the condition, line and column of its end."""
 

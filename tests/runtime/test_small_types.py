@@ -8,7 +8,7 @@ from pydispatch._core.arrays import pack_elements, type_of, unpack_elements
 
 import pydispatch as pd
 from pydispatch.cli.values import Reader, format_array
-from pydispatch.formats.program.opcodes import Numerical, dtype_name, dtype_word
+from pydispatch.formats.program.opcodes import Numerical, buffer_bytes, dtype_name, dtype_word
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 rng = np.random.default_rng(0)
@@ -34,6 +34,7 @@ def test_packing(numerical: Numerical, bits: int, count: int) -> None:
     signed = numerical == Numerical.INTEGER
     numbers = np.where((codes >> (bits - 1) == 1) & signed, codes - (1 << bits), codes).astype(np.int8).view(kind.dtype)
     assert pack_elements(kind, numbers) == bytes(data)
+    assert kind.nbytes(count) == buffer_bytes(count, kind.word) == len(data)
     back = unpack_elements(kind, bytes(data), (count,))
     assert back.dtype == kind.dtype
     np.testing.assert_array_equal(back.view(np.uint8), numbers.view(np.uint8))

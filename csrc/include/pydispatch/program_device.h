@@ -36,11 +36,16 @@ typedef struct pyd_runner_s {
 // Before any call; not thread safe. |runner.self| outlives the program.
 void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner);
 
+#ifndef PYD_MORE_COMMANDS
+#define PYD_MORE_COMMANDS(X)  // a test has one more
+#endif
+
 // The kinds of commands, in order: X(NAME, opcode in docs/program.md).
 #define PYD_COMMANDS(X) \
   X(DISPATCH, 80)       \
   X(FILL, 81)           \
-  X(COPY, 82)
+  X(COPY, 82)           \
+  PYD_MORE_COMMANDS(X)
 
 typedef enum pyd_command_kind_e {
 #define X(name, opcode) PYD_COMMAND_##name,

@@ -3,8 +3,8 @@
 #ifndef PYD_PROGRAM_COMMANDS_COMMAND_H_
 #define PYD_PROGRAM_COMMANDS_COMMAND_H_
 
-#include "program/call.h"
-#include "program/verify.h"
+#include "program/call/call.h"
+#include "program/decode/verify.h"
 
 // Registers whose values reach memory: constants and patterns. With PYD_CONSTANT_HIGH: the upper half of one does.
 typedef struct pyd_command_values_s {

@@ -2,7 +2,7 @@
 #ifndef PYD_PROGRAM_COMMANDS_PIECES_H_
 #define PYD_PROGRAM_COMMANDS_PIECES_H_
 
-#include "program/plan.h"
+#include "program/plan/plan.h"
 
 // One piece takes about as long as a memory system needs to hide the handover (256 KiB at 10 GB/s: 25 us).
 #define PYD_TILE_BYTES (UINT64_C(256) << 10)

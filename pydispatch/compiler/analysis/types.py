@@ -58,14 +58,3 @@ def dtype_of(type: Attribute, location: Location | None = None) -> int:
             "supported: i1 i2 i4 i8 i16 i32 i64 index f16 bf16 f32 f64 f4E2M1FN and the f8 kinds",
         )  # fmt: skip
     return word
-
-
-def element_bits(dtype: int) -> int:
-    """Bits that one element takes in a buffer: whole bytes, or its own 2 or 4 bits, packed."""
-    bits = dtype & 0xFFFFFF
-    return bits if bits < 8 else -(-bits // 8) * 8
-
-
-def packed_bytes(count: int, dtype: int) -> int:
-    """Bytes of `count` elements without space between them."""
-    return -(-count * element_bits(dtype) // 8)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.analysis.types import dtype_of, element_bits
+from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.flatten.globals import PARAMETER
 from pydispatch.errors import CompileError
+from pydispatch.formats.program.opcodes import element_bits
 from pydispatch.formats.program.program import Numerical, Program
 from pydispatch.ir.core.locations import location_of
 

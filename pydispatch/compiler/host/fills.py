@@ -8,11 +8,12 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation
 
-from pydispatch.compiler.analysis.types import dtype_of, element_bits, packed_bytes
+from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.host.commands import Storage, Tensor
 from pydispatch.compiler.host.constants import splat_word
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.errors import CompileError
+from pydispatch.formats.program.opcodes import buffer_bytes, element_bits
 from pydispatch.formats.program.program import BufferKind, Op
 from pydispatch.ir.core.locations import location_of
 
@@ -36,7 +37,7 @@ def constant(straight: Straight, op: Operation) -> None:
     dims = tuple(straight.function.constant(d) for d in shape)
     count = math.prod(shape)
     word = splat_word(value, dtype)
-    if word is not None and packed_bytes(count, dtype) >= FILL_FROM:
+    if word is not None and buffer_bytes(count, dtype) >= FILL_FROM:
         tensor = straight.new_tensor(dims, dtype)
         straight.commands.fill(tensor, straight.function.constant(word), max(1, element_bits(dtype) // 8))
     else:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.analysis.types import dtype_of, packed_bytes
+from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.flatten.globals import _missing, globals_of, name_of
 from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.scalar_table import constant_bits
 from pydispatch.errors import CompileError
+from pydispatch.formats.program.opcodes import buffer_bytes
 from pydispatch.formats.program.program import NONE
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.util import dialect as util
@@ -61,7 +62,7 @@ class Globals:
 
             import numpy as np
 
-            return self.constants.add(np.zeros(packed_bytes(math.prod(type.get_shape()), dtype), np.uint8))
+            return self.constants.add(np.zeros(buffer_bytes(math.prod(type.get_shape()), dtype), np.uint8))
         return self.constants.number(initial, type, source)
 
 

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.ir.affine import AffineSymExpr as AffineSymbolExpr
 
-from pydispatch.compiler.analysis.types import dtype_of, packed_bytes
+from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.host.scalar_table import (
     AFFINE,
     BINARY,
@@ -30,6 +30,7 @@ from pydispatch.compiler.host.scalar_table import (
     float_bits,
     width,
 )
+from pydispatch.formats.program.opcodes import buffer_bytes
 from pydispatch.formats.program.program import Function, Op
 from pydispatch.ir.core.locations import location_of
 
@@ -239,7 +240,7 @@ class ScalarLowering:
     def sizeof(self, op: Operation, registers: Registers) -> None:
         """util.sizeof."""
         dtype = dtype_of(op.properties["sized_type"], location_of(op))
-        registers[op.results[0]] = self.function.constant(packed_bytes(1, dtype))
+        registers[op.results[0]] = self.function.constant(buffer_bytes(1, dtype))
 
     def forward(self, op: Operation, registers: Registers) -> None:
         """Operations that pass their operands on."""

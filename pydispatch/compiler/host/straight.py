@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.analysis.types import dtype_of, element_bits
+from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.host.commands import CommandList, Storage, Tensor
 from pydispatch.compiler.host.scalars import Registers, ScalarLowering
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.errors import CompileError
+from pydispatch.formats.program.opcodes import element_bits
 from pydispatch.formats.program.program import NONE, Argument, BufferKind, Function, Op, Result
 from pydispatch.ir.core.locations import location_of
 

@@ -9,10 +9,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation
 
 from pydispatch.compiler.analysis.destinations import slice_of
-from pydispatch.compiler.analysis.types import dtype_of, element_bits
+from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.host.commands import Tensor
 from pydispatch.compiler.host.straight import Straight, where
 from pydispatch.errors import CompileError
+from pydispatch.formats.program.opcodes import element_bits
 from pydispatch.formats.program.program import Op
 from pydispatch.ir.core.locations import location_of
 

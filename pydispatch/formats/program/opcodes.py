@@ -154,7 +154,12 @@ def dtype_name(word: int) -> str:
     return f"{_PREFIXES[numerical]}{bits}" if numerical in _PREFIXES else numerical.name.replace("F", "f", 1)
 
 
-def buffer_bytes(count: int, word: int) -> int:
-    """Bytes of `count` elements in a buffer; elements of less than 8 bits are packed, the first one lowest."""
+def element_bits(word: int) -> int:
+    """Bits that one element takes in a buffer: whole bytes, or its own 2 or 4 bits, packed."""
     bits = word & 0xFFFFFF
-    return -(-count * bits // 8) if bits < 8 else count * -(-bits // 8)
+    return bits if bits < 8 else -(-bits // 8) * 8
+
+
+def buffer_bytes(count: int, word: int) -> int:
+    """Bytes of `count` elements in a buffer, without space between them, the first one lowest."""
+    return -(-count * element_bits(word) // 8)

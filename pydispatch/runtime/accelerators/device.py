@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 import sys
@@ -142,10 +143,7 @@ class ForeignDevice(ABC):
         """A buffer with any content."""
         sizes = _sizes(shape)
         element: Any = dtype if hasattr(dtype, "packed") else element_of(dtype, "empty: dtype: ")
-        count = 1
-        for size in sizes:
-            count *= size
-        nbytes = -(-count * element.bits // 8) if element.packed else count * element.itemsize
+        nbytes = element.nbytes(math.prod(sizes))
         context = self._context
         context.require_usable()
         return Buffer(DeviceMemory(context, context.acquire(nbytes), nbytes), sizes, element, nbytes)

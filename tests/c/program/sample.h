@@ -4,7 +4,7 @@
 
 #include "program/builder.h"
 #include "program/procedure_builder.h"
-#include "program/plan.h"
+#include "program/plan/plan.h"
 
 static int32_t sample_kernel(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
   (void)e, (void)d, (void)w;

@@ -2,7 +2,7 @@
 // with: double.c
 // Placing transients: blocks that live at the same time never overlap, whatever their sizes and lifetimes.
 #include "program/builder.h"
-#include "program/plan.h"
+#include "program/plan/plan.h"
 
 static uint64_t state = 1;
 static uint64_t next(uint64_t limit) {

@@ -6,7 +6,7 @@
 #define PYD_EMBEDDED_CALL __attribute__((ms_abi))
 #define pyd_call_run run_across
 #define pyd_call_run_until run_across_until
-#include "program/run.c"
+#include "program/call/run.c"
 
 #include <stdatomic.h>
 

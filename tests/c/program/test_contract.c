@@ -1,7 +1,7 @@
 // links: base platform sched program
 // Contracts of exports: what a plan is held to, and the words in which it is refused.
 #include "program/builder.h"
-#include "program/plan.h"
+#include "program/plan/plan.h"
 #include "program/small_pool.h"
 
 #include "program/double.c"

@@ -1,7 +1,7 @@
 // links: base platform sched program
 // with: double.c
 // Decoding: each refusal with its text; a valid program truncated at and spoilt in every word never does harm.
-#include "program/decode.h"
+#include "program/decode/reader.h"
 #include "program/sample.h"
 #include "program/small_pool.h"
 
@@ -151,7 +151,7 @@ static void test_headers(void) {
   h[0] = 1;
   CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), CORRUPT, "starts with 0x50584450, this one with 0x00000001");
   h[0] = PYD_PROGRAM_MAGIC, h[1] = 1;
-  CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), UNSUPPORTED, "version 1; this build reads version 2");
+  CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), UNSUPPORTED, "version 1; this pydispatch reads version 2");
   h[1] = 2, h[2] = 33;
   CHECK_REFUSED(pyd_program_decode(words_of(32, h), &program), CORRUPT, "of 32 words, but its header says 33");
   h[2] = 32, h[3] = 124, h[4] = 5;

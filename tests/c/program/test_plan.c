@@ -2,7 +2,7 @@
 // with: double.c
 // Linking and specializing: sizes, keys, grids, ranges, alignment, descriptions, and every refusal with its text.
 #include "program/builder.h"
-#include "program/plan.h"
+#include "program/plan/plan.h"
 
 static int32_t k_none(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
   (void)e, (void)d, (void)w;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/decode.h"
+#include "program/decode/reader.h"
 
 typedef struct block_s {
   struct block_s* next;

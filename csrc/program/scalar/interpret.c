@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/arith.h"
+#include "program/scalar/arith.h"
 
 // The text of a check with {a} and {b} replaced.
 static pyd_status_t refuse_check(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,

@@ -2,8 +2,8 @@
 #ifndef PYD_PROGRAM_INVOCATION_H_
 #define PYD_PROGRAM_INVOCATION_H_
 
-#include "program/plan.h"
-#include "program/state.h"
+#include "program/plan/plan.h"
+#include "program/procedure/state.h"
 
 typedef struct pyd_observation_s {
   uint32_t check;
@@ -39,7 +39,11 @@ typedef struct pyd_frame_s {
 // The cell of a slot that is read. INVALID_ARGUMENT when it holds nothing.
 pyd_status_t pyd_frame_read(const pyd_frame_t* frame, uint32_t slot, pyd_cell_t** out_cell);
 
-// function_run.c: the RUN step.
+// steps.c: every step but JUMP and BRANCH, and RETURN: the values in its slots become the results.
+pyd_status_t pyd_frame_step(pyd_frame_t* frame, const pyd_step_t* step);
+pyd_status_t pyd_frame_return(pyd_frame_t* frame, const pyd_step_t* step);
+
+// function.c: the RUN step.
 pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step);
 
 #endif  // PYD_PROGRAM_INVOCATION_H_

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/plan.h"
+#include "base/carve.h"
+#include "program/plan/plan.h"
 
 typedef long long ll_t;
 typedef unsigned long long ull_t;
@@ -155,32 +156,27 @@ static pyd_status_t form_steps(pyd_plan_t* plan) {
   return PYD_STATUS_OK;
 }
 
-static void* carve(uint8_t* base, size_t* at, size_t count, size_t size) {
-  size_t start = (*at + 15) & ~(size_t)15;
-  *at = start + count * size;
-  return base ? base + start : NULL;
-}
-
-// The arrays behind the plan in one allocation; measures when |base| is NULL. Counts are below 2^32 (see decode.c).
+// The arrays behind the plan in one allocation; measures when |base| is NULL. Counts are below 2^32 (see decode/program.c).
 static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base) {
-  size_t at = sizeof(*plan), staged = pyd_plan_stage_count(fn);
+  pyd_carve_t block = {base, sizeof(*plan), 16};
+  size_t staged = pyd_plan_stage_count(fn);
   size_t commands = fn->command_count + 2 * staged, slots = fn->slot_count + 4 * staged;
-  plan->dims = carve(base, &at, fn->info.dims_count, sizeof(*plan->dims));
-  plan->scalars = carve(base, &at, fn->scalar_count, sizeof(*plan->scalars));
-  plan->regs = carve(base, &at, fn->reg_count, sizeof(*plan->regs));
-  plan->result_dims = carve(base, &at, fn->result_dims_count, sizeof(*plan->result_dims));
-  plan->buffer_bytes = carve(base, &at, fn->buffer_count, sizeof(*plan->buffer_bytes));
-  plan->buffer_offset = carve(base, &at, fn->buffer_count, sizeof(*plan->buffer_offset));
-  plan->buffer_alignment = carve(base, &at, fn->buffer_count, sizeof(*plan->buffer_alignment));
-  plan->patch_first = carve(base, &at, (size_t)fn->buffer_count + 2, sizeof(*plan->patch_first));
-  plan->patches = carve(base, &at, slots, sizeof(*plan->patches));
-  plan->slots = carve(base, &at, slots, sizeof(*plan->slots));
-  plan->constants = carve(base, &at, fn->constant_count, sizeof(*plan->constants));
-  plan->late = carve(base, &at, fn->late_value_count, sizeof(*plan->late));
-  plan->commands = carve(base, &at, commands, sizeof(*plan->commands));
-  plan->steps = carve(base, &at, commands, sizeof(*plan->steps));
-  plan->costs = carve(base, &at, commands, sizeof(*plan->costs));
-  return at;
+  PYD_CARVE(&block, plan->dims, fn->info.dims_count);
+  PYD_CARVE(&block, plan->scalars, fn->scalar_count);
+  PYD_CARVE(&block, plan->regs, fn->reg_count);
+  PYD_CARVE(&block, plan->result_dims, fn->result_dims_count);
+  PYD_CARVE(&block, plan->buffer_bytes, fn->buffer_count);
+  PYD_CARVE(&block, plan->buffer_offset, fn->buffer_count);
+  PYD_CARVE(&block, plan->buffer_alignment, fn->buffer_count);
+  PYD_CARVE(&block, plan->patch_first, (size_t)fn->buffer_count + 2);
+  PYD_CARVE(&block, plan->patches, slots);
+  PYD_CARVE(&block, plan->slots, slots);
+  PYD_CARVE(&block, plan->constants, fn->constant_count);
+  PYD_CARVE(&block, plan->late, fn->late_value_count);
+  PYD_CARVE(&block, plan->commands, commands);
+  PYD_CARVE(&block, plan->steps, commands);
+  PYD_CARVE(&block, plan->costs, commands);
+  return block.size;
 }
 
 pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, const int64_t* dims,

@@ -1,7 +1,7 @@
 // The step that runs a function over slots.
 #include <string.h>
 
-#include "program/invocation.h"
+#include "program/procedure/invocation.h"
 
 typedef struct run_s {
   pyd_frame_t* frame;

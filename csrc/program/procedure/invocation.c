@@ -1,5 +1,5 @@
 // What a call of a procedure leaves behind.
-#include "program/invocation.h"
+#include "program/procedure/invocation.h"
 
 #include <stdlib.h>
 

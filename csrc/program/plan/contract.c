@@ -4,7 +4,7 @@
 // bytes of each binding may be touched. Its checks are what else the kernel relies on.
 #include <stdlib.h>
 
-#include "program/plan.h"
+#include "program/plan/plan.h"
 
 typedef unsigned long long ull_t;
 

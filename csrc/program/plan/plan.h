@@ -79,7 +79,7 @@ struct pyd_plan_s {
   pyd_plan_step_t* steps;
   pyd_sched_cost_t* costs;  // by step
   uint64_t arena_bytes;
-  uint64_t stage_bytes, stage_offset;  // of one more transient, number |fn->buffer_count|: see plan_stage.c
+  uint64_t stage_bytes, stage_offset;  // of one more transient, number |fn->buffer_count|: see stage.c
   uint32_t slot_count, constant_count, late_count, command_count, step_count;
   uint32_t local_bytes;  // of the hungriest command, per worker
 };
@@ -93,14 +93,14 @@ typedef struct pyd_arena_block_s {
 } pyd_arena_block_t;
 pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t* out_bytes);
 
-// plan_commands.c: one per command of the function, after all registers and buffer sizes are known.
+// commands.c: one per command of the function, after all registers and buffer sizes are known.
 pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan);
 
 // contract.c: CORRUPT when a dispatch, whose slots and constants are there, breaks the contract of its export. |constants|: the
 // registers of its record.
 pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command, const uint32_t* constants);
 
-// plan_stage.c: puts copies around the dispatches with bindings that lie less aligned than their executable needs, after all
+// stage.c: puts copies around the dispatches with bindings that lie less aligned than their executable needs, after all
 // commands are there. At most |pyd_plan_stage_count| bindings of a function are copied, each by two commands.
 uint32_t pyd_plan_stage_count(const pyd_function_t* fn);
 pyd_status_t pyd_plan_stage(pyd_plan_t* plan);

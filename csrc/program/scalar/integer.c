@@ -1,6 +1,6 @@
 // The arithmetic of host programs. Everything is defined: MLIR's poison becomes the value stated in docs/program.md, so
 // that a hostile program is no undefined behaviour of ours.
-#include "program/arith.h"
+#include "program/scalar/arith.h"
 
 static bool compare(uint32_t predicate, uint64_t a, uint64_t b, uint32_t width) {
   int64_t sa = sign(a, width), sb = sign(b, width);

@@ -1,8 +1,8 @@
-// Steps one after another. Whatever fails ends the call; nothing that it did is seen then.
+// One step, apart from those that say which is next.
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/invocation.h"
+#include "program/procedure/invocation.h"
 
 typedef long long ll_t;
 
@@ -176,7 +176,7 @@ static pyd_status_t view(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
-static pyd_status_t finish(pyd_frame_t* frame, const pyd_step_t* step) {
+pyd_status_t pyd_frame_return(pyd_frame_t* frame, const pyd_step_t* step) {
   const uint32_t* slots = frame->p->pool + step->a;
   pyd_cell_t* results = frame->invocation->results;
   for (uint32_t i = 0; i < frame->p->info.result_count; ++i) {
@@ -188,14 +188,10 @@ static pyd_status_t finish(pyd_frame_t* frame, const pyd_step_t* step) {
   return PYD_STATUS_OK;
 }
 
-static bool is_interrupted(const pyd_interrupt_t* interrupt) {
-  return interrupt && interrupt->is_wanted(interrupt->self) != 0;
-}
-
-static pyd_status_t run_step(pyd_frame_t* frame, const pyd_step_t* step) {
+pyd_status_t pyd_frame_step(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t* cell;
   pyd_status_t status = PYD_STATUS_OK;
-  switch (step->op) {
+  switch ((pyd_step_op_t)step->op) {
     case PYD_STEP_RUN: return pyd_frame_run(frame, step);
     case PYD_STEP_MOVE: return move(frame, step);
     case PYD_STEP_READ: return read_element(frame, step);
@@ -211,168 +207,12 @@ static pyd_status_t run_step(pyd_frame_t* frame, const pyd_step_t* step) {
       status = pyd_frame_read(frame, step->b, &cell);
       if (pyd_ok(status)) pyd_cell_set_word(&frame->slots[step->a], (uint64_t)cell->tensor->dims[step->c]);
       return status;
-    default:  // DROP; jumps and the return are the loop's
+    case PYD_STEP_DROP:
       pyd_cell_clear(&frame->slots[step->a]);
       return status;
-  }
-}
-
-static pyd_status_t run_steps(pyd_frame_t* frame) {
-  const pyd_procedure_t* p = frame->p;
-  uint32_t at = 0;
-  pyd_status_t status = PYD_STATUS_OK;
-  for (;;) {
-    const pyd_step_t* step = &p->steps[at];
-    uint32_t next = at + 1;
-    if (step->op == PYD_STEP_RETURN) {
-      status = finish(frame, step);
-      if (pyd_ok(status)) return status;
-    } else if (step->op == PYD_STEP_JUMP) {
-      next = step->a;
-    } else if (step->op == PYD_STEP_BRANCH) {
-      pyd_cell_t* condition;
-      status = pyd_frame_read(frame, step->a, &condition);
-      next = condition->word & 1 ? step->b : step->c;
-    } else {
-      status = run_step(frame, step);
-    }
-    if (pyd_ok(status) && next <= at && is_interrupted(frame->interrupt)) {
-      status = pyd_status_make(PYD_CODE_INTERRUPTED, "the call was interrupted");
-    }
-    if (!pyd_ok(status)) {
-      if (pyd_status_code(status) == PYD_CODE_KERNEL) return status;  // it says where
-      return pyd_status_annotate(status, "procedure '%.*s', step %u: %s", STRING(p->info.name), at, pyd_status_text(status));
-    }
-    at = next;
-  }
-}
-
-// A result belongs to nobody else: what a constant, a global, an argument or another result has is copied.
-static pyd_status_t make_results_alone(const pyd_frame_t* frame) {
-  pyd_status_t status = PYD_STATUS_OK;
-  for (uint32_t i = 0; i < frame->p->info.result_count && pyd_ok(status); ++i) {
-    pyd_tensor_t *tensor = frame->invocation->results[i].tensor, *copy;
-    if (!tensor || pyd_tensor_is_alone(tensor)) continue;
-    if (pyd_tensor_is_single(tensor) && tensor->base && pyd_tensor_is_alone(tensor->base)) continue;
-    status = pyd_tensor_copy(frame->state->pool, tensor, &copy);
-    if (pyd_ok(status)) pyd_cell_set_tensor(&frame->invocation->results[i], copy);
-  }
-  return status;
-}
-
-static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs) {
-  const pyd_program_function_t* info = &frame->p->info;
-  for (uint32_t i = 0; i < info->arg_count; ++i) {
-    const pyd_program_value_t* type = &info->args[i];
-    pyd_cell_t* cell = &frame->slots[frame->p->arg_slots[i]];
-    if (type->kind == 1) {
-      pyd_cell_set_word(cell, inputs[i].word);
-      continue;
-    }
-    uint64_t bytes;
-    pyd_tensor_t* tensor;
-    pyd_status_t status = pyd_program_check_argument(info, i, inputs[i].dims, &bytes);
-    if (!pyd_ok(status)) return status;
-    status = pyd_tensor_wrap(type->dtype, type->rank, inputs[i].dims, inputs[i].data, true, &tensor);
-    if (!pyd_ok(status)) {
-      char who[128];
-      pyd_plan_name_value("argument", i, type->name, who, sizeof(who));
-      return pyd_status_annotate(status, "@%.*s: %s: %s", STRING(info->name), who, pyd_status_text(status));
-    }
-    pyd_cell_set_tensor(cell, tensor);
-  }
-  return PYD_STATUS_OK;
-}
-
-static void* carve(uint8_t* base, size_t* at, size_t count, size_t size) {
-  size_t start = *at;
-  *at = start + count * size;
-  return base ? base + start : NULL;
-}
-
-// The arrays of a frame, all of 8-byte units, behind |base|; measures when it is NULL. What is named first is cleared.
-static size_t lay_out(pyd_frame_t* frame, uint8_t* base, size_t* out_cleared) {
-  const pyd_procedure_t* p = frame->p;
-  size_t at = 0;
-  frame->slots = carve(base, &at, p->slot_count, sizeof(*frame->slots));
-  frame->moves = carve(base, &at, p->max_moves, sizeof(*frame->moves));
-  frame->pending = carve(base, &at, p->has_stores ? frame->state->program->global_count : 0, sizeof(*frame->pending));
-  *out_cleared = at;
-  frame->dims = carve(base, &at, p->max_dims, sizeof(*frame->dims));
-  frame->scalars = carve(base, &at, p->max_scalars, sizeof(*frame->scalars));
-  frame->regs = carve(base, &at, p->max_regs, sizeof(*frame->regs));
-  frame->staged = carve(base, &at, p->max_args, sizeof(uint64_t));
-  frame->made = carve(base, &at, p->max_results, sizeof(uint64_t));
-  if (!p->has_stores) frame->pending = NULL;
-  return at;
-}
-
-// With the frame in |memory|.
-static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs) {
-  pyd_state_t* state = frame->state;
-  const pyd_procedure_t* p = frame->p;
-  pyd_status_t status = set_arguments(frame, inputs);
-  if (pyd_ok(status) && p->needs_gate) {
-    pyd_scope_t scope;
-    status = pyd_state_enter(state, frame->interrupt, &scope);
-    status = pyd_status_annotate(status, "procedure '%.*s': %s", STRING(p->info.name), pyd_status_text(status));
-    if (pyd_ok(status)) {
-      status = run_steps(frame);
-      for (uint32_t i = 0; i < p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
-      if (pyd_ok(status)) status = make_results_alone(frame);
-      if (pyd_ok(status) && frame->pending) pyd_state_commit(state, frame->pending);
-      pyd_state_leave(state, &scope);
-    }
-  } else if (pyd_ok(status)) {
-    status = run_steps(frame);
-    for (uint32_t i = 0; i < p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
-    if (pyd_ok(status)) status = make_results_alone(frame);
-  }
-  for (uint32_t i = 0; i < p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
-  for (uint32_t i = 0; frame->pending && i < state->program->global_count; ++i) pyd_cell_clear(&frame->pending[i]);
-  return status;
-}
-
-pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
-                                const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation) {
-  *out_invocation = NULL;
-  if (procedure >= state->program->procedure_count) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "procedure %u does not exist, the program has %u", procedure,
-                           state->program->procedure_count);
-  }
-  _Alignas(16) uint8_t stack[4096];
-  const pyd_procedure_t* p = &state->program->procedures[procedure];
-  pyd_frame_t frame = {.state = state, .p = p, .interrupt = interrupt};
-  size_t cleared, size = lay_out(&frame, NULL, &cleared);
-  void* memory = size <= sizeof(stack) ? NULL : malloc(size);
-  pyd_invocation_t* invocation = calloc(1, sizeof(*invocation) + p->info.result_count * sizeof(pyd_cell_t));
-  pyd_status_t status = PYD_STATUS_OK;
-  if ((size > sizeof(stack) && !memory) || !invocation) {
-    status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of '%.*s': %zu bytes", STRING(p->info.name), size);
-  } else {
-    invocation->p = p;
-    invocation->results = (pyd_cell_t*)(invocation + 1);
-    frame.invocation = invocation;
-    lay_out(&frame, memory ? memory : stack, &cleared);
-    memset(frame.slots, 0, cleared);
-    status = run(&frame, inputs);
-  }
-  free(memory);
-  if (!pyd_ok(status)) {
-    pyd_invocation_free(invocation);
-    return status;
-  }
-  *out_invocation = invocation;
-  return status;
-}
-
-pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt) {
-  const pyd_program_t* program = state->program;
-  pyd_status_t status = PYD_STATUS_OK;
-  for (uint32_t i = 0; i < program->initializer_count && pyd_ok(status); ++i) {
-    pyd_invocation_t* invocation;
-    status = pyd_procedure_call(state, program->initializers[i], NULL, interrupt, &invocation);
-    pyd_invocation_free(invocation);
+    case PYD_STEP_JUMP:
+    case PYD_STEP_BRANCH:
+    case PYD_STEP_RETURN: break;  // are the loop's
   }
   return status;
 }

@@ -1,4 +1,4 @@
-// Bytes to tables: what the decoders of functions and of procedures share.
+// Bytes to tables: what the decoders of programs, functions and procedures share.
 #ifndef PYD_PROGRAM_DECODE_H_
 #define PYD_PROGRAM_DECODE_H_
 
@@ -24,7 +24,10 @@ pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint
 pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint32_t pool_count, const char* what, uint32_t index,
                              uint32_t at, pyd_program_value_t* value);
 
-// procedure_decode.c: procedures, globals, initializers, checks and parameters, when functions and constants are there.
+// function.c: the function that |words|, a record of the table of functions, describes.
+pyd_status_t pyd_reader_function(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words);
+
+// procedure.c: procedures, globals, initializers, checks and parameters, when functions and constants are there.
 pyd_status_t pyd_program_decode_procedures(pyd_reader_t* reader, const uint32_t* header);
 
 #endif  // PYD_PROGRAM_DECODE_H_

@@ -2,7 +2,7 @@
 // time: within a few percent of the lower bound on layered programs, and the order depends on nothing but the sizes.
 #include <stdlib.h>
 
-#include "program/plan.h"
+#include "program/plan/plan.h"
 
 enum { kAlignment = 64 };
 // Placing compares each block with all that are placed. Beyond this many blocks it would be felt (a third of a second);

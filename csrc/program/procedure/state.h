@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "program/tensor.h"
+#include "program/procedure/tensor.h"
 #include "pydispatch/procedure.h"
 
 enum { PYD_STATE_PLANS = 16, PYD_STATE_IDLE_CALLS = 4 };
@@ -49,6 +49,8 @@ typedef struct pyd_state_lease_s {
 pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
                              pyd_state_lease_t* out_lease);
 void pyd_state_return(pyd_state_t* state, pyd_state_lease_t lease);
+// |entry| may be NULL. Nobody uses it.
+void pyd_state_free_entry(pyd_state_entry_t* entry);
 
 // The gate of mutable globals. |scope|, which the caller keeps until it leaves, tells threads that work for the call that
 // they are inside. INVALID_ARGUMENT when this thread is, INTERRUPTED when |interrupt| (may be NULL) ends the waiting.

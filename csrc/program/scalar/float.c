@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "program/arith.h"
+#include "program/scalar/arith.h"
 
 static float as_f32(uint64_t bits) {
   uint32_t low = (uint32_t)bits;

@@ -1,4 +1,4 @@
-// The arithmetic of host programs: integers in arith.c, floats in arith_float.c.
+// The arithmetic of host programs: integers in integer.c, floats in float.c.
 #ifndef PYD_PROGRAM_ARITH_H_
 #define PYD_PROGRAM_ARITH_H_
 

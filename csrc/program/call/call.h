@@ -3,7 +3,7 @@
 #define PYD_PROGRAM_CALL_H_
 
 #include "base/embedded_library.h"
-#include "program/plan.h"
+#include "program/plan/plan.h"
 
 // Runs indices [begin, end) of a command. Not 0: the code with which index |*out_failed| of its step failed.
 typedef struct pyd_call_command_s pyd_call_command_t;

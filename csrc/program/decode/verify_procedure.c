@@ -1,6 +1,6 @@
 // The steps of one procedure: operands in range, types that agree, jumps that stay inside. Whether a slot holds something
 // when it is read is looked at while running.
-#include "program/verify.h"
+#include "program/decode/verify.h"
 
 typedef struct verifier_s {
   const pyd_program_t* program;
@@ -195,7 +195,7 @@ static pyd_status_t verify_step(const verifier_t* v) {
   const pyd_step_t* step = &v->p->steps[v->step];
   PYD_COUNT_WORK(1);
   pyd_status_t status = PYD_STATUS_OK;
-  switch (step->op) {
+  switch ((pyd_step_op_t)step->op) {
     case PYD_STEP_RUN: return verify_run(v, step);
     case PYD_STEP_MOVE: return verify_move(v, step);
     case PYD_STEP_JUMP: return check_target(v, step->a);
@@ -221,8 +221,8 @@ static pyd_status_t verify_step(const verifier_t* v) {
       }
       return status;
     case PYD_STEP_VIEW: return verify_view(v, step);
-    default: return CORRUPT(v, "opcode %u does not exist", step->op);
   }
+  return CORRUPT(v, "opcode %u does not exist", step->op);
 }
 
 pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* p) {

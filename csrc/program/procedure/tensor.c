@@ -1,4 +1,4 @@
-#include "program/tensor.h"
+#include "program/procedure/tensor.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,17 +1,10 @@
-#include "program/state.h"
+#include "program/procedure/state.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/scope.h"
-#include "program/plan.h"
-
-static void free_entry(pyd_state_entry_t* entry) {
-  if (!entry) return;
-  for (uint32_t i = 0; i < entry->idle_count; ++i) pyd_call_free(entry->idle[i]);
-  pyd_plan_free(entry->plan);
-  free(entry);
-}
+#include "program/plan/plan.h"
 
 static pyd_status_t set_globals(pyd_state_t* state) {
   const pyd_program_t* program = state->program;
@@ -66,7 +59,7 @@ enum { PYD_STATE_ASK_NANOSECONDS = 50000000 };  // between two questions whether
 void pyd_state_free(pyd_state_t* state) {
   if (!state) return;
   for (uint32_t i = 0; state->caches && i < state->program->function_count; ++i) {
-    for (uint32_t k = 0; k < PYD_STATE_PLANS; ++k) free_entry(state->caches[i].entries[k]);
+    for (uint32_t k = 0; k < PYD_STATE_PLANS; ++k) pyd_state_free_entry(state->caches[i].entries[k]);
   }
   for (uint32_t i = 0; state->globals && i < state->program->global_count; ++i) pyd_cell_clear(&state->globals[i]);
   pthread_cond_destroy(&state->is_open);
@@ -156,72 +149,4 @@ void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells) {
   }
   pthread_mutex_unlock(&state->mutex);
   for (uint32_t i = 0; i < state->program->global_count; ++i) pyd_cell_clear(&cells[i]);
-}
-
-static pyd_state_entry_t* find_entry(const pyd_state_cache_t* cache, uint64_t key, const int64_t* dims,
-                                     const uint64_t* scalars) {
-  for (uint32_t i = 0; i < PYD_STATE_PLANS && cache->entries[i]; ++i) {
-    pyd_state_entry_t* entry = cache->entries[i];
-    if (entry->key == key && pyd_plan_matches(entry->plan, dims, scalars)) return entry;
-  }
-  return NULL;
-}
-
-// Puts |entry| into the cache; returns the one that had its place when nobody uses that any more.
-static pyd_state_entry_t* keep_entry(pyd_state_cache_t* cache, pyd_state_entry_t* entry) {
-  pyd_state_entry_t* old = cache->entries[cache->next];
-  cache->entries[cache->next] = entry;
-  cache->next = (cache->next + 1) % PYD_STATE_PLANS;
-  entry->is_kept = true;
-  if (!old) return NULL;
-  old->is_kept = false;
-  return old->users ? NULL : old;
-}
-
-pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
-                             pyd_state_lease_t* out_lease) {
-  pyd_state_cache_t* cache = &state->caches[function];
-  uint64_t key = pyd_plan_hash(state->program, function, dims, scalars);
-  *out_lease = (pyd_state_lease_t){NULL, NULL};
-  pthread_mutex_lock(&state->mutex);
-  pyd_state_entry_t* entry = find_entry(cache, key, dims, scalars);
-  if (entry) {
-    ++entry->users;
-    if (entry->idle_count) out_lease->call = entry->idle[--entry->idle_count];
-  }
-  pthread_mutex_unlock(&state->mutex);
-  pyd_status_t status = PYD_STATUS_OK;
-  if (!entry) {
-    pyd_plan_t* plan = NULL;
-    status = pyd_plan_create(state->program, function, dims, scalars, &plan);
-    if (!pyd_ok(status)) return status;
-    entry = calloc(1, sizeof(*entry));
-    if (!entry) {
-      pyd_plan_free(plan);
-      return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to keep a plan");
-    }
-    *entry = (pyd_state_entry_t){.key = key, .plan = plan, .users = 1};
-    pthread_mutex_lock(&state->mutex);
-    // Another thread may have made the same meanwhile: two of them do no harm.
-    pyd_state_entry_t* old = keep_entry(cache, entry);
-    pthread_mutex_unlock(&state->mutex);
-    free_entry(old);
-  }
-  out_lease->entry = entry;
-  if (!out_lease->call) status = pyd_call_create(entry->plan, state->sched, state->pool, &out_lease->call);
-  if (!pyd_ok(status)) pyd_state_return(state, *out_lease);
-  return status;
-}
-
-void pyd_state_return(pyd_state_t* state, pyd_state_lease_t lease) {
-  pyd_state_entry_t* entry = lease.entry;
-  pthread_mutex_lock(&state->mutex);
-  if (lease.call && entry->is_kept && entry->idle_count < PYD_STATE_IDLE_CALLS) {
-    entry->idle[entry->idle_count++] = lease.call;
-    lease.call = NULL;
-  }
-  bool is_last = --entry->users == 0 && !entry->is_kept;
-  pthread_mutex_unlock(&state->mutex);
-  pyd_call_free(lease.call);
-  if (is_last) free_entry(entry);
 }

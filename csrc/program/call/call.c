@@ -2,32 +2,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/carve.h"
 #include "program/commands/command.h"
 
 _Static_assert(sizeof(pyd_call_command_t) == 128, "two cache lines");
 
 enum { kCacheLine = 64 };
 
-static void* carve(uint8_t* base, size_t* at, size_t count, size_t size) {
-  size_t start = (*at + kCacheLine - 1) & ~(size_t)(kCacheLine - 1);
-  *at = start + count * size;
-  return base ? base + start : NULL;
-}
-
 // The arrays of a call behind |base|, which is aligned to a cache line; measures when it is NULL.
 static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
   const pyd_function_t* fn = plan->fn;
-  size_t at = sizeof(*call);
-  call->commands = carve(base, &at, plan->command_count, sizeof(*call->commands));
-  call->pointers = carve(base, &at, plan->slot_count, sizeof(*call->pointers));
-  call->lengths = carve(base, &at, plan->slot_count, sizeof(*call->lengths));
-  call->constants = carve(base, &at, plan->constant_count, sizeof(*call->constants));
-  call->regs = carve(base, &at, fn->late_count ? fn->reg_count : 0, sizeof(*call->regs));
-  call->scalars = carve(base, &at, fn->scalar_count, sizeof(*call->scalars));
-  call->is_bound = carve(base, &at, fn->buffer_count, sizeof(*call->is_bound));
-  call->scratch = carve(base, &at, call->workers, plan->local_bytes);
-  call->arena = carve(base, &at, call->is_arena_kept ? plan->arena_bytes : 0, 1);
-  return at;
+  pyd_carve_t block = {base, sizeof(*call), kCacheLine};
+  PYD_CARVE(&block, call->commands, plan->command_count);
+  PYD_CARVE(&block, call->pointers, plan->slot_count);
+  PYD_CARVE(&block, call->lengths, plan->slot_count);
+  PYD_CARVE(&block, call->constants, plan->constant_count);
+  PYD_CARVE(&block, call->regs, fn->late_count ? fn->reg_count : 0);
+  PYD_CARVE(&block, call->scalars, fn->scalar_count);
+  PYD_CARVE(&block, call->is_bound, fn->buffer_count);
+  call->scratch = pyd_carve(&block, call->workers, plan->local_bytes);
+  PYD_CARVE(&block, call->arena, call->is_arena_kept ? plan->arena_bytes : 0);
+  return block.size;
 }
 
 static pyd_status_t bind_constants(pyd_call_t* call) {

@@ -9,7 +9,7 @@
 enum { kAlignment = 64 };
 
 uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
-  uint32_t count = 0;  // at most one per slot, of which there are less than 2^32 (see decode.c)
+  uint32_t count = 0;  // at most one per slot, of which there are less than 2^32 (see decode/program.c)
   for (uint32_t i = 0; i < fn->command_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
     const pyd_command_type_t* type = pyd_command_type_of_insn(insn);

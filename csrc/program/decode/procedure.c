@@ -1,7 +1,7 @@
 // The tables of procedures and of what only they use.
 #include <string.h>
 
-#include "program/decode.h"
+#include "program/decode/reader.h"
 
 enum { kProcedureWords = 16, kSlotWords = 4, kStepWords = 5, kValueWords = 8, kGlobalWords = 12, kCheckWords = 12,
        kParameterWords = 8 };

@@ -1,0 +1,102 @@
+// The tables of one function: arguments, results, buffers, instructions and their pool.
+#include "program/decode/reader.h"
+
+enum { kArgWords = 8, kResultWords = 8, kBufferWords = 6, kInsnWords = 5 };
+
+static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words, uint32_t count) {
+  pyd_program_t* program = reader->program;
+  pyd_program_value_t* values = pyd_program_allocate(program, count, sizeof(*values));
+  fn->args = pyd_program_allocate(program, count, sizeof(*fn->args));
+  if (!values || !fn->args) return pyd_reader_no_memory();
+  fn->info.args = values;
+  fn->info.arg_count = count;
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kArgWords) {
+    status = pyd_reader_check_value("argument", i, words);
+    if (!pyd_ok(status)) break;
+    values[i] = (pyd_program_value_t){.kind = words[0], .dtype = words[1], .rank = words[2]};
+    fn->args[i] = (pyd_arg_slot_t){.buffer = words[6], .first_dim = fn->info.dims_count, .scalar = fn->scalar_count};
+    if (words[0] == 1) ++fn->scalar_count;
+    fn->info.dims_count += words[2];
+    if (words[2]) status = pyd_reader_dims(program, fn->pool, fn->pool_count, "argument", i, words[3], &values[i]);
+    if (pyd_ok(status)) status = pyd_reader_string(reader, "the name of an argument", words + 4, &values[i].name);
+    if (pyd_ok(status) && words[6] != PYD_NONE && (words[0] == 1 || words[6] >= fn->buffer_count)) {
+      status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: buffer %u, the function has %u", i, words[6], fn->buffer_count);
+    }
+  }
+  return status;
+}
+
+static pyd_status_t decode_results(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words, uint32_t count) {
+  pyd_program_t* program = reader->program;
+  pyd_program_value_t* values = pyd_program_allocate(program, count, sizeof(*values));
+  fn->results = pyd_program_allocate(program, count, sizeof(*fn->results));
+  if (!values || !fn->results) return pyd_reader_no_memory();
+  fn->info.results = values;
+  fn->info.result_count = count;
+  pyd_status_t status = PYD_STATUS_OK;
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kResultWords) {
+    status = pyd_reader_check_value("result", i, words);
+    if (!pyd_ok(status)) break;
+    values[i] = (pyd_program_value_t){.kind = words[0], .dtype = words[1], .rank = words[2]};
+    fn->results[i] = (pyd_result_slot_t){
+        .target = words[6], .dims = fn->pool, .first_dim = fn->result_dims_count, .tied = words[7] - 1};
+    fn->result_dims_count += words[2];
+    if (words[2]) {
+      if (words[3] > fn->pool_count || words[2] > fn->pool_count - words[3]) {
+        status = pyd_status_make(PYD_CODE_CORRUPT, "result %u: its %u sizes at pool word %u lie outside the pool of %u words",
+                                 i, words[2], words[3], fn->pool_count);
+        break;
+      }
+      fn->results[i].dims = fn->pool + words[3];
+    }
+    status = pyd_reader_string(reader, "the name of a result", words + 4, &values[i].name);
+    if (pyd_ok(status) && words[0] == 0 && words[6] >= fn->buffer_count) {
+      status = pyd_status_make(PYD_CODE_CORRUPT, "result %u: buffer %u, the function has %u", i, words[6], fn->buffer_count);
+    }
+  }
+  return status;
+}
+
+static pyd_status_t decode_body(pyd_program_t* program, pyd_function_t* fn, const uint32_t* buffers,
+                                const uint32_t* insns) {
+  fn->buffers = pyd_program_allocate(program, fn->buffer_count, sizeof(*fn->buffers));
+  fn->insns = pyd_program_allocate(program, fn->insn_count, sizeof(*fn->insns));
+  fn->reg_flags = pyd_program_allocate(program, fn->reg_count, 1);
+  if (!fn->buffers || !fn->insns || !fn->reg_flags) return pyd_reader_no_memory();
+  for (uint32_t i = 0; i < fn->buffer_count; ++i, buffers += kBufferWords) {
+    fn->buffers[i] = (pyd_buffer_t){buffers[0], buffers[1], buffers[2], buffers[3], buffers[4]};
+  }
+  for (uint32_t i = 0; i < fn->insn_count; ++i, insns += kInsnWords) {
+    fn->insns[i] = (pyd_insn_t){(uint16_t)insns[0], (uint16_t)(insns[0] >> 16), insns[1], insns[2], insns[3], insns[4]};
+  }
+  return PYD_STATUS_OK;
+}
+
+pyd_status_t pyd_reader_function(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words) {
+  const uint32_t *args = NULL, *results = NULL, *buffers = NULL, *insns = NULL;
+  fn->info.is_public = words[4] & 1;
+  pyd_status_t status = pyd_reader_string(reader, "the name of a function", words, &fn->info.name);
+  if (pyd_ok(status)) status = pyd_reader_string(reader, "the signature of a function", words + 2, &fn->info.signature);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "arguments", words[5], words[6], kArgWords, &args);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "results", words[7], words[8], kResultWords, &results);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "buffers", words[9], words[10], kBufferWords, &buffers);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "instructions", words[11], words[12], kInsnWords, &insns);
+  if (pyd_ok(status)) status = pyd_reader_table(reader, "pool", words[13], words[14], 1, &fn->pool);
+  if (!pyd_ok(status)) return status;
+  fn->buffer_count = words[10];
+  fn->insn_count = words[12];
+  fn->pool_count = words[14];
+  fn->reg_count = words[15];
+  fn->region_count = words[16];
+  // Each register has an instruction of its own, and each region a command.
+  if (fn->reg_count > fn->insn_count || fn->region_count > (uint64_t)fn->insn_count + 1) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "%u registers and %u regions are too many for %u instructions", fn->reg_count,
+                           fn->region_count, fn->insn_count);
+  }
+  status = decode_args(reader, fn, args, words[6]);
+  if (pyd_ok(status)) status = decode_results(reader, fn, results, words[8]);
+  if (pyd_ok(status)) status = decode_body(reader->program, fn, buffers, insns);
+  if (pyd_ok(status)) status = pyd_function_verify(reader->program, fn);
+  return status;
+}
