@@ -185,7 +185,7 @@ def _npz(path: Path, data: memoryview) -> dict[str, Tensor]:
 
 
 def _stored(key: str, at: int, size: int, data: memoryview) -> memoryview:
-    """The bytes of a stored member, behind its local header."""
+    """The bytes of a stored member, after its local header."""
     if not 0 <= at <= len(data) - 30 or bytes(data[at : at + 4]) != b"PK\x03\x04":
         raise _Fault(f"{_shown(key)}: there is no local header at {at}")
     name, extra = struct.unpack("<HH", data[at + 26 : at + 30])

@@ -35,7 +35,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class ElfFacts:
-    """machine, type: names, or "machine 42". exports, imports: names of global and weak symbols, '?' in front of weak
+    """machine, type: names, or "machine 42". exports, imports: names of global and weak symbols, '?' before weak
     imports. needed: libraries that it wants beside it."""
 
     machine: str

@@ -160,7 +160,7 @@ def select(data: bytes | memoryview, machine: str | None = None) -> memoryview:
 
 
 def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
-    """Pairs (target name, ELF file) in the order of the records; a target that comes again has a number behind it."""
+    """Pairs (target name, ELF file) in the order of the records; a target that comes again has a number after it."""
     view = memoryview(data)
     parts: list[tuple[str, memoryview]] = []
     seen: dict[str, int] = {}
@@ -172,7 +172,7 @@ def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
 
 
 def dump(data: bytes | memoryview) -> str:
-    """The header and every record as text, numbers first and names behind them."""
+    """The header and every record as text, numbers first and names after them."""
     records = read(data)
     _, version, count, reserved = _HEADER.unpack_from(data)
     lines = [f"magic: {MAGIC:X}", f"version: {version}", f"records: {count}", f"reserved: {reserved}"]

@@ -100,7 +100,7 @@ class Copy:
 def words_of(pool: Sequence[int], at: int, count: int) -> list[int]:
     """`count` words of a pool. Raises ArtifactError where they end after it."""
     if at + count > len(pool):
-        raise ArtifactError(f"program.bin: {count} words at {at} of a pool end behind its {len(pool)} words")
+        raise ArtifactError(f"program.bin: {count} words at {at} of a pool end past its {len(pool)} words")
     return list(pool[at : at + count])
 
 

@@ -206,7 +206,7 @@ def location(cursor: Cursor) -> None:
 def _place(cursor: Cursor) -> None:
     for what in ("a file", "a line", "a column"):
         if not is_number(cursor.words[cursor.at], 10):
-            raise cursor.fail_expected(f"the number of {what} behind .loc")
+            raise cursor.fail_expected(f"the number of {what} after .loc")
         cursor.at += 1
 
 

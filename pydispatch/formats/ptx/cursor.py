@@ -118,7 +118,7 @@ class Cursor:
                 self.expect(":", " of a ? b : c")
                 other = self.expression(resolve, depth + 1)
                 if isinstance(left, Symbol):
-                    raise self.fail("an address decides nothing; expected a number in front of '?'", at)
+                    raise self.fail("an address cannot be a condition; expected a number before '?'", at)
                 return right if left else other
             left = self._combined(sign, left, right, at)
 
@@ -164,7 +164,7 @@ class Cursor:
         value = self.expression(resolve, depth + 1)
         self.expect(")")
         if not isinstance(value, Symbol) or value.shift:
-            raise self.fail("expected an address in parentheses behind a mask", at)
+            raise self.fail("expected an address in parentheses after a mask", at)
         return Symbol(value.name, value.offset, shift)
 
     def _negated(self, word: str, at: int, resolve: Callable[[str, int], Symbol], depth: int) -> Value:
@@ -315,7 +315,7 @@ class Cursor:
     def _braces(
         self, sizes: list[int], level: int, values: list[Value], name: str, resolve: Callable[[str, int], Symbol]
     ) -> None:
-        self.expect("{", f" in front of the values of '{name}'")
+        self.expect("{", f" before the values of '{name}'")
         words, literals = self.words, self.literals
         while words[self.at] != "}":
             word = words[self.at]
@@ -344,7 +344,7 @@ class Cursor:
                     values.append(self.expression(resolve))
             if not self.accept(","):
                 break
-        self.expect("}", f" behind the values of '{name}'")
+        self.expect("}", f" after the values of '{name}'")
 
 
 def _ended(variable: Variable, end: int) -> Variable:

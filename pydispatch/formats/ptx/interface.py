@@ -139,7 +139,7 @@ def mismatch(entry: Function, constants: int, bindings: int) -> str | None:
         shown = ", ".join(f"'{param.name}' {_described(param)}" for param in rest[:6]) + (", ..." if rest[6:] else "")
         take = f"{'takes' if len(rest) == 1 else 'take'} {_counted(words, 'constant')} of 32 bits"
         return (
-            f"its {_counted(len(rest), 'parameter')} behind the {_counted(bindings, 'pointer')} (line {entry.line}) "
+            f"its {_counted(len(rest), 'parameter')} after the {_counted(bindings, 'pointer')} (line {entry.line}) "
             f"{take}{f' ({shown})' if rest else ''}, the layout has {constants}; a parameter of 8 bytes takes two"
         )
     return None

@@ -152,7 +152,7 @@ class Function:
 
     registers: every register that is declared and appears, with its type, those of inner `{ }` scopes too: the reader
     gives registers, labels and variables of inner scopes that would be mistaken for others names of their own
-    (`%r1$2`). A vector register `.v2 .f32 v` is the registers `v.x` and `v.y`. directives: the numbers behind
+    (`%r1$2`). A vector register `.v2 .f32 v` is the registers `v.x` and `v.y`. directives: the numbers after
     `.maxntid`, `.reqntid`, `.minnctapersm`, `.maxnreg`, ..., by names without the dot. tables: `.branchtargets` and
     `.callprototype` by their labels (the latter with the text as it is). start, end: where it lies in the text, from
     its linkage on; those of an alias are those of its `.alias f, g;`, the rest is the function's that it names.
@@ -176,7 +176,7 @@ class Function:
 @dataclass(frozen=True)
 class PtxModule:
     """One text. name: of the file, for messages. version: (8, 0). target: "sm_80", with what else `.target` states in
-    options ("debug", "texmode_unified"). start: where, behind the header, the first declaration begins."""
+    options ("debug", "texmode_unified"). start: where, after the header, the first declaration begins."""
 
     name: str
     text: str

@@ -85,7 +85,7 @@ class Operands(Names):
         cursor.expect("|")
         place, word = cursor.at, self.words[cursor.at]
         if not is_name(word):
-            raise cursor.fail_expected("a register behind '|'")
+            raise cursor.fail_expected("a register after '|'")
         cursor.at += 1
         second = self.resolve(word, place)
         for found, where in ((first, at), (second, place)):
@@ -146,7 +146,7 @@ class Operands(Names):
             items: list[Operand | None] = [Address(base, value)]
             while cursor.accept(","):
                 items.append(self.operand(False, depth + 1))
-            cursor.expect("]", " behind an address")
+            cursor.expect("]", " after an address")
             return Arguments(tuple(item for item in items if item is not None))
-        cursor.expect("]", " behind an address")
+        cursor.expect("]", " after an address")
         return Address(base, value)

@@ -103,7 +103,7 @@ class _Reader:
         if opcode == Op.FUNCTION or self.section == _FUNCTIONS:
             section = _FUNCTIONS if section >= _DECLARATIONS else section
         if section < self.section:
-            raise self.fail(first, f"opcode {opcode} behind what has to follow it")
+            raise self.fail(first, f"opcode {opcode} after code that must follow it")
         if opcode == Op.MEMORY_MODEL and self.section == section:
             raise self.fail(first, "a second memory model")
         self.section = section
@@ -155,7 +155,7 @@ class _Reader:
             self.body = None
         elif inst.op == Op.FUNCTION_PARAMETER:
             if body.code:
-                raise self.fail(inst.at, "a parameter behind the beginning of a function")
+                raise self.fail(inst.at, "a parameter after the beginning of a function")
             body.parameters.append(inst)
         else:
             if not body.code and inst.op != LABEL:

@@ -155,7 +155,7 @@ class _Code:
         return shape
 
     def pointer(self, inst: Inst, place: int) -> tuple[int, int]:
-        """(storage class, type behind it) of a pointer."""
+        """(storage class, type after it) of a pointer."""
         found = self.declared.pointee(self.value(inst, place))
         if found is None:
             raise self.fail(inst.at + place, f"id {inst.words[place]} is no pointer")

@@ -52,7 +52,7 @@ class Declared:
 
     def __init__(self, words: Sequence[int], tables: Tables, what: str) -> None:
         self.words, self.tables, self.what = words, tables, what
-        self.types: dict[int, tuple[int, list[int]]] = {}  # opcode, words behind the id
+        self.types: dict[int, tuple[int, list[int]]] = {}  # opcode, words after the id
         self.values: dict[int, int] = {}  # constants and variables → their types
         self.constants: dict[int, Inst] = {}
         self.sets: dict[int, str] = {}
@@ -66,7 +66,7 @@ class Declared:
     # Types
 
     def type(self, id: int) -> tuple[int, list[int]]:
-        """(opcode, words behind the id) of a type; opcode 0 when it is none."""
+        """(opcode, words after the id) of a type; opcode 0 when it is none."""
         return self.types.get(id, (0, []))
 
     def shape(self, id: int) -> Shape | None:
@@ -93,7 +93,7 @@ class Declared:
         return shape is not None and shape.kind == "i" and shape.count == 1
 
     def pointee(self, type_: int) -> tuple[int, int] | None:
-        """(storage class, type) behind a pointer type, None for any other type."""
+        """(storage class, type) after a pointer type, None for any other type."""
         op, words = self.type(type_)
         return (words[0], words[1]) if op == Op.TYPE_POINTER else None
 

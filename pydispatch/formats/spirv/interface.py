@@ -33,7 +33,7 @@ LEAST = {
 
 
 def are_spilled(constants: int) -> bool:
-    """Whether generated shaders take so many 32-bit constants from a buffer behind their bindings: as push constants
+    """Whether generated shaders take so many 32-bit constants from a buffer after their bindings: as push constants
     not every device has room for them."""
     return 4 * constants > LEAST["maxPushConstantsSize"]
 
@@ -98,7 +98,7 @@ def mismatch(entry: EntryPoint, constants: int, bindings: int, read_only: Sequen
         if resource.set != 0:
             return f"{shown} is in another descriptor set than 0"
         if resource.binding >= bindings:
-            return f"{shown} is behind the {bindings} bindings of the layout"
+            return f"{shown} is beyond the {bindings} bindings of the layout"
         if read_only is not None and read_only[resource.binding] and resource.written:
             return f"{shown} is written, and the layout says ReadOnly"
     return None

@@ -17,7 +17,7 @@ _TRIES = 100
 def write(target: Path, parts: Sequence[bytes | memoryview]) -> None:
     """Replaces `target`. Whoever reads it meanwhile sees the old file or the new one, and maps of the old one keep it.
 
-    Raises an OSError; nothing is left behind then. A process that is killed leaves nothing where the system has files
+    Raises an OSError; nothing is left then. A process that is killed leaves nothing where the system has files
     without a name (O_TMPFILE), but for one whole file between two system calls, which the next write takes away.
     """
     if not _write_unnamed(target, parts):
@@ -89,7 +89,7 @@ def _name_by(files: int, handle: int, name: Path, target: Path) -> bool:
 
 
 def _write_named(target: Path, parts: Sequence[bytes | memoryview]) -> None:
-    """The same by a file with a name of its own, which a process that is killed leaves behind."""
+    """The same by a file with a name of its own, which remains if the process is killed."""
     stem = f".{target.name[:100]}."
     _remove_stale(target.parent, stem)
     temporary = target.parent / f"{stem}{os.urandom(6).hex()}.tmp"

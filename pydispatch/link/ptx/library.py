@@ -63,7 +63,7 @@ class Parts:
         return f"{self.name}:{item.what.line}"
 
 
-def take_apart(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> Parts:
+def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> Parts:
     """The parts of a module. ArtifactError when it is broken."""
     if isinstance(source, PtxModule):
         module, words = source, Words(source.text, source.name)
@@ -112,7 +112,7 @@ class Library:
 def open_library(data: str | bytes | bytearray | memoryview, label: str) -> Library:
     """Reads a module. label: its name in messages. ArtifactError when it is broken, InvalidArgumentError when it is
     whole and offers no function."""
-    library = Library(take_apart(data, label), label)
+    library = Library(read_parts(data, label), label)
     if not library.functions:
         hidden = [f.name for f in library.parts.module.functions if f.body is not None and not f.is_entry]
         entries = [f.name for f in library.parts.module.functions if f.is_entry]
@@ -120,7 +120,7 @@ def open_library(data: str | bytes | bytearray | memoryview, label: str) -> Libr
         if entries and not hidden:
             has = f"it has the kernels {', '.join(entries[:8])}, which cannot be called"
         raise InvalidArgumentError(
-            f'{label} offers no function: {has}; write extern "C" __device__ in front of a function, and compile '
+            f'{label} offers no function: {has}; write extern "C" __device__ before a function, and compile '
             "with nvcc -ptx -rdc=true"
         )
     return library
@@ -135,7 +135,7 @@ def type_text(param: Param) -> str:
 
 
 def signature_text(function: Function) -> str:
-    """ "(.b32, .b32) -> .b32"; nothing behind the arrow when nothing is returned."""
+    """ "(.b32, .b32) -> .b32"; nothing after the arrow when nothing is returned."""
     given = ", ".join(map(type_text, function.params))
     back = ", ".join(map(type_text, function.returns))
     return f"({given}) -> {back or 'nothing'}"

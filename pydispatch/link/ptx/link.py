@@ -1,7 +1,7 @@
 """Links PTX: what a module declares `.extern` is taken from libraries. The result is one text.
 
-The text of the module stays as it is but for the declarations of what was found. In front of it stand prototypes of the
-functions that were taken and the variables that these need, behind it the functions. Names of a library that mean
+The text of the module stays as it is but for the declarations of what was found. Before it stand prototypes of the
+functions that were taken and the variables that these need, after it the functions. Names of a library that mean
 something else in the module get names of their own.
 
 `pyd_has_f`, a function without parameters that returns 32 bits, asks whether `f` was found.
@@ -23,14 +23,14 @@ from pydispatch.link.ptx.library import (
     Parts,
     fits,
     open_library,
+    read_parts,
     signature_text,
-    take_apart,
     variable_text,
 )
 from pydispatch.link.ptx.text import Text, higher, item_text
 
 ASKS = "pyd_has_"
-"""In front of the symbol whose presence a function asks for."""
+"""Before the symbol whose presence a function asks for."""
 
 Source = PtxModule | str | bytes | bytearray | memoryview
 _Key = tuple[int, str]  # module (0 is the kernel's) and name
@@ -53,12 +53,12 @@ class Linked:
 
 def imports_of(data: Source, what: str = "PTX") -> tuple[str, ...]:
     """The symbols that a module uses and does not define, in the order of the module."""
-    return tuple(dict.fromkeys(item.name.removeprefix(ASKS) for item in _imports(take_apart(data, what))))
+    return tuple(dict.fromkeys(item.name.removeprefix(ASKS) for item in _imports(read_parts(data, what))))
 
 
 def prototypes_of(data: Source, what: str = "PTX") -> dict[str, str]:
     """The imported functions of a module, each as "(.b32, .b32) -> .b32"."""
-    found = _imports(take_apart(data, what))
+    found = _imports(read_parts(data, what))
     return {item.name: signature_text(item.what) for item in found if isinstance(item.what, Function)}
 
 
@@ -76,7 +76,7 @@ def link(
     the module in messages. unique: a symbol that two libraries offer is an error.
     ArtifactError when the module is broken, InvalidArgumentError when a function does not fit or cannot be linked.
     """
-    return _Linker(take_apart(data, where), libraries, frozenset(optional), unique).run()
+    return _Linker(read_parts(data, where), libraries, frozenset(optional), unique).run()
 
 
 def _imports(parts: Parts) -> list[Item]:
@@ -279,7 +279,7 @@ class _Linker:
         return names.get(found, found[1]) if found is not None else name
 
     def _ordered(self) -> list[_Key]:
-        """What is taken, variables behind those that their initial values name."""
+        """What is taken, variables after those that their initial values name."""
         done: dict[_Key, None] = {}
         seen: set[_Key] = set()
         expanded: set[tuple[int, int]] = set()
@@ -351,7 +351,7 @@ class _Linker:
                 replacement = answer
             if isinstance(item.what, Variable) and item.first in stay:
                 raise InvalidArgumentError(
-                    f"'{item.name}' ({kernel.place(item)}) is declared with others that nobody has; write a "
+                    f"'{item.name}' ({kernel.place(item)}) is declared together with unresolved names; write a "
                     "declaration for each"
                 )
             if item.what.start >= at:

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.names import Decoration, Op, Storage
-from pydispatch.formats.spirv.parts import LABEL, Function, Inst, Parts, take_apart
+from pydispatch.formats.spirv.parts import LABEL, Function, Inst, Parts, read_parts
 from pydispatch.link.spirv.library import Library, open_library, signature_text, type_text
 from pydispatch.link.spirv.output import Output, instruction
 from pydispatch.link.spirv.take import FUNCTION, Copy, Taker
 
 NULL, RETURN, RETURN_VALUE, BITCAST, IMPORT = 46, 253, 254, 124, 1
 ASKS = "?"
-"""In front of the symbol whose presence a declaration asks for."""
+"""Before the symbol whose presence a declaration asks for."""
 
 __all__ = ["ASKS", "Library", "Linked", "imports_of", "link", "open_library"]
 
@@ -36,7 +36,7 @@ class Linked:
 
 def imports_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[str, ...]:
     """The symbols that a module calls and does not define, in the order of the module."""
-    return _symbols(take_apart(data, what))
+    return _symbols(read_parts(data, what))
 
 
 def link(
@@ -51,7 +51,7 @@ def link(
     there for good, and everything else that nobody has stays imported. what: the name of the module in messages.
     ArtifactError when a module is broken, InvalidArgumentError when a function does not fit.
     """
-    return _Linker(take_apart(data, what), libraries).run(frozenset(absent))
+    return _Linker(read_parts(data, what), libraries).run(frozenset(absent))
 
 
 def _symbols(kernel: Parts) -> tuple[str, ...]:

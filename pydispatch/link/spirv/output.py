@@ -59,7 +59,7 @@ class Output:
         self.extensions = list(dict.fromkeys(kernel.tables.extensions))
         self.sets = {text: id for id, text in kernel.sets.items()}
         self.globals: list[list[int]] = []
-        self.types: dict[int, tuple[int, list[int]]] = {}  # id → opcode, operands behind the result
+        self.types: dict[int, tuple[int, list[int]]] = {}  # id → opcode, operands after the result
         self.variables: dict[int, tuple[int, int]] = {}  # id → type, storage class
         self.decorations = {id: list(found) for id, found in kernel.decorations.items()}
         self.member_decorations = {id: list(found) for id, found in kernel.member_decorations.items()}
@@ -118,7 +118,7 @@ class Output:
         decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
     ) -> int:
-        """The id of a type or constant, made when there is none yet. operands: behind the result."""
+        """The id of a type or constant, made when there is none yet. operands: after the result."""
         flat = [self.same(type_), *operands] if type_ else list(operands)
         key = (op, tuple(flat), frozenset(decorations), frozenset(members))
         found = self._keys.get(key)

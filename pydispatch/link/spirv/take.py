@@ -129,7 +129,7 @@ class Taker:
         return made
 
     def _renumbered(self, inst: Inst, ids: dict[int, int]) -> list[int]:
-        """The operands behind the result, with new ids."""
+        """The operands after the result, with new ids."""
         places = set(inst.ids)
         return [
             ids[word] if at in places else word
