@@ -290,7 +290,7 @@ def test_the_highest_architecture_is_needed(one: str, two: str, expected: str) -
 @pytest.mark.parametrize("one, two", [("sm_90a", "sm_100"), ("sm_100", "sm_90a"), ("sm_100f", "sm_120")])
 def test_architectures_that_exclude_each_other(one: str, two: str) -> None:
     low = min(one, two, key=lambda name: int(name[3:].rstrip("af")))
-    with pytest.raises(InvalidArgumentError, match=f"is for {low} alone and .* they cannot be linked; compile both"):
+    with pytest.raises(InvalidArgumentError, match=f"is only for {low} and .* they cannot be linked; compile both"):
         linked(kernel("f", head=HEAD.replace("sm_80", one)), HEAD.replace("sm_80", two) + function("f"))
 
 

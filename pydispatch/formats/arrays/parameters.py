@@ -109,7 +109,7 @@ def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; _Fault for one that says two things under one name."""
+    """A JSON object; _Fault for duplicate keys."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for i, (key, _) in enumerate(pairs) if found[key] is not pairs[i][1])
@@ -118,7 +118,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _shown(key: str) -> str:
-    """A name of a file for messages: what cannot be printed is escaped."""
+    """A name from a file for messages: unprintable characters are escaped."""
     return f"{key!r:.200}"
 
 

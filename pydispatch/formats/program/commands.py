@@ -24,7 +24,7 @@ class BindingRange:
 
 
 class Command(Protocol):
-    """op: its opcode. words: its record. buffers: what it uses. str: for people."""
+    """op: its opcode. words: its record. buffers: those it uses. str: for people."""
 
     @property
     def op(self) -> Op: ...

@@ -10,7 +10,7 @@ from pydispatch.formats.program.opcodes import MAGIC, VERSION
 
 
 class Records:
-    """The tables of a program. Trusts nothing: a bad offset is an ArtifactError."""
+    """The tables of a program. Validates its input: a bad offset is an ArtifactError."""
 
     def __init__(self, data: bytes) -> None:
         if len(data) < 4 * HEADER or len(data) % 4:

@@ -69,7 +69,7 @@ class Words:
     def fail_at(self, offset: int, message: str) -> ArtifactError:
         """ArtifactError "name:line:column: message"."""
         line, column = self._place(offset)
-        if len(message) > _LONGEST:  # it quotes a name that nobody reads to its end
+        if len(message) > _LONGEST:  # it quotes a name that is too long to read
             message = message[: _LONGEST - 40] + " ... " + message[-30:]
         return ArtifactError(f"{self.name}:{line}:{column}: {message}")
 

@@ -53,7 +53,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Vector:
-    """`{a, b}`; None stands for `_`."""
+    """`{a, b}`; None is `_`."""
 
     items: tuple[Operand | None, ...]
 
@@ -67,7 +67,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Pair:
-    """`d|p`: the results of shfl.sync, setp and match.sync; None stands for `_`."""
+    """`d|p`: the results of shfl.sync, setp and match.sync; None is `_`."""
 
     first: Register | None
     second: Register | None
@@ -121,7 +121,7 @@ class Param:
 class Variable:
     """A variable of a module or a function. space: global, const, shared, local or param.
 
-    sizes: of its dimensions, () for a scalar; a first 0 stands for `[]`. values: initial words, flat, missing ones are
+    sizes: of its dimensions, () for a scalar; a first 0 is `[]`. values: initial words, flat, missing ones are
     0: numbers or Symbols (addresses). linkage: "", "visible", "extern", "weak" or "common". start, end: where the
     declaration lies in the text.
     """

@@ -20,7 +20,7 @@ _LANES = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 
 
 class _Scope:
-    """What `{ }` declares. names: what operands they are. ranges: prefix of `%r<10>` → count, type, lanes."""
+    """The declarations of a `{ }` scope. names: their operands. ranges: prefix of `%r<10>` → count, type, lanes."""
 
     __slots__ = ("cache", "names", "ranges")
 
@@ -105,7 +105,7 @@ class Names:
             self.declare(name, place, Symbol)
 
     def resolve(self, name: str, at: int) -> Operand | None:
-        """What a name stands for here."""
+        """The operand that a name denotes here."""
         if name == "_":
             return None
         for scope in reversed(self.scopes):

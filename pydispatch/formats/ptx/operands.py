@@ -23,7 +23,7 @@ ENDS = frozenset((",", ";", "}", ")", "]"))
 
 
 class Operands(Names):
-    """Reads operands where the cursor stands, as the scopes are there."""
+    """Parses operands at the cursor, with the scopes open there."""
 
     def guard(self) -> Register | Not:
         cursor = self.cursor
@@ -107,7 +107,7 @@ class Operands(Names):
         return tuple(items)
 
     def _element(self, base: Symbol) -> Operand:
-        """`a[3]` stands for the address of an element."""
+        """`a[3]`: the address of an element."""
         cursor = self.cursor
         cursor.expect("[")
         number = cursor.integer("a number of an element")

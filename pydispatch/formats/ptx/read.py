@@ -1,4 +1,4 @@
-"""Reads PTX: `read(text, name)` gives the module as data.
+"""Parses PTX: `read(text, name)` returns the module as data.
 
 What is read is checked as far as words go: grammar, names that are declared, types that exist. Whether an instruction
 exists and takes such operands is for ptxas, the driver or the interpreter to say.
@@ -253,7 +253,7 @@ class _Reader(Cursor):
     def _param(self, space: str, what: str) -> Param:
         align = self.alignment() if self.accept(".align") else 0
         kind = self.type(what)
-        if self.accept(".ptr"):  # where the pointer points to, and the alignment of that
+        if self.accept(".ptr"):  # the state space that the pointer points to, and its alignment
             if self.words[self.at][1:] in SPACES and self.words[self.at][:1] == ".":
                 self.at += 1
             if self.accept(".align"):

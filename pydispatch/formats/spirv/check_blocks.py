@@ -14,7 +14,7 @@ NO_CODE = frozenset((0, LINE, NO_LINE))
 _ENDS = frozenset((BRANCH, BRANCH_CONDITIONAL, SWITCH, 252, RETURN, RETURN_VALUE, 255, 4416, 5380))
 _MERGES = (LOOP_MERGE, SELECTION_MERGE)
 _ALLOWED_AFTER = {LOOP_MERGE: (BRANCH, BRANCH_CONDITIONAL), SELECTION_MERGE: (BRANCH_CONDITIONAL, SWITCH)}
-"""What ends a block after a merge instruction."""
+"""The terminators allowed after a merge instruction."""
 
 
 def check_blocks(declared: Declared, body: Body) -> None:

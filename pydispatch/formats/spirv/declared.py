@@ -16,7 +16,7 @@ EXTENSIONS_FROM = 4421
 """Opcodes from here on belong to extensions, which may be newer than this reader."""
 
 MAX_VARIABLE_BYTES = 16 << 20
-"""Of a variable that each invocation has for itself: drivers put it on a stack."""
+"""The limit for a variable private to an invocation: drivers put it on a stack."""
 
 NON_SEMANTIC = ("NonSemantic.", "OpenCL.DebugInfo", "DebugInfo")
 
@@ -157,7 +157,7 @@ def check_variable(declared: Declared, inst: Inst, pointee: int) -> None:
 
 
 def _bytes(declared: Declared, type_: int, at: int) -> int:
-    """About how many bytes a value takes."""
+    """The approximate size of a value in bytes."""
     known = declared.sizes
 
     def size(id: int, depth: int) -> int:

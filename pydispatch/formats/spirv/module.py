@@ -1,7 +1,7 @@
-"""Reads SPIR-V modules: bytes that may come from anywhere → checked instructions → tables of what they declare.
+"""Reads SPIR-V modules: untrusted bytes → checked instructions → tables of declarations.
 
 What is read stays inside the bytes; a module that is broken raises ArtifactError with the word where it is. Whether the
-code of functions makes sense is not looked at: that is the work of spirv-val and of drivers.
+code of functions is valid is not checked here: see `check.py`, spirv-val and drivers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Tables:
     functions: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)  # (opcode, first word, last word)
 
     def decoration(self, id: int, kind: int) -> int | None:
-        """The first operand of a decoration, 0 when it takes none, None without it."""
+        """The first operand of a decoration, 0 when it has none, None without it."""
         found = self.decorations.get(id, {}).get(kind)
         return None if found is None else found[0] if found else 0
 

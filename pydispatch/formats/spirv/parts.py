@@ -1,4 +1,4 @@
-"""A SPIR-V module taken apart for linking: its instructions by section, with the places of their ids.
+"""A SPIR-V module parsed for linking: its instructions by section, with the positions of their ids.
 
 Everything is checked that linking relies on: ids are defined once, types and constants before their use, functions are
 whole. ArtifactError names the word.
@@ -87,7 +87,7 @@ class Parts:
         return self.tables.decoration(id, kind) is not None
 
     def type_of(self, id: int) -> int:
-        """The type of a global value, 0 for what is none."""
+        """The type of a global value, 0 for another id."""
         found = self.globals.get(id)
         return found.type_id if found is not None else 0
 

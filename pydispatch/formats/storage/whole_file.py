@@ -54,8 +54,8 @@ def _write_unnamed(target: Path, parts: Sequence[bytes | memoryview]) -> bool:
 
 def _name(handle: int, target: Path) -> bool:
     """Gives a file its name, by way of another since a link replaces nothing. False where it cannot be linked."""
-    # All who write a target use the same other name. What one finds there is whole: left by a process that was killed,
-    # or of one that is about to rename it, which then renames this one's file instead.
+    # All writers of a target use the same temporary name. A file found there is complete: left by a process that was
+    # killed, or of one that is about to rename it, which then renames this one's file instead.
     name = target.parent / f".{target.name[:200]}.whole"
     files = os.open("/proc/self/fd", os.O_RDONLY)
     try:
@@ -105,7 +105,7 @@ def _write_named(target: Path, parts: Sequence[bytes | memoryview]) -> None:
 
 
 def _remove_stale(folder: Path, stem: str) -> None:
-    """Takes away what was begun under other names, by processes that were killed. Clocks may have gone back since."""
+    """Removes temporary files of killed processes. Clocks may have been set back since."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(stem) and entry.name.endswith(".tmp"):

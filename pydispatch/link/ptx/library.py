@@ -1,4 +1,4 @@
-"""PTX modules as parts that can be taken apart: functions and variables by name, with what each refers to."""
+"""PTX modules split into definitions: functions and variables by name, with the names each refers to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUILT_IN = frozenset((
 
 @dataclass
 class Item:
-    """A definition, or a declaration of what nobody has defined. uses: names of the module that the text of a
+    """A definition, or a declaration without one. uses: names of the module that the text of a
     definition mentions, its own too. first, last: its words; variables of one declaration share them."""
 
     name: str
@@ -101,7 +101,7 @@ class Library:
         }
 
     def names(self) -> list[str]:
-        """The functions that may be asked for."""
+        """The exported functions."""
         return list(self.functions)
 
     def prototype(self, name: str) -> str:
@@ -126,7 +126,7 @@ def open_library(data: str | bytes | bytearray | memoryview, label: str) -> Libr
     return library
 
 
-# What people are told
+# Text for messages
 
 
 def type_text(param: Param) -> str:
@@ -148,7 +148,7 @@ def variable_text(variable: Variable) -> str:
 
 
 def fits(wanted: Function, found: Function) -> bool:
-    """Whether calls that are made for one function can call the other: bits may be numbers, integers no floats."""
+    """Whether calls of one function fit the other: untyped bits match numbers, integers do not match floats."""
     pairs = ((wanted.params, found.params), (wanted.returns, found.returns))
     return all(len(a) == len(b) and all(map(_alike, a, b)) for a, b in pairs)
 

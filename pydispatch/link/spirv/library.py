@@ -1,4 +1,4 @@
-"""SPIR-V modules as libraries of functions: what they offer, by name.
+"""SPIR-V modules as libraries of functions: their exports by name.
 
 A function is offered by its Linkage decoration. No common compiler writes one: in a module without any, every function
 with a name (OpName) is offered, but those of entry points; GLSL's `f(f1;u1;` answers to `f` too.
@@ -28,7 +28,7 @@ class Library:
     functions: dict[str, list[int]] = field(default_factory=dict)
 
     def names(self) -> list[str]:
-        """What may be asked for, for people: without the mangled forms of what has a plain one."""
+        """Exported names, for people: without the mangled forms of plain ones."""
         return [name for name in self.functions if "(" not in name]
 
 

@@ -88,7 +88,7 @@ class Output:
         return made
 
     def same(self, id: int) -> int:
-        """The id that stands for all that mean what this one does."""
+        """The representative id of all equal to this one."""
         return self._same.get(id, id)
 
     def _operands(self, op: int, words: Sequence[int], type_: int, result: int, ids: Iterable[int]) -> list[int]:
@@ -166,7 +166,7 @@ class Output:
             entries.append((kind, *operands))
 
     def view_key(self, type_: int) -> Key:
-        """What decides whether two blocks are the same view of a buffer: all but who may access it."""
+        """The key by which blocks are the same view of a buffer: everything but access."""
         op, operands = self.types.get(type_, (0, []))
         members = frozenset(m for m in self.member_decorations.get(type_, ()) if m[1] not in _ACCESS)
         plain = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)
