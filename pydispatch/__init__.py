@@ -1,4 +1,4 @@
-"""Compiles custom dispatch programs with your own kernels into one hermetic file and runs it.
+"""Compiles custom dispatch programs with your own kernels into one self-contained file and runs it.
 
 artifact = pydispatch.compile("example.mlir", object_search_path=["build"])
 program = pydispatch.device("cpu").load(artifact)
@@ -52,7 +52,7 @@ __all__ = [
     "get_include",
 ]
 
-# What is imported when it is first asked for: a machine that only runs artifacts needs NumPy alone.
+# Imported on first use: a machine that only runs artifacts needs only NumPy.
 _LAZY = {
     "Artifact": "pydispatch.formats.artifact.artifact",
     "Buffer": "pydispatch.runtime.buffer",

@@ -119,7 +119,7 @@ def _listen(children: Sequence[_Child], timeout: float) -> None:
 
 
 def _warm_up() -> None:
-    """Loads the compiler once, in front of the forks. Where it is missing, each file says so."""
+    """Loads the compiler once, before the forks. Where it is missing, each file says so."""
     import pydispatch
 
     with contextlib.suppress(ImportError, Error):

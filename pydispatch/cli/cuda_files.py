@@ -11,7 +11,7 @@ from pydispatch.link.ptx import link
 
 
 def is_ptx(data: bytes) -> bool:
-    """Whether the bytes are a PTX text: `.version`, behind comments, comes first."""
+    """Whether the bytes are a PTX text: `.version`, after comments, comes first."""
     return b".version" in data[:65536] and b".target" in data[:65536] and b"\0" not in data[:64]
 
 

@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
             raise InvalidArgumentError(
                 f"--output: @{function.name} has {len(function.results)} results, got {len(args.output)}"
             )
-        print(f"EXEC @{function.name}")  # in front of whatever kernels print
+        print(f"EXEC @{function.name}")  # before whatever kernels print
         results = function(*inputs)
         returned = [results] if len(function.results) == 1 else list(results or ())
         returned = [value.numpy() if hasattr(value, "numpy") else value for value in returned]  # of a device

@@ -74,7 +74,7 @@ class Reader:
             if scalar is not None and text[:1] not in "@+*":
                 return [_number(0 if text in _ABSENT else text, scalar)]
             if text[:1] == "@":
-                return [_read_npy(self.open(text[1:], again=True))]
+                return [_read_npy(self.open(text[1:], restart=True))]
             if text[:1] == "+":
                 return [_read_npy(self.open(text[1:]))]
             if text[:1] == "*" and not text.startswith("*8x"):
@@ -92,7 +92,7 @@ class Reader:
         spec = parse_type(head.strip())
         count = math.prod(spec.shape)
         if body[:1] in ("@", "+") and equals:
-            stream = self.open(body[1:], again=body[0] == "@")
+            stream = self.open(body[1:], restart=body[0] == "@")
             size = spec.kind.nbytes(count)
             data = stream.read(size)
             if len(data) < size:
@@ -108,8 +108,8 @@ class Reader:
             array[...] = _elements(tokens, spec).reshape(spec.shape if len(tokens) == count else ())
         return array
 
-    def open(self, path: str, again: bool = False) -> IO[bytes]:
-        if again and path in self.streams:
+    def open(self, path: str, restart: bool = False) -> IO[bytes]:
+        if restart and path in self.streams:
             self.streams.pop(path).close()
         if path not in self.streams:
             self.streams[path] = open_binary(path)

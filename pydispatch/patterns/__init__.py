@@ -1,4 +1,4 @@
-"""Patterns in Python: a function that is traced into the computation to find, and kernels that take its place.
+"""Patterns in Python: a function that is traced into the computation to find, and kernels that replace it.
 
 @pydispatch.pattern
 def mul_abs_negate(lhs: pydispatch.f32["n"], rhs: pydispatch.f32["n"]):
@@ -31,7 +31,7 @@ When = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class Replacement:
-    """A kernel, and the predicate that must hold for it; `when` may return a text that says why it does not."""
+    """A kernel and its predicate; `when` may return a string, the reason why it does not hold."""
 
     kernel: Kernel
     when: When | None = None
@@ -42,7 +42,7 @@ class Pattern:
     """A computation to find. Patterns with a higher benefit are applied first, equal ones in the order of their list.
 
     inputs: (name, type) of each parameter. outputs: the traced results, () for a matcher over operations. phase: where
-    the pattern is applied, see `pydispatch.compile`. replacements: the first whose predicate holds is taken.
+    the pattern is applied, see `pydispatch.compile`. replacements: the first whose predicate holds is used.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Pattern:
     replacements: list[Replacement] = field(default_factory=list)
 
     def replace(self, kernel: object = None, *, when: When | None = None) -> Any:
-        """Puts a kernel in the place of matches for which `when(match)` holds; gives the pattern.
+        """Replaces matches for which `when(match)` holds by a kernel; returns the pattern.
 
         kernel: a CFunction, a WholeKernel, or a function over the same inputs that is traced. Without a kernel this is
         a decorator of such a function.
@@ -67,10 +67,10 @@ class Pattern:
         return lambda function: self.replace(function, when=when) and function
 
     def generate(self, make: Callable[[Any], Any] | None = None, *, when: When | None = None) -> Any:
-        """A decorator of a function that makes a kernel for each match: C text, a CFunction or a WholeKernel.
+        """A decorator of a function that returns a kernel for each match: C text, a CFunction or a WholeKernel.
 
-        It gets the match: sizes by name, `shape(name)`, `dtype(name)`, `symbol` (how the C function must be called) and
-        `targets`.
+        Its argument is the match: sizes by name, `shape(name)`, `dtype(name)`, `symbol` (the required name of the C
+        function) and `targets`.
         """
         if not (make is None or callable(make)) or not (when is None or callable(when)):
             raise InvalidArgumentError(f"pattern '{self.name}': generate: expected functions of the match")
@@ -98,7 +98,7 @@ def pattern(function: Callable[..., Any] | None = None, /, *, benefit: int = 1, 
 
 
 def _check(what: str, function: object, benefit: object, phase: object) -> None:
-    """InvalidArgumentError for another type. Phases are known to the compiler alone."""
+    """Raises InvalidArgumentError for another type. The compiler checks the names of phases."""
     if function is not None and not (callable(function) and hasattr(function, "__name__")):
         raise InvalidArgumentError(f"{what}: expected a function, got {function!r}; write @pydispatch.{what} over one")
     if not isinstance(benefit, int) or isinstance(benefit, bool):
@@ -141,8 +141,8 @@ def matcher(
 ) -> Any:
     """A pattern that is a function over one operation.
 
-    It gets an operation (`name`, `operands`, `results`, `attributes`, `producer(i)`, `loops`) and returns None or a
-    text (why not), or the (inputs, outputs) to replace, each a list of values.
+    Its argument is an operation (`name`, `operands`, `results`, `attributes`, `producer(i)`, `loops`). It returns None
+    or a string (why it does not match), or the (inputs, outputs) to replace, each a list of values.
     """
     _check("matcher", function, benefit, phase)
     if function is None:

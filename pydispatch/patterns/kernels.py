@@ -1,4 +1,4 @@
-"""What may take the place of a match: C functions, whole kernels for each target, or another computation."""
+"""Replacements for matches: C functions, whole kernels for each target, or another computation."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class CFunction:
     """A function of C source, an object or bitcode, called once for each workgroup.
 
     source: a path, the text of a C file, or the bytes of an object or of bitcode. symbol: its name.
-    arguments: what it is given, by name: an input of the
+    arguments: names of what is passed: an input of the
     pattern (a pointer, or the scalar itself), 'out' or 'out0', 'out1', ... (pointers), a size of the pattern ("n", a
-    size_t), 'first' (the first element of this workgroup along the tiled size) or 'id' (the number of the workgroup).
-    Without arguments: inputs, outputs, sizes in order of their first use, and 'first' when tiled. tile: {size: count}
-    gives one workgroup to so many elements along a size; without it, one workgroup does everything.
+    size_t), 'first' (the first element of this workgroup along the tiled size) or 'id' (the index of the workgroup).
+    Default: inputs, outputs, sizes in order of their first use, and 'first' when tiled. tile: {size: count} starts one
+    workgroup for each `count` elements along a size; without it, one workgroup does everything.
     """
 
     source: str | os.PathLike[str] | bytes
@@ -51,7 +51,7 @@ class CFunction:
         object.__setattr__(self, "tile", None if tile is None else next(iter(tile.items())))
 
     def object_file(self) -> tuple[str, bytes]:
-        """Its name, whose suffix says what it is, and its content."""
+        """Its file name, whose suffix is its kind, and its content."""
         if isinstance(self.source, bytes):
             return f"{self.symbol}{'.bc' if self.source[:2] == b'BC' else '.o'}", self.source
         if isinstance(self.source, str) and ("\n" in self.source or "{" in self.source):
@@ -64,8 +64,8 @@ class WholeKernel:
     """A whole kernel for each target: an embedded library, PTX, SPIR-V or WGSL, with its own interface.
 
     files: format of a target ('embedded-elf-x86_64', 'cuda-nvptx-fb', 'vulkan-spirv-fb', 'webgpu-wgsl-fb') -> path,
-    text or bytes. entry: the name of the kernel. constants: the sizes of the pattern that it is given, 32 bits each.
-    workgroups: numbers, or sizes of the pattern divided up: ("n", 64) means n / 64, rounded up.
+    text or bytes. entry: the name of the kernel. constants: the sizes of the pattern passed to it, 32 bits each.
+    workgroups: numbers, or sizes of the pattern to divide: ("n", 64) means ceil(n / 64).
     """
 
     files: Mapping[str, str | os.PathLike[str] | bytes]
@@ -132,18 +132,18 @@ _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb":
 
 
 def shader(file: str | os.PathLike[str] | bytes, entry: str = "main", **options: Any) -> WholeKernel:
-    """A SPIR-V shader, a path or its bytes; options as of WholeKernel."""
+    """A SPIR-V shader, a path or its bytes; options as for WholeKernel."""
     return WholeKernel({"vulkan-spirv-fb": file}, entry, **options)
 
 
 def ptx(file: str | os.PathLike[str] | bytes, entry: str, **options: Any) -> WholeKernel:
-    """A CUDA kernel in PTX, a path or its text; options as of WholeKernel."""
+    """A CUDA kernel in PTX, a path or its text; options as for WholeKernel."""
     return WholeKernel({"cuda-nvptx-fb": file}, entry, **options)
 
 
 @dataclass(frozen=True)
 class Generated:
-    """Calls `make` with each match; what it gives is a kernel for that match alone: any of this file, or C text."""
+    """Calls `make` with each match; its result is the kernel for that match only: any of this file, or C text."""
 
     make: Callable[[Any], Any]
     symbol: str
@@ -160,7 +160,7 @@ Kernel = CFunction | WholeKernel | Generated | Traced
 
 
 def kernel_of(given: object, name: str) -> Kernel:
-    """What a user gave as a kernel."""
+    """Converts a user's argument into a kernel."""
     if isinstance(given, (CFunction, WholeKernel, Generated, Traced)):
         return given
     if callable(given):
@@ -171,7 +171,7 @@ def kernel_of(given: object, name: str) -> Kernel:
 
 
 def unfit(made: str | bytes) -> tuple[str, str] | None:
-    """None for C text or the bytes of an object or bitcode; else what it is, and what to return in its place."""
+    """None for C text or the bytes of an object or bitcode; else its kind, and what to return instead."""
     head = made[:4096].encode() if isinstance(made, str) else made[:4096]
     if b".version" in head and b".target" in head:
         return "PTX without a grid", "return pydispatch.ptx(text, 'entry', constants=('n',), workgroups=(('n', 256),))"

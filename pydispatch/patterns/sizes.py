@@ -1,4 +1,4 @@
-"""Sizes as predicates see them: numbers, or what is known of a number that only a run will know."""
+"""Sizes for predicates: numbers, or the known range and divisor of a size that is known at run time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 class Undecided(Exception):
-    """A predicate asks for a size that only a run will know."""
+    """A predicate depends on a size that is only known at run time."""
 
 
 @dataclass(frozen=True)
 class Dynamic:
-    """A size between `low` and `high` that is a multiple of `multiple`. What that does not decide raises Undecided."""
+    """A size between `low` and `high` that is a multiple of `multiple`. Undecided comparisons raise Undecided."""
 
     name: str
     low: int = 0

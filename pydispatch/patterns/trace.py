@@ -1,4 +1,4 @@
-"""Values that record what is done with them: running a function on them gives the computation to find."""
+"""Values that record the operations on them: running a function on them traces the computation to find."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "e
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """One value of a pattern. op: 'input', 'constant' or what makes it; operands: Values; detail: what `op` needs."""
+    """One value of a pattern. op: 'input', 'constant' or the operation; operands: Values; detail: its attributes."""
 
     op: str
     type: TensorType
@@ -78,7 +78,7 @@ def _is_float(dtype: str) -> bool:
 
 
 def constant(value: float, dtype: str) -> Value:
-    """A number of the pattern. InvalidArgumentError for anything else, or a fraction where integers are."""
+    """A constant of the pattern. InvalidArgumentError for anything else, or a fraction with an integer type."""
     try:
         number = float(value) if _is_float(dtype) else operator.index(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -109,7 +109,7 @@ def unary(name: str, x: Value) -> Value:
 
 
 def binary(name: str, a: Value | float, b: Value | float) -> Value:
-    """An elementwise operation of two operands; a number takes the type of the other."""
+    """An elementwise operation of two operands; a number gets the type of the other."""
     if not isinstance(a, Value):
         a = constant(a, value_of(name, b).type.dtype)
     if not isinstance(b, Value):
@@ -123,7 +123,7 @@ def binary(name: str, a: Value | float, b: Value | float) -> Value:
 
 
 def broadcast(a: Value, b: Value) -> tuple[Size, ...] | None:
-    """The shape of an elementwise result: leading dimensions may lack in one operand."""
+    """The shape of an elementwise result: one operand may lack leading dimensions."""
     if a.type.shape is None or b.type.shape is None:
         return a.type.shape if b.type.shape is None else b.type.shape
     longer, shorter = (a.shape, b.shape) if len(a.shape) >= len(b.shape) else (b.shape, a.shape)
@@ -134,7 +134,7 @@ def broadcast(a: Value, b: Value) -> tuple[Size, ...] | None:
 
 
 def matmul(a: Value, b: Value) -> Value:
-    """a [m, k] @ b [k, n], into zeros."""
+    """a [m, k] @ b [k, n], accumulated from zero."""
     a, b = value_of("@", a), value_of("@", b)
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0] or a.type.dtype != b.type.dtype:
         raise InvalidArgumentError(f"cannot multiply {a.type} and {b.type}: write f32['m', 'k'] @ f32['k', 'n']")
@@ -152,7 +152,7 @@ def minimum(a: Value | float, b: Value | float) -> Value:
 
 
 def reduce(op: str, x: Value, axis: int = -1) -> Value:
-    """'add' or 'maximum' over one axis, which the result lacks."""
+    """'add' or 'maximum' over one axis, which is removed."""
     if op not in ("add", "maximum"):
         raise InvalidArgumentError(f"a reduction is 'add' or 'maximum', got {op!r}")
     axis = _axis("reduce", x, axis)
@@ -161,7 +161,7 @@ def reduce(op: str, x: Value, axis: int = -1) -> Value:
 
 
 def _axis(what: str, x: object, axis: object) -> int:
-    """The number of an axis, counted from the front."""
+    """The index of an axis, counted from the front."""
     value = value_of(what, x)
     if not isinstance(axis, int) or isinstance(axis, bool) or not -len(value.shape) <= axis < len(value.shape):
         raise InvalidArgumentError(f"{what}: axis: {value.type} has no axis {axis!r}")
@@ -169,7 +169,7 @@ def _axis(what: str, x: object, axis: object) -> int:
 
 
 def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
-    """The largest along an axis, and where the first of it is."""
+    """The maximum along an axis, and the index of its first occurrence."""
     axis = _axis("argmax", x, axis)
     if index not in ("i32", "i64"):
         raise InvalidArgumentError(f"argmax: index: expected 'i32' or 'i64', got {index!r}")
@@ -179,7 +179,7 @@ def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
 
 
 def outputs_of(result: object, name: str) -> Sequence[Value]:
-    """What a traced function gives."""
+    """The outputs of a traced function."""
     values = result if isinstance(result, (tuple, list)) else (result,)
     for value in values:
         if not isinstance(value, Value):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydispatch.errors import InvalidArgumentError
 
 Size = int | str | None
-"""A number, a name (equal names are equal sizes), or None for anything."""
+"""A number, a name (equal names are equal sizes), or None for any size."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class TensorType:
 
     @property
     def mlir(self) -> str:
-        """As the program spells it."""
+        """The type in MLIR syntax."""
         if self.shape is None:
             return self.dtype
         return f"tensor<{''.join(f'{s}x' if isinstance(s, int) else '?x' for s in self.shape)}{self.dtype}>"
@@ -32,7 +32,7 @@ class TensorType:
 
 @dataclass(frozen=True)
 class DType:
-    """An element type. As an annotation of its own it is a scalar."""
+    """An element type. Used alone as an annotation, it is a scalar."""
 
     name: str
 

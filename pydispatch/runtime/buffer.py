@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Memory(Protocol):
-    """Bytes on a device. They go back to it when this object dies."""
+    """Bytes on a device, released when this object is destroyed."""
 
     size: int
 
@@ -25,21 +25,21 @@ class Memory(Protocol):
         """For people."""
 
     def view(self) -> memoryview | None:
-        """The bytes where they lie, writable, or None when the processor cannot see them."""
+        """The bytes in place, writable, or None when the CPU cannot access them."""
 
     def read(self, target: memoryview) -> None:
-        """Copies its first bytes into `target`."""
+        """Copies as many of its first bytes as `target` has into it."""
 
     def write(self, source: memoryview) -> None:
-        """Copies `source` over its first bytes."""
+        """Copies `source` to its beginning."""
 
 
 class Buffer:
-    """An array of a device: what its functions return, and take without a copy.
+    """An array in device memory, returned by functions and accepted without a copy.
 
-    shape: sizes. dtype: the NumPy type of an element. `np.asarray(buffer)` is its content: a view where the processor
-    sees the memory, else a copy. A buffer of elements of 2 or 4 bits is packed on the device, and unpacked in arrays.
-    Operations on a buffer come after the calls that write it; nothing runs on it any more when a call has returned.
+    shape: sizes. dtype: the NumPy type of an element. `np.asarray(buffer)` is its content: a view where the CPU can
+    access the memory, else a copy. A buffer of elements of 2 or 4 bits is packed on the device, and unpacked in arrays.
+    Operations on a buffer wait for the calls that write it.
     """
 
     __slots__ = ("__weakref__", "element", "memory", "nbytes", "shape")
@@ -70,11 +70,11 @@ class Buffer:
 
     @property
     def is_mapped(self) -> bool:
-        """Whether the processor sees the memory: then arrays of it are views."""
+        """Whether the CPU can access the memory; then arrays of it are views."""
         return self.memory.view() is not None
 
     def upload(self, array: Any) -> None:
-        """Takes over the elements of an array of the same shape and type. InvalidArgumentError for another."""
+        """Copies an array of the same shape and type into the buffer. InvalidArgumentError for another."""
         source = source_of("upload", array)
         if source.shape != self.shape or source.dtype != self.dtype:
             raise InvalidArgumentError(
@@ -104,7 +104,7 @@ class Buffer:
         return target
 
     def numpy(self) -> NDArray[Any]:
-        """The content: a view where the processor sees the memory and elements are whole bytes, else a copy."""
+        """The content: a view where the CPU can access the memory and elements are whole bytes, else a copy."""
         view = None if self.element.packed else self.memory.view()
         if view is None:
             return self.download()
@@ -114,7 +114,7 @@ class Buffer:
 
     @contextmanager
     def map(self) -> Iterator[NDArray[Any]]:
-        """The content as a writable array; what is written is on the device when the block ends."""
+        """The content as a writable array; writes reach the device at the latest when the block ends."""
         array = self.numpy()
         yield array
         if not self.is_mapped or self.element.packed:
@@ -128,7 +128,7 @@ class Buffer:
         return self.numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # arrays of it are memory of the processor
+        return (1, 0)  # arrays of it are CPU memory
 
     def __len__(self) -> int:
         if not self.shape:
@@ -147,7 +147,7 @@ class Buffer:
 
 
 def source_of(what: str, array: Any) -> NDArray[Any]:
-    """A contiguous array with the elements of an object. InvalidArgumentError when they are no numbers, or masked."""
+    """A contiguous array with the elements of an object. InvalidArgumentError when not numeric, or masked."""
     if isinstance(array, np.ma.MaskedArray):
         raise InvalidArgumentError(f"{what}: array: its mask would be lost; pass x.filled(value)")
     try:
@@ -160,7 +160,7 @@ def source_of(what: str, array: Any) -> NDArray[Any]:
 
 
 class _Shown:
-    """Lends the memory of a buffer to arrays, which keep it as their base."""
+    """Exposes the memory of a buffer to arrays, which keep it as their base."""
 
     def __init__(self, owner: Buffer, view: memoryview) -> None:
         self._owner = owner

@@ -1,4 +1,4 @@
-"""Devices by name: what a name begins with says which module opens it."""
+"""Devices by name: the scheme of a name selects the module that opens it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Device(Protocol):
 
     @property
     def workers(self) -> int:
-        """Threads in one dispatch, the calling one included."""
+        """Threads that run one dispatch, including the calling one."""
 
     def load(
         self,
@@ -37,22 +37,22 @@ class Device(Protocol):
     def add_plugin(
         self, plugin: str | os.PathLike[str] | bytes | Plugin, /, *, priority: int = 0, **params: object
     ) -> Provider:
-        """Registers a plugin for programs that are loaded from now on."""
+        """Registers a plugin for programs loaded afterwards."""
 
     def add_import(self, name: str, function: object, context: object = None, *, priority: int = 0) -> Provider:
-        """Registers a C function under the name of a symbol."""
+        """Registers a C function as the implementation of a symbol."""
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
-        """Gives the code of an executable that programs only declare."""
+        """Supplies the code of an executable that programs only declare."""
 
     def remove_plugin(self, provider: Provider) -> None:
-        """Takes a registration back."""
+        """Removes a registration."""
 
     def describe(self) -> Mapping[str, Any]:
-        """What the device is, for people."""
+        """A human-readable description of the device."""
 
     def close(self) -> None:
-        """Ends its threads. Programs stay usable."""
+        """Ends its threads. Loaded programs stay usable."""
 
 
 class Scheme(Protocol):

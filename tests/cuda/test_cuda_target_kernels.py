@@ -207,7 +207,7 @@ def test_a_missing_entry_lists_those_there_are() -> None:
     [
         (
             layout(1, "in", "out"),
-            r"kernels_sm_80.ptx:18\): its 2 parameters behind the 2 pointers \(line 18\) takes? 3",
+            r"kernels_sm_80.ptx:18\): its 2 parameters after the 2 pointers \(line 18\) takes? 3",
         ),
         (layout(2, "in", "in", "out"), r"takes? 1 constant of 32 bits .*, the layout has 2"),
         (

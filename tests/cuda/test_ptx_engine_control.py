@@ -225,16 +225,16 @@ def stuck(body: str, *patterns: str, head: str = "", **options: object) -> None:
 
 def test_threads_that_wait_for_each_other() -> None:
     stuck("setp.lt.u32 %q0, %i, 32; @%q0 bra A; barrier.sync 1; ret; A: barrier.sync 2; ret;",
-          "stands still", "barrier.sync 1", "(barrier 2)", "thread (32, 0, 0)", "and 28 more")  # fmt: skip
+          "deadlocks", "barrier.sync 1", "(barrier 2)", "thread (32, 0, 0)", "and 28 more")  # fmt: skip
     stuck(
         "setp.lt.u32 %q0, %i, 32; @%q0 ret; bar.sync 0, 64; ret;",
-        "stands still",
+        "deadlocks",
         "bar.sync 0, 64",
         "32 threads have ended",
     )
     stuck("setp.lt.u32 %q0, %i, 7; @%q0 bra A; bar.sync 0; ret; A: bar.sync 0; ret;", "threads of the same warp wait")
     stuck("setp.lt.u32 %q0, %i, 7; @%q0 bra A; shfl.sync.idx.b32 %r0, %i, 0, 31, -1; ret; A: bar.sync 0; ret;",
-          "stands still", "for lanes of their mask that never come", "shfl.sync")  # fmt: skip
+          "deadlocks", "for lanes of their mask that never come", "shfl.sync")  # fmt: skip
     stuck("shfl.sync.idx.b32 %r0, %i, 0, 31, 0xfffffffe; ret;", "leaves out lane 0", "thread (0, 0, 0)")
     stuck("bar.sync 0, 33; ret;", "multiple of 32")
     stuck("mov.u32 %r0, 16; bar.sync %r0, 64; ret;", "names barrier 16")
@@ -283,5 +283,5 @@ def test_what_does_not_run_is_said_at_load(text: str, why: str) -> None:
 
 
 def test_ptx_for_a_newer_gpu() -> None:
-    with pytest.raises(ArtifactError, match=r"for sm_90, this interpreter stands for sm_80"):
+    with pytest.raises(ArtifactError, match=r"for sm_90, this interpreter simulates sm_80"):
         Kernels(wrap("ret;"), capability=(8, 0))

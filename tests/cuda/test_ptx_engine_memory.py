@@ -51,7 +51,7 @@ def refused(body: str, *patterns: str, head: str = "", block: int = 64, size: in
 
 def test_accesses_out_of_bounds() -> None:
     refused("st.global.u32 [%p], %i; ret;", "thread (10, 0, 0)", "block (0, 0, 0)", "writes 4 bytes at global 0x", 
-            "nearest: 0 bytes behind the end of the allocation of 40 bytes at 0x", size=10)  # fmt: skip
+            "nearest: 0 bytes past the end of the allocation of 40 bytes at 0x", size=10)  # fmt: skip
     refused("ld.global.u32 %r0, [%p+-4]; ret;", "thread (0, 0, 0)", "reads 4 bytes", "4 bytes before the allocation")
     refused(
         "ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%p]; ret;",
@@ -83,7 +83,7 @@ def test_shared_local_and_constant_memory() -> None:
     )
     refused(
         "mov.u64 %p, c; ld.const.u32 %r0, [%p+8]; ret;",
-        "0 bytes behind the end of the variable 'c' of 8 bytes",
+        "0 bytes past the end of the variable 'c' of 8 bytes",
         head=head,
     )
     refused("mov.u64 %p, c; st.u32 [%p], 1; ret;", "it can only be read: variable 'c'", head=head)

@@ -109,11 +109,11 @@ def test_kernels_that_fit(params: str, constants: int, bindings: int) -> None:
                                              "bits for binding 1"),
     (TWO + ",\n.param .align 4 .b8 s[12]", 3, 2, "parameter 2 's' (line 5) is 12 bytes (.b8, a struct), expected a "
                                                  "scalar of up to 8 bytes"),
-    (TWO + ", .param .u32 n", 0, 2, "its 1 parameter behind the 2 pointers (line 3) takes 1 constant of 32 bits "
+    (TWO + ", .param .u32 n", 0, 2, "its 1 parameter after the 2 pointers (line 3) takes 1 constant of 32 bits "
                                     "('n' .u32 of 4 bytes), the layout has 0"),
-    (TWO + ", .param .u64 n", 1, 2, "its 1 parameter behind the 2 pointers (line 3) takes 2 constants of 32 bits "
+    (TWO + ", .param .u64 n", 1, 2, "its 1 parameter after the 2 pointers (line 3) takes 2 constants of 32 bits "
                                     "('n' .u64 of 8 bytes), the layout has 1; a parameter of 8 bytes takes two"),
-    (TWO, 1, 2, "its 0 parameters behind the 2 pointers (line 3) take 0 constants of 32 bits, the layout has 1"),
+    (TWO, 1, 2, "its 0 parameters after the 2 pointers (line 3) take 0 constants of 32 bits, the layout has 1"),
 ])  # fmt: skip
 def test_kernels_that_do_not_fit(params: str, constants: int, bindings: int, expected: str) -> None:
     found = mismatch(entry(params), constants, bindings)

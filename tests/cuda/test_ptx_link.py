@@ -290,7 +290,7 @@ def test_the_highest_architecture_is_needed(one: str, two: str, expected: str) -
 @pytest.mark.parametrize("one, two", [("sm_90a", "sm_100"), ("sm_100", "sm_90a"), ("sm_100f", "sm_120")])
 def test_architectures_that_exclude_each_other(one: str, two: str) -> None:
     low = min(one, two, key=lambda name: int(name[3:].rstrip("af")))
-    with pytest.raises(InvalidArgumentError, match=f"is for {low} alone and .* they cannot be linked; compile both"):
+    with pytest.raises(InvalidArgumentError, match=f"is only for {low} and .* they cannot be linked; compile both"):
         linked(kernel("f", head=HEAD.replace("sm_80", one)), HEAD.replace("sm_80", two) + function("f"))
 
 
@@ -318,7 +318,7 @@ TABLE = HEAD + ".extern .const .align 4 .b8 table[8];\n" + KERNEL.format("ld.con
      "'x' of a.ptx is imported from elsewhere, and k.ptx:5 has one for itself; make that one .visible, or rename it"),
     (HEAD + ".extern .global .b32 a, b;\n" + KERNEL.format("mov.u64 %rd1, a; mov.u64 %rd1, b;"),
      ".visible .global .b32 a;\n" + function("g"),
-     "'a' (k.ptx:4) is declared with others that nobody has; write a declaration for each"),
+     "'a' (k.ptx:4) is declared together with unresolved names; write a declaration for each"),
     (ASKING.replace("pyd_has_f ();", "pyd_has_f (.param .b32 a);"), function("f"),
      "'pyd_has_f' (k.ptx:4) asks for a symbol and is no function () -> .b32"),
 ])  # fmt: skip
@@ -329,7 +329,7 @@ def test_what_does_not_fit(text: str, library: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("text, message", [
-    (HEAD, "x.ptx offers no function: it defines none; write extern \"C\" __device__ in front of a function, and "
+    (HEAD, "x.ptx offers no function: it defines none; write extern \"C\" __device__ before a function, and "
            "compile with nvcc -ptx -rdc=true"),
     (HEAD + function("f", linkage=""), "x.ptx offers no function: the functions f are not .visible"),
     (HEAD + EXTERN.format("f"), "x.ptx offers no function: it defines none"),

@@ -31,7 +31,7 @@ WRONG = {
         "%root = transform.get_defining_op %out : (!transform.any_value) -> !transform.any_op",
         "%root = transform.get_defining_op %out : (!transform.any_value) -> !transform.any_op\n%p = transform.get_parent_op %root : (!transform.any_op) -> !transform.any_op\n"
         '%all = transform.structured.match ops{["arith.constant"]} in %p : (!transform.any_op) -> !transform.any_op\n%first = transform.cast %all : !transform.any_op to !transform.any_op'),
-        "in front of its definition", "'after'"),
+        "before its definition", "'after'"),
     "wrong number of inputs": (SPEC.replace("@call_square_diff(%a: tensor<?xf32>, %b: tensor<?xf32>)", "@call_square_diff(%a: tensor<?xf32>)").replace("[%n](%a, %b, %n)", "[%n](%a, %a, %n)"),
         "takes 1 and gives 1 value(s), the match has 2 input(s)", "@call_square_diff is (tensor<?xf32>) -> (tensor<?xf32>)"),
     "wrong type of an input": (SPEC.replace("@call_square_diff(%a: tensor<?xf32>", "@call_square_diff(%a: tensor<?x?xf32>").replace("(%a, %b, %n) : (tensor<?xf32>{%n}", "(%a, %b, %n) : (tensor<?x?xf32>{%n, %n}").replace("tensor.dim %a, %c0 : tensor<?xf32>\n  %r", "tensor.dim %a, %c0 : tensor<?x?xf32>\n  %r"),
@@ -39,7 +39,7 @@ WRONG = {
     "handle of values": (entry('%v = transform.get_result %m[all] : (!transform.any_op) -> !transform.any_value\ntransform.apply_dce to %v : !transform.any_value\n%o = transform.structured.match ops{["arith.mulf"]} in %m : (!transform.any_op) -> !transform.any_op\n%r = transform.get_result %o[0] : (!transform.any_op) -> !transform.any_value\ntransform.apply_dce to %r : !transform.any_value'),
         "needs a handle of operations, this one holds values", None),
     "handle of what is gone": (entry('%o = transform.structured.match ops{["math.sqrt"]} in %m : (!transform.any_op) -> !transform.any_op\ntransform.apply_dce to %m : !transform.any_op\ntransform.annotate %o "x" : !transform.any_op'),
-        "uses a handle of an operation that is gone", "in front of that step"),
+        "uses a handle of an operation that is gone", "before that step"),
     "call beside functions": (SPEC.replace("-> %out after %root", "-> %out before %module"), "a call is put inside of a function, this handle holds builtin.module", "that matched"),
     "unused input": (SPEC.replace("^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>):", "^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>, %z: tensor<?xf32>):"), "input %z of the pattern is used by no operation", "leave the input out"),
     "symbol of another meaning": (SPEC.replace(" if undefined", ""), "the program has a symbol '@kernels' of its own", "if undefined"),

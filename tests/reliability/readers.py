@@ -68,7 +68,7 @@ def read_ptx(data: bytes) -> None:
 
     module = read.read(data, "x")
     interface.target_problem(module)
-    ptx_library.take_apart(module, "x")
+    ptx_library.read_parts(module, "x")
 
 
 def link_ptx(data: bytes) -> None:

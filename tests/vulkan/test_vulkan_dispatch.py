@@ -162,7 +162,7 @@ def test_dynamic_executable(device: Any, mul: Path, glsl: Glsl) -> None:
     a, b = vectors()
     np.testing.assert_array_equal(np.asarray(device.load(artifact).mul(a, b)), a * b)
     device.add_executable("executable", glsl("other", buffers("-a", "-b", "x", "c") + PUSH + MUL).read_bytes())
-    with pytest.raises(pd.ArtifactError, match=r"'B3' \(set 0, binding 3\) is behind the 3 bindings of the layout"):
+    with pytest.raises(pd.ArtifactError, match=r"'B3' \(set 0, binding 3\) is beyond the 3 bindings of the layout"):
         device.load(artifact)
     with pytest.raises(pd.ArtifactError, match="no SPIR-V"):
         device.add_executable("executable", b"nothing like that, and long enough!!")

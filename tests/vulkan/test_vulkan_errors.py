@@ -27,7 +27,7 @@ def compiled(spv: Path | str, exports: str = GOOD, functions: str = "") -> Any:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (buffers("-a", "-b", "x", "c") + PUSH + MUL, r"'B3' \(set 0, binding 3\) is behind the 3 bindings"),
+        (buffers("-a", "-b", "x", "c") + PUSH + MUL, r"'B3' \(set 0, binding 3\) is beyond the 3 bindings"),
         (buffers("-a", "-b", "c") + PUSH.replace("uint n;", "uint n; uint m;") + MUL.replace("< n", "< n + m"),
          "its push constants reach 8 bytes, the layout has 1 constants"),
         (buffers("a", "-b", "c") + PUSH + MUL + "\n#define X", None),

@@ -1,32 +1,32 @@
-// For other extension modules: everything that it takes to load a program, prepare it, run it without the GIL, and to
-// share the threads and the memory of pydispatch. Nothing is linked: one table of functions comes out of a Python
-// capsule, and this header describes it. docs/embedding.md shows a whole extension.
+// For other extension modules: loads a program, prepares it, runs it without the GIL, and shares the threads and the
+// memory pool of pydispatch. Nothing is linked: this header declares one table of functions, obtained from a Python
+// capsule. docs/embedding.md shows a complete extension.
 //
-//   #include "pydispatch/api.h"                 // behind Python.h; include_dirs=[pydispatch.get_include()]
+//   #include "pydispatch/api.h"                 // after Python.h; include_dirs=[pydispatch.get_include()]
 //   const pyd_api_t* pd = pyd_api_import();     // once, with the GIL; NULL: a Python exception is set
 //
 // Versions. The table only grows, at its end, and no slot ever changes its meaning. An extension that was built with
 // an older header works with every newer pydispatch; one that was built with a newer header is refused by an older
-// pydispatch, unless it asks for less (pyd_api_accept) and looks with PYD_API_HAS before it uses the rest. Structures
-// that the table hands out by pointer grow in the same way. Structures that the caller makes never change.
+// pydispatch, unless it requires less (pyd_api_accept) and checks PYD_API_HAS before it uses the rest. Structures
+// that the table returns by pointer grow in the same way. Structures that the caller fills never change.
 //
-// Errors. What can fail returns a status: NULL for success, else it belongs to the caller, who reads it with
-// status_code, status_text and status_values and gives it back with status_free. (The functions of status.h are not
-// linked into the extension: of that header only the types, the codes and pyd_ok are of use here.) A refused call changes
-// nothing, and an out-parameter is NULL after a failure. A NULL handle or pointer where one is needed is an
-// INVALID_ARGUMENT; a query without a status answers it with 0 or NULL.
+// Errors. Functions that can fail return a status: NULL for success, else owned by the caller, who reads it with
+// status_code, status_text and status_values and frees it with status_free. (The functions of status.h are not
+// linked into the extension: of that header only the types, the codes and pyd_ok are of use here.) A failed call has no
+// effect, and an out-parameter is NULL after a failure. A NULL handle or pointer where one is required is an
+// INVALID_ARGUMENT; a query without a status then returns 0 or NULL.
 //
-// Threads. Every function may be called from any thread, also one that Python has never seen, with the GIL or without.
+// Threads. Every function may be called from any thread, also one not created by Python, with the GIL or without.
 // Devices, programs and functions are immutable; a call is used by one thread at a time, prepare one for each.
 // Functions marked [GIL] take the GIL for their duration when the thread does not have it: do not call them while you
 // hold a lock that another thread may want while it has the GIL. All others never touch Python and never wait for it;
-// release the GIL around call_run and the loops, or other Python threads stand still meanwhile.
-// The table serves the main interpreter. Release your handles before it ends: what is left then stays allocated.
+// release the GIL around call_run and the loops, or other Python threads are blocked meanwhile.
+// The table belongs to the main interpreter. Release your handles before it ends: the rest stays allocated.
 //
-// Lifetime. Handles are counted inside: a program holds its device, a call its program, a block of memory its device.
-// Releases may come in any order, each handle is released once, and NULL is allowed. A handle that was released is not to be
-// used by the caller any more, except that pool_release takes the device that a block came from. The last release of
-// whatever holds a program or a device is [GIL], because Python objects go with it.
+// Lifetime. Handles are reference-counted: a program holds its device, a call its program, a block of memory its device.
+// Releases may come in any order, each handle is released once, and NULL is allowed. The caller must not use a
+// released handle, except that pool_release accepts the device that a block came from. The last release of anything
+// that holds a program or a device is [GIL], because Python objects are destroyed.
 #ifndef PYDISPATCH_API_H_
 #define PYDISPATCH_API_H_
 
@@ -49,7 +49,7 @@ typedef struct pyd_api_device_s pyd_api_device_t;
 typedef struct pyd_api_program_s pyd_api_program_t;
 typedef struct pyd_api_call_s pyd_api_call_t;
 
-// ---- what functions look like
+// ---- descriptions of functions
 
 typedef enum pyd_api_kind_e {
   PYD_API_TENSOR = 0,  // dense elements in row-major order
@@ -72,33 +72,33 @@ typedef struct pyd_api_value_s {
   uint32_t dtype;          // element type
   uint32_t element_bytes;  // in a tensor; 1 for 2 and 4 bits, which are packed
   uint32_t rank;           // 0 for a scalar
-  const int64_t* dims;     // of a tensor argument: static sizes, -1 where free; NULL otherwise
+  const int64_t* dims;     // of a tensor argument: static sizes, -1 where dynamic; NULL otherwise
   const char* name;        // "" when it has none
 } pyd_api_value_t;
 
-// Valid as long as its program.
+// Valid while its program is.
 typedef struct pyd_api_function_s {
   const char* name;
   const char* signature;  // for people
   uint32_t argument_count;
   uint32_t result_count;
-  uint32_t dims_count;    // sizes of all tensor arguments together: what call_prepare takes
-  uint32_t scalar_count;  // scalar arguments: what call_prepare and call_set_scalars take
+  uint32_t dims_count;    // number of sizes of all tensor arguments: a parameter of call_prepare
+  uint32_t scalar_count;  // scalar arguments: a parameter of call_prepare and call_set_scalars
   const pyd_api_value_t* const* arguments;
   const pyd_api_value_t* const* results;
 } pyd_api_function_t;
 
 // ---- loops
 
-// One point of a grid. Returns 0, or a code that ends the loop.
+// One index of a grid. Returns 0, or a code that ends the loop.
 typedef int32_t (*pyd_api_body_fn_t)(void* context, uint32_t x, uint32_t y, uint32_t z);
 
 // Indices [begin, end), in order. |worker| < device_workers(): no two that run at the same time within a loop have the
-// same, so it may index scratch memory. Returns 0, or a code after writing the index that failed to |out_failed|.
+// same, so it may index scratch memory. Returns 0, or a code after writing the failed index to |out_failed|.
 typedef int32_t (*pyd_api_range_fn_t)(void* context, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
 
-// What the task system learns about a loop that runs again and again; the caller keeps it, one per loop, zeroed at
-// first. Threads may share it. Without one each run begins by measuring.
+// The measured cost of a repeated loop; kept by the caller, one per loop, initially zero.
+// Threads may share it. Without one each run begins by measuring.
 typedef struct pyd_api_cost_s {
   uint32_t words[4];
 } pyd_api_cost_t;
@@ -106,8 +106,8 @@ typedef struct pyd_api_cost_s {
 // ---- ending a call early
 
 // Asked on the thread that runs the call, while no lock is held: between two workgroups, after 1024 of them or a
-// millisecond at the latest, at every turn of a loop of host code, and every 50 milliseconds while the call waits for another
-// one of its program. Not 0: the call ends with INTERRUPTED.
+// millisecond at the latest, at every iteration of a loop of host code, and every 50 milliseconds while the call waits for
+// another one of its program. Nonzero: the call ends with INTERRUPTED.
 typedef struct pyd_api_interrupt_s {
   size_t size;  // sizeof(pyd_api_interrupt_t): the structure grows at its end
   int32_t (*is_wanted)(void* context);
@@ -118,7 +118,7 @@ typedef struct pyd_api_interrupt_s {
 
 typedef struct pyd_api_s {
   uint32_t version;  // PYD_API_VERSION
-  uint32_t size;     // bytes of the table, as the library has it
+  uint32_t size;     // size of the library's table in bytes
 
   // A pyd_code_t, 0 for success.
   uint32_t (*status_code)(pyd_status_t status);
@@ -128,26 +128,26 @@ typedef struct pyd_api_s {
   const int64_t* (*status_values)(pyd_status_t status);
   void (*status_free)(pyd_status_t status);
 
-  // [GIL] A device by name, as pydispatch.device() takes it: "cpu", "cpu?workers=4", "local-sync". The same name gives the
-  // same threads and memory while somebody holds them, Python included. UNAVAILABLE, INVALID_ARGUMENT; UNSUPPORTED for
+  // [GIL] A device by name, as for pydispatch.device(): "cpu", "cpu?workers=4", "local-sync". Devices of one name share
+  // threads and memory, also with Python. UNAVAILABLE, INVALID_ARGUMENT; UNSUPPORTED for
   // a device that does not run on the CPU.
   pyd_status_t (*device_open)(const char* name, pyd_api_device_t** out_device);
-  // [GIL] From a pydispatch device object (a PyObject*, borrowed). INVALID_ARGUMENT when it is no such thing.
+  // [GIL] From a pydispatch device object (a PyObject*, borrowed). INVALID_ARGUMENT for another object.
   pyd_status_t (*device_from_python)(void* object, pyd_api_device_t** out_device);
   // [GIL] when it is the last one.
   void (*device_release)(pyd_api_device_t* device);
-  // Threads in one dispatch or loop, the calling one included.
+  // Threads that run one dispatch or loop, including the calling one.
   uint32_t (*device_workers)(const pyd_api_device_t* device);
 
-  // Memory that is 64-byte aligned, kept for reuse and not cleared. Size 0 gives a valid, unique address. OUT_OF_MEMORY.
+  // Memory that is 64-byte aligned, kept for reuse and not cleared. Size 0 returns a valid, unique address. OUT_OF_MEMORY.
   pyd_status_t (*pool_acquire)(pyd_api_device_t* device, size_t bytes, void** out_block);
-  // [GIL] when it is the last thing that held a released device. |block| may be NULL.
+  // [GIL] when it is the last reference to a released device. |block| may be NULL.
   void (*pool_release)(pyd_api_device_t* device, void* block);
 
-  // Runs |body| for every point of a grid of x * y * z, x fastest, on this thread and the device's others, and returns
-  // when all are done; what the bodies wrote is visible then. A grid too small to be worth waking a thread runs here.
+  // Runs |body| for every index of a grid of x * y * z, x fastest, on this thread and the device's others, and returns
+  // when all are done, with their writes visible. A grid too small to be worth waking a thread runs on this thread.
   // Bodies may start loops and run calls. When one returns a code the rest is not started: KERNEL, with {0, x, y, z,
-  // code} of the first point that is known to have failed. |cost| may be NULL.
+  // code} of the first index that is known to have failed. |cost| may be NULL.
   pyd_status_t (*parallel_for)(pyd_api_device_t* device, uint32_t x, uint32_t y, uint32_t z, pyd_api_body_fn_t body,
                                void* context, pyd_api_cost_t* cost);
   // The same over [0, count), by ranges. KERNEL: {0, index, 0, 0, code}.
@@ -160,7 +160,7 @@ typedef struct pyd_api_s {
   pyd_status_t (*program_load_bytes)(pyd_api_device_t* device, const void* data, size_t size,
                                      pyd_api_program_t** out_program);
   // [GIL] From a pydispatch.Program (a PyObject*, borrowed). Closing that object afterwards does not end the handle.
-  // INVALID_ARGUMENT when it is no such thing or closed.
+  // INVALID_ARGUMENT for another object or a closed one.
   pyd_status_t (*program_from_python)(void* object, pyd_api_program_t** out_program);
   // [GIL] when it is the last one.
   void (*program_release)(pyd_api_program_t* program);
@@ -169,66 +169,66 @@ typedef struct pyd_api_s {
   // The public functions. NULL when |index| is too large.
   uint32_t (*program_function_count)(const pyd_api_program_t* program);
   const pyd_api_function_t* (*program_function)(const pyd_api_program_t* program, uint32_t index);
-  // INVALID_ARGUMENT names the functions that there are.
+  // INVALID_ARGUMENT names the existing functions.
   pyd_status_t (*program_find)(const pyd_api_program_t* program, const char* name, const pyd_api_function_t** out_function);
 
   // Fixes sizes. |dims|: those of all tensor arguments one after another; |scalars|: one word per scalar argument, in order.
-  // The counts must be those of the function; an array of none may be NULL. INVALID_ARGUMENT names the argument, the
+  // The counts must be those of the function; an empty array may be NULL. INVALID_ARGUMENT names the argument, the
   // axis and both sizes.
   pyd_status_t (*call_prepare)(const pyd_api_function_t* function, const int64_t* dims, uint32_t dims_count,
                                const uint64_t* scalars, uint32_t scalar_count, pyd_api_call_t** out_call);
-  // [GIL] when it is the last thing that held a released program. Not while the call runs.
+  // [GIL] when it is the last reference to a released program. Not while the call runs.
   void (*call_release)(pyd_api_call_t* call);
-  // Bytes of a tensor; 0 for a scalar and for an index that does not exist. The results of a function with control flow or
-  // state have the sizes that a run gives them: until then 0 bytes, and NULL for their sizes; any memory may be bound.
+  // Bytes of a tensor; 0 for a scalar and for an invalid index. The sizes of results of a function with control flow or
+  // state are only known after a run: until then 0 bytes, and NULL for their sizes; any memory may be bound.
   uint64_t (*call_argument_bytes)(const pyd_api_call_t* call, uint32_t index);
   uint64_t (*call_result_bytes)(const pyd_api_call_t* call, uint32_t index);
-  // Sizes of a tensor result, as many as its rank; NULL for a scalar. Valid as long as the call.
+  // Sizes of a tensor result, as many as its rank; NULL for a scalar. Valid while the call is.
   const int64_t* (*call_result_dims)(const pyd_api_call_t* call, uint32_t index);
-  // Alignment in bytes that is used directly: less aligned memory costs a copy per run. 1 when it does not matter.
+  // Alignment in bytes at which memory is used in place: less aligned memory costs a copy per run. 1: any.
   uint32_t (*call_argument_alignment)(const pyd_api_call_t* call, uint32_t index);
   uint32_t (*call_result_alignment)(const pyd_api_call_t* call, uint32_t index);
-  // Lends |bytes| bytes of memory, at least as many as the tensor has, until something else is bound or the call is
-  // released. Arguments are only read. A result may overlap an argument or another result: it gets its content after the
+  // Binds |bytes| bytes of memory, at least as many as the tensor has, until other memory is bound or the call is
+  // released. Arguments are only read. A result may overlap an argument or another result: it is written after the
   // run. |data| may be NULL for a tensor of no bytes.
   pyd_status_t (*call_bind_argument)(pyd_api_call_t* call, uint32_t index, const void* data, size_t bytes);
   pyd_status_t (*call_bind_result)(pyd_api_call_t* call, uint32_t index, void* data, size_t bytes);
-  // Other values of all scalar arguments. INVALID_ARGUMENT when they would change a size, a grid or a check.
+  // Sets the values of all scalar arguments. INVALID_ARGUMENT when they would change a size, a grid or a check.
   pyd_status_t (*call_set_scalars)(pyd_api_call_t* call, const uint64_t* scalars, uint32_t scalar_count);
-  // Runs on this thread and the device's others and returns when everything is done. May be repeated, also after a
+  // Runs on this thread and the device's others and returns when all commands are done. May be repeated, also after a
   // failure. KERNEL names executable, export, workgroup and code; results are unspecified then. INVALID_ARGUMENT when
-  // something was never bound, or when the call is running in another thread already. OUT_OF_MEMORY.
-  // What kernels and plugins print through C stays in the buffers of stdio: unlike a call from Python, a run flushes
+  // a buffer was never bound, or when the call is already running in another thread. OUT_OF_MEMORY.
+  // Output that kernels and plugins print through C stays in the buffers of stdio: unlike a call from Python, a run flushes
   // neither these nor sys.stdout. Call fflush(NULL) yourself where the order of the output matters.
   pyd_status_t (*call_run)(pyd_api_call_t* call);
-  // A scalar result of the last run that succeeded, as a 64-bit word.
+  // A scalar result of the last successful run, as a 64-bit word.
   pyd_status_t (*call_scalar_result)(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word);
 
-  // [GIL] Provides a function for the imports of programs that this device loads from now on, under the name of a symbol
-  // (plugin.h has the type; `program.imports` prints what is behind its params). The highest |priority| is asked first;
-  // among equals, who came last. When neither the device nor a program needs it any more, |release|(|owner|) is called
-  // once, on any thread, with the GIL; it may be NULL, and is not called after a failure. |out_id|, which may be NULL, gets a
-  // number for device_remove_provider, never 0. The device is one of device_open or device_from_python.
+  // [GIL] Provides a function for an imported symbol of programs that this device loads afterwards (plugin.h has the type;
+  // `program.imports` prints the structure of its params). The highest |priority| is asked first; among equals, the last
+  // added. When neither the device nor a program needs it any more, |release|(|owner|) is called once, on any thread, with
+  // the GIL; it may be NULL, and is not called after a failure. |out_id|, which may be NULL, receives an
+  // id for device_remove_provider, never 0. The device is one of device_open or device_from_python.
   pyd_status_t (*device_add_import)(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context,
                                     int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id);
-  // [GIL] Registers a plugin that is in the process already: its query function, which stays valid. INVALID_ARGUMENT,
-  // UNSUPPORTED, CORRUPT name the rule that it breaks.
+  // [GIL] Registers a plugin that is linked into the process, by its query function, which must stay valid.
+  // INVALID_ARGUMENT, UNSUPPORTED, CORRUPT name the broken rule.
   pyd_status_t (*device_add_plugin)(pyd_api_device_t* device, const char* name, pyd_plugin_query_fn_t query,
                                     int32_t priority, uint64_t* out_id);
-  // [GIL] Takes back what this handle registered. Programs that are loaded keep what they have.
+  // [GIL] Removes a provider that this handle registered. Loaded programs keep the functions that they use.
   pyd_status_t (*device_remove_provider)(pyd_api_device_t* device, uint64_t id);
 
-  // Where a tensor result is after a run: the memory that was bound, or, for a function whose sizes are known only then,
-  // memory of the call, which stays until the next run that succeeds. NULL before.
+  // The memory of a tensor result after a run: the bound memory, or, for a function whose sizes are only known then,
+  // memory of the call, valid until the next successful run. NULL before.
   const void* (*call_result_data)(const pyd_api_call_t* call, uint32_t index);
 
-  // As call_run, and ends early with INTERRUPTED when |interrupt| wants it: results are unspecified then, globals keep their
-  // values, and the call may be run again. NULL: as call_run, which nothing interrupts. A workgroup that has begun is always
-  // finished. INVALID_ARGUMENT when the structure is not filled in.
+  // As call_run, and ends early with INTERRUPTED when |interrupt| requests it: results are unspecified then, globals keep
+  // their values, and the call may be run again. NULL: as call_run, which nothing interrupts. A workgroup that has begun
+  // always finishes. INVALID_ARGUMENT when the structure is incomplete.
   pyd_status_t (*call_run_until)(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt);
   // [GIL], every 50 milliseconds at most, and only on Python's main thread; elsewhere it is 0. For |is_wanted|: Ctrl-C and
   // other signals that Python has handlers for. |context| is a uint64_t that is 0 when the call begins. When a handler has
-  // raised, its exception is set in the thread: hand it on, as after any failed function of Python's C API.
+  // raised, its exception is set in the thread: propagate it, as after any failed function of Python's C API.
   int32_t (*is_signalled)(void* context);
 } pyd_api_t;
 
@@ -238,8 +238,7 @@ typedef struct pyd_api_s {
 #define PYD_API_HAS(table, member) \
   ((table)->size >= offsetof(pyd_api_t, member) + sizeof(((const pyd_api_t*)0)->member))
 
-// The table behind the capsule's pointer when it has |version| and at least the first |size| bytes that this header
-// knows; else NULL.
+// The table that the capsule points to, when it has |version| and at least |size| bytes; else NULL.
 static inline const pyd_api_t* pyd_api_accept(const void* table, uint32_t version, size_t size) {
   const pyd_api_t* api = (const pyd_api_t*)table;
   return api && api->version == version && api->size >= size ? api : NULL;
@@ -275,11 +274,11 @@ static inline double pyd_api_to_f64(uint64_t word) {
   return bits.value;
 }
 
-#ifdef Py_PYTHON_H  // behind Python.h only; the header itself needs none of it
+#ifdef Py_PYTHON_H  // only after Python.h; the rest of the header does not need it
 
-// The table, or NULL with an ImportError that names both versions. With the GIL. The table lives as long as the process.
+// The table, or NULL with an ImportError that names both versions. With the GIL. The table is valid until the process ends.
 static inline const pyd_api_t* pyd_api_import(void) {
-  // PyCapsule_Import loads no module inside a package by itself.
+  // PyCapsule_Import does not import modules inside a package.
   PyObject* module = PyImport_ImportModule(PYD_API_MODULE);
   if (!module) return NULL;
   const pyd_api_t* found = (const pyd_api_t*)PyCapsule_Import(PYD_API_CAPSULE, 0);

@@ -1,4 +1,4 @@
-// Reading a .pdx artifact: a plain zip whose members are stored uncompressed, so that they can be used where they lie.
+// Reading a .pdx artifact: a plain zip whose members are stored uncompressed, so that they can be used in place.
 #ifndef PYDISPATCH_ARTIFACT_H_
 #define PYDISPATCH_ARTIFACT_H_
 
@@ -19,13 +19,13 @@ typedef struct pyd_artifact_member_s {
 } pyd_artifact_member_t;
 
 // Reads the directory of |file|, which is borrowed and must outlive the artifact. CORRUPT, with the member and the
-// offset, when anything does not fit: a range outside the file, members that overlap or leave a gap, a local header that
+// offset, for any inconsistency: a range outside the file, members that overlap or leave a gap, a local header that
 // disagrees with the directory, a compressed or encrypted member, a duplicate name, data that is not 64-byte aligned.
-// Linear in the size of the directory but for one sort by name; reads no member's data. Zip64 is understood.
+// Linear in the size of the directory except for one sort by name; reads no member's data. Zip64 is understood.
 pyd_status_t pyd_artifact_open(pyd_span_t file, pyd_artifact_t** out_artifact);
 void pyd_artifact_free(pyd_artifact_t* artifact);
 
-// Members in the order of the file; NULL when |index| is too large. They live as long as the artifact.
+// Members in the order of the file; NULL when |index| is too large. Valid while the artifact is.
 uint32_t pyd_artifact_member_count(const pyd_artifact_t* artifact);
 const pyd_artifact_member_t* pyd_artifact_member(const pyd_artifact_t* artifact, uint32_t index);
 // By name, or NULL. Logarithmic in the number of members.
@@ -37,12 +37,12 @@ pyd_status_t pyd_artifact_verify(const pyd_artifact_member_t* member);
 uint32_t pyd_crc32(uint32_t seed, const void* data, size_t length);
 
 // The bytes of a file, 64-byte aligned and read-only. A small file is copied, which costs less than mapping it; a large
-// one is mapped: it must not be shortened while it is used, as touching what is gone ends the process.
+// one is mapped: it must not be truncated while in use, as accessing missing pages ends the process.
 typedef struct pyd_file_map_s {
   pyd_span_t span;
   bool is_copy;
 } pyd_file_map_t;
-// SYSTEM, with the path and the reason, when it cannot be opened or is no regular file; CORRUPT when it is empty.
+// SYSTEM, with the path and the reason, when it cannot be opened or is not a regular file; CORRUPT when it is empty.
 pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map);
 void pyd_file_unmap(pyd_file_map_t* map);
 

@@ -2,7 +2,7 @@
 // running code, on any operating system. parse → map → relocate → protect → initialise.
 //
 // Parsing accepts any bytes, reads nothing outside them, and works for each machine below on every host. Loading needs a
-// file for this machine. What is loaded is trusted code; memory is never writable and executable at once.
+// file for this machine. Loaded code is trusted; memory is never writable and executable at once.
 #ifndef PYDISPATCH_ELF_H_
 #define PYDISPATCH_ELF_H_
 
@@ -23,13 +23,13 @@ typedef enum pyd_elf_machine_e {
 const char* pyd_elf_machine_name(uint32_t machine);
 uint32_t pyd_elf_machine_host(void);
 
-#define PYD_ELF_MAX_SEGMENTS 16  // linkers make 2 to 6
+#define PYD_ELF_MAX_SEGMENTS 16  // linkers emit 2 to 6
 
 // Bytes of a loaded segment, all readable.
 typedef struct pyd_elf_memory_s {
   uint64_t address;
   uint64_t size;
-  uint64_t stored;  // as many of them came from the file, the rest were zero
+  uint64_t stored;  // bytes from the file; the rest was zero
   bool is_code;     // executable, and not writable
 } pyd_elf_memory_t;
 
@@ -59,29 +59,29 @@ typedef struct pyd_elf_symbol_s {
   bool is_function;
 } pyd_elf_symbol_t;
 
-// Checks everything that loading would check without loading it, for any known machine.
+// Checks everything that loading checks, without loading, for any known machine.
 pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine);
 
-// Checks what the system's loader follows without looking: program headers, the dynamic section, and the tables that it
-// names lie inside the file. What is in the tables is not looked at. CORRUPT, UNSUPPORTED.
+// Checks what the system's loader follows unchecked: program headers, the dynamic section, and the tables that it
+// names lie inside the file. The content of the tables is not checked. CORRUPT, UNSUPPORTED.
 pyd_status_t pyd_elf_check_system(pyd_span_t file);
 
 // Loads |file| (which may be freed afterwards) and runs its initialisers. On failure |out_module| is zero and no mapping
-// is left.
+// remains.
 pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module);
 // The address of a defined global or weak symbol, or NULL.
 void* pyd_elf_module_symbol(const pyd_elf_module_t* module, const char* name);
-// What may be called: whether |address| lies in bytes that the file stores in an executable segment.
+// For calls: whether |address| lies in bytes that the file stores in an executable segment.
 bool pyd_elf_module_is_code(const pyd_elf_module_t* module, uint64_t address);
-// What may be read: whether |size| bytes at |address| lie in one segment. Empty ranges do not matter.
+// For reads: whether |size| bytes at |address| lie in one segment. True for empty ranges.
 bool pyd_elf_module_holds(const pyd_elf_module_t* module, const void* address, uint64_t size);
 // Whether |text| is a string that ends inside its segment, |limit| bytes at most without its NUL.
 bool pyd_elf_module_holds_text(const pyd_elf_module_t* module, const char* text, uint64_t limit);
-// The symbol number |index| of 1 .. symbol_count - 1. False when it is not a defined global or weak one.
+// The symbol number |index| of 1 .. symbol_count - 1. False when it is not a defined global or weak symbol.
 bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol);
-// For debuggers: the functions and data, exported or not, that |file|, from which |module| was loaded, still names in its
-// section headers. Returns how many there are, 0 for a stripped file, and writes at most |capacity| of them. Their names lie
-// in |file|.
+// For debuggers: the functions and data, exported or not, that the section headers of |file|, from which
+// |module| was loaded, name. Returns their number, 0 for a stripped file, and writes at most |capacity| of them. Their
+// names point into |file|.
 uint64_t pyd_elf_debug_symbols(pyd_span_t file, const pyd_elf_module_t* module, pyd_elf_symbol_t* out_symbols,
                                uint64_t capacity);
 // Runs the finalisers and unmaps. Accepts a zero module.

@@ -1,4 +1,4 @@
-// A loaded executable: the functions of a library (library.h) with the environment that they are called with.
+// A loaded executable: the functions of a library (library.h) and the environment passed to them.
 #ifndef PYDISPATCH_EXECUTABLE_H_
 #define PYDISPATCH_EXECUTABLE_H_
 
@@ -10,9 +10,10 @@
 extern "C" {
 #endif
 
-// Who supplies imports. |resolve| fills what it can of |count| slots whose function is still NULL. Names carry no '?', but
-// with |keeps_marks| they are passed as the executable has them: a leading '?' marks an optional import. It leaves the others NULL, and returns a failure only when asking itself went wrong. Not called for an executable
-// without imports. Borrowed: must outlive the call that it is passed to, not the executable.
+// A provider of imports. |resolve| fills those of |count| slots that it can and whose function is still NULL, and leaves
+// the others NULL. Names have no '?', unless |keeps_marks| is set: then a leading '?' marks an optional import. A failure
+// means that resolving itself failed, not that a symbol is missing. Not called for an executable without imports.
+// Borrowed: must outlive the call that it is passed to, not the executable.
 typedef struct pyd_resolver_s {
   void* self;
   pyd_status_t (*resolve)(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions,

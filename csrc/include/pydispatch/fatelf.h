@@ -29,19 +29,19 @@ typedef struct pyd_fatelf_record_s {
   uint64_t size;       // bytes
 } pyd_fatelf_record_t;
 
-// Whether |file| begins as a FatELF; otherwise it may be a plain ELF file.
+// Whether |file| begins like a FatELF; otherwise it may be a plain ELF file.
 bool pyd_fatelf_is(pyd_span_t file);
 
-// Reads the header: how many records there are. CORRUPT when they do not fit into the file, UNSUPPORTED for a version
+// Reads the number of records from the header. CORRUPT when they do not fit into the file, UNSUPPORTED for a version
 // other than 1.
 pyd_status_t pyd_fatelf_open(pyd_span_t file, uint32_t* out_count);
-// Reads record |index| of a file that pyd_fatelf_open accepted, and the ELF file that it stands for (|out_elf| may be
-// NULL). CORRUPT, with the numbers, when that lies outside the file or over the records.
+// Reads record |index| of a file that pyd_fatelf_open accepted, and its ELF file (|out_elf| may be
+// NULL). CORRUPT, with the numbers, when that lies outside the file or overlaps the records.
 pyd_status_t pyd_fatelf_record(pyd_span_t file, uint32_t index, pyd_fatelf_record_t* out_record, pyd_span_t* out_elf);
 
-// The ELF file for |machine|: that of the first record for it that is 64-bit, little-endian and made for no system in
-// particular, for Linux or for bare machines (osabi 0, 3, 255). A file that is no FatELF is returned as it is. UNSUPPORTED,
-// with the machines that are there, when none fits. |machine_name| is for that message.
+// The ELF file for |machine|: that of the first record for it that is 64-bit, little-endian and made for no specific
+// system, for Linux or for bare machines (osabi 0, 3, 255). A file that is not a FatELF is returned unchanged.
+// UNSUPPORTED, with the machines present, when none fits. |machine_name| is for that message.
 pyd_status_t pyd_fatelf_select(pyd_span_t file, uint32_t machine, const char* machine_name, pyd_span_t* out_elf);
 
 #ifdef __cplusplus

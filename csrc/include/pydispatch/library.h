@@ -1,6 +1,6 @@
-// The binary interface of an executable library: what the loader finds behind the query symbol of an embedded ELF, and
-// what a kernel is called with. Layout compatible with IREE's executable library 0.6, so that files move both ways.
-// Standalone: needs nothing but this file.
+// The binary interface of an executable library: what the query symbol of an embedded ELF returns, and the parameters of
+// a kernel. Layout compatible with IREE's executable library 0.6, so that files work in both systems.
+// Has no dependencies.
 #ifndef PYDISPATCH_LIBRARY_H_
 #define PYDISPATCH_LIBRARY_H_
 
@@ -76,11 +76,11 @@ typedef struct pyd_workgroup_state_s {
   uint32_t local_memory_size;  // bytes
 } pyd_workgroup_state_t;
 
-// What generated kernels return of their own accord; every other code comes from a user's function.
-#define PYD_LIBRARY_CODE_MISSING_IMPORT 0x50594405    // an optional import was called that is not there
-#define PYD_LIBRARY_CODE_FAILED_ASSERTION 0x50594409  // a cf.assert does not hold
+// Codes returned by generated kernels; every other code comes from a user's function.
+#define PYD_LIBRARY_CODE_MISSING_IMPORT 0x50594405    // a missing optional import was called
+#define PYD_LIBRARY_CODE_FAILED_ASSERTION 0x50594409  // a cf.assert failed
 
-// Returns 0, or anything else for a fatal error. All three pointers are 16-byte aligned and alias nothing.
+// Returns 0, or anything else for a fatal error. All three pointers are 16-byte aligned and do not alias.
 typedef int32_t (*pyd_dispatch_fn_t)(const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
                                      const pyd_workgroup_state_t* workgroup);
 
@@ -133,7 +133,7 @@ typedef struct pyd_library_s {
   } sources;
 } pyd_library_t;
 
-// The query symbol. Returns NULL when |max_version| is not one that the library can be laid out for.
+// The query symbol. Returns NULL when the library does not support |max_version|.
 typedef const pyd_library_header_t* const* (*pyd_library_query_fn_t)(uint32_t max_version,
                                                                      const pyd_environment_t* environment);
 

@@ -1,5 +1,5 @@
 // For authors of whole kernels: turns plain C functions over (environment, dispatch, workgroup) into an executable
-// library. Compile with pydispatch.get_include() on the include path (objects of a program have it there) and give the
+// library. Compile with pydispatch.get_include() on the include path (set for objects of a program) and pass the
 // result as the only object of a variant without a module, or to device.add_executable at run time:
 //
 //   #include "pydispatch/library_author.h"
@@ -14,8 +14,8 @@
 //   #define EXPORTS(X) X(mul, 3, 1, 0) X(add, 3, 1, 0)
 //   PYD_LIBRARY("my kernels", EXPORTS)
 //
-// X(function, bindings, constants, local_memory) in the order of the exports' ordinals: how many bindings and how many
-// 32-bit constants the function takes, and the bytes of workgroup memory that it wants.
+// X(function, bindings, constants, local_memory) in the order of the exports' ordinals: the numbers of bindings and of
+// 32-bit constants, and the bytes of workgroup memory that the function needs.
 #ifndef PYDISPATCH_LIBRARY_AUTHOR_H_
 #define PYDISPATCH_LIBRARY_AUTHOR_H_
 
@@ -32,7 +32,7 @@
 #define PYD_LIBRARY_EXPORT_ PYD_LIBRARY_LINKAGE_ __attribute__((visibility("default")))
 #endif
 
-// The address of a binding; its length in bytes; a constant word; 64-bit constants take two words, low first.
+// The address of a binding; its length in bytes; a constant word; 64-bit constants occupy two words, low first.
 static inline void* pyd_binding(const pyd_dispatch_state_t* dispatch, size_t ordinal) {
   return dispatch->binding_ptrs[ordinal];
 }
@@ -47,7 +47,7 @@ static inline uint64_t pyd_constant64(const pyd_dispatch_state_t* dispatch, size
 }
 
 // Calls import |ordinal| with a structure of results, arguments and fields; see `program.imports` for its members.
-// PYD_LIBRARY_CODE_MISSING_IMPORT when it is optional and not there.
+// PYD_LIBRARY_CODE_MISSING_IMPORT when it is optional and missing.
 static inline int32_t pyd_call_import(const pyd_environment_t* environment, size_t ordinal, void* params) {
   pyd_import_fn_t function = environment->import_funcs[ordinal];
   if (!function) return PYD_LIBRARY_CODE_MISSING_IMPORT;
@@ -61,7 +61,7 @@ static inline int32_t pyd_call_import(const pyd_environment_t* environment, size
    {0, 0, 0, 0, 0}},
 #define PYD_LIBRARY_SYMBOL_(symbol) symbol,
 
-// |imports|: a macro like |exports| that applies X to strings, a '?' in front of those that may be missing.
+// |imports|: a macro like |exports| that applies X to strings, with a leading '?' for optional imports.
 #define PYD_LIBRARY_WITH_IMPORTS(library_name, exports, imports)                                                    \
   static const char* const pyd_library_import_names_[] = {imports(PYD_LIBRARY_SYMBOL_) NULL};                       \
   PYD_LIBRARY_TABLES_(library_name, exports, sizeof(pyd_library_import_names_) / sizeof(char*) - 1,                 \

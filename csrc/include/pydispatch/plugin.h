@@ -1,6 +1,6 @@
-// For authors of plugins: everything that a plugin needs, in one file that depends on nothing. A plugin supplies
+// For authors of plugins: everything that a plugin needs, in one file without dependencies. A plugin supplies
 // functions, by name, to programs that were compiled without them. The layout is that of IREE's executable plugin 0.1, so
-// one binary serves both systems.
+// one binary works in both systems.
 //
 // All that a plugin of plain functions needs:
 //
@@ -8,7 +8,7 @@
 //   static int my_mul(void* params, void* context, void* reserved) { ...; return 0; }
 //   PYD_PLUGIN("my_plugin", "what it is for", PYD_PLUGIN_FN("my_mul", my_mul))
 //
-// `pydispatch plugin build my.c -o my.sos` makes a file of it that runs on every operating system ("standalone": no C
+// `pydispatch plugin build my.c -o my.sos` compiles it to a file that runs on every operating system ("standalone": no C
 // library, no thread-local storage); `pydispatch plugin build --system my.c -o my.so` an ordinary shared library.
 #ifndef PYDISPATCH_PLUGIN_H_
 #define PYDISPATCH_PLUGIN_H_
@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 // ---- status: a code in the low 5 bits of a word. The rest of the word is zero unless the plugin sets
-// PYD_PLUGIN_FEATURE_FULL_STATUS; hosts look at the code alone.
+// PYD_PLUGIN_FEATURE_FULL_STATUS; hosts read only the code.
 
 typedef uintptr_t pyd_plugin_status_t;
 
@@ -59,7 +59,7 @@ typedef enum pyd_plugin_code_e {
   PYD_PLUGIN_DEFERRED = 17,
 } pyd_plugin_code_t;
 
-// ---- what the host hands over
+// ---- what the host passes
 
 // Not terminated.
 typedef struct pyd_plugin_string_s {
@@ -67,7 +67,7 @@ typedef struct pyd_plugin_string_s {
   size_t size;  // bytes
 } pyd_plugin_string_t;
 
-// `device.add_plugin("my.sos", key="value")`. Valid during load alone: copy what is to be kept.
+// `device.add_plugin("my.sos", key="value")`. Valid only during load: copy what must be kept.
 typedef struct pyd_plugin_param_s {
   pyd_plugin_string_t key;
   pyd_plugin_string_t value;
@@ -77,7 +77,7 @@ typedef enum pyd_plugin_alloc_command_e {
   PYD_PLUGIN_MALLOC = 0,   // contents undefined
   PYD_PLUGIN_CALLOC = 1,   // zeroed
   PYD_PLUGIN_REALLOC = 2,  // of *inout_memory
-  PYD_PLUGIN_FREE = 3,     // *inout_memory; takes no parameters
+  PYD_PLUGIN_FREE = 3,     // *inout_memory; has no parameters
 } pyd_plugin_alloc_command_t;
 
 typedef struct pyd_plugin_alloc_params_s {
@@ -95,11 +95,11 @@ typedef struct pyd_plugin_environment_s {
 } pyd_plugin_environment_t;
 
 // A function that a program imports. |params|: the struct of results, arguments and extra fields that the program's
-// declaration implies. |context|: what resolve gave with the function. Returns 0, or anything else to fail the dispatch.
-// Called from many threads at once.
+// declaration implies. |context|: set by resolve with the function. Returns 0, or another value to fail
+// the dispatch. Called from many threads at once.
 typedef int (*pyd_plugin_fn_t)(void* params, void* context, void* reserved);
 
-// |count| names, sorted; one with a leading '?' is optional. The arrays are those that calls read afterwards.
+// |count| names, sorted; one with a leading '?' is optional. Calls read these arrays afterwards.
 typedef struct pyd_plugin_resolve_params_s {
   size_t count;
   const char* const* names;
@@ -108,7 +108,7 @@ typedef struct pyd_plugin_resolve_params_s {
 } pyd_plugin_resolve_params_t;
 
 typedef uint32_t pyd_plugin_resolution_t;
-#define PYD_PLUGIN_MISSING_OPTIONAL 1u  // an optional name stayed without a function
+#define PYD_PLUGIN_MISSING_OPTIONAL 1u  // an optional name has no function
 
 // ---- what a plugin states
 
@@ -134,14 +134,14 @@ typedef struct pyd_plugin_header_s {
 
 typedef struct pyd_plugin_table_s {
   const pyd_plugin_header_t* header;
-  // Makes an instance; a plugin may have several. A failed load is not followed by unload.
+  // Creates an instance; a plugin may have several. A failed load is not followed by unload.
   pyd_plugin_status_t (*load)(const pyd_plugin_environment_t* environment, size_t param_count,
                               const pyd_plugin_param_t* params, void** out_self);
-  // May be NULL. Nothing of the instance is called during it or afterwards.
+  // May be NULL. No function of the instance is called during it or afterwards.
   void (*unload)(void* self);
-  // Fills slots that are still NULL; the context is optional. Nothing missing, or optional names alone (then
-  // PYD_PLUGIN_MISSING_OPTIONAL): OK. A required name is missing: NOT_FOUND, after all others have been filled.
-  // Called from any thread, also at once.
+  // Fills slots that are still NULL; the context is optional. OK when nothing is missing, or only
+  // optional names (then PYD_PLUGIN_MISSING_OPTIONAL). NOT_FOUND when a required name is missing, after filling all others.
+  // Called from any thread, also concurrently.
   pyd_plugin_status_t (*resolve)(void* self, const pyd_plugin_resolve_params_t* params,
                                  pyd_plugin_resolution_t* out_resolution);
 } pyd_plugin_table_t;
@@ -149,7 +149,7 @@ typedef struct pyd_plugin_table_s {
 // Returns the address of the table's first member, or NULL when |max_version| is older than the plugin. |reserved| is NULL.
 typedef const pyd_plugin_header_t* const* (*pyd_plugin_query_fn_t)(uint32_t max_version, void* reserved);
 
-// ---- helpers, for want of a C library
+// ---- helpers, in place of a C library
 
 static inline int pyd_plugin_strcmp(const char* a, const char* b) {
   while (*a && *a == *b) ++a, ++b;
@@ -215,7 +215,7 @@ static inline pyd_plugin_status_t pyd_plugin_resolve_from(const pyd_plugin_entry
   return is_missing ? PYD_PLUGIN_NOT_FOUND : PYD_PLUGIN_OK;
 }
 
-// ---- a whole plugin
+// ---- a complete plugin
 
 #define PYD_PLUGIN_FN(name, function) {name, function, 0}
 #define PYD_PLUGIN_FN_CONTEXT(name, function, context) {name, function, context}
@@ -249,7 +249,7 @@ static inline pyd_plugin_status_t pyd_plugin_resolve_from(const pyd_plugin_entry
 #define PYD_PLUGIN_LINKAGE_
 #endif
 
-// Defines the plugin behind the function |query|, which is what a statically linked plugin is registered by.
+// Defines a statically linked plugin whose query function, by which it is registered, is |query|.
 // PYD_PLUGIN_STATIC(my_plugin_query, "name", "description", PYD_PLUGIN_FN(...), ...)
 #define PYD_PLUGIN_STATIC(query, plugin_name, plugin_description, ...)                                                   \
   static const pyd_plugin_entry_t query##_entries[] = {__VA_ARGS__};                                                     \
@@ -274,7 +274,7 @@ static inline pyd_plugin_status_t pyd_plugin_resolve_from(const pyd_plugin_entry
     return max_version >= PYD_PLUGIN_VERSION ? &query##_table.header : 0;                                                \
   }
 
-// The plugin of a file that is loaded on its own.
+// Defines the plugin of a separately loaded file.
 #define PYD_PLUGIN(plugin_name, plugin_description, ...)                                                                 \
   PYD_PLUGIN_LINKAGE_ PYD_PLUGIN_EXPORT const pyd_plugin_header_t* const* iree_hal_executable_plugin_query(              \
       uint32_t max_version, void* reserved);                                                                             \

@@ -15,15 +15,15 @@ extern "C" {
 
 typedef struct pyd_pool_s pyd_pool_t;
 
-// |retain_bytes|: how much free memory is kept at most.
+// |retain_bytes|: the maximum of free memory to keep.
 pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool);
 // Every block must have been released.
 void pyd_pool_destroy(pyd_pool_t* pool);
-// A block of at least |size| bytes. Size 0 gives a valid, unique address. Thread safe. OUT_OF_MEMORY names the size.
+// A block of at least |size| bytes. Size 0 returns a valid, unique address. Thread safe. OUT_OF_MEMORY names the size.
 pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block);
 // |block| may be NULL. Thread safe.
 void pyd_pool_release(pyd_pool_t* pool, void* block);
-// Gives all free blocks back to the system.
+// Returns all free blocks to the system.
 void pyd_pool_trim(pyd_pool_t* pool);
 
 typedef struct pyd_pool_stats_s {
@@ -35,7 +35,7 @@ typedef struct pyd_pool_stats_s {
 void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats);
 
 // Around fork (pthread_atfork): |prepare| in the parent, then |done| on either side. Without them a child that was forked
-// while another thread was inside the pool would wait for that thread for ever.
+// while another thread was inside the pool would deadlock.
 void pyd_pool_fork_prepare(pyd_pool_t* pool);
 void pyd_pool_fork_done(pyd_pool_t* pool);
 

@@ -1,9 +1,9 @@
 // Procedures: functions of a host program with control flow, values that are read back, globals and checks.
 //
-//   program ─ link ─ state ─ initialize ─ call ─ invocation: results and what checks observed
+//   program ─ link ─ state ─ initialize ─ call ─ invocation: results and values observed by checks
 //
-// A state is what one loaded program keeps between calls: globals, and plans of the functions that procedures run. It may
-// be used from any thread; calls of procedures that touch a mutable global come one after another. An invocation belongs
+// A state holds what one loaded program keeps between calls: globals, and plans of the functions that procedures run. It
+// may be used from any thread; calls of procedures that access a mutable global are serialised. An invocation belongs
 // to one thread at a time.
 #ifndef PYDISPATCH_PROCEDURE_H_
 #define PYDISPATCH_PROCEDURE_H_
@@ -23,7 +23,7 @@ pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, 
 // Runs the initializers, in order, and stops at the first that fails. To be called once, before any call.
 // |interrupt| may be NULL.
 pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt);
-// No call is running.
+// No call may be running.
 void pyd_state_free(pyd_state_t* state);
 // Around fork: |prepare| in the parent, then |done| in the parent and |child| in the child, where calls of other threads
 // have ended without storing anything.
@@ -49,23 +49,23 @@ typedef struct pyd_value_s {
   uint64_t word;
 } pyd_value_t;
 
-// Runs |procedure| and returns when it has ended. INVALID_ARGUMENT for sizes that do not fit, bad indices, slots and
-// globals that hold nothing, and for a procedure with mutable globals that is called on behalf of one that runs (by a kernel
-// of it, on any thread of a task system); KERNEL and OUT_OF_MEMORY as pyd_call_run. |interrupt|, which may be NULL, is
-// asked at every jump backwards, while the call waits for another one to leave the globals, and within its functions as
-// pyd_call_run_until does. After a failure every global is as it was.
+// Runs |procedure| and returns when it has ended. INVALID_ARGUMENT for mismatched sizes, bad indices, empty slots
+// and globals, and for a recursive call of a procedure with mutable globals (from a kernel that the running one
+// dispatched, on any thread of a scheduler); KERNEL and OUT_OF_MEMORY as pyd_call_run. |interrupt|, which may be NULL, is
+// called at every backward jump, while the call waits for another one to leave the globals, and within its functions as
+// pyd_call_run_until does. After a failure every global is unchanged.
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation);
 void pyd_invocation_free(pyd_invocation_t* invocation);
 
 // False when |index| is too large.
 bool pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, pyd_value_t* out_value);
-// The block of the pool that a tensor result is in, which the caller releases from now on; NULL when there is none to
-// take. The result's memory is not used by anybody else.
+// Transfers ownership of the pool block of a tensor result to the caller; NULL when there is none. Nothing else uses
+// the memory.
 void* pyd_invocation_take(pyd_invocation_t* invocation, uint32_t index);
 
 uint32_t pyd_invocation_observation_count(const pyd_invocation_t* invocation);
-// The number of the check, and how many values it observed. False when |index| is too large.
+// The index of the check, and how many values it observed. False when |index| is too large.
 bool pyd_invocation_observation(const pyd_invocation_t* invocation, uint32_t index, uint32_t* out_check,
                                 uint32_t* out_count);
 bool pyd_invocation_observed(const pyd_invocation_t* invocation, uint32_t index, uint32_t value, pyd_value_t* out_value);

@@ -1,6 +1,6 @@
-// The mutable state that a process has once: code announced to debuggers and profilers, what happens around fork, and what
-// each thread works for.
-// Linked into one extension module alone (_core/process); others reach it through that module's exported functions.
+// The process-wide mutable state: code registered with debuggers and profilers, fork handlers, and the scopes of each
+// thread.
+// Linked into exactly one extension module (_core/process); others reach it through that module's exported functions.
 // Every function may be called from any thread.
 #ifndef PYDISPATCH_PROCESS_H_
 #define PYDISPATCH_PROCESS_H_
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-// ---- code that was made at run time
+// ---- code loaded at run time
 
 typedef struct pyd_process_symbol_s {
   const char* name;
@@ -32,27 +32,27 @@ typedef struct pyd_process_code_info_s {
 
 typedef struct pyd_process_code_s pyd_process_code_t;
 
-// Announces code to gdb and lldb through the JIT interface: a small ELF image with the symbols at their addresses. With
-// |perf_map| its functions are also appended to /tmp/perf-<pid>.map (perf takes an address to be in the entry with start <=
-// address < start + size); failure to write there is ignored, as it is only a service. Nothing in |info| is kept. OUT_OF_MEMORY.
+// Registers code with gdb and lldb through the JIT interface: a small ELF image with the symbols at their addresses. With
+// |perf_map| its functions are also appended to /tmp/perf-<pid>.map (perf assigns an address to the entry with start <=
+// address < start + size); failure to write there is ignored. Nothing in |info| is kept. OUT_OF_MEMORY.
 pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t** out_code);
-// Takes the announcement back; call it before the code is unmapped. NULL is allowed. (A perf map cannot be shortened.)
+// Removes the registration; call it before the code is unmapped. NULL is allowed. (A perf map cannot be shortened.)
 void pyd_process_code_unregister(pyd_process_code_t* code);
 
 // ---- fork
 
 typedef void (*pyd_process_atfork_fn_t)(void* self);
 
-// From now on fork calls |prepare| before it, in the reverse order of adding, and then |parent| or |child|, in order, each
-// with |self|. Any of the three may be NULL. They must not call functions of this header: its lock is held meanwhile, and
-// so that no lock is taken in two orders, callers of add and remove hold none that a handler takes.
-// One entry per |self|: INVALID_ARGUMENT when it is there already. OUT_OF_MEMORY.
+// Adds fork handlers: |prepare| runs before a fork, in reverse order of adding, and then |parent| or |child|, in order,
+// each with |self|. Any of the three may be NULL. They must not call functions of this header, whose lock is held
+// meanwhile. To avoid lock order inversion, callers of add and remove must hold no lock that a handler takes.
+// One entry per |self|: INVALID_ARGUMENT for a second one. OUT_OF_MEMORY.
 pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare, pyd_process_atfork_fn_t parent,
                                     pyd_process_atfork_fn_t child);
 // When it returns, no handler of |self| runs or will run. Unknown |self| is ignored.
 void pyd_process_atfork_remove(void* self);
 
-// ---- what a thread works for (sched.h)
+// ---- scopes of threads (sched.h)
 
 const pyd_scope_t* pyd_process_scope_get(void);
 void pyd_process_scope_set(const pyd_scope_t* scope);

@@ -32,15 +32,14 @@ typedef struct pyd_string_s {
 } pyd_string_t;
 
 // Decodes and verifies: every index, offset, count and register is in range, every register is written before it is
-// read, regions do not go backwards, lifetimes cover their uses. What is accepted never reads or writes outside its
-// tables when it is specialized. |bytes| is copied. CORRUPT names the function, the instruction and what is wrong.
+// read, regions do not go backwards, lifetimes cover their uses. Specializing an accepted program never
+// accesses memory outside its tables. |bytes| is copied. CORRUPT names the function, the instruction and the fault.
 pyd_status_t pyd_program_decode(pyd_span_t bytes, pyd_program_t** out_program);
 void pyd_program_free(pyd_program_t* program);
 
 typedef struct pyd_program_executable_s {
   pyd_string_t name;
-  // Its argument is the number of the chosen variant, its results are the executable constants. PYD_PROGRAM_NONE: there
-  // are none.
+  // Its argument is the index of the chosen variant, its results are the executable constants. PYD_PROGRAM_NONE: none.
   uint32_t constants_function;
   uint32_t variant_count;       // in the order of the manifest
   const uint32_t* variant_conditions;  // per variant a function with one i1 result, or PYD_PROGRAM_NONE
@@ -67,7 +66,7 @@ typedef struct pyd_program_parameter_s {
   const int64_t* dims;
 } pyd_program_parameter_t;
 
-// What procedures hand values to, for the caller to compare.
+// Collects values from procedures, for the caller to compare.
 typedef struct pyd_program_check_s {
   uint32_t kind;  // as in docs/program.md
   pyd_string_t name;
@@ -119,28 +118,28 @@ pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, py
 pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, const pyd_executable_t* executable,
                                         uint32_t variant, uint32_t alignment);
 
-// What the exports of a linked executable rely on: |functions| has for each ordinal of its library a function of |contracts|
-// (docs/artifact.md), or PYD_PROGRAM_NONE. Plans that break one are refused. |contracts| must outlive |program|. CORRUPT for a
-// function that is no contract of its export.
+// Sets the contracts of a linked executable's exports: |functions| has for each ordinal of its library a function of
+// |contracts| (docs/artifact.md), or PYD_PROGRAM_NONE. Plans that break one are refused. |contracts| must outlive
+// |program|. CORRUPT for a function that does not fit its export.
 pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executable, pyd_program_t* contracts,
                                        const uint32_t* functions, uint32_t count);
-// When all contracts are set, and before the first plan: what they read becomes part of the keys of plans.
+// Call after all contracts are set, before the first plan: the scalars that they read become part of the keys of plans.
 pyd_status_t pyd_program_settle(pyd_program_t* program);
 
-// Bytes that the linked executables need each constant aligned to; what is less aligned has to be copied.
+// Required alignment of each constant in bytes; the caller must copy less aligned ones.
 pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint32_t* out_alignments);
 
 // Runs a function that only computes scalars (a condition, executable constants). |results|: 64-bit register values.
 pyd_status_t pyd_program_evaluate(const pyd_program_t* program, uint32_t function, const uint64_t* scalars,
                                   uint64_t* out_results);
 
-// Checks the sizes of one tensor argument, as many as its rank, and says how many bytes it has. INVALID_ARGUMENT, in the
-// words that a call of |function| says it: "@f: argument 0 'x': axis 1: expected 4 elements, got 5".
+// Checks the sizes of one tensor argument, as many as its rank, and computes its size in bytes. INVALID_ARGUMENT with the
+// message of a call of |function|: "@f: argument 0 'x': axis 1: expected 4 elements, got 5".
 pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, uint32_t index, const int64_t* dims,
                                         uint64_t* out_bytes);
 
 // Specializes |function|: |dims| holds the sizes of all tensor arguments one after another, |scalars| one 64-bit word
-// per scalar argument in order (sign-extended integers; float bits). Checks ranks are the caller's business; sizes are
+// per scalar argument in order (sign-extended integers; float bits). The caller checks ranks; sizes are
 // checked here: INVALID_ARGUMENT names the argument, the axis, both sizes. Grids: x, y < 2^32, z <= 65535, products and
 // byte counts are checked 64-bit arithmetic.
 pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, const int64_t* dims,
@@ -148,13 +147,13 @@ pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, co
 void pyd_plan_free(pyd_plan_t* plan);
 
 // True when the plan was made for these sizes and for the same values of the scalars that reach a size, a grid or a
-// check; other scalars do not matter, they are patched into each call.
+// check; other scalars are patched into each call.
 bool pyd_plan_matches(const pyd_plan_t* plan, const int64_t* dims, const uint64_t* scalars);
 uint64_t pyd_plan_hash(const pyd_program_t* program, uint32_t function, const int64_t* dims, const uint64_t* scalars);
 
-// Bytes in memory of an element by itself: whole ones.
+// Bytes of a single element, rounded up.
 uint32_t pyd_element_bytes(uint32_t dtype);
-// Bytes in memory of a tensor: elements of whole bytes, or packed when they have 2 or 4 bits. A zero among |dims| makes it empty
+// Bytes of a tensor: elements of whole bytes, or packed when they have 2 or 4 bits. A zero among |dims| makes it empty,
 // however large the others are. False, and 0 bytes, when a size is negative or the bytes do not fit into 63 bits.
 bool pyd_tensor_bytes(uint32_t dtype, uint32_t rank, const int64_t* dims, uint64_t* out_bytes);
 
@@ -162,7 +161,7 @@ bool pyd_tensor_bytes(uint32_t dtype, uint32_t rank, const int64_t* dims, uint64
 uint64_t pyd_plan_arg_bytes(const pyd_plan_t* plan, uint32_t arg);
 const int64_t* pyd_plan_result_dims(const pyd_plan_t* plan, uint32_t result);
 uint64_t pyd_plan_result_bytes(const pyd_plan_t* plan, uint32_t result);
-// Bytes that argument |arg| must be aligned to (1 when nothing reads it).
+// Required alignment of argument |arg| in bytes (1 when nothing reads it).
 uint32_t pyd_plan_arg_alignment(const pyd_plan_t* plan, uint32_t arg);
 uint32_t pyd_plan_result_alignment(const pyd_plan_t* plan, uint32_t result);
 uint64_t pyd_plan_arena_bytes(const pyd_plan_t* plan);
@@ -170,12 +169,12 @@ uint32_t pyd_plan_command_count(const pyd_plan_t* plan);
 // One line for people: "region 0: dispatch @executable::@simple_mul 16x1x1", for index < pyd_plan_command_count.
 pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buffer, size_t size);
 
-// A call holds what one execution needs: filled dispatch states, binding tables, scratch memory, the arena. The plan,
+// A call holds the state of one execution: filled dispatch states, binding tables, scratch memory, the arena. The plan,
 // the scheduler and the pool must outlive it. Without a scheduler (NULL) the caller runs everything; without a pool
 // (NULL) the call keeps its arena, however large.
 pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool_t* pool, pyd_call_t** out_call);
 void pyd_call_free(pyd_call_t* call);
-// Buffers: |data| holds as many bytes as the plan says and is aligned as it says. Bindings stay until they are replaced.
+// Buffers: |data| has the size and alignment that the plan states. Bindings stay until they are replaced.
 void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data);
 void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data);
 // The scalar arguments of this call, one word each in order; only those that are patched may differ from the plan's.
@@ -185,9 +184,9 @@ void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars);
 // make a division impossible; nothing has run then. Allocates nothing, apart from the arena when it is too large to be
 // kept between calls. Afterwards, failed or not, the call may be run again.
 pyd_status_t pyd_call_run(pyd_call_t* call);
-// The same, ended early with INTERRUPTED when |interrupt| (may be NULL) wants it: results are unspecified then, and the call
-// may be run again. It is asked between two workgroups, after 1024 of them or a millisecond at the latest; a workgroup
-// that has begun is always finished. A runner (program_device.h) is not asked.
+// The same, ended early with INTERRUPTED when |interrupt| (may be NULL) requests it: results are unspecified then, and
+// the call may be run again. It is polled between two workgroups, after 1024 of them or a millisecond at the latest; a
+// workgroup that has begun always finishes. Ignored with a runner (program_device.h).
 pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt);
 // A scalar result of the last run, as a 64-bit register value.
 uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result);

@@ -1,8 +1,8 @@
-// What a device that runs plans by itself needs of a program: executables that are not in this process, the commands of
-// a plan as data, and a place where calls are handed over. For GPUs; the CPU has program.h alone.
+// For devices that execute plans themselves, such as GPUs: executables that are not in this process, the commands of a
+// plan as data, and a hook that receives calls. The CPU only needs program.h.
 //
-// Everything that runs calls (functions, prepared calls, procedures) then works on the device: buffers in the memory of
-// the process come to the runner, which moves what has to be moved.
+// Functions, prepared calls and procedures then work on the device: the runner receives buffers in host memory and copies
+// them as needed.
 #ifndef PYDISPATCH_PROGRAM_DEVICE_H_
 #define PYDISPATCH_PROGRAM_DEVICE_H_
 
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-// As pyd_program_set_executable, for code that only the device knows: it has checked exports and layouts itself.
+// As pyd_program_set_executable, for code of the device, which has checked exports and layouts itself.
 pyd_status_t pyd_program_set_device_executable(pyd_program_t* program, uint32_t index, uint32_t variant,
                                                uint32_t alignment);
 
@@ -26,8 +26,8 @@ typedef struct pyd_export_info_s {
 uint32_t pyd_program_export_count(const pyd_program_t* program);
 void pyd_program_export(const pyd_program_t* program, uint32_t index, pyd_export_info_t* out_info);
 
-// Runs |call| from pyd_call_run, in place of the kernels of this process; the late values are computed. It may be asked
-// from any thread, several at once.
+// Runs |call| for pyd_call_run, in place of kernels in this process; the late values are computed. Called from any
+// thread, concurrently.
 typedef struct pyd_runner_s {
   pyd_status_t (*run)(void* self, pyd_call_t* call);
   void* self;
@@ -63,7 +63,7 @@ typedef struct pyd_command_slot_s {
 typedef struct pyd_command_info_s {
   uint32_t kind;        // pyd_command_kind_t
   uint32_t region;      // commands of one region are independent
-  bool is_empty;        // it runs nothing, its slots mean nothing
+  bool is_empty;        // it runs nothing; its slots are undefined
   uint32_t slot_count;  // bindings of a dispatch in order; the target of a fill; source and target of a copy
   // Of a dispatch:
   uint32_t executable, export, ordinal;  // |export| counts all exports of the program
@@ -101,8 +101,8 @@ bool pyd_plan_is_late(const pyd_plan_t* plan);
 // The bytes of a linked constant of the program.
 pyd_span_t pyd_program_constant_bytes(const pyd_program_t* program, uint32_t index);
 
-// What depends on the scalars of one call: |out_constants| all constants of the plan, |out_patterns| one per command (0
-// for those that fill nothing), |out_scalars| one per result (0 for tensors). INVALID_ARGUMENT where a division is
+// Values that depend on the scalars of one call: |out_constants| all constants of the plan, |out_patterns| one per
+// command (0 for commands other than fills), |out_scalars| one per result (0 for tensors). INVALID_ARGUMENT where a division is
 // impossible.
 pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, uint32_t* out_constants,
                               uint64_t* out_patterns, uint64_t* out_scalars);
@@ -112,7 +112,7 @@ const pyd_plan_t* pyd_call_plan(const pyd_call_t* call);
 void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer);
 const uint32_t* pyd_call_constants(const pyd_call_t* call);
 uint64_t pyd_call_pattern(const pyd_call_t* call, uint32_t command);
-// The function, sizes and scalars that the plan was made for: what tells it from other plans of the program.
+// The function, sizes and scalars that the plan was made for, which identify it among the plans of the program.
 uint32_t pyd_plan_function(const pyd_plan_t* plan);
 const pyd_program_function_t* pyd_plan_function_info(const pyd_plan_t* plan);
 const int64_t* pyd_plan_dims(const pyd_plan_t* plan);

@@ -1,4 +1,4 @@
-// A borrowed run of bytes.
+// A borrowed range of bytes.
 #ifndef PYDISPATCH_SPAN_H_
 #define PYDISPATCH_SPAN_H_
 

@@ -1,5 +1,5 @@
-// The result of every fallible function: NULL when it succeeded, otherwise a code and a text that names what was wrong,
-// the offending number and the limit. A status is owned by whoever receives it and is released with pyd_status_free.
+// The result of every fallible function: NULL for success, otherwise a code and a text that names the fault, the
+// offending number and the limit. A status is owned by its receiver and released with pyd_status_free.
 #ifndef PYDISPATCH_STATUS_H_
 #define PYDISPATCH_STATUS_H_
 
@@ -26,9 +26,9 @@ extern "C" {
   X(INTERNAL, 9)                                                               \
   X(INTERRUPTED, 10) /* the caller asked for an end; see pyd_interrupt_t */
 
-// How whoever waits for something long can end it. |is_wanted| is asked now and then, on the thread that waits, between two
-// pieces of work and while no lock is held; it is asked often, so what is slow in it it does at intervals. Not 0: what was
-// begun ends early, with INTERRUPTED. It is not asked again then.
+// Ends a long operation early. |is_wanted| is polled on the waiting thread, between two pieces of work and while no lock
+// is held; it is called often, so slow checks in it should run at intervals. Nonzero: the operation ends early, with
+// INTERRUPTED, and does not poll again.
 typedef struct pyd_interrupt_s {
   int32_t (*is_wanted)(void* self);
   void* self;
@@ -40,22 +40,22 @@ typedef enum pyd_code_e {
 #undef X
 } pyd_code_t;
 
-// Never looked into by callers. NULL means success, so the good path costs one register compare.
+// Opaque to callers. NULL means success, so success costs one register comparison.
 typedef const struct pyd_status_payload_s* pyd_status_t;
 
 #define PYD_STATUS_OK ((pyd_status_t)NULL)
 
 static inline bool pyd_ok(pyd_status_t status) { return status == PYD_STATUS_OK; }
 
-// Makes a status with a printf-style text. Never fails: when memory is short the text is dropped and the code kept.
+// Creates a status with a printf-style text. Never fails: without memory the text is dropped and the code kept.
 pyd_status_t pyd_status_make(pyd_code_t code, const char* format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3), cold))
 #endif
     ;
 
-// As pyd_status_make, and attaches |count| (at most 4) numbers that a caller can act on without parsing the text.
-// A KERNEL status carries {command index, workgroup x, y, z} and its code as the fifth, see pyd_status_values.
+// As pyd_status_make, and attaches |count| (at most 4) numbers for callers, so that none parses the text.
+// A KERNEL status has {command index, workgroup x, y, z} and its code as the fifth, see pyd_status_values.
 pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], const char* format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 3, 4), cold))
@@ -63,7 +63,7 @@ pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], co
     ;
 
 // Replaces the text of |status| by one made from |format|, keeping code and values; frees |status|. For adding names
-// on the way up: pyd_status_annotate(st, "executable '%s': %s", name, pyd_status_text(st)).
+// while propagating: pyd_status_annotate(st, "executable '%s': %s", name, pyd_status_text(st)).
 pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3), cold))

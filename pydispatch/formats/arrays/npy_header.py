@@ -21,7 +21,7 @@ class NpyHeader:
 
     @classmethod
     def read(cls, data: memoryview) -> NpyHeader:
-        """Raises ValueError that says what is wrong, or why such an array cannot be used where it lies."""
+        """Raises ValueError that states the fault, or why such an array cannot be used in place."""
         if len(data) < 12 or bytes(data[:6]) != b"\x93NUMPY":
             raise ValueError("it is no .npy file")
         if data[6] not in (1, 2, 3):

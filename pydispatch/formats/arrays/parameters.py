@@ -109,7 +109,7 @@ def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; _Fault for one that says two things under one name."""
+    """A JSON object; _Fault for duplicate keys."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for i, (key, _) in enumerate(pairs) if found[key] is not pairs[i][1])
@@ -118,7 +118,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _shown(key: str) -> str:
-    """A name of a file for messages: what cannot be printed is escaped."""
+    """A name from a file for messages: unprintable characters are escaped."""
     return f"{key!r:.200}"
 
 
@@ -185,7 +185,7 @@ def _npz(path: Path, data: memoryview) -> dict[str, Tensor]:
 
 
 def _stored(key: str, at: int, size: int, data: memoryview) -> memoryview:
-    """The bytes of a stored member, behind its local header."""
+    """The bytes of a stored member, after its local header."""
     if not 0 <= at <= len(data) - 30 or bytes(data[at : at + 4]) != b"PK\x03\x04":
         raise _Fault(f"{_shown(key)}: there is no local header at {at}")
     name, extra = struct.unpack("<HH", data[at + 26 : at + 30])

@@ -71,7 +71,7 @@ def values(name: str) -> NDArray[np.float64]:
 
 @functools.cache
 def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
-    """(the least magnitudes above which the next code is nearer, the code of what lies beyond the largest number)."""
+    """(rounding boundaries: the least magnitudes above which the next code is nearer, the code for overflow)."""
     import numpy as np
 
     exponent_bits, fraction_bits, _, special = FORMATS[name]
@@ -87,7 +87,7 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
     """The codes of numbers, one per element, rounded to nearest even.
 
     Beyond the largest number: infinity, NaN where there is none, the largest number where there is neither. A NaN that
-    a format lacks is -0. f8E8M0FNU takes the exponent as it is (0 gives the least, the sign is ignored), as MLIR does.
+    a format lacks is -0. f8E8M0FNU uses the exponent unchanged (0 becomes the least, the sign is ignored), as in MLIR.
     """
     import numpy as np
 

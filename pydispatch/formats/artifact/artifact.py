@@ -1,4 +1,4 @@
-"""The artifact: one file that holds a compiled program. docs/artifact.md has the format."""
+"""The artifact: one file that holds a compiled program. docs/artifact.md defines the format."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Executable:
 
 
 def _path_part(name: str) -> str:
-    """`name` as one part of a member's path: what could mean something else in a path is written as %XX."""
+    """`name` as one part of a member's path: characters with a meaning in paths are escaped as %XX."""
 
     def quote(match: re.Match[str]) -> str:
         return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "surrogatepass"))
@@ -76,7 +76,7 @@ def _path_part(name: str) -> str:
 
 
 def _npy(array: NDArray[Any]) -> bytes:
-    """A .npy file whose elements start 64-byte aligned (NumPy's format 1.0 does that by itself)."""
+    """A .npy file whose elements start 64-byte aligned (NumPy's format 1.0 guarantees that)."""
     import io
 
     import numpy as np
@@ -97,7 +97,7 @@ def package_version() -> str:
 
 
 def warnings_of(variant: VariantEntry) -> list[str]:
-    """The sentences under the key "warnings" of a variant; what is none is left out."""
+    """The sentences under the key "warnings" of a variant; malformed ones are omitted."""
     found = variant.extra.get("warnings")
     return [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
 
@@ -105,7 +105,7 @@ def warnings_of(variant: VariantEntry) -> list[str]:
 class Artifact:
     """A compiled program. Made by `pydispatch.compile`, `Artifact.from_file` or `Artifact.from_bytes`.
 
-    It never changes. Members that come from a file stay in it: they are views, not copies.
+    Immutable. Members of a file are views into it, not copies.
     """
 
     def __init__(self, manifest: Manifest, content: Mapping[str, memoryview] | ArtifactFile) -> None:
@@ -132,10 +132,10 @@ class Artifact:
         """Packs a program.
 
         functions: (name, signature). program: the bytes of docs/program.md, in the same order of executables, variants,
-        functions and constants. constants: arrays, stored as .npy. producers: tools that took part → their versions.
+        functions and constants. constants: arrays, stored as .npy. producers: tools used → their versions.
         dispatches: what formats/artifact/dispatches.py makes of the compiler's decisions, for people. contracts: the
         bytes of docs/program.md again, functions that the variants' key "contracts" numbers; empty for none.
-        Raises ArtifactError for names that are given twice.
+        Raises ArtifactError for duplicate names.
         """
         data: dict[str, memoryview] = {}
 
@@ -165,7 +165,7 @@ class Artifact:
             manifest.extra["parameters"] = parameters
         if dispatches:
             manifest.extra["dispatches"] = dispatches
-        manifest = Manifest.from_json(manifest.to_json())  # what a reader would refuse is not written
+        manifest = Manifest.from_json(manifest.to_json())  # refuses what a reader would refuse
         head = {manifests.MEMBER: memoryview(manifest.to_bytes()), PROGRAM: memoryview(program).cast("B")}
         if contracts:
             head[CONTRACTS] = memoryview(contracts).cast("B")
@@ -204,13 +204,13 @@ class Artifact:
 
     @property
     def parameters(self) -> list[dict[str, Any]]:
-        """What has to be given when the program is loaded: scope, key, type and shape of each."""
+        """Parameters to be supplied when the program is loaded: scope, key, type and shape of each."""
         found = self.manifest.extra.get("parameters", [])
         return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
     @property
     def warnings(self) -> list[str]:
-        """What the compiler found odd, in sentences."""
+        """The compiler's warnings, in sentences."""
         return [text for e in self.executables for v in e.variants for text in warnings_of(v)]
 
     @property
@@ -233,7 +233,7 @@ class Artifact:
             self._content.verify()
 
     def _parts(self) -> Iterator[bytes | memoryview]:
-        """The bytes of the file, piece by piece."""
+        """The bytes of the file, in chunks."""
         names = self.members
         members = [self.read(name) for name in names]
         plan = layout(Entry(name, data.nbytes, crc32(data)) for name, data in zip(names, members, strict=True))
@@ -247,10 +247,10 @@ class Artifact:
         return b"".join(self._parts())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file. Whoever reads `path` meanwhile sees the old file or the new one, never a part.
+        """Writes the file atomically: a concurrent reader of `path` sees the old file or the new one.
 
-        A device or pipe is written into, not replaced. Raises SystemError, an OSError with its number, when `path`
-        cannot be written; nothing is left behind then.
+        A device or pipe is written to, not replaced. Raises SystemError, an OSError with its number, when `path`
+        cannot be written; no temporary file remains.
         """
         target = Path(path_of("save: path", path, "the path of a file"))
         if target.exists() and not target.is_file() and not target.is_dir():

@@ -1,6 +1,6 @@
-"""The key `dispatches` of a manifest: what the compiler put into each dispatch, for people.
+"""The key `dispatches` of a manifest: which operations the compiler fused into each dispatch, for people.
 
-It is a string that holds JSON, so that loading an artifact reads over it at the speed of a copy.
+It is JSON inside a string, so that loading an artifact skips it at the speed of a copy.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ KEY = "dispatches"
 
 @dataclass(frozen=True)
 class DispatchEntry:
-    """One dispatch. executable, export: its names. ops: what it holds, each with the place in the source.
+    """One dispatch. executable, export: its names. ops: its operations, each with its source location.
 
-    apart: (operation of another dispatch that reads a result, why it is not in this one). grids: how many workgroups
-    it has, in words, where variants differ one for each.
+    apart: (operation of another dispatch that reads a result, why it is not in this one). grids: the number of
+    workgroups, in words, one for each variant where they differ.
     """
 
     executable: str
@@ -36,7 +36,7 @@ Listing = Sequence[tuple[str, Sequence[DispatchEntry]]]
 
 
 def encode(listing: Listing) -> str:
-    """The text, compact and the same for the same listing; empty for an empty listing."""
+    """The text, compact and deterministic; empty for an empty listing."""
     found: dict[str, Any] = {
         function: [
             [d.executable, d.export, list(d.ops), [list(pair) for pair in d.apart], list(d.grids)] for d in dispatches
@@ -47,7 +47,7 @@ def encode(listing: Listing) -> str:
 
 
 def decode(encoded: object) -> Listing:
-    """Raises ArtifactError when it is not what `encode` writes."""
+    """Inverse of `encode`. Raises ArtifactError for anything else."""
     try:
         found = json.loads(text(encoded))
         return [

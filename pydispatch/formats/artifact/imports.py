@@ -1,8 +1,8 @@
-"""The parameter structure of an import: its layout, and the C declaration that people copy.
+"""The parameter structure of an import: its layout, and its C declaration.
 
 An import is called as `int32_t f(void* params, void* context, void* reserved)`. `params` points at a C structure of the
-results, the arguments and the fields that the declaration asks for, in this order, with the natural alignment of a
-64-bit target. Two results or more are a structure of their own at its beginning.
+results, the arguments and the fields that the declaration requests, in this order, with the natural alignment of a
+64-bit target. Two or more results are a nested structure at its beginning.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SCALARS: dict[str, tuple[int, str]] = {
     "f64": (8, "double"),
     "ptr": (8, "void*"),
 }
-"""What results and arguments may be -> bytes, which are the alignment too, and the C type. Halves are their bits."""
+"""Types of results and arguments -> size in bytes (also the alignment) and C type. Halves are passed as their bits."""
 
 FIELDS: dict[str, tuple[int, str]] = {"processor_id": (4, "uint32_t"), "processor_data": (8, "const uint64_t*")}
-"""What `hal.import.fields` may name -> bytes and C type."""
+"""Names allowed in `hal.import.fields` -> bytes and C type."""
 
 _NOTES = {"f16": "the bits of an IEEE half", "bf16": "the bits of a bfloat16"}
 
@@ -65,7 +65,7 @@ def _kind(type_: str, table: dict[str, tuple[int, str]], what: str) -> tuple[int
 
 
 def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[str] = ()) -> Layout:
-    """The structure of a signature. ValueError for a type that C has not."""
+    """The structure of a signature. ValueError for a type that C lacks."""
     members: list[Member] = []
     end, align = 0, 1
 
@@ -95,7 +95,7 @@ def _members(members: Sequence[Member], indent: str, base: int = 0) -> Iterator[
 
 
 def c_identifier(symbol: str) -> str:
-    """The symbol with everything that C does not allow in a name made an underscore."""
+    """The symbol with characters that C does not allow in names replaced by underscores."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", symbol)
     return f"_{name}" if not name or name[0].isdigit() else name
 
@@ -127,9 +127,9 @@ def c_declaration(
 
 @dataclass(frozen=True)
 class ImportSignature:
-    """One way in which a program calls a symbol. A symbol with several signatures has several of these.
+    """One signature that a program calls a symbol with. A symbol may have several.
 
-    results, arguments: keys of SCALARS, memrefs taken apart into pointers and indices. fields: keys of FIELDS. exports:
+    results, arguments: keys of SCALARS, memrefs flattened into pointers and indices. fields: keys of FIELDS. exports:
     the exports of the executable from which the call can be reached.
     """
 
@@ -146,7 +146,7 @@ class ImportSignature:
         return c_declaration(self.symbol, self.results, self.arguments, self.fields)
 
     def to_json(self) -> dict[str, Any]:
-        """Lists, strings and booleans; `c` is made anew by whoever shows it, and is here for people."""
+        """Lists, strings and booleans; `c` is for people, and not read back."""
         return {
             "symbol": self.symbol, "optional": self.optional, "results": list(self.results),
             "arguments": list(self.arguments), "fields": list(self.fields), "exports": list(self.exports), "c": self.c,
@@ -154,7 +154,7 @@ class ImportSignature:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ImportSignature:
-        """What `to_json` gave. ValueError or KeyError for anything else."""
+        """Inverse of `to_json`. ValueError or KeyError for anything else."""
         table(value)
         return cls(
             text(value["symbol"]), flag(value["optional"]),

@@ -1,4 +1,4 @@
-"""The manifest of an artifact: what is in it and what it needs. docs/artifact.md has the schema."""
+"""The manifest of an artifact: its content and requirements. docs/artifact.md has the schema."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 
 class _Fault(Exception):
-    """A value that does not fit. The path to it is put together on the way up, so that a good manifest pays nothing."""
+    """An invalid value. The path to it is built while the exception propagates, so valid manifests pay nothing."""
 
     def __init__(self, key: str, expected: str, got: object) -> None:
         self.path = [key] if key else []
@@ -35,7 +35,7 @@ class _Fault(Exception):
         return ArtifactError(f"{MEMBER}: {where}: expected {self.expected}, got {shown}")
 
 
-# Each takes one value out of an object, so that what is left in the end are the keys that this version does not know.
+# Each removes one value from an object; the keys that remain at the end are unknown to this version.
 
 
 def _object(value: object) -> Extra:
@@ -113,7 +113,7 @@ _OPTIONAL: dict[str, tuple[str, Callable[[object], bool]]] = {
     "spirv": ("an object", lambda value: type(value) is dict),
     "warnings": ("a list of strings", _is_list_of(str)),
 }
-"""Keys that a variant may have -> what they hold. What is inside is checked by whoever reads it."""
+"""Optional keys of a variant -> their kinds. Their content is checked by its readers."""
 
 
 @dataclass(slots=True)
@@ -238,7 +238,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, value: object) -> Manifest:
-        """As from_bytes, from what the JSON parser gave."""
+        """As from_bytes, from parsed JSON."""
         try:
             manifest = cls._read(value)
         except _Fault as fault:
@@ -296,7 +296,7 @@ class Manifest:
         }
 
     def to_bytes(self) -> bytes:
-        """The text of manifest.json: keys sorted, one blank of indentation; the same manifest gives the same bytes."""
+        """The text of manifest.json: keys sorted, one blank of indentation; deterministic."""
         return (json.dumps(self.to_json(), sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode("utf-8")
 
     def member_names(self) -> list[str]:

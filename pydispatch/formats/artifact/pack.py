@@ -1,7 +1,7 @@
-"""Lays a plain zip out so that every member can be used where it lies: stored, 64-byte aligned, and the same bytes for
-the same members (the time of every member is 1980-01-01, the first that zip can say).
+"""Lays out a plain zip whose members can be used in place: stored, 64-byte aligned, and deterministic (the time of
+every member is 1980-01-01, the first that zip can represent).
 
-Layout: PKWARE APPNOTE 4.3 (records) and 4.5 (zip64). The padding in front of a member's data is an extra field with the
+Layout: PKWARE APPNOTE 4.3 (records) and 4.5 (zip64). The padding before a member's data is an extra field with the
 id 0xD935, which is registered for this purpose: two bytes of alignment, then zeros.
 """
 
@@ -26,7 +26,7 @@ _ALIGNMENT_EXTRA = 0xD935
 
 @dataclass(frozen=True)
 class Entry:
-    """One member before it has a place. size: bytes. crc: its CRC-32."""
+    """One member without its offset. size: bytes. crc: its CRC-32."""
 
     name: str
     size: int
@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything goes: per entry (offset of its header, the header); its data follows. `tail` ends the file."""
+    """The layout: per entry (offset of its header, the header); its data follows. `tail` ends the file."""
 
     headers: list[tuple[int, bytes]]
     tail_offset: int
@@ -109,9 +109,9 @@ def _end(count: int, offset: int, size: int) -> bytes:
 
 
 def layout(entries: Iterable[Entry]) -> Layout:
-    """Places the entries in the given order, each header directly behind the data before it.
+    """Places the entries in the given order, each header directly after the previous data.
 
-    Raises ArtifactError for a name that is not usable or given twice.
+    Raises ArtifactError for an invalid or duplicate name.
     """
     headers: list[tuple[int, bytes]] = []
     directory = bytearray()

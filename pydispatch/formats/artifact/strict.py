@@ -1,4 +1,4 @@
-"""Values of JSON that must be of one kind: the value itself, or a ValueError that says what was expected."""
+"""Type checks of JSON values: each returns the value, or raises a ValueError that states what was expected."""
 
 from __future__ import annotations
 

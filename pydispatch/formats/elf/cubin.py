@@ -1,6 +1,6 @@
 """Facts about a cubin, CUDA machine code in an ELF file: its architecture, its kernels and their parameters.
 
-Nothing outside the bytes is read. The layouts are those that nvcc 13 and its predecessors write: the architecture lies
+Nothing outside the bytes is read. The layouts are those of nvcc 13 and its predecessors: the architecture is
 in e_flags, and the section `.nv.info.<kernel>` is a list of attributes (format u8, attribute u8, size or value u16,
 then the bytes of format 4).
 """
@@ -23,7 +23,7 @@ _MAX_SECTIONS = 1 << 16
 
 @dataclass(frozen=True)
 class CubinEntry:
-    """A kernel. parameters: their sizes in bytes, in order. required, maximum: threads of a block, when it says so."""
+    """A kernel. parameters: their sizes in bytes, in order. required, maximum: threads of a block, when stated."""
 
     name: str
     parameters: tuple[int, ...]

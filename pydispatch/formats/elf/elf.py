@@ -1,4 +1,4 @@
-"""Facts about an ELF file for people: machine, segments, what it defines and what it asks for.
+"""Facts about an ELF file for people: machine, segments, exports and imports.
 
 Reads any 64-bit little-endian ELF without running it and never outside its bytes. The loader has its own, stricter
 reader (csrc/elf); this one also describes files that the loader refuses. Layouts: System V gABI, chapters 4 and 5.
@@ -35,8 +35,8 @@ class Segment:
 
 @dataclass(frozen=True)
 class ElfFacts:
-    """machine, type: names, or "machine 42". exports, imports: names of global and weak symbols, '?' in front of weak
-    imports. needed: libraries that it wants beside it."""
+    """machine, type: names, or "machine 42". exports, imports: names of global and weak symbols, '?' before weak
+    imports. needed: libraries that it depends on."""
 
     machine: str
     type: str

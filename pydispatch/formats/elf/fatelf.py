@@ -28,7 +28,7 @@ _RECORD = struct.Struct("<HBBBBBBQQ")
 
 @dataclass(frozen=True)
 class Record:
-    """What one ELF file is for, and where it lies. offset, size: bytes in the FatELF file."""
+    """The target of one ELF file, and its location. offset, size: bytes in the FatELF file."""
 
     machine: int
     osabi: int
@@ -52,12 +52,12 @@ class Record:
 
     @property
     def key(self) -> tuple[int, int, int, int]:
-        """What the loader tells records apart by."""
+        """The fields by which the loader distinguishes records."""
         return (self.machine, self.osabi, self.word_size, self.byte_order)
 
     @property
     def is_loadable(self) -> bool:
-        """Whether the loader takes it, on a machine of its kind."""
+        """Whether the loader accepts it, on its machine."""
         return self.word_size == 2 and self.byte_order == 1 and self.osabi in OSABIS
 
 
@@ -143,7 +143,7 @@ def _round_up(size: int) -> int:
 
 
 def select(data: bytes | memoryview, machine: str | None = None) -> memoryview:
-    """The ELF file that the loader would take on `machine` ("x86_64", "aarch64", "riscv64"; None: this one).
+    """The ELF file that the loader would choose on `machine` ("x86_64", "aarch64", "riscv64"; None: this one).
 
     A plain ELF file is returned as it is. Raises ArtifactError when no record fits.
     """
@@ -160,7 +160,7 @@ def select(data: bytes | memoryview, machine: str | None = None) -> memoryview:
 
 
 def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
-    """Pairs (target name, ELF file) in the order of the records; a target that comes again has a number behind it."""
+    """Pairs (target name, ELF file) in the order of the records; a repeated target has a number appended."""
     view = memoryview(data)
     parts: list[tuple[str, memoryview]] = []
     seen: dict[str, int] = {}
@@ -172,7 +172,7 @@ def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
 
 
 def dump(data: bytes | memoryview) -> str:
-    """The header and every record as text, numbers first and names behind them."""
+    """The header and every record as text, numbers first and names after them."""
     records = read(data)
     _, version, count, reserved = _HEADER.unpack_from(data)
     lines = [f"magic: {MAGIC:X}", f"version: {version}", f"records: {count}", f"reserved: {reserved}"]

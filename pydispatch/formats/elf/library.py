@@ -1,7 +1,7 @@
 """The tables of an executable library, read from its ELF file without running it.
 
 The query function is code, so the tables are found by their shape: a structure of library 0.6 whose pointers are all
-relocated to places that make sense. `read_tables` gives None when that is not unambiguous; the loader asks the library
+relocated to plausible addresses. `read_tables` returns None when that is ambiguous; the loader calls the library
 itself.
 """
 
@@ -20,7 +20,7 @@ _NAME, _COUNT, _PTRS, _ATTRS, _NAMES = 8, 24, 32, 40, 64
 
 @dataclass(frozen=True)
 class ExportFacts:
-    """What the table says about one export. constants: 32-bit words. local_memory: bytes."""
+    """The table's entry of one export. constants: 32-bit words. local_memory: bytes."""
 
     name: str
     constants: int
@@ -79,7 +79,7 @@ class _Image:
 
 
 def read_tables(data: bytes) -> LibraryFacts | None:
-    """The tables of a linked library; None when they cannot be told for sure, or the file is broken."""
+    """The tables of a linked library; None when they are ambiguous, or the file is broken."""
     try:
         found = list(_candidates(_Image(data)))
     except (ValueError, KeyError, OverflowError, struct.error):

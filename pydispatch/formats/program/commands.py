@@ -24,7 +24,7 @@ class BindingRange:
 
 
 class Command(Protocol):
-    """op: its opcode. words: its record. buffers: what it uses. str: for people."""
+    """op: its opcode. words: its record. buffers: those it uses. str: for people."""
 
     @property
     def op(self) -> Op: ...
@@ -100,7 +100,7 @@ class Copy:
 def words_of(pool: Sequence[int], at: int, count: int) -> list[int]:
     """`count` words of a pool. Raises ArtifactError where they end after it."""
     if at + count > len(pool):
-        raise ArtifactError(f"program.bin: {count} words at {at} of a pool end behind its {len(pool)} words")
+        raise ArtifactError(f"program.bin: {count} words at {at} of a pool end past its {len(pool)} words")
     return list(pool[at : at + count])
 
 

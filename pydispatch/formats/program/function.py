@@ -24,7 +24,7 @@ class Argument:
 class Result:
     """A function result: a tensor in `buffer` whose sizes are in registers, or a scalar in `register`.
 
-    tied: the argument whose memory it may take over when a procedure runs the function (docs/program.md).
+    tied: the argument whose memory it may reuse when a procedure runs the function (docs/program.md).
     """
 
     dtype: int
@@ -107,7 +107,7 @@ class Function:
         return product if fixed == 1 else self.binary(Op.MUL, product, self.constant(fixed))
 
     def check_equal(self, a: int, b: int, message: str) -> None:
-        """Refuses the call unless both registers agree. `{a}` and `{b}` in the message stand for the values."""
+        """Fails the call unless both registers are equal. Their values replace `{a}` and `{b}` in the message."""
         known_a, known_b = self.constant_value(a), self.constant_value(b)
         if a == b or (known_a is not None and known_a == known_b):
             return

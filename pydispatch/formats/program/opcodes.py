@@ -138,7 +138,7 @@ _PREFIXES = {
 
 
 def dtype_word(numerical: Numerical, bits: int) -> int:
-    """The 32-bit word that stands for an element type."""
+    """The 32-bit word that encodes an element type."""
     return int(numerical) << 24 | bits
 
 

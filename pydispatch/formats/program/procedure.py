@@ -64,7 +64,7 @@ class Parameter:
 
 @dataclass(eq=False)
 class Label:
-    """A place to jump to; `Procedure.place` gives it its step."""
+    """A jump target; `Procedure.place` sets its step."""
 
     step: int = -1
 
@@ -103,7 +103,7 @@ class Procedure:
     def run(
         self, function: Function, inputs: Sequence[int], outputs: Sequence[int], last: Collection[int] = ()
     ) -> None:
-        """outputs: slots, NONE for a result that nobody needs."""
+        """outputs: slots, NONE for an unused result."""
         self._step(Step.RUN, function, self._push([*self._reads(inputs, last), *outputs]))
 
     def move(self, pairs: Sequence[tuple[int, int]], last: Collection[int] = ()) -> None:
@@ -147,7 +147,7 @@ class Procedure:
         self._step(Step.DROP, slot)
 
     def ret(self, slots: Sequence[int], last: Collection[int] | None = None) -> None:
-        """All of `slots` are read for the last time, unless `last` says otherwise."""
+        """Returns `slots`; all are read for the last time, unless `last` lists those that are."""
         self._step(Step.RETURN, self._push(self._reads(slots, slots if last is None else last)))
 
     def constant(self, target: int, constant: int, dims: Sequence[int]) -> None:
@@ -155,7 +155,7 @@ class Procedure:
         self._step(Step.CONSTANT, target, constant, self._push(_sizes(dims)))
 
     def scalar(self, target: int, value: int) -> None:
-        """value: as `Function.constant` takes it."""
+        """value: as for `Function.constant`."""
         value &= (1 << 64) - 1
         self._step(Step.SCALAR, target, value & 0xFFFFFFFF, value >> 32)
 

@@ -11,7 +11,7 @@ from pydispatch.formats.program.steps import LAST_USE, Step
 
 
 class ProcedureText:
-    """Renders one procedure. Trusts nothing: a bad offset is an ArtifactError."""
+    """Renders one procedure. Validates its input: a bad offset is an ArtifactError."""
 
     def __init__(self, program: Records, functions: Sequence[str]) -> None:
         self.program, self.functions = program, functions

@@ -2,7 +2,7 @@
 
 A `Program` owns the tables that functions share (executables, exports, queries, constants, globals, checks), its
 `Function`s and its `Procedure`s. A `Function` is built by calling methods that return register numbers; equal pure
-instructions share one register. `disassemble` prints the bytes again.
+instructions share one register. `disassemble` prints the bytes as text.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pydispatch.formats.program.opcodes import MAGIC, VERSION
 
 
 class Records:
-    """The tables of a program. Trusts nothing: a bad offset is an ArtifactError."""
+    """The tables of a program. Validates its input: a bad offset is an ArtifactError."""
 
     def __init__(self, data: bytes) -> None:
         if len(data) < 4 * HEADER or len(data) % 4:
@@ -26,7 +26,7 @@ class Records:
     def table(self, offset: int, count: int, width: int) -> list[tuple[int, ...]]:
         if offset + count * width > len(self.words):
             raise ArtifactError(
-                f"program.bin: {count} records of {width} words at word {offset} end behind its {len(self.words)} words"
+                f"program.bin: {count} records of {width} words at word {offset} end past its {len(self.words)} words"
             )
         return [self.words[offset + i * width : offset + (i + 1) * width] for i in range(count)]
 
@@ -34,7 +34,7 @@ class Records:
         base, size = self.words[3], self.words[4]
         if offset + length > size or base + size > len(self.data):
             raise ArtifactError(
-                f"program.bin: a string of {length} bytes at {offset} ends behind the {size} bytes of strings"
+                f"program.bin: a string of {length} bytes at {offset} ends past the {size} bytes of strings"
             )
         return self.data[base + offset : base + offset + length].decode("utf-8", "replace")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class References:
-    """Texts lie one after another. queries: (category, key, default) of the device."""
+    """Texts are concatenated. queries: (category, key, default) of the device."""
 
     def __init__(self) -> None:
         self.text = bytearray()

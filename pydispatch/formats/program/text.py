@@ -142,5 +142,5 @@ def parameters_of(program: bytes | memoryview) -> list[dict[str, Any]]:
     """The parameters of a program, as the manifest lists them; none of bytes that are no program."""
     try:
         return ProgramText(bytes(program)).parameters()
-    except ArtifactError:  # whoever loads it will say what is wrong
+    except ArtifactError:  # loading reports the fault
         return []

@@ -1,1 +1,1 @@
-"""PTX text → a module as data, and what its kernels expect."""
+"""PTX text → a module as data, and the interface of its kernels."""

@@ -18,7 +18,7 @@ _MISSING = object()
 
 
 class Body(Operands):
-    """Reads one body, and holds what was found: items, registers, variables, tables."""
+    """Parses one body; holds the results: items, registers, variables, tables."""
 
     def __init__(
         self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
@@ -190,7 +190,7 @@ class Body(Operands):
 
 
 def location(cursor: Cursor) -> None:
-    """What follows `.loc`: file, line, column, and what was inlined where."""
+    """The operands of `.loc`: file, line, column, and the inlining site."""
     _place(cursor)
     while cursor.accept(","):
         if cursor.accept("function_name"):
@@ -206,7 +206,7 @@ def location(cursor: Cursor) -> None:
 def _place(cursor: Cursor) -> None:
     for what in ("a file", "a line", "a column"):
         if not is_number(cursor.words[cursor.at], 10):
-            raise cursor.fail_expected(f"the number of {what} behind .loc")
+            raise cursor.fail_expected(f"the number of {what} after .loc")
         cursor.at += 1
 
 

@@ -1,4 +1,4 @@
-"""Walks the words of a PTX text: what declarations of modules and of functions have in common."""
+"""A token cursor over a PTX text, with the syntax common to declarations of modules and functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WARP_SIZE = 32
 _OPAQUE = frozenset((".texref", ".samplerref", ".surfref"))
 _NAME_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$%")
 _MAX_DEPTH, _MAX_BYTES, _MAX_ALIGN, _MAX_DIMENSIONS = 64, 1 << 40, 1 << 20, 8
-_MAX_FILLED = 1 << 24  # zeros that stand for values that rows lack
+_MAX_FILLED = 1 << 24  # zeros for values missing in rows
 _RANKS = {
     "?": 1, "||": 2, "&&": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7, "<": 8, "<=": 8, ">": 8, ">=": 8, "<<": 9,
     ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11, "%": 11,
@@ -36,7 +36,7 @@ def is_name(word: str) -> bool:
 
 
 class Cursor:
-    """A place in the words of a text. Methods take what they name and move on, or raise ArtifactError."""
+    """A position in the tokens of a text. Methods parse what they name and advance, or raise ArtifactError."""
 
     def __init__(self, source: Words) -> None:
         self.source, self.words, self.at = source, source.words, 0
@@ -84,7 +84,7 @@ class Cursor:
         return word[1:-1]
 
     def number(self, word: str) -> int | float | None:
-        """What a word stands for that is a literal, else None."""
+        """The value of a literal, None for another token."""
         found = literal(word)
         value = self.literals[word] = found[0] if found else None
         return value
@@ -103,7 +103,7 @@ class Cursor:
     # Constant expressions
 
     def expression(self, resolve: Callable[[str, int], Symbol], depth: int = 0, rank: int = 0) -> Value:
-        """A constant, or a symbol plus bytes. resolve: the symbol that a name at a place stands for."""
+        """A constant, or a symbol plus bytes. resolve: returns the symbol of a name at a position."""
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}")
         left = self._primary(resolve, depth)
@@ -118,7 +118,7 @@ class Cursor:
                 self.expect(":", " of a ? b : c")
                 other = self.expression(resolve, depth + 1)
                 if isinstance(left, Symbol):
-                    raise self.fail("an address decides nothing; expected a number in front of '?'", at)
+                    raise self.fail("an address cannot be a condition; expected a number before '?'", at)
                 return right if left else other
             left = self._combined(sign, left, right, at)
 
@@ -164,7 +164,7 @@ class Cursor:
         value = self.expression(resolve, depth + 1)
         self.expect(")")
         if not isinstance(value, Symbol) or value.shift:
-            raise self.fail("expected an address in parentheses behind a mask", at)
+            raise self.fail("expected an address in parentheses after a mask", at)
         return Symbol(value.name, value.offset, shift)
 
     def _negated(self, word: str, at: int, resolve: Callable[[str, int], Symbol], depth: int) -> Value:
@@ -233,7 +233,7 @@ class Cursor:
         return value
 
     def dimensions(self) -> list[int]:
-        """`[4][8]`; `[]` gives 0."""
+        """`[4][8]`; `[]` is 0."""
         sizes: list[int] = []
         while self.accept("["):
             sizes.append(0 if self.words[self.at] == "]" and not sizes else self.integer("a size"))
@@ -315,7 +315,7 @@ class Cursor:
     def _braces(
         self, sizes: list[int], level: int, values: list[Value], name: str, resolve: Callable[[str, int], Symbol]
     ) -> None:
-        self.expect("{", f" in front of the values of '{name}'")
+        self.expect("{", f" before the values of '{name}'")
         words, literals = self.words, self.literals
         while words[self.at] != "}":
             word = words[self.at]
@@ -344,7 +344,7 @@ class Cursor:
                     values.append(self.expression(resolve))
             if not self.accept(","):
                 break
-        self.expect("}", f" behind the values of '{name}'")
+        self.expect("}", f" after the values of '{name}'")
 
 
 def _ended(variable: Variable, end: int) -> Variable:

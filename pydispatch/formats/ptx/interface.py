@@ -1,4 +1,4 @@
-"""What a PTX kernel expects against what a program gives it, and what it needs of a device."""
+"""Checks a PTX kernel's interface against a program's layout, and a module's requirements of a device."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _POINTERS = ("b64", "u64", "s64", "b8")
 
 
 def requirements(target: str) -> tuple[str, ...]:
-    """Names of what a device must have for PTX of a `.target`: every architecture up to it, `sm_50` ... `sm_80`.
+    """Required device features for PTX of a `.target`: every architecture up to it, `sm_50` ... `sm_80`.
 
-    sm_90a and sm_100f ask for themselves as well, and so does an architecture that is newer than those known.
-    InvalidArgumentError for what is no architecture.
+    sm_90a and sm_100f also require themselves, and so does an architecture newer than those known.
+    InvalidArgumentError for anything but an architecture.
     """
     number, suffix = split(target)
     names = [f"sm_{known}" for known in ARCHITECTURES if known <= number]
@@ -42,7 +42,7 @@ def requirements(target: str) -> tuple[str, ...]:
 
 
 def capabilities(major: int, minor: int) -> frozenset[str]:
-    """Names of what a device of a compute capability has: what it can compile (`sm_80`, `sm_90a`, `sm_100f`) and whose
+    """Features of a device of a compute capability: what it can compile (`sm_80`, `sm_90a`, `sm_100f`) and whose
     machine code it runs (`cubin_sm_86`)."""
     number = 10 * major + minor
     newest = max(ARCHITECTURES)
@@ -61,7 +61,7 @@ def shared_limit(capability: int) -> int:
 
 
 def why_not(major: int, minor: int, requires: Sequence[str]) -> str:
-    """In words, why a device of a compute capability does not run what requires that; requires is not empty."""
+    """In words, why a device of a compute capability does not meet the non-empty `requires`."""
     newest, have = requires[-1], f"which this device of compute capability {major}.{minor} does not run"
     if newest.startswith("cubin_"):
         return f"is machine code for {newest.removeprefix('cubin_')}, {have}"
@@ -111,8 +111,8 @@ def parameter_sizes(entry: Function) -> tuple[int, ...]:
 def mismatch(entry: Function, constants: int, bindings: int) -> str | None:
     """Why a kernel cannot be dispatched with so many 32-bit constants and bindings, or None.
 
-    Its parameters are a pointer per binding, and then the constants: one of up to 4 bytes takes one, one of 8 bytes
-    takes two (low, high).
+    Its parameters are a pointer per binding, and then the constants: one of up to 4 bytes uses one word, one of 8
+    bytes uses two (low, high).
     """
     given = _counted(bindings, "binding") + " and " + _counted(constants, "constant")
     if len(entry.params) < bindings:
@@ -139,7 +139,7 @@ def mismatch(entry: Function, constants: int, bindings: int) -> str | None:
         shown = ", ".join(f"'{param.name}' {_described(param)}" for param in rest[:6]) + (", ..." if rest[6:] else "")
         take = f"{'takes' if len(rest) == 1 else 'take'} {_counted(words, 'constant')} of 32 bits"
         return (
-            f"its {_counted(len(rest), 'parameter')} behind the {_counted(bindings, 'pointer')} (line {entry.line}) "
+            f"its {_counted(len(rest), 'parameter')} after the {_counted(bindings, 'pointer')} (line {entry.line}) "
             f"{take}{f' ({shown})' if rest else ''}, the layout has {constants}; a parameter of 8 bytes takes two"
         )
     return None

@@ -27,7 +27,7 @@ _SHOWN, _LONGEST = 60, 240
 
 
 class Words:
-    """The words of a text, and an empty one behind the last. starts: where each begins in `text`."""
+    """The words of a text, and an empty one after the last. starts: where each begins in `text`."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
@@ -47,7 +47,7 @@ class Words:
             if aside[0] == '"':
                 return aside
             if aside == "/*":
-                raise self.fail_at(match.start(), "a comment begins here and has no end, write */ behind it")
+                raise self.fail_at(match.start(), "a comment begins here and has no end, write */ after it")
             return _NOT_NEWLINE.sub(" ", aside)
 
         return _ASIDE.sub(blank, self.text)
@@ -69,7 +69,7 @@ class Words:
     def fail_at(self, offset: int, message: str) -> ArtifactError:
         """ArtifactError "name:line:column: message"."""
         line, column = self._place(offset)
-        if len(message) > _LONGEST:  # it quotes a name that nobody reads to its end
+        if len(message) > _LONGEST:  # it quotes a name that is too long to read
             message = message[: _LONGEST - 40] + " ... " + message[-30:]
         return ArtifactError(f"{self.name}:{line}:{column}: {message}")
 

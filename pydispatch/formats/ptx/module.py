@@ -53,7 +53,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Vector:
-    """`{a, b}`; None stands for `_`."""
+    """`{a, b}`; None is `_`."""
 
     items: tuple[Operand | None, ...]
 
@@ -67,7 +67,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Pair:
-    """`d|p`: the results of shfl.sync, setp and match.sync; None stands for `_`."""
+    """`d|p`: the results of shfl.sync, setp and match.sync; None is `_`."""
 
     first: Register | None
     second: Register | None
@@ -121,7 +121,7 @@ class Param:
 class Variable:
     """A variable of a module or a function. space: global, const, shared, local or param.
 
-    sizes: of its dimensions, () for a scalar; a first 0 stands for `[]`. values: initial words, flat, missing ones are
+    sizes: of its dimensions, () for a scalar; a first 0 is `[]`. values: initial words, flat, missing ones are
     0: numbers or Symbols (addresses). linkage: "", "visible", "extern", "weak" or "common". start, end: where the
     declaration lies in the text.
     """
@@ -152,7 +152,7 @@ class Function:
 
     registers: every register that is declared and appears, with its type, those of inner `{ }` scopes too: the reader
     gives registers, labels and variables of inner scopes that would be mistaken for others names of their own
-    (`%r1$2`). A vector register `.v2 .f32 v` is the registers `v.x` and `v.y`. directives: the numbers behind
+    (`%r1$2`). A vector register `.v2 .f32 v` is the registers `v.x` and `v.y`. directives: the numbers after
     `.maxntid`, `.reqntid`, `.minnctapersm`, `.maxnreg`, ..., by names without the dot. tables: `.branchtargets` and
     `.callprototype` by their labels (the latter with the text as it is). start, end: where it lies in the text, from
     its linkage on; those of an alias are those of its `.alias f, g;`, the rest is the function's that it names.
@@ -176,7 +176,7 @@ class Function:
 @dataclass(frozen=True)
 class PtxModule:
     """One text. name: of the file, for messages. version: (8, 0). target: "sm_80", with what else `.target` states in
-    options ("debug", "texmode_unified"). start: where, behind the header, the first declaration begins."""
+    options ("debug", "texmode_unified"). start: where, after the header, the first declaration begins."""
 
     name: str
     text: str

@@ -20,7 +20,7 @@ _LANES = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 
 
 class _Scope:
-    """What `{ }` declares. names: what operands they are. ranges: prefix of `%r<10>` → count, type, lanes."""
+    """The declarations of a `{ }` scope. names: their operands. ranges: prefix of `%r<10>` → count, type, lanes."""
 
     __slots__ = ("cache", "names", "ranges")
 
@@ -34,7 +34,7 @@ class Names:
     """The scopes of one body, and what they declare: registers, variables.
 
     known: whether a name is one of the module. types: of its variables. pending: names that are neither, with their
-    places, for the end of the module: a function may be declared behind its use. reserved: names of variables in
+    places, for the end of the module: a function may be declared after its use. reserved: names of variables in
     functions, which last as long as the module.
     """
 
@@ -63,7 +63,7 @@ class Names:
     # Scopes and names
 
     def find_labels(self) -> None:
-        """The labels of every scope by the place of its `{`, for they are used in front of their definition."""
+        """The labels of every scope by the place of its `{`, for they are used before their definition."""
         words, at = self.words, self.cursor.at
         stack = [at]
         while stack:
@@ -105,7 +105,7 @@ class Names:
             self.declare(name, place, Symbol)
 
     def resolve(self, name: str, at: int) -> Operand | None:
-        """What a name stands for here."""
+        """The operand that a name denotes here."""
         if name == "_":
             return None
         for scope in reversed(self.scopes):

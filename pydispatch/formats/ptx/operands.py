@@ -23,7 +23,7 @@ ENDS = frozenset((",", ";", "}", ")", "]"))
 
 
 class Operands(Names):
-    """Reads operands where the cursor stands, as the scopes are there."""
+    """Parses operands at the cursor, with the scopes open there."""
 
     def guard(self) -> Register | Not:
         cursor = self.cursor
@@ -85,7 +85,7 @@ class Operands(Names):
         cursor.expect("|")
         place, word = cursor.at, self.words[cursor.at]
         if not is_name(word):
-            raise cursor.fail_expected("a register behind '|'")
+            raise cursor.fail_expected("a register after '|'")
         cursor.at += 1
         second = self.resolve(word, place)
         for found, where in ((first, at), (second, place)):
@@ -107,7 +107,7 @@ class Operands(Names):
         return tuple(items)
 
     def _element(self, base: Symbol) -> Operand:
-        """`a[3]` stands for the address of an element."""
+        """`a[3]`: the address of an element."""
         cursor = self.cursor
         cursor.expect("[")
         number = cursor.integer("a number of an element")
@@ -146,7 +146,7 @@ class Operands(Names):
             items: list[Operand | None] = [Address(base, value)]
             while cursor.accept(","):
                 items.append(self.operand(False, depth + 1))
-            cursor.expect("]", " behind an address")
+            cursor.expect("]", " after an address")
             return Arguments(tuple(item for item in items if item is not None))
-        cursor.expect("]", " behind an address")
+        cursor.expect("]", " after an address")
         return Address(base, value)

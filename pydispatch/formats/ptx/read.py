@@ -1,4 +1,4 @@
-"""Reads PTX: `read(text, name)` gives the module as data.
+"""Parses PTX: `read(text, name)` returns the module as data.
 
 What is read is checked as far as words go: grammar, names that are declared, types that exist. Whether an instruction
 exists and takes such operands is for ptxas, the driver or the interpreter to say.
@@ -67,7 +67,7 @@ class _Reader(Cursor):
             raise self.fail_expected("a version such as 8.0")
         version = int(major), int(minor)
         self.at += 1
-        self.expect(".target", " behind .version")
+        self.expect(".target", " after .version")
         target, options = self._target()
         address_size = 64
         while True:
@@ -122,7 +122,7 @@ class _Reader(Cursor):
                 self.types[made.name] = made.type
         elif linkage:
             self.at -= 1
-            raise self.fail_expected(f".func, .entry or a state space behind '.{linkage}'")
+            raise self.fail_expected(f".func, .entry or a state space after '.{linkage}'")
         else:
             self._aside(word, start)
 
@@ -169,7 +169,7 @@ class _Reader(Cursor):
         if self.words[self.at][:1] != ".":
             raise self.fail_expected("the name of a section")
         self.at += 1
-        self.expect("{", " behind the name of a section")
+        self.expect("{", " after the name of a section")
         while self.words[self.at] != "}":
             if not self.words[self.at]:
                 raise self.fail("this section has no end, expected '}'", start)
@@ -209,7 +209,7 @@ class _Reader(Cursor):
         line = self.source.line(at)
         if self.words[self.at] != "{":
             if self.words[self.at] != ";":
-                raise self.fail_expected(f"'{{' or ';' behind the head of '{name}'")
+                raise self.fail_expected(f"'{{' or ';' after the head of '{name}'")
             self.at += 1
             self._define(name, "function", at, False)
             self.functions.append(Function(name, is_entry, linkage, tuple(params), tuple(returns), line, None,
@@ -242,18 +242,18 @@ class _Reader(Cursor):
         while True:
             space = self.words[self.at]
             if space not in (".param", ".reg"):
-                raise self.fail_expected(f".param or .reg in front of {what}")
+                raise self.fail_expected(f".param or .reg before {what}")
             self.at += 1
             found.append(self._param(space[1:], what))
             if not self.accept(","):
                 break
-        self.expect(")", f" or ',' behind {what}")
+        self.expect(")", f" or ',' after {what}")
         return found
 
     def _param(self, space: str, what: str) -> Param:
         align = self.alignment() if self.accept(".align") else 0
         kind = self.type(what)
-        if self.accept(".ptr"):  # where the pointer points to, and the alignment of that
+        if self.accept(".ptr"):  # the state space that the pointer points to, and its alignment
             if self.words[self.at][1:] in SPACES and self.words[self.at][:1] == ".":
                 self.at += 1
             if self.accept(".align"):

@@ -1,1 +1,1 @@
-"""SPIR-V words → a checked module as data, and what its entry points expect."""
+"""SPIR-V words → a checked module as data, and the interface of its entry points."""

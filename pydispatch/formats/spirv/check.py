@@ -1,8 +1,8 @@
-"""Whether a SPIR-V module is one that a driver can be given: drivers trust what they read, and crash on what is broken.
+"""Checks SPIR-V modules before a driver sees them: drivers trust their input, and crash on malformed modules.
 
 Checked are the order of sections, ids (bounds, defined once, of the right sort), operands, types, constants, variables,
 decorations, entry points, and in functions blocks, branches and the types of operands (`check_code.py`). Not checked
-are capabilities against what uses them, dominance and the nesting of control flow: spirv-val looks at these, and
+are capabilities against their uses, dominance and the nesting of control flow: spirv-val checks these, and
 compiling runs it where it is installed. Instructions of extensions that are not known are passed over.
 
 The specification is the source of every rule: "SPIR-V Specification 1.6", sections 2.4 (layout of a module), 2.16
@@ -33,7 +33,7 @@ from pydispatch.formats.spirv.parts import EXT_INST, FORWARD_POINTER, LABEL, LIN
 
 KEPT = 4096
 _good: dict[bytes, None] = {}
-"""Digests of the last modules that were good: programs are loaded again and again."""
+"""Digests of the last valid modules, for programs that are loaded repeatedly."""
 _KERNELS = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
 """Opcodes that only OpenCL has."""
 
@@ -42,7 +42,7 @@ _SECTIONS = {
     **dict.fromkeys((Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID), 5), **dict.fromkeys((2, 3, 4, 7), 6),
     **dict.fromkeys((Op.NAME, 6), 7), 330: 8, **dict.fromkeys((71, 72, 73, 74, 75, 332, 5632, 5633), 9),
 }  # fmt: skip
-"""Opcode → the section it stands in, up to the annotations; then come types with constants and variables, functions."""
+"""Opcode → its section, up to the annotations; then come types with constants and variables, functions."""
 _DECLARATIONS, _FUNCTIONS = 10, 11
 _ANYWHERE = frozenset((0, LINE, NO_LINE))
 
@@ -54,7 +54,7 @@ _DECORATION_OPERANDS = {
 
 
 def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
-    """Checks a module. what: its name in messages. ArtifactError that names the word where it is broken."""
+    """Checks a module. what: its name in messages. ArtifactError that names the faulty word."""
     digest = hashlib.sha256(data).digest()
     if digest in _good:
         return
@@ -103,7 +103,7 @@ class _Reader:
         if opcode == Op.FUNCTION or self.section == _FUNCTIONS:
             section = _FUNCTIONS if section >= _DECLARATIONS else section
         if section < self.section:
-            raise self.fail(first, f"opcode {opcode} behind what has to follow it")
+            raise self.fail(first, f"opcode {opcode} after code that must follow it")
         if opcode == Op.MEMORY_MODEL and self.section == section:
             raise self.fail(first, "a second memory model")
         self.section = section
@@ -155,7 +155,7 @@ class _Reader:
             self.body = None
         elif inst.op == Op.FUNCTION_PARAMETER:
             if body.code:
-                raise self.fail(inst.at, "a parameter behind the beginning of a function")
+                raise self.fail(inst.at, "a parameter after the beginning of a function")
             body.parameters.append(inst)
         else:
             if not body.code and inst.op != LABEL:
@@ -290,7 +290,7 @@ class _Reader:
         return id in self.declared.constants and self.declared.is_integer(self.declared.values[id])
 
     def _layouts(self) -> None:
-        """What lies in buffers says where."""
+        """Members of blocks in buffers have offsets."""
         declared, seen = self.declared, set[int]()
         for type_, storage in self.tables.variables.values():
             if storage not in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.PUSH_CONSTANT):

@@ -13,8 +13,8 @@ RETURN, RETURN_VALUE = 253, 254
 NO_CODE = frozenset((0, LINE, NO_LINE))
 _ENDS = frozenset((BRANCH, BRANCH_CONDITIONAL, SWITCH, 252, RETURN, RETURN_VALUE, 255, 4416, 5380))
 _MERGES = (LOOP_MERGE, SELECTION_MERGE)
-_BEHIND = {LOOP_MERGE: (BRANCH, BRANCH_CONDITIONAL), SELECTION_MERGE: (BRANCH_CONDITIONAL, SWITCH)}
-"""What ends a block behind a merge instruction."""
+_ALLOWED_AFTER = {LOOP_MERGE: (BRANCH, BRANCH_CONDITIONAL), SELECTION_MERGE: (BRANCH_CONDITIONAL, SWITCH)}
+"""The terminators allowed after a merge instruction."""
 
 
 def check_blocks(declared: Declared, body: Body) -> None:
@@ -39,8 +39,8 @@ def _edges(declared: Declared, code: Sequence[Inst]) -> tuple[dict[int, list[int
         if (inst.op == LABEL) != (block == 0):
             text = "begins" if block == 0 else "has not ended"
             raise declared.fail(inst.at, f"opcode {inst.op}, where a block {text}")
-        if merge and inst.op not in _BEHIND[merge]:
-            raise declared.fail(inst.at, f"opcode {inst.op} behind a merge instruction")
+        if merge and inst.op not in _ALLOWED_AFTER[merge]:
+            raise declared.fail(inst.at, f"opcode {inst.op} after a merge instruction")
         merge = inst.op if inst.op in _MERGES else 0
         if inst.op == LABEL:
             block, is_begin = inst.id, True

@@ -50,7 +50,7 @@ _PACKED = {
     **dict.fromkeys((60, 61, 62), (_WORD, Shape("f", 32, 2))), **dict.fromkeys((63, 64), (_WORD, Shape("f", 32, 4))),
     59: (_PAIR, _DOUBLE), 65: (_DOUBLE, _PAIR),
 }  # fmt: skip
-"""Instructions of GLSL.std.450 that pack and unpack → what they take and make."""
+"""Pack and unpack instructions of GLSL.std.450 → their operand and result."""
 
 _IN_CONSTANTS = frozenset((
     *range(109, 118), 124, *range(126, 140), 140, 141, 164, 165, 166, 167, 168, 169, 77, 78, 79, 81, 82, 65, 66, 67, 70,
@@ -103,7 +103,7 @@ class _Code:
         self.values: dict[int, int] = {}
         self.labels: set[int] = set()
         self.calls: list[int] = []
-        self.later: list[tuple[int, int, int]] = []  # (word, id, its type) of values that phis take
+        self.later: list[tuple[int, int, int]] = []  # (word, id, its type) of operands of phis
 
     def fail(self, at: int, text: str) -> ArtifactError:
         return self.declared.fail(at, text)
@@ -135,7 +135,7 @@ class _Code:
     # Values
 
     def _found(self, id: int) -> int:
-        """The type of a value, 0 for what is none."""
+        """The type of a value, 0 for another id."""
         return self.values.get(id) or self.declared.values.get(id, 0)
 
     def value(self, inst: Inst, place: int) -> int:
@@ -155,7 +155,7 @@ class _Code:
         return shape
 
     def pointer(self, inst: Inst, place: int) -> tuple[int, int]:
-        """(storage class, type behind it) of a pointer."""
+        """(storage class, type after it) of a pointer."""
         found = self.declared.pointee(self.value(inst, place))
         if found is None:
             raise self.fail(inst.at + place, f"id {inst.words[place]} is no pointer")
@@ -186,7 +186,7 @@ class _Code:
     # Rules
 
     def rule(self, inst: Inst) -> None:
-        """What one instruction asks of its operands."""
+        """Checks the operands of one instruction."""
         op = inst.op
         if self.is_open and any(not self._is_known(inst.words[place]) for place in inst.ids):
             return

@@ -16,7 +16,7 @@ EXTENSIONS_FROM = 4421
 """Opcodes from here on belong to extensions, which may be newer than this reader."""
 
 MAX_VARIABLE_BYTES = 16 << 20
-"""Of a variable that each invocation has for itself: drivers put it on a stack."""
+"""The limit for a variable private to an invocation: drivers put it on a stack."""
 
 NON_SEMANTIC = ("NonSemantic.", "OpenCL.DebugInfo", "DebugInfo")
 
@@ -52,7 +52,7 @@ class Declared:
 
     def __init__(self, words: Sequence[int], tables: Tables, what: str) -> None:
         self.words, self.tables, self.what = words, tables, what
-        self.types: dict[int, tuple[int, list[int]]] = {}  # opcode, words behind the id
+        self.types: dict[int, tuple[int, list[int]]] = {}  # opcode, words after the id
         self.values: dict[int, int] = {}  # constants and variables → their types
         self.constants: dict[int, Inst] = {}
         self.sets: dict[int, str] = {}
@@ -66,7 +66,7 @@ class Declared:
     # Types
 
     def type(self, id: int) -> tuple[int, list[int]]:
-        """(opcode, words behind the id) of a type; opcode 0 when it is none."""
+        """(opcode, words after the id) of a type; opcode 0 when it is none."""
         return self.types.get(id, (0, []))
 
     def shape(self, id: int) -> Shape | None:
@@ -93,7 +93,7 @@ class Declared:
         return shape is not None and shape.kind == "i" and shape.count == 1
 
     def pointee(self, type_: int) -> tuple[int, int] | None:
-        """(storage class, type) behind a pointer type, None for any other type."""
+        """(storage class, type) after a pointer type, None for any other type."""
         op, words = self.type(type_)
         return (words[0], words[1]) if op == Op.TYPE_POINTER else None
 
@@ -157,7 +157,7 @@ def check_variable(declared: Declared, inst: Inst, pointee: int) -> None:
 
 
 def _bytes(declared: Declared, type_: int, at: int) -> int:
-    """About how many bytes a value takes."""
+    """The approximate size of a value in bytes."""
     known = declared.sizes
 
     def size(id: int, depth: int) -> int:

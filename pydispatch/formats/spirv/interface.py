@@ -1,4 +1,5 @@
-"""What a shader expects against what a program gives it, and what it needs of a device. Compiler and runtime ask."""
+"""Checks a shader's interface against a program's layout, and its requirements of a device; for compiler and
+runtime."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ CORE_EXTENSIONS = frozenset((
     "SPV_KHR_integer_dot_product", "SPV_EXT_physical_storage_buffer", "SPV_KHR_expect_assume",
     "SPV_KHR_bit_instructions",
 ))  # fmt: skip
-"""Extensions that are part of Vulkan 1.2, say nothing about the device, or whose capabilities are asked for by name."""
+"""Extensions that are part of Vulkan 1.2, imply no device feature, or whose capabilities are required by name."""
 
 LEAST = {
     "maxComputeWorkGroupInvocations": 128,
@@ -29,17 +30,17 @@ LEAST = {
     "maxPushConstantsSize": 128,
     "maxPerStageDescriptorStorageBuffers": 4,
 }
-"""Limits that every device has at least: what stays below them is not worth a requirement."""
+"""Guaranteed minimum limits: values below them need no requirement."""
 
 
 def are_spilled(constants: int) -> bool:
-    """Whether generated shaders take so many 32-bit constants from a buffer behind their bindings: as push constants
-    not every device has room for them."""
+    """Whether generated shaders read so many 32-bit constants from a buffer after their bindings: as push constants
+    they exceed the limit of some devices."""
     return 4 * constants > LEAST["maxPushConstantsSize"]
 
 
 def watching_binding(constants: int, bindings: int) -> int:
-    """The binding by which a generated shader with so many constants and bindings says that a loop was cut short: see
+    """The binding by which a generated shader with so many constants and bindings reports a truncated loop: see
     `emit/spirv/iterations.py` of the emitter."""
     return bindings + are_spilled(constants)
 
@@ -51,7 +52,7 @@ def is_watched(entry: EntryPoint, constants: int, bindings: int) -> bool:
 
 
 def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
-    """Names of what a device must have: capabilities, extensions, "spirv1.6", and limits as "name>=number"."""
+    """Required device features: capabilities, extensions, "spirv1.6", and limits as "name>=number"."""
     found = [name for name in reflection.capabilities if name not in EVERYWHERE]
     found += [name for name in reflection.extensions if name not in CORE_EXTENSIONS]
     if reflection.version > (1, 5):
@@ -98,7 +99,7 @@ def mismatch(entry: EntryPoint, constants: int, bindings: int, read_only: Sequen
         if resource.set != 0:
             return f"{shown} is in another descriptor set than 0"
         if resource.binding >= bindings:
-            return f"{shown} is behind the {bindings} bindings of the layout"
+            return f"{shown} is beyond the {bindings} bindings of the layout"
         if read_only is not None and read_only[resource.binding] and resource.written:
             return f"{shown} is written, and the layout says ReadOnly"
     return None

@@ -1,7 +1,7 @@
-"""Reads SPIR-V modules: bytes that may come from anywhere → checked instructions → tables of what they declare.
+"""Reads SPIR-V modules: untrusted bytes → checked instructions → tables of declarations.
 
 What is read stays inside the bytes; a module that is broken raises ArtifactError with the word where it is. Whether the
-code of functions makes sense is not looked at: that is the work of spirv-val and of drivers.
+code of functions is valid is not checked here: see `check.py`, spirv-val and drivers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class EntryPointRecord:
 
 @dataclass
 class Tables:
-    """What a module declares, by id. Operands are the words of an instruction behind its result."""
+    """What a module declares, by id. Operands are the words of an instruction after its result."""
 
     version: tuple[int, int]
     bound: int
@@ -53,7 +53,7 @@ class Tables:
     functions: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)  # (opcode, first word, last word)
 
     def decoration(self, id: int, kind: int) -> int | None:
-        """The first operand of a decoration, 0 when it takes none, None without it."""
+        """The first operand of a decoration, 0 when it has none, None without it."""
         found = self.decorations.get(id, {}).get(kind)
         return None if found is None else found[0] if found else 0
 
@@ -75,7 +75,7 @@ def words_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> arra
 
 
 def instructions(words: Words, what: str = "SPIR-V") -> Iterator[tuple[int, int, int]]:
-    """(opcode, first word, word behind the last) of every instruction. ArtifactError where they do not fit."""
+    """(opcode, first word, word after the last) of every instruction. ArtifactError where they do not fit."""
     at, end = HEADER_WORDS, len(words)
     while at < end:
         word = words[at]
@@ -89,7 +89,7 @@ def instructions(words: Words, what: str = "SPIR-V") -> Iterator[tuple[int, int,
 
 
 def text_at(words: Words, first: int, last: int, what: str) -> tuple[str, int]:
-    """The string from word `first` on, and the word behind it."""
+    """The string from word `first` on, and the word after it."""
     raw = bytearray()
     for at in range(first, last):
         part = words[at].to_bytes(4, "little")
@@ -199,8 +199,8 @@ class _Reader:
         elif opcode == Op.MEMORY_MODEL:
             self.has_memory_model = True
         elif opcode == Op.ENTRY_POINT:
-            name, behind = text_at(words, first + 3, last, self.what)
-            interface = tuple(self.id(at) for at in range(behind, last))
+            name, after = text_at(words, first + 3, last, self.what)
+            interface = tuple(self.id(at) for at in range(after, last))
             tables.entry_points.append(EntryPointRecord(words[first + 1], self.id(first + 2), name, interface))
         elif opcode in (Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID):
             modes = tables.modes.setdefault(self.id(first + 1), [])
@@ -212,8 +212,8 @@ class _Reader:
             entry = tables.member_decorations.setdefault((target, words[first + 2]), {})
             entry[words[first + 3]] = tuple(words[first + 4 : last])
         elif words[first + 2] == Decoration.LINKAGE:
-            name, behind = text_at(words, first + 3, last, self.what)
-            tables.linkage[target] = (name, words[behind] if behind < last else 0)
+            name, after = text_at(words, first + 3, last, self.what)
+            tables.linkage[target] = (name, words[after] if after < last else 0)
         else:
             tables.decorations.setdefault(target, {})[words[first + 2]] = tuple(words[first + 3 : last])
 

@@ -1,4 +1,4 @@
-"""Which words of an instruction are ids: what renumbering a module needs to know.
+"""Which words of an instruction are ids, for renumbering a module.
 
 The patterns follow the machine-readable grammar of SPIR-V 1.6, for what compute shaders use: T type of the result,
 R result, I id, L literal word, S string, M memory access, G image operands, C loop control, W cases of a switch,
@@ -124,8 +124,8 @@ def id_places(
 ) -> tuple[int, int, list[int]]:
     """(word of the type or 0, word of the result or 0, words of the other ids) of an instruction.
 
-    case_words: the id of a selector → words of a literal of its type, for OpSwitch. Raises what `fail` makes when the
-    operands do not fit the instruction, or the instruction is not known.
+    case_words: the id of a selector → words of a literal of its type, for OpSwitch. Raises the exception that `fail`
+    returns when the operands do not fit the instruction, or the instruction is not known.
     """
     found = _fixed(opcode, last - first)
     if found is not None:

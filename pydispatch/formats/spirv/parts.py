@@ -1,4 +1,4 @@
-"""A SPIR-V module taken apart for linking: its instructions by section, with the places of their ids.
+"""A SPIR-V module parsed for linking: its instructions by section, with the positions of their ids.
 
 Everything is checked that linking relies on: ids are defined once, types and constants before their use, functions are
 whole. ArtifactError names the word.
@@ -87,19 +87,19 @@ class Parts:
         return self.tables.decoration(id, kind) is not None
 
     def type_of(self, id: int) -> int:
-        """The type of a global value, 0 for what is none."""
+        """The type of a global value, 0 for another id."""
         found = self.globals.get(id)
         return found.type_id if found is not None else 0
 
     def pointee(self, type_: int) -> tuple[int, int] | None:
-        """(storage class, type) behind a pointer type, None for any other type."""
+        """(storage class, type) after a pointer type, None for any other type."""
         found = self.globals.get(type_)
         if found is None or found.op != Op.TYPE_POINTER:
             return None
         return found.words[2], found.words[3]
 
 
-def take_apart(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Parts:
+def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Parts:
     """The parts of a module. what: its name in messages. ArtifactError when it is broken or cannot be linked."""
     words, tables = read(data, what)
     reader = _Reader(words, Parts(what, tables))
@@ -140,7 +140,7 @@ class _Reader:
             self._global(inst)
         elif opcode == Op.FUNCTION_PARAMETER:
             if self.function.body:
-                raise parts.fail(first, "a parameter behind the beginning of a function")
+                raise parts.fail(first, "a parameter after the beginning of a function")
             self.function.parameters.append(inst)
         else:
             if not self.function.body and opcode != LABEL:

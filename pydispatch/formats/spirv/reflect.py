@@ -1,4 +1,4 @@
-"""What the entry points of a SPIR-V module need from whoever dispatches them, read from the module itself."""
+"""Reflection: the resources that a dispatch of a SPIR-V module's entry points must provide."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_BYTES = 1 << 63
 
 @dataclass(frozen=True)
 class Resource:
-    """A variable that a descriptor stands for. kind: "storage_buffer", "uniform_buffer" or "other"."""
+    """A variable bound by a descriptor. kind: "storage_buffer", "uniform_buffer" or "other"."""
 
     name: str
     set: int
@@ -48,9 +48,9 @@ class SpecConstant:
 @dataclass(frozen=True)
 class EntryPoint:
     """A compute shader. workgroup_size: None when it is not stated; sizes may follow specialization constants, then
-    `size_spec` has their SpecIds (None where the size is fixed). push_constant_bytes: what its block reaches.
+    `size_spec` has their SpecIds (None where the size is fixed). push_constant_bytes: the size of its block.
     shared_bytes: of workgroup memory. one_subgroup: it combines values of a subgroup and nothing beyond, as shaders do
-    that take a workgroup to be one subgroup."""
+    that assume one subgroup per workgroup."""
 
     name: str
     workgroup_size: tuple[int, int, int] | None
@@ -99,7 +99,7 @@ def reflect(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Refle
 
 @dataclass
 class _Use:
-    """What the functions of one entry point touch."""
+    """Global variables used by the functions of one entry point."""
 
     variables: set[int] = field(default_factory=set)
     written: set[int] = field(default_factory=set)
@@ -143,7 +143,7 @@ class _Walker:
                 named = words[first + 4 : last]
                 passed = {bases.get(id, id) for id in named} & variables.keys()
                 use.variables |= passed
-                use.written |= passed  # who knows
+                use.written |= passed  # not known: assumed
                 continue
             if Op.GROUP_NON_UNIFORM_FIRST <= opcode <= Op.GROUP_NON_UNIFORM_LAST:
                 use.group_ops = True
@@ -217,7 +217,7 @@ class _Walker:
         return operands[1]
 
     def size(self, type_: int, laid_out: bool, depth: int = 0) -> int:
-        """Bytes of a type; laid_out: as its Offset and stride decorations say, else without gaps."""
+        """Bytes of a type; laid_out: by its Offset and stride decorations, else without padding."""
         key = (type_, laid_out)
         if key not in self.sizes:
             if depth > _MAX_DEPTH:

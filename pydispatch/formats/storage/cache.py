@@ -1,6 +1,6 @@
-"""Where things are kept that are costly to make again, and files of them that are whole or absent.
+"""The cache directory for results that are expensive to recompute, with atomic files.
 
-A cache is never the reason for a failure: what cannot be read is made again, what cannot be written is not kept.
+A cache never causes a failure: unreadable entries are recomputed, unwritable ones are dropped.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _directory(own: str | None, xdg: str | None, home: str | None) -> Path | Non
             if os.access(candidate, os.W_OK | os.X_OK):
                 return candidate.absolute()
     with contextlib.suppress(OSError):
-        # One folder per user, so that nobody can plant objects in it.
+        # One folder per user, so that no other user can plant objects in it.
         user = os.getuid() if hasattr(os, "getuid") else None
         fallback = Path(tempfile.gettempdir(), f"pydispatch-cache-{'user' if user is None else user}")
         fallback.mkdir(mode=0o700, exist_ok=True)

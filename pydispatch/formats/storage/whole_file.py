@@ -17,7 +17,7 @@ _TRIES = 100
 def write(target: Path, parts: Sequence[bytes | memoryview]) -> None:
     """Replaces `target`. Whoever reads it meanwhile sees the old file or the new one, and maps of the old one keep it.
 
-    Raises an OSError; nothing is left behind then. A process that is killed leaves nothing where the system has files
+    Raises an OSError; nothing is left then. A process that is killed leaves nothing where the system has files
     without a name (O_TMPFILE), but for one whole file between two system calls, which the next write takes away.
     """
     if not _write_unnamed(target, parts):
@@ -54,8 +54,8 @@ def _write_unnamed(target: Path, parts: Sequence[bytes | memoryview]) -> bool:
 
 def _name(handle: int, target: Path) -> bool:
     """Gives a file its name, by way of another since a link replaces nothing. False where it cannot be linked."""
-    # All who write a target use the same other name. What one finds there is whole: left by a process that was killed,
-    # or of one that is about to rename it, which then renames this one's file instead.
+    # All writers of a target use the same temporary name. A file found there is complete: left by a process that was
+    # killed, or of one that is about to rename it, which then renames this one's file instead.
     name = target.parent / f".{target.name[:200]}.whole"
     files = os.open("/proc/self/fd", os.O_RDONLY)
     try:
@@ -92,7 +92,7 @@ def _name_by(files: int, handle: int, name: Path, target: Path) -> bool:
 
 
 def _write_named(target: Path, parts: Sequence[bytes | memoryview]) -> None:
-    """The same by a file with a name of its own, which a process that is killed leaves behind."""
+    """The same by a file with a name of its own, which remains if the process is killed."""
     stem = f".{target.name[:100]}."
     _remove_stale(target.parent, stem)
     temporary = target.parent / f"{stem}{os.urandom(6).hex()}.tmp"
@@ -108,7 +108,7 @@ def _write_named(target: Path, parts: Sequence[bytes | memoryview]) -> None:
 
 
 def _remove_stale(folder: Path, stem: str) -> None:
-    """Takes away what was begun under other names, by processes that were killed. Clocks may have gone back since."""
+    """Removes temporary files of killed processes. Clocks may have been set back since."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(stem) and entry.name.endswith(".tmp"):

@@ -1,4 +1,4 @@
-"""PTX modules as parts that can be taken apart: functions and variables by name, with what each refers to."""
+"""PTX modules split into definitions: functions and variables by name, with the names each refers to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUILT_IN = frozenset((
 
 @dataclass
 class Item:
-    """A definition, or a declaration of what nobody has defined. uses: names of the module that the text of a
+    """A definition, or a declaration without one. uses: names of the module that the text of a
     definition mentions, its own too. first, last: its words; variables of one declaration share them."""
 
     name: str
@@ -63,7 +63,7 @@ class Parts:
         return f"{self.name}:{item.what.line}"
 
 
-def take_apart(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> Parts:
+def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> Parts:
     """The parts of a module. ArtifactError when it is broken."""
     if isinstance(source, PtxModule):
         module, words = source, Words(source.text, source.name)
@@ -101,7 +101,7 @@ class Library:
         }
 
     def names(self) -> list[str]:
-        """The functions that may be asked for."""
+        """The exported functions."""
         return list(self.functions)
 
     def prototype(self, name: str) -> str:
@@ -112,7 +112,7 @@ class Library:
 def open_library(data: str | bytes | bytearray | memoryview, label: str) -> Library:
     """Reads a module. label: its name in messages. ArtifactError when it is broken, InvalidArgumentError when it is
     whole and offers no function."""
-    library = Library(take_apart(data, label), label)
+    library = Library(read_parts(data, label), label)
     if not library.functions:
         hidden = [f.name for f in library.parts.module.functions if f.body is not None and not f.is_entry]
         entries = [f.name for f in library.parts.module.functions if f.is_entry]
@@ -120,13 +120,13 @@ def open_library(data: str | bytes | bytearray | memoryview, label: str) -> Libr
         if entries and not hidden:
             has = f"it has the kernels {', '.join(entries[:8])}, which cannot be called"
         raise InvalidArgumentError(
-            f'{label} offers no function: {has}; write extern "C" __device__ in front of a function, and compile '
+            f'{label} offers no function: {has}; write extern "C" __device__ before a function, and compile '
             "with nvcc -ptx -rdc=true"
         )
     return library
 
 
-# What people are told
+# Text for messages
 
 
 def type_text(param: Param) -> str:
@@ -135,7 +135,7 @@ def type_text(param: Param) -> str:
 
 
 def signature_text(function: Function) -> str:
-    """ "(.b32, .b32) -> .b32"; nothing behind the arrow when nothing is returned."""
+    """ "(.b32, .b32) -> .b32"; nothing after the arrow when nothing is returned."""
     given = ", ".join(map(type_text, function.params))
     back = ", ".join(map(type_text, function.returns))
     return f"({given}) -> {back or 'nothing'}"
@@ -148,7 +148,7 @@ def variable_text(variable: Variable) -> str:
 
 
 def fits(wanted: Function, found: Function) -> bool:
-    """Whether calls that are made for one function can call the other: bits may be numbers, integers no floats."""
+    """Whether calls of one function fit the other: untyped bits match numbers, integers do not match floats."""
     pairs = ((wanted.params, found.params), (wanted.returns, found.returns))
     return all(len(a) == len(b) and all(map(_alike, a, b)) for a, b in pairs)
 

@@ -1,10 +1,10 @@
-"""Links PTX: what a module declares `.extern` is taken from libraries. The result is one text.
+"""Links PTX: libraries define what a module declares `.extern`. The result is one text.
 
-The text of the module stays as it is but for the declarations of what was found. In front of it stand prototypes of the
-functions that were taken and the variables that these need, behind it the functions. Names of a library that mean
-something else in the module get names of their own.
+The text of the module is kept except for the declarations of resolved names. It is preceded by prototypes of the
+linked functions and their variables, and followed by the functions. Names of a library that conflict with names of
+the module are renamed.
 
-`pyd_has_f`, a function without parameters that returns 32 bits, asks whether `f` was found.
+`pyd_has_f`, a function without parameters that returns 32 bits, tests whether `f` was found.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pydispatch.link.ptx.library import (
     Parts,
     fits,
     open_library,
+    read_parts,
     signature_text,
-    take_apart,
     variable_text,
 )
 from pydispatch.link.ptx.text import Text, higher, item_text
 
 ASKS = "pyd_has_"
-"""In front of the symbol whose presence a function asks for."""
+"""The prefix of a function that tests whether a symbol is present."""
 
 Source = PtxModule | str | bytes | bytearray | memoryview
 _Key = tuple[int, str]  # module (0 is the kernel's) and name
@@ -40,7 +40,7 @@ __all__ = ["ASKS", "Library", "Linked", "imports_of", "link", "open_library", "p
 
 @dataclass(frozen=True)
 class Linked:
-    """data: the text. providers: symbol → name of the library that gave it. unresolved: symbols that nobody had.
+    """data: the text. providers: symbol → name of its library. unresolved: symbols without a definition.
     target, version: of the result. raised: the libraries whose `.target` is above the module's."""
 
     data: str
@@ -53,12 +53,12 @@ class Linked:
 
 def imports_of(data: Source, what: str = "PTX") -> tuple[str, ...]:
     """The symbols that a module uses and does not define, in the order of the module."""
-    return tuple(dict.fromkeys(item.name.removeprefix(ASKS) for item in _imports(take_apart(data, what))))
+    return tuple(dict.fromkeys(item.name.removeprefix(ASKS) for item in _imports(read_parts(data, what))))
 
 
 def prototypes_of(data: Source, what: str = "PTX") -> dict[str, str]:
     """The imported functions of a module, each as "(.b32, .b32) -> .b32"."""
-    found = _imports(take_apart(data, what))
+    found = _imports(read_parts(data, what))
     return {item.name: signature_text(item.what) for item in found if isinstance(item.what, Function)}
 
 
@@ -69,14 +69,14 @@ def link(
     where: str = "PTX",
     unique: bool = False,
 ) -> Linked:
-    """Resolves what a module imports, and what that needs in turn.
+    """Resolves a module's imports transitively.
 
-    libraries: in the order in which they are asked. optional: symbols that may be missing: what nobody has of them is
-    not there for good, and a call of it is a trap; everything else that nobody has stays imported. where: the name of
+    libraries: in search order. optional: symbols that may be missing: unresolved ones are absent for good, and a
+    call of one is a trap; all other unresolved symbols stay imported. where: the name of
     the module in messages. unique: a symbol that two libraries offer is an error.
     ArtifactError when the module is broken, InvalidArgumentError when a function does not fit or cannot be linked.
     """
-    return _Linker(take_apart(data, where), libraries, frozenset(optional), unique).run()
+    return _Linker(read_parts(data, where), libraries, frozenset(optional), unique).run()
 
 
 def _imports(parts: Parts) -> list[Item]:
@@ -94,7 +94,7 @@ class _Linker:
     unresolved: dict[str, None] = field(default_factory=dict)
     taken: dict[_Key, None] = field(default_factory=dict)
     means: dict[_Key, _Key | None] = field(default_factory=dict)
-    """What a name that a module declares stands for: a definition somewhere, or None."""
+    """The resolution of a name that a module declares: a definition somewhere, or None."""
 
     def __post_init__(self) -> None:
         self.parts = [self.kernel, *(library.parts for library in self.libraries)]
@@ -119,10 +119,10 @@ class _Linker:
     def _item(self, key: _Key) -> Item:
         return self.parts[key[0]].items[key[1]]
 
-    # What names stand for
+    # Name resolution
 
     def _resolved(self, module: int, name: str) -> _Key | None:
-        """The definition that a name of a module stands for, None when nobody has it."""
+        """The definition of a name of a module, None when unresolved."""
         key = module, name
         if self._item(key).is_defined:
             return key
@@ -161,7 +161,7 @@ class _Linker:
         return None
 
     def _note(self, name: str) -> None:
-        """Remembers who gives a symbol."""
+        """Records the provider of a symbol."""
         givers = [library for library in self.libraries if name in library.offered]
         strong = [each for each in givers if each.offered[name].what.linkage != "weak"]
         if self.unique and len(strong) > 1:
@@ -202,14 +202,14 @@ class _Linker:
     # The result
 
     def _names(self) -> dict[_Key, str]:
-        """The name in the result of everything that is taken."""
+        """The names of all linked definitions in the result."""
         used = set(self.kernel.items)
         gone = {name for (module, name), found in self.means.items() if module == 0 and found is not None}
         used -= gone
         used |= {*self.unresolved, *BUILT_IN}
         imported = {found for found in self.means.values() if found is not None}
         names: dict[_Key, str] = {}
-        # What others mean by its name keeps it; of several, the one that was asked first.
+        # An exported name is kept; of several, that of the first in search order.
         for key in sorted(self.taken, key=lambda key: key not in imported):
             name, number = key[1], 1
             while name in used or (number > 1 and name in self._words):
@@ -224,7 +224,7 @@ class _Linker:
         return frozenset().union(*(parts.words.words for parts in self.parts))
 
     def _target(self) -> tuple[str, tuple[int, int], tuple[str, ...]]:
-        """The highest `.target` and `.version` of what is used, and who raised the target."""
+        """The highest `.target` and `.version` of the parts used, and the one that raised the target."""
         kernel = self.kernel.module
         best, version, raised = (kernel.target, self.kernel.name), kernel.version, list[str]()
         for number in dict.fromkeys(key[0] for key in self.taken):
@@ -254,7 +254,7 @@ class _Linker:
                 functions.append(f"\n{shown}{text.whole()}\n")
             else:
                 variables.append(f"{shown}{text.whole()}\n")
-            for name in item.uses:  # what stays imported is declared here, unless the kernel does so
+            for name in item.uses:  # unresolved names are declared here, unless the kernel does so
                 if self._resolved(key[0], name) is None and name not in kernel.items and name not in declared:
                     declared.add(name)
                     prototypes.append(self._left((key[0], name)))
@@ -279,7 +279,7 @@ class _Linker:
         return names.get(found, found[1]) if found is not None else name
 
     def _ordered(self) -> list[_Key]:
-        """What is taken, variables behind those that their initial values name."""
+        """The linked definitions, variables after those that their initial values name."""
         done: dict[_Key, None] = {}
         seen: set[_Key] = set()
         expanded: set[tuple[int, int]] = set()
@@ -300,7 +300,7 @@ class _Linker:
         return list(done)
 
     def _left(self, key: _Key) -> str:
-        """The declaration of what stays imported, or the answer to a question."""
+        """The declaration of an unresolved name, or the result of a presence test."""
         item, parts = self._item(key), self.parts[key[0]]
         answer = self._answer(key[1], item)
         if answer is not None:
@@ -309,7 +309,7 @@ class _Linker:
         return text.rstrip() + "\n"
 
     def _answer(self, name: str, item: Item) -> str | None:
-        """A function that says whether a symbol was found, or that stands for one that is not there for good."""
+        """A function that tests whether a symbol was found, or a trapping stub for an absent one."""
         function = item.what
         if not isinstance(function, Function) or name in BUILT_IN:
             return None
@@ -328,14 +328,14 @@ class _Linker:
         return f"{head}\n{{\n\ttrap;\n\tret;\n}}\n"
 
     def _is_gone(self, item: Item) -> bool:
-        """Whether a declaration of the kernel is one of something that was found."""
+        """Whether a declaration of the kernel is resolved."""
         return self.means.get((0, item.name)) is not None
 
     def parts_of(self, item: Item) -> Parts:
         return next(parts for parts in self.parts if parts.items.get(item.name) is item)
 
     def _of_kernel(self) -> Iterator[str]:
-        """The kernel's text from its first declaration on, without declarations of what was found."""
+        """The kernel's text from its first declaration on, without declarations of resolved names."""
         kernel, text = self.kernel, self.kernel.module.text
         at, answered = kernel.module.start, set[str]()
         stay = {item.first for item in kernel.declarations if not self._is_gone(item)}
@@ -351,7 +351,7 @@ class _Linker:
                 replacement = answer
             if isinstance(item.what, Variable) and item.first in stay:
                 raise InvalidArgumentError(
-                    f"'{item.name}' ({kernel.place(item)}) is declared with others that nobody has; write a "
+                    f"'{item.name}' ({kernel.place(item)}) is declared together with unresolved names; write a "
                     "declaration for each"
                 )
             if item.what.start >= at:
@@ -361,5 +361,5 @@ class _Linker:
 
 
 def _file_of(name: str) -> str:
-    """The name of a file without its folder, which is no part of what the text means."""
+    """The name of a file without its folder, so that the text does not depend on it."""
     return " ".join(name.replace("\\", "/").rpartition("/")[2].split())

@@ -1,4 +1,4 @@
-"""Texts of definitions that move from one PTX module to another, and the architecture of what comes out."""
+"""Rewrites definitions for another PTX module, and combines architectures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydispatch.formats.ptx import interface
 from pydispatch.formats.ptx.module import Function
 from pydispatch.link.ptx.library import Item, Parts
 
-_BOUND = {"": 0, "f": 1, "a": 2}  # how narrow the devices are that take sm_100, sm_100f, sm_100a
+_BOUND = {"": 0, "f": 1, "a": 2}  # how specific sm_100, sm_100f, sm_100a are
 
 
 def higher(a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
@@ -21,7 +21,7 @@ def higher(a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
     bound, free = interface.split(low[0])[1], not interface.split(high[0])[1]
     if bound == "a" or (bound and (free or one // 10 != other // 10)):
         raise InvalidArgumentError(
-            f"{low[1]} is for {low[0]} alone and {high[1]} needs {high[0]}: they cannot be linked; compile both for "
+            f"{low[1]} is only for {low[0]} and {high[1]} needs {high[0]}: they cannot be linked; compile both for "
             "the same architecture"
         )
     return high
@@ -32,7 +32,7 @@ def item_text(parts: Parts, item: Item) -> str:
 
 
 class Text:
-    """The text of a definition with other names. rename: the name that stands for one of the module."""
+    """The text of a definition with other names. rename: maps names of the module."""
 
     def __init__(self, parts: Parts, item: Item, rename: Callable[[str], str]) -> None:
         self.parts, self.item = parts, item
@@ -90,7 +90,8 @@ def _end_of_location(words: Sequence[str], index: int) -> int:
 
 
 def _is_opcode(words: Sequence[str], index: int) -> bool:
-    """Whether a word that could be a name stands where instructions begin: `trap;` of a module with a function trap."""
+    """Whether a word that could be a name is at the start of an instruction: `trap;` of a module with a function
+    trap."""
     if words[index + 1] == ":":
         return False
     before = words[index - 1]

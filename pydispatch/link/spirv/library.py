@@ -1,4 +1,4 @@
-"""SPIR-V modules as libraries of functions: what they offer, by name.
+"""SPIR-V modules as libraries of functions: their exports by name.
 
 A function is offered by its Linkage decoration. No common compiler writes one: in a module without any, every function
 with a name (OpName) is offered, but those of entry points; GLSL's `f(f1;u1;` answers to `f` too.
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats.spirv.names import Op, capability_name
-from pydispatch.formats.spirv.parts import Function, Parts, take_apart
+from pydispatch.formats.spirv.parts import Function, Parts, read_parts
 
-_FOREIGN = (4, 6, 7, 38, 5347)  # Addresses, Kernel, Vector16, GenericPointer, PhysicalStorageBufferAddresses
+_NOT_FOR_VULKAN = (4, 6, 7, 38, 5347)  # Addresses, Kernel, Vector16, GenericPointer, PhysicalStorageBufferAddresses
 _VULKAN_MEMORY = 3
 _SCALARS = {(Op.TYPE_INT, 0): "uint", (Op.TYPE_INT, 1): "int", (Op.TYPE_FLOAT, 0): "float"}
 _VECTORS = {"float": "vec", "int": "ivec", "uint": "uvec", "bool": "bvec", "double": "dvec"}
@@ -28,18 +28,18 @@ class Library:
     functions: dict[str, list[int]] = field(default_factory=dict)
 
     def names(self) -> list[str]:
-        """What may be asked for, for people: without the mangled forms of what has a plain one."""
+        """Exported names, for people: without the mangled forms of plain ones."""
         return [name for name in self.functions if "(" not in name]
 
 
 def open_library(data: bytes | bytearray | memoryview, name: str) -> Library:
     """Reads a module. name: of it in messages. ArtifactError when it is broken, InvalidArgumentError when it is whole
     and offers no function, or is made for something else than Vulkan."""
-    parts = take_apart(data, name)
-    foreign = [capability_name(c) for c in parts.tables.capabilities if c in _FOREIGN]
-    if parts.addressing or foreign:
+    parts = read_parts(data, name)
+    unsupported = [capability_name(c) for c in parts.tables.capabilities if c in _NOT_FOR_VULKAN]
+    if parts.addressing or unsupported:
         raise InvalidArgumentError(
-            f"{name} is not made for Vulkan ({', '.join(foreign) or f'addressing model {parts.addressing}'}); "
+            f"{name} is not made for Vulkan ({', '.join(unsupported) or f'addressing model {parts.addressing}'}); "
             "compile its functions from GLSL or HLSL, with logical addressing"
         )
     if parts.memory == _VULKAN_MEMORY:
@@ -90,8 +90,8 @@ def type_text(parts: Parts, type_: int, depth: int = 0) -> str:
     if inst.op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
         return f"{type_text(parts, words[2], depth + 1)}[]"
     if inst.op == Op.TYPE_POINTER:
-        behind = type_text(parts, words[3], depth + 1)
-        return behind if words[2] == 7 else f"buffer {behind}"  # GLSL's parameters are variables of the function
+        pointee = type_text(parts, words[3], depth + 1)
+        return pointee if words[2] == 7 else f"buffer {pointee}"  # GLSL's parameters are variables of the function
     if inst.op == Op.TYPE_STRUCT:
         return "{" + ", ".join(type_text(parts, member, depth + 1) for member in words[2:6]) + "}"
     return f"type {inst.op}"

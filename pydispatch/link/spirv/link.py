@@ -1,8 +1,8 @@
-"""Links SPIR-V: functions that a kernel's module imports are taken from libraries.
+"""Links SPIR-V: libraries define the functions that a kernel's module imports.
 
 A module imports a function by a declaration with a Linkage decoration. Its parameters are scalars and buffers: a buffer
 is a pointer to a block in StorageBuffer, and every call passes a variable for it. The declaration `?name`, a function
-without parameters that returns a bool, asks whether `name` was found. docs/vulkan-functions.md says how libraries are
+without parameters that returns a bool, tests whether `name` was found. docs/vulkan-functions.md says how libraries are
 written.
 """
 
@@ -13,21 +13,21 @@ from dataclasses import dataclass
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.names import Decoration, Op, Storage
-from pydispatch.formats.spirv.parts import LABEL, Function, Inst, Parts, take_apart
+from pydispatch.formats.spirv.parts import LABEL, Function, Inst, Parts, read_parts
 from pydispatch.link.spirv.library import Library, open_library, signature_text, type_text
 from pydispatch.link.spirv.output import Output, instruction
 from pydispatch.link.spirv.take import FUNCTION, Copy, Taker
 
 NULL, RETURN, RETURN_VALUE, BITCAST, IMPORT = 46, 253, 254, 124, 1
 ASKS = "?"
-"""In front of the symbol whose presence a declaration asks for."""
+"""The prefix of a declaration that tests whether a symbol is present."""
 
 __all__ = ["ASKS", "Library", "Linked", "imports_of", "link", "open_library"]
 
 
 @dataclass(frozen=True)
 class Linked:
-    """data: the module. providers: symbol → name of the library that gave it. unresolved: symbols that nobody had."""
+    """data: the module. providers: symbol → name of its library. unresolved: symbols without a definition."""
 
     data: bytes
     providers: dict[str, str]
@@ -36,7 +36,7 @@ class Linked:
 
 def imports_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[str, ...]:
     """The symbols that a module calls and does not define, in the order of the module."""
-    return _symbols(take_apart(data, what))
+    return _symbols(read_parts(data, what))
 
 
 def link(
@@ -45,13 +45,13 @@ def link(
     absent: Collection[str] = (),
     what: str = "SPIR-V",
 ) -> Linked:
-    """Resolves what a module imports.
+    """Resolves a module's imports.
 
-    libraries: in the order in which they are asked. absent: symbols that may be missing: what nobody has of them is not
-    there for good, and everything else that nobody has stays imported. what: the name of the module in messages.
+    libraries: in search order. absent: symbols that may be missing: unresolved ones are absent for good, all other
+    unresolved symbols stay imported. what: the name of the module in messages.
     ArtifactError when a module is broken, InvalidArgumentError when a function does not fit.
     """
-    return _Linker(take_apart(data, what), libraries).run(frozenset(absent))
+    return _Linker(read_parts(data, what), libraries).run(frozenset(absent))
 
 
 def _symbols(kernel: Parts) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ class _Linker:
     def _function(
         self, id: int, function: Function, declared: dict[int, str], sources: dict[str, int], left: Collection[int]
     ) -> None:
-        """A function of the kernel, with its calls of imports directed at what was found."""
+        """A function of the kernel, with its calls of imports redirected to their definitions."""
         lines = [function.head.words, *(p.words for p in function.parameters)]
         calls: list[int] = []
         uses: set[int] = set()
@@ -186,7 +186,7 @@ class _Linker:
         return made
 
     def view(self, variable: int, block: int) -> int:
-        """A variable with the block type of a library at the place of the kernel's variable; that one where it does."""
+        """A variable with the library's block type and the kernel's binding; the kernel's variable where it fits."""
         out = self.out
         own = out.types[out.variables[variable][0]][1][1]
         if out.same(own) == block or out.view_key(own) == out.view_key(block):

@@ -59,7 +59,7 @@ class Output:
         self.extensions = list(dict.fromkeys(kernel.tables.extensions))
         self.sets = {text: id for id, text in kernel.sets.items()}
         self.globals: list[list[int]] = []
-        self.types: dict[int, tuple[int, list[int]]] = {}  # id → opcode, operands behind the result
+        self.types: dict[int, tuple[int, list[int]]] = {}  # id → opcode, operands after the result
         self.variables: dict[int, tuple[int, int]] = {}  # id → type, storage class
         self.decorations = {id: list(found) for id, found in kernel.decorations.items()}
         self.member_decorations = {id: list(found) for id, found in kernel.member_decorations.items()}
@@ -88,7 +88,7 @@ class Output:
         return made
 
     def same(self, id: int) -> int:
-        """The id that stands for all that mean what this one does."""
+        """The representative id of all equal to this one."""
         return self._same.get(id, id)
 
     def _operands(self, op: int, words: Sequence[int], type_: int, result: int, ids: Iterable[int]) -> list[int]:
@@ -118,7 +118,7 @@ class Output:
         decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
     ) -> int:
-        """The id of a type or constant, made when there is none yet. operands: behind the result."""
+        """The id of a type or constant, made when there is none yet. operands: after the result."""
         flat = [self.same(type_), *operands] if type_ else list(operands)
         key = (op, tuple(flat), frozenset(decorations), frozenset(members))
         found = self._keys.get(key)
@@ -166,7 +166,7 @@ class Output:
             entries.append((kind, *operands))
 
     def view_key(self, type_: int) -> Key:
-        """What decides whether two blocks are the same view of a buffer: all but who may access it."""
+        """The key by which blocks are the same view of a buffer: everything but access."""
         op, operands = self.types.get(type_, (0, []))
         members = frozenset(m for m in self.member_decorations.get(type_, ()) if m[1] not in _ACCESS)
         plain = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)

@@ -1,4 +1,4 @@
-"""Functions of a library, taken over into the module that is being linked.
+"""Copies functions of a library into the module being linked.
 
 A function is copied once per set of buffers that it is called with: the buffer variables of its module, and its
 parameters that are buffers, become variables of the kernel.
@@ -73,7 +73,7 @@ class Taker:
         )
 
     def buffers_of(self, root: int) -> list[int]:
-        """The buffer variables that a function and what it calls name."""
+        """The buffer variables used by a function and its callees."""
         found: dict[int, None] = {}
         for id in reached(self.parts, root):
             for inst in self.parts.functions[id].body:
@@ -129,7 +129,7 @@ class Taker:
         return made
 
     def _renumbered(self, inst: Inst, ids: dict[int, int]) -> list[int]:
-        """The operands behind the result, with new ids."""
+        """The operands after the result, with new ids."""
         places = set(inst.ids)
         return [
             ids[word] if at in places else word
@@ -196,7 +196,7 @@ class Taker:
         return self.copies[copy]
 
     def finish(self) -> None:
-        """Writes the copies that were asked for."""
+        """Writes the requested copies."""
         while self.pending:
             copy = self.pending.pop()
             _Writer(self, copy, self.copies[copy]).write()
@@ -217,7 +217,7 @@ class _Writer:
         self.function = taker.parts.functions[copy.function]
         self.ids: dict[int, int] = {}
         self.calls: list[int] = []
-        self.bases: dict[int, int] = {}  # pointer → the variable that it points into, both in the output
+        self.bases: dict[int, int] = {}  # pointer → its variable, both in the output
 
     def write(self) -> None:
         taker, out, parts = self.taker, self.taker.out, self.taker.parts

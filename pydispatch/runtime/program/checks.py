@@ -1,4 +1,4 @@
-"""What the `check` dialect asserts about values, compared element by element."""
+"""Assertions of the `check` dialect, compared element by element."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Check:
 
 
 def verify(function: str, observed: Iterable[tuple[Check, Sequence[Value]]]) -> None:
-    """Raises CheckError that tells of every check of one call that does not hold."""
+    """Raises CheckError that lists every failed check of one call."""
     failures = []
     for check, values in observed:
         wrong = compare(check, values)
@@ -45,7 +45,7 @@ def verify(function: str, observed: Iterable[tuple[Check, Sequence[Value]]]) -> 
 
 
 def compare(check: Check, values: Sequence[Value]) -> str | None:
-    """Why `values` do not hold what `check` says, with the first element that differs; None when they do."""
+    """Why `values` fail `check`, with the first element that differs; None when they pass."""
     return KINDS[check.kind](check, [np.asarray(value) for value in values])
 
 
@@ -105,7 +105,7 @@ def _alike(values: list[Array]) -> bool:
 
 
 def _same_bits(a: Array, b: Array) -> NDArray[np.bool_]:
-    """Equal as numbers, which zeros of both signs are, or as bits."""
+    """Equal as numbers (-0 equals +0) or as bits."""
     with np.errstate(invalid="ignore"):
         equal: NDArray[np.bool_] = np.asarray(a == b)
     if equal.all():
@@ -116,7 +116,7 @@ def _same_bits(a: Array, b: Array) -> NDArray[np.bool_]:
 
 
 def _wide(array: Array, kind: ElementType) -> Array:
-    """The elements with room for their differences."""
+    """The elements in a type wide enough for their differences."""
     if array.dtype.kind in "iub" and _is_float(kind) and kind.dtype.kind in "iu":
         if kind.name == "bf16":
             return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)

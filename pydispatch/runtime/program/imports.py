@@ -1,4 +1,4 @@
-"""Functions that arrive at load time: registering them on a device, and who provides what to a program."""
+"""Functions linked at load time: registering them on a device, and which provider supplies which symbol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Provider:
-    """What `add_plugin` and `add_import` return: a registration, to be taken back with `remove_plugin`."""
+    """A registration, returned by `add_plugin` and `add_import` and removed by `remove_plugin`."""
 
     id: int
     name: str
@@ -29,10 +29,10 @@ class Provider:
 
 @dataclass(frozen=True)
 class Import:
-    """One symbol that an executable of a program asks for.
+    """One symbol that an executable of a program imports.
 
-    provider: who gave it, None for an optional one that is missing. asked: everybody who was asked, in order.
-    exports: the dispatches that call it. signatures: the ways in which it is called
+    provider: its provider, None for a missing optional one. asked: all providers asked, in order.
+    exports: the dispatches that call it. signatures: the signatures it is called with
     (formats.imports.ImportSignature). declaration: its parameter structure and prototype in C.
     """
 
@@ -64,7 +64,7 @@ class Code:
     owner: object = None
 
     ALIGNMENT = 64
-    """Bytes that bindings are aligned to: whoever wrote the code may count on as much."""
+    """Alignment of bindings in bytes, which hand-written code may rely on."""
 
 
 QUERY_SYMBOL = "iree_hal_executable_library_query"
@@ -90,7 +90,7 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
 
 
 def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) -> Code:
-    """What is no embedded ELF may be a library that needs the system's loader."""
+    """A file that is not an embedded ELF may be a library for the system's loader."""
     from pydispatch._core.plugin import check_library
 
     try:
@@ -115,9 +115,9 @@ class Registry:
         from pydispatch._core.plugin import Manager
 
         self.manager: Manager = Manager()
-        self.executables: dict[str, Code] = {}  # the last one that was added under a name
-        self.names: dict[int, str] = {}  # of the functions that were registered one by one, for "did you mean"
-        self.system = False  # a plugin that may print through C stdio has been registered
+        self.executables: dict[str, Code] = {}  # name -> the last one added
+        self.names: dict[int, str] = {}  # of the functions registered individually, for "did you mean"
+        self.system = False  # whether a registered plugin may print through C stdio
 
     def add_plugin(
         self, source: str | os.PathLike[str] | bytes | Plugin, priority: int, params: Mapping[str, object]
@@ -127,7 +127,7 @@ class Registry:
 
         texts = {key: str(value) for key, value in params.items()}
         check_priority("add_plugin", priority)
-        for stream in (sys.stdout, sys.stderr):  # what its load prints comes after this; calls flush C's side
+        for stream in (sys.stdout, sys.stderr):  # keeps the order with what its load prints
             if stream is not None:
                 stream.flush()
         if not isinstance(source, (Plugin, bytes, bytearray, memoryview)):
@@ -150,7 +150,7 @@ class Registry:
         return Provider(number, name, "function")
 
     def remove(self, provider: Provider) -> None:
-        """Takes a registration back; programs that are loaded keep what they have."""
+        """Removes a registration; loaded programs keep the functions that they use."""
         if not isinstance(provider, Provider):
             raise InvalidArgumentError(
                 f"remove_plugin: expected what add_plugin or add_import returned, got {type(provider).__name__}"
@@ -168,13 +168,13 @@ def _is_utf8(text: str) -> bool:
 
 
 def check_priority(what: str, priority: object) -> None:
-    """InvalidArgumentError unless a priority is a whole number of 32 bits."""
+    """Raises InvalidArgumentError unless a priority is a 32-bit integer."""
     if not isinstance(priority, int) or isinstance(priority, bool) or not -(1 << 31) <= priority < 1 << 31:
         raise InvalidArgumentError(f"{what}: priority: expected a whole number of 32 bits, got {priority!r}")
 
 
 def address_of(value: object, what: str) -> int:
-    """The address behind an integer, a ctypes object, a cffi pointer, a numba cfunc, or a capsule."""
+    """The address that an integer, ctypes object, cffi pointer, numba cfunc, or capsule represents."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < 1 << 64:
             raise InvalidArgumentError(f"{what}: {value} is no address")
@@ -188,13 +188,13 @@ def address_of(value: object, what: str) -> int:
     address = getattr(value, "address", None)  # numba's cfunc
     if isinstance(address, int):
         return address
-    if type(value).__name__ == "PyCapsule":  # how Cython and other extensions hand out C functions
+    if type(value).__name__ == "PyCapsule":  # how Cython and other extensions export C functions
         name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
         name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
         pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         return int(pointer(value, name(value)) or 0)
     if type(value).__module__ == "_cffi_backend":
-        backend: Any = sys.modules["_cffi_backend"]  # whoever has a cdata has imported it
+        backend: Any = sys.modules["_cffi_backend"]  # a cdata exists only when cffi has been imported
         return int(backend.FFI().cast("uintptr_t", value))
     raise InvalidArgumentError(
         f"{what}: expected an address as an integer, a ctypes, cffi or numba function, or a capsule, "
@@ -203,7 +203,7 @@ def address_of(value: object, what: str) -> int:
 
 
 def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
-    """The import signatures that a variant of a manifest carries."""
+    """The import signatures of a variant in a manifest."""
     from pydispatch.formats.artifact.imports import ImportSignature
     from pydispatch.formats.artifact.strict import listed
 
@@ -214,7 +214,7 @@ def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
 
 
 def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Import]:
-    """What each executable asked for and who gave it; executables: (name, variant) of those with imports, in order."""
+    """The imports of each executable and their providers. executables: (name, variant) of those with imports."""
     found: list[Import] = []
     symbols = resolution.report() if resolution is not None else []
     for symbol in symbols:
@@ -230,9 +230,9 @@ def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mappi
 def missing(
     name: str, variant: Mapping[str, Any], provided: Iterable[str], asked: Sequence[str], known: Iterable[str]
 ) -> MissingImportError:
-    """The error for an executable whose required imports nobody provides.
+    """The error for an executable with unresolved required imports.
 
-    provided: the symbols that were found. asked: labels of who was asked. known: symbols that somebody could give.
+    provided: the resolved symbols. asked: labels of the providers asked. known: symbols that a provider has.
     """
     have = set(provided)
     lacking = [s for s in variant.get("imports", ()) if not s.startswith("?") and s not in have]

@@ -1,4 +1,4 @@
-"""Turns an artifact into a linked program: checks it, answers its questions, loads a variant of each executable."""
+"""Turns an artifact into a linked program: checks it, answers device queries, loads a variant of each executable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TEXT = frozenset((str,))
 
 @dataclass(frozen=True)
 class Host:
-    """What variants are chosen by and programs may ask about.
+    """Properties of a device by which variants are chosen, and which programs may query.
 
     ids: names of the device. format: of the executables that it runs. features: what its CPU has; known: all names of
     features. processor_data: the eight words that kernels are given. why_not: in words, why requirements that the
@@ -51,7 +51,7 @@ class Host:
         if category == "hal.device.id":
             return int(any(fnmatch.fnmatchcase(name, key) for name in self.ids))
         if key == "concurrency":
-            # As IREE answers: queues of the device, workers of a dispatch.
+            # Same results as IREE: queues of the device, workers of a dispatch.
             return {"hal.device": 1, "hal.dispatch": self.workers}.get(category)
         return None
 
@@ -84,7 +84,7 @@ def load(
     parameters: Mapping[str, Any] | None = None,
     foreign: Foreign | None = None,
 ) -> tuple[Module, list[Import]]:
-    """Links the program of an artifact; returns it and who provides which import.
+    """Links the program of an artifact; returns it and the provider of each import.
 
     Raises ArtifactError when it is broken, DeviceUnavailableError when no variant of an executable runs here,
     MissingImportError when one needs a function that `registry` does not provide, InvalidArgumentError when
@@ -93,7 +93,7 @@ def load(
     try:
         return _load(file, host, sched, pool, registry, parameters, foreign)
     except ArtifactError as error:
-        # What C found in a member does not know whose member it is.
+        # Errors of the C core do not name the artifact.
         if str(error).startswith(file.name):
             raise
         raise ArtifactError(f"{file.name}: {error}") from None
@@ -134,7 +134,7 @@ def _load(
         linker.link(i, executable)
     linker.settle()
     imports = linker.imports()
-    if parameters is not None or module.parameters():  # behind the executables, which say how they want them aligned
+    if parameters is not None or module.parameters():  # after the executables, which state its alignment
         from pydispatch.runtime.program.parameters import bind
 
         module.bound = tuple(bind(module, parameters))
@@ -160,7 +160,7 @@ class _Linker:
         self.module, self.file, self.host, self.registry, self.foreign = module, file, host, registry, foreign
         self.resolution: Resolution | None = None
         self.has_contracts = False
-        self.importing: list[tuple[str, dict[str, Any]]] = []  # who asked for imports, in the order of asking
+        self.importing: list[tuple[str, dict[str, Any]]] = []  # executables with imports, in the order of loading
 
     def link(self, index: int, executable: dict[str, Any]) -> None:
         """Loads the best variant of an executable; see `load` for what may be raised."""
@@ -184,7 +184,7 @@ class _Linker:
                 count = self.module.load_executable(index, elf, name, *words, alignment, self._resolution())
             except MissingImportError:
                 raise self._missing() from None
-        if len(executable["exports"]) > count:  # a library that others wrote may have more than the program uses
+        if len(executable["exports"]) > count:  # a library linked elsewhere may have more exports than the program uses
             raise ArtifactError(
                 f"{self.file.name}: {MANIFEST} lists {len(executable['exports'])} exports of executable '{name}', "
                 f"'{variant['member']}' has {count}"
@@ -193,7 +193,7 @@ class _Linker:
         self._hold(index, name, variant)
 
     def _hold(self, index: int, name: str, variant: dict[str, Any]) -> None:
-        """Takes in what the exports of a variant rely on."""
+        """Sets the contracts of a variant's exports."""
         numbers = variant.get("contracts")
         if numbers is None:
             return
@@ -222,7 +222,7 @@ class _Linker:
         except Error as error:
             raise type(error)(f"{error} (the code was given by device.add_executable from {code.source})") from None
         if resolution is None or not any(s.group == len(self.importing) - 1 for s in resolution.report()):
-            self.importing.pop()  # it asked for nothing
+            self.importing.pop()  # it has no imports
 
     def _resolution(self) -> Resolution | None:
         if self.registry is not None and self.resolution is None:
@@ -231,7 +231,7 @@ class _Linker:
         return self.resolution
 
     def imports(self) -> list[Import]:
-        """Who provides what, when all executables are loaded."""
+        """The resolved imports and their providers, after all executables are loaded."""
         if self.resolution is not None:
             self.resolution.settle()
         if not self.importing:
@@ -241,7 +241,7 @@ class _Linker:
         return report(self.resolution, self.importing)
 
     def _missing(self) -> MissingImportError:
-        """Names everything that the last executable lacks, who was asked, and what would help."""
+        """Names all unresolved imports of the last executable, the providers asked, and the remedy."""
         from pydispatch.runtime.program.imports import missing
 
         name, variant = self.importing[-1]
@@ -268,7 +268,7 @@ def _given(registry: Registry | None, name: str, executable: dict[str, Any]) -> 
 
 
 def _names(manifest: dict[str, Any]) -> list[str] | None:
-    """The functions of a manifest, None unless they and the constants have the right shape."""
+    """The functions of a manifest, None unless they and the constants are well-formed."""
     functions, constants = manifest["functions"], manifest["constants"]
     if type(functions) is not list or type(constants) is not list:
         return None
@@ -291,7 +291,7 @@ def _are_numbers(value: object) -> bool:
 
 
 def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """The executables of a manifest whose shape is right as far as loading needs it, else None."""
+    """The executables of a manifest when well-formed as far as loading needs, else None."""
     header = manifest["pydispatch"]
     if type(header["format"]) is not int or header["format"] != 1 or type(header["version"]) is not str:
         return None
@@ -320,7 +320,7 @@ def _is_variant(variant: dict[str, Any]) -> bool:
 
 
 def _manifest_error(name: str, text: bytes) -> ArtifactError:
-    """What is wrong with a manifest, and where: the careful reader knows."""
+    """What is wrong with a manifest, and where, according to the strict reader."""
     from pydispatch.formats.artifact.manifest import Manifest
 
     try:
@@ -342,7 +342,7 @@ def _constant(file: ArtifactFile, member: str, offset: int, length: int) -> memo
 def _prepare(
     module: Module, file: ArtifactFile, host: Host, index: int, entry: dict[str, Any]
 ) -> tuple[str, dict[str, Any], list[int], int]:
-    """The name of an executable, its chosen variant, that one's constants, and its number."""
+    """The name of an executable, its chosen variant, that variant's constants, and its index."""
     name, constants_function, constant_count, conditions = module.executable(index)
     variants = entry["variants"]
     if entry["name"] != name or len(variants) != len(conditions):
@@ -361,7 +361,7 @@ def _prepare(
 def _choose(
     module: Module, host: Host, variants: Sequence[dict[str, Any]], conditions: Sequence[int | None]
 ) -> int | None:
-    """The variant that runs here and asks for most; the first of equals."""
+    """Of the variants that run here the one with the most requirements; the first of equals."""
     best, most = None, -1
     for i, variant in enumerate(variants):
         requires = variant["requires"]
@@ -412,7 +412,7 @@ _TARGETS = {"vulkan-spirv-fb": "vulkan", "cuda-nvptx-fb": "cuda"}
 
 
 def _shown(need: str, host: Host) -> str:
-    """A requirement; of a limit also what the device has."""
+    """A requirement; for a limit also the device's value."""
     limit, is_limit, _ = need.partition(">=")
     have = getattr(host.features, "limits", {}).get(limit)
     return f"{need} (it has {have})" if is_limit and have is not None else need

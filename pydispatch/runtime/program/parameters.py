@@ -1,4 +1,4 @@
-"""Gives a program its parameters: constants whose bytes are not in the artifact (docs/artifact.md)."""
+"""Binds a program's parameters: constants whose bytes are not in the artifact (docs/artifact.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Parameter:
 
 
 class _Arrays(dict[str, Tensor]):
-    """Arrays that Python has."""
+    """Parameters given as Python arrays."""
 
     path = "arrays"
 
@@ -150,7 +150,7 @@ _FLOATS = {
 
 
 def _is_kind(tensor: Tensor, dtype: int) -> bool:
-    """Whether the elements are what the program takes. Raw bits, as NumPy writes types it does not know, may be any."""
+    """Whether the element types match. Raw bits, as NumPy stores types unknown to it, match any type of their size."""
     numerical, bits = dtype >> 24, dtype & 0xFFFFFF
     if tensor.bits != bits:
         return False

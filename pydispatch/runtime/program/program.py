@@ -22,12 +22,12 @@ class Program:
     """The public functions of an artifact on one device: `program.f(a, b)`, or `program["f"](a, b)`.
 
     A tensor argument is any C-contiguous array of the exact element type in CPU memory: a NumPy array, or an object
-    with DLPack, the buffer protocol or `__array_interface__`; it is read where it lies. A scalar argument is a Python
-    or NumPy number. The value is an array or number for one result, a tuple for several, None for none. Result arrays
+    with DLPack, the buffer protocol or `__array_interface__`; it is read in place. A scalar argument is a Python
+    or NumPy number. A call returns an array or number for one result, a tuple for several, None for none. Result arrays
     are new, 64-byte aligned, and never share memory with an argument.
 
-    `out=` takes an array, or a tuple with one entry per result (None: make one): exact shape and type, contiguous and
-    writable. One that overlaps an argument gets its content after the run.
+`out=` accepts an array, or a tuple with one entry per result (None: allocate one): exact shape and type,
+    contiguous and writable. An output that overlaps an argument is written after the run.
 
     Calls raise InvalidArgumentError for arguments that do not fit and KernelError when a kernel reports a failure.
     Every function may be called from any thread; the GIL is released while kernels run.
@@ -39,14 +39,14 @@ class Program:
         self._imports = tuple(imports)
         functions = self._make(module)
         self._functions = functions
-        # Instance attributes are the fastest way to a function; one that is named like a method stays behind it.
+        # Instance attributes are the fastest lookup; a function never replaces a method of the same name.
         own = self.__dict__
         for entry, function in functions.items():
             if not entry.startswith("_") and not hasattr(Program, entry):
                 own[entry] = function
 
     def _make(self, module: Module) -> dict[str, Any]:
-        """The public functions by name, as this device runs them."""
+        """The public functions by name, bound to this device."""
         functions: dict[str, Any] = {entry: Function(module, index) for index, entry in module.functions()}
         if module.state is not None:
             from pydispatch._core.procedure import Procedure
@@ -61,12 +61,12 @@ class Program:
 
     @property
     def imports(self) -> tuple[Import, ...]:
-        """Every function that arrived at load: who asked for it, who gave it, who was asked, and its C declaration."""
+        """Every function linked at load: its importers, its provider, the providers asked, and its C declaration."""
         return self._imports
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Every parameter that was given at load: scope, key, type, where it came from, and whether it was copied."""
+        """Every parameter bound at load: scope, key, type, source, and whether it was copied."""
         return self._module.bound or ()
 
     def __getitem__(self, name: str) -> Function | Procedure:
@@ -87,7 +87,7 @@ class Program:
         return sorted({*object.__dir__(self), *self._functions})
 
     def close(self) -> None:
-        """Lets go of code, constants and plans. Calls that run are finished; later ones raise Error."""
+        """Releases code, constants and plans. Running calls finish; later ones raise Error."""
         self._module.close()
         for function in self._functions.values():
             function.close()
@@ -114,7 +114,7 @@ class Program:
 
 
 def _verify(function: str, observed: Sequence[tuple[tuple[Any, ...], Sequence[Any]]]) -> None:
-    """Raises CheckError for the checks of a call that do not hold."""
+    """Raises CheckError for the failed checks of a call."""
     from pydispatch.runtime.program.checks import Check, verify
 
     verify(function, [(Check(*record), values) for record, values in observed])

@@ -1,4 +1,4 @@
-"""A call in place of what matched: casts in front of it and behind it, and the uses of the old values."""
+"""A call in place of what matched: casts before it and after it, and the uses of the old values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pydispatch.ir.op_info import info_of
 
 
 class Inserter:
-    """Puts operations in front of or behind one operation, in order."""
+    """Puts operations before or after one operation, in order."""
 
     def __init__(self, place: Operation, after: bool) -> None:
         self.place, self.after = place, after
@@ -126,20 +126,20 @@ def call_in_place(
 
 
 def _check_order(inputs: Sequence[SSAValue], at: Inserter, spec: Operation) -> None:
-    """CompileError when an input is made behind the place of the call."""
+    """CompileError when an input is made after the place of the call."""
     for value in inputs:
         owner = value.owner
         if isinstance(owner, Operation) and owner.parent is at.block:
             late = at.last.is_before_in_block(owner) or (owner is at.place and not at.after)
             if late:
                 raise CompileError(
-                    f"the call at {location_of(at.place)} would use %{value.name_hint or 'a value'} in front of its "
+                    f"the call at {location_of(at.place)} would use %{value.name_hint or 'a value'} before its "
                     "definition", location_of(spec), "insert it 'after' the operation that makes the last input",
                 )  # fmt: skip
 
 
 def check_uses(call: Operation, spec: Operation) -> None:
-    """CompileError when a use of the results of `call` stands in front of it."""
+    """CompileError when a use of the results of `call` stands before it."""
     pending = list(call.results)
     block = call.parent_block()
     while pending:
@@ -150,7 +150,7 @@ def check_uses(call: Operation, spec: Operation) -> None:
                 user = user.parent_op()
             if user is None or user is call or user.is_before_in_block(call):
                 raise CompileError(
-                    f"'{use.operation.name}' would use the result of the call in front of it", location_of(spec),
+                    f"'{use.operation.name}' would use the result of the call before it", location_of(spec),
                     f"the use is at {location_of(use.operation)}; insert the call 'before' what it replaces",
                 )  # fmt: skip
             if use.operation.name == "tensor.cast":

@@ -96,7 +96,7 @@ class View:
 
 
 def source_of(value: SSAValue) -> SSAValue:
-    """The value in front of casts that only change what the type states of the sizes."""
+    """The value before casts that only change what the type states of the sizes."""
     while isinstance(value, OpResult) and value.op.name in _CASTS:
         value = value.op.operands[0]
     return value

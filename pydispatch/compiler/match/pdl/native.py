@@ -79,13 +79,13 @@ def rewrite_as_dispatch(given: Sequence[Any], place: Operation, program: ModuleO
     for old, new in zip(replaced, dispatch.results, strict=True):
         new.name_hint = old.name_hint
         for use in list(old.uses):
-            if use.operation not in (dispatch,) and not _in_front(use.operation, dispatch):
+            if use.operation not in (dispatch,) and not _is_before(use.operation, dispatch):
                 use.operation.operands[use.index] = new
     return [dispatch]
 
 
-def _in_front(user: Operation, dispatch: Operation) -> bool:
-    """Whether a use stands in front of the dispatch: the sizes that were asked of the old value."""
+def _is_before(user: Operation, dispatch: Operation) -> bool:
+    """Whether a use stands before the dispatch: the sizes that were asked of the old value."""
     return user.parent is dispatch.parent and user.is_before_in_block(dispatch)
 
 
@@ -173,4 +173,4 @@ def _executable(
 REWRITES: dict[str, Callable[[Sequence[Any], Operation, ModuleOp, Operation], list[Any]]] = {
     "rewriteAsFlowDispatch": rewrite_as_dispatch,
 }
-"""Name -> a function from (what is bound, the operation to build in front of, the program, the call in the spec)."""
+"""Name -> a function from (what is bound, the operation to build before, the program, the call in the spec)."""

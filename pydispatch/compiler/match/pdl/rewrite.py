@@ -1,4 +1,4 @@
-"""The right-hand side of a `pdl.pattern`: operations made in front of the root, and what they replace."""
+"""The right-hand side of a `pdl.pattern`: operations made before the root, and what they replace."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Rewriting:
             for op in rewrite.body.block.ops if rewrite.body.blocks else ():
                 handler = _HANDLERS.get(op.name)
                 if handler is None:
-                    raise CompileError(f"'{op.name}' cannot stand in a rewrite", location_of(op))
+                    raise CompileError(f"'{op.name}' is not allowed in a rewrite", location_of(op))
                 handler(self, op)
         self._check()
 
@@ -134,7 +134,7 @@ def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SS
     if not uses:
         return []
     raise CompileError(f"the result types of '{name}' are not given", location_of(op),
-                       "write -> (%type : !pdl.type) behind it")  # fmt: skip
+                       "write -> (%type : !pdl.type) after it")  # fmt: skip
 
 
 def _result(self: Rewriting, op: pdl.ResultOp) -> None:

@@ -80,7 +80,7 @@ def _find(
 
 
 def _settle(found: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
-    """The matches that are taken: none shares an operation with one in front of it."""
+    """The matches that are taken: none shares an operation with one before it."""
     taken: set[Operation] = set()
     accepted = []
     for _, item in sorted(found, key=lambda each: each[0]):

@@ -33,7 +33,7 @@ class Signature:
         return [(n, t) for n, t in self.inputs if t.shape is None]
 
     def dims(self, type: TensorType) -> str:
-        """`{%n, %m}` behind a type."""
+        """`{%n, %m}` after a type."""
         named = [f"%size_{s}" for s in type.shape or () if not isinstance(s, int)]
         return f"{{{', '.join(named)}}}" if named else ""
 

@@ -79,7 +79,7 @@ class Interpreter:
                 return [env[v] for v in op.operands]
             handler = self.handlers.get(op.name)
             if handler is None:
-                self.fail(op, f"'{op.name}' cannot stand in a sequence", "it describes the program, not what to do")
+                self.fail(op, f"'{op.name}' is not allowed in a sequence", "it describes the program, not what to do")
             handler(self, op, env)
         return []
 
@@ -107,7 +107,7 @@ class Interpreter:
                           f"{'values' if isinstance(each, SSAValue) else 'numbers'}")  # fmt: skip
             if each is not self.program and each.parent is None:
                 self.fail(op, f"'{op.name}' uses a handle of an operation that is gone",
-                          "an earlier step erased or replaced it: use the handle in front of that step")  # fmt: skip
+                          "an earlier step erased or replaced it: use the handle before that step")  # fmt: skip
         return held
 
     def one(self, op: Operation, env: Env, index: int = 0) -> Operation:

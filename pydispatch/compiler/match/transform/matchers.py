@@ -222,7 +222,7 @@ def pattern_of(run: Interpreter, op: Any) -> Pattern:
         if root is not None and not root.results and root.operands:  # A terminator: what makes its operand is the root.
             root = root.operands[0].owner
         if not isinstance(root, Operation) or not root.results:
-            run.fail(op, "the pattern has no operation", "write the operations to find behind ^bb0(...):")
+            run.fail(op, "the pattern has no operation", "write the operations to find after ^bb0(...):")
         found = run.patterns[op] = Pattern(block, root)
         if found.unused:
             name = found.unused[0].name_hint or found.unused[0].index

@@ -1,4 +1,4 @@
-"""Where addresses of threads lie: checked against allocations, blocks' shared and threads' local memory."""
+"""Resolves addresses of threads, checked against allocations, shared memory of blocks and local memory of threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.memory import LOCAL, PARAM, SHARED, WINDOW, Allocation
 
 Piece = tuple[Any, Allocation, Any]
-"""(positions in the frame or None for all, what holds the bytes, where in it, int64)."""
+"""(positions in the frame or None for all, the array with the bytes, offsets in it, int64)."""
 Finder = Callable[[list[Any]], list[Piece]]
 
 _SPACES = {
@@ -23,12 +23,13 @@ _SPACES = {
 
 
 def space_of(i: Instruction) -> str:
-    """The space an instruction names: global (const and kernel parameters lie there too), shared, local or generic."""
+    """The state space of an instruction: global (includes const and kernel parameters), shared, local or generic."""
     return next((_SPACES[m] for m in i.modifiers if m in _SPACES), "generic")
 
 
 def finder(b: Builder, i: Instruction, operand: Operand | None, size: int, write: bool, atomic: bool = False) -> Finder:
-    """Makes what finds the size bytes at an address operand, for each thread. size is the alignment too."""
+    """Returns a function that resolves an address operand of `size` bytes for each thread. size is also the
+    alignment."""
     if not isinstance(operand, Address):
         b.fail(i, "has no [address] where one is expected")
     space = space_of(i)
@@ -69,7 +70,7 @@ def _window(base: int, offset: int, slow: Slow) -> Finder:
 
 
 def _global(base: int, offset: int, slow: Slow) -> Finder:
-    """Global and generic addresses: most often, all threads ask for the allocation they asked for the last time."""
+    """Global and generic addresses, with a fast path for the allocation of the previous access."""
     size = slow.size
     low = np.uint64(size - 1)
     known: list[Any] = [None, None, 0, 0]
@@ -99,7 +100,7 @@ def _global(base: int, offset: int, slow: Slow) -> Finder:
 
 
 class Slow:
-    """Looks addresses up one allocation after the other, and says what is wrong with them."""
+    """Looks up addresses one allocation at a time, and reports faults."""
 
     def __init__(self, i: Instruction, space: str, size: int, write: bool, strong: bool, atomic: bool = False) -> None:
         self.i, self.space, self.size, self.write, self.strong, self.atomic = i, space, size, write, strong, atomic
@@ -114,7 +115,7 @@ class Slow:
             races.access(frame, self.i, positions, store, at, self.size, self.write, self.strong)
 
     def find(self, frame: Frame, addresses: Any) -> list[Piece]:
-        """Pieces of what threads ask for: by window and allocation."""
+        """Parts of an access, by address window and allocation."""
         self._aligned(frame, None, addresses)
         pieces: list[Piece] = []
         lowest, highest = int(addresses.min()), int(addresses.max())
@@ -137,7 +138,7 @@ class Slow:
         return pieces
 
     def _allocation(self, frame: Frame, addresses: Any, taken: Any) -> Piece:
-        """The allocation of the first thread that is left, and all threads that ask for it."""
+        """The allocation of the first unresolved thread, and all threads that access it."""
         first = int(np.argmin(taken))
         address = int(addresses[first])
         store = frame.batch.launch.params if PARAM <= address < PARAM + WINDOW else frame.batch.memory.find(address)

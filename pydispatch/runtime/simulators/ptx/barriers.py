@@ -1,4 +1,4 @@
-"""bar and barrier: who waits at which of a block's sixteen barriers, and when they open."""
+"""bar and barrier: the threads waiting at each of a block's sixteen barriers, and their release."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pydispatch.runtime.simulators.ptx.threads import Threads
 class Waiting:
     """Threads of an activation at a barrier. index: positions; slots: their blocks; idents: the barriers' numbers.
 
-    operands: of bar.red: what each thread brings, and the store of the result.
+    operands: of bar.red: the value of each thread, and the store of the result.
     """
 
     activation: Activation
@@ -41,7 +41,7 @@ class Waiting:
 
 
 class Barriers:
-    """All barriers of a batch. put: takes groups that go on."""
+    """All barriers of a batch. put: makes released groups ready."""
 
     def __init__(self, batch: Threads, put: Callable[[Group], None]) -> None:
         self._batch, self._put = batch, put
@@ -51,7 +51,7 @@ class Barriers:
         self.idle = True
 
     def arrive(self, group: Group, frame: Frame, i: Instruction, ident: Any, count: Any, wait: Waiting | None) -> None:
-        """Threads of a group arrive; with wait they stay until the barrier opens."""
+        """Threads of a group arrive; with `wait` they block until the barrier opens."""
         batch = self._batch
         self.idle = False
         slots = batch.block_slots()[frame.threads]
@@ -74,7 +74,7 @@ class Barriers:
             self.release()
 
     def _check_warps(self, wait: Waiting) -> None:
-        """`bar.sync` by halves of a warp at two places has no meaning."""
+        """`bar.sync` executed by one warp at two program counters is undefined."""
         if wait.instruction.opcode == "barrier" and "aligned" not in wait.instruction.modifiers:
             return
         lanes = self._batch.lane_numbers()
@@ -91,7 +91,7 @@ class Barriers:
                 )
 
     def release(self) -> bool:
-        """Opens barriers where all have come. Whether any thread goes on."""
+        """Opens barriers where all threads have arrived. Whether any thread continues."""
         if not self.waiting and not self._arrived.any():
             return False
         batch = self._batch

@@ -1,7 +1,7 @@
-"""Some blocks of a launch at once: which of their threads stand where, and who runs next.
+"""Schedules a batch of thread blocks of a launch.
 
-Threads that stand at the same place are a group and run together. The group that stands furthest up in the text runs
-first, so that those that parted meet again where their ways join; groups that wait for others in a loop take turns.
+Threads at the same program counter form a group and run together. The group with the lowest program counter runs
+first, so that divergent threads reconverge; groups that spin in a loop waiting for others are run round-robin.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _PATIENCE, _LEAST_PATIENCE = 1024, 16
 
 
 class Running(Launched, Protocol):
-    """A launch that counts what it runs. steps: instructions so far; check_at: when it wants to be asked again."""
+    """A launch with an instruction count. steps: instructions so far; check_at: the count at which to call `check`."""
 
     steps: int
     check_at: int
 
     def check(self, batch: Threads, block: Block, frame: Frame) -> None:
-        """Raises KernelError when the launch is to end."""
+        """Raises KernelError when the launch must end."""
 
 
 class Batch(Threads):
-    """count blocks from number first on. n threads: thread t of a block stands at `block * T + t`."""
+    """`count` blocks from index `first` on. n threads: thread t of a block has index `block * T + t`."""
 
     def __init__(self, launch: Running, first: int, count: int) -> None:
         super().__init__(launch, first, count)
@@ -45,7 +45,7 @@ class Batch(Threads):
         self._patience = _PATIENCE
         self._rotate = False
 
-    # -- Who runs ------------------------------------------------------------------------------------------------
+    # -- Scheduling ----------------------------------------------------------------------------------------------
 
     def activate(self, code: Code, caller: Group | None, index: Any, back: int, results: Any, local: int) -> Activation:
         """A function begins for the caller's threads at positions index."""
@@ -58,7 +58,7 @@ class Batch(Threads):
         return activation
 
     def put(self, group: Group) -> None:
-        """A group is ready to run; one at the same place takes it in."""
+        """Makes a group ready to run, merged with the group at the same program counter."""
         key = (group.activation.order, group.block)
         other = self._ready.pop(key, None) or self._parked.pop(key, None)
         if other is not None:
@@ -66,17 +66,17 @@ class Batch(Threads):
             other.leave_frame()
             index = np.sort(np.concatenate((group.positions(), other.positions())))
             merged = Group(group.activation, group.block, index)
-            merged.turn = min(group.turn, other.turn)
+            merged.last_run = min(group.last_run, other.last_run)
             group = merged
         self._ready[key] = group
 
     def split(self, group: Group, chosen: Any, first: int, second: int) -> None:
-        """Threads where chosen holds go on at block first, the others at second."""
+        """Threads where `chosen` holds continue at block `first`, the others at `second`."""
         group.leave_frame()
         positions = group.positions()
         for mask, block in ((chosen, first), (~chosen, second)):
             part = Group(group.activation, block, positions[mask])
-            part.turn = group.turn
+            part.last_run = group.last_run
             self.put(part)
 
     def run(self) -> None:
@@ -84,7 +84,7 @@ class Batch(Threads):
         while True:
             if self._ready:
                 if self._rotate:
-                    key = min(self._ready, key=lambda k: (self._ready[k].turn, k))
+                    key = min(self._ready, key=lambda k: (self._ready[k].last_run, k))
                 else:
                     key = min(self._ready)
                 self._advance(self._ready.pop(key))
@@ -94,17 +94,17 @@ class Batch(Threads):
             activation.frame.code.pool.give(activation.frame.n, activation.frame.stores)
 
     def _advance(self, group: Group) -> None:
-        """Runs a group until it parts, waits or ends, or until another stands further up."""
+        """Runs a group until it diverges, waits or ends, or until another has a lower program counter."""
         activation, launch, ready = group.activation, self._clock, self._ready
         blocks = activation.frame.code.blocks
-        frame, at, turns = group.ready_frame(), group.block, 0
+        frame, at, blocks_run = group.ready_frame(), group.block, 0
         rotating, part = self._rotate, group.index is not None
         self._rotate = False
         while True:
             block = blocks[at]
             if block.sync is not None and group.size != self.living:
                 group.block = at
-                if (activation.order, at) in self._parked:  # with those who wait here already
+                if (activation.order, at) in self._parked:  # with threads already waiting here
                     self.put(group)
                     return
                 if not self._meet(group, block):
@@ -125,15 +125,15 @@ class Batch(Threads):
                 if at < 0:
                     return
             if ready:
-                turns += 1
-                if self._yields(turns, rotating) or (not rotating and min(ready) <= (activation.order, at)):
-                    group.block, group.turn = at, launch.steps
+                blocks_run += 1
+                if self._yields(blocks_run, rotating) or (not rotating and min(ready) <= (activation.order, at)):
+                    group.block, group.last_run = at, launch.steps
                     self.put(group)
                     return
 
-    def _yields(self, turns: int, rotating: bool) -> bool:
-        """Whether a group has run for long enough while others could run: it may wait for one of them."""
-        if turns < self._patience:
+    def _yields(self, blocks_run: int, rotating: bool) -> bool:
+        """Whether a group has run long enough that it may be spinning on another one."""
+        if blocks_run < self._patience:
             return False
         if not rotating:
             self._patience = max(_LEAST_PATIENCE, self._patience // 4)
@@ -161,20 +161,20 @@ class Batch(Threads):
         met = (asked & ~present[warp]) == 0
         if met.all():
             return True
-        # A warp goes on as one: lanes of complete masks alone.
+        # A warp continues as a unit: only lanes whose masks are complete.
         group.leave_frame()
         positions = group.positions()
         key = (group.activation.order, group.block)
         self._parked[key] = Group(group.activation, group.block, positions[~met])
         if met.any():
             going = Group(group.activation, group.block, positions[met])
-            going.turn = group.turn
+            going.last_run = group.last_run
             self._ready[key] = going
             self._run_met(key)
         return False
 
     def _run_met(self, key: tuple[Any, int]) -> None:
-        """Runs the block of a group that has met, and puts the group behind it."""
+        """Runs the block of a complete group, and makes the group ready after it."""
         group = self._ready.pop(key)
         frame = group.ready_frame()
         block = frame.code.blocks[group.block]
@@ -189,14 +189,14 @@ class Batch(Threads):
             self.put(group)
 
     def _unblock(self) -> bool:
-        """Nobody is ready: opens barriers, lets returned threads go on, or finds that nobody ever will."""
+        """When no group is ready: opens barriers, resumes returned threads, or raises KernelError for a deadlock."""
         if self.barriers.release():
             return True
         parked = list(self._parked.values())
         self._parked.clear()
         before = [group.size for group in parked]
         for group in parked:
-            # Threads that have exited since are waited for no longer.
+            # Threads that have exited meanwhile are no longer waited for.
             block = group.activation.frame.code.blocks[group.block]
             if self._meet(group, block):
                 self._ready[(group.activation.order, group.block)] = group
@@ -214,7 +214,7 @@ class Batch(Threads):
     # -- Ends ----------------------------------------------------------------------------------------------------
 
     def returned(self, group: Group) -> None:
-        """A group has reached the end of its function: it goes on in the caller when all have."""
+        """A group has reached the end of its function: it continues in the caller when all groups have."""
         activation = group.activation
         if activation.caller is None:
             self.exited(group)
@@ -240,7 +240,7 @@ class Batch(Threads):
             activation = activation.caller
 
     def _resume(self, activation: Activation) -> None:
-        """Threads that have returned go on behind the call, with its results."""
+        """Returned threads continue after the call, with its results."""
         positions = np.sort(np.concatenate(activation.returned))
         activation.returned = []
         caller = activation.caller

@@ -50,7 +50,7 @@ class View:
 
 @dataclass(frozen=True)
 class Special:
-    """A value that a frame makes when it is first asked for: %tid.x, a local variable's address, a kernel parameter."""
+    """A value computed on first use in a frame: %tid.x, a local variable's address, a kernel parameter."""
 
     name: str
     dtype: np.dtype[Any]
@@ -59,7 +59,7 @@ class Special:
 
 @dataclass(frozen=True)
 class Unused:
-    """Where a result goes that nobody reads."""
+    """The target of an unused result."""
 
     dtype: np.dtype[Any]
 
@@ -90,7 +90,7 @@ class Builder:
         self._prelude: list[Step] = []
 
     def declare(self, name: str, dtype: np.dtype[Any] | None, count: int = 0) -> int:
-        """A register (None: of a type that no instruction here takes), or a `.param` variable of count bytes."""
+        """A register (None: of a type that no instruction here accepts), or a `.param` variable of count bytes."""
         if dtype is not None and dtype != BOOL:
             dtype = UNSIGNED[dtype.itemsize]
         self._index[name] = len(self.storages)
@@ -105,7 +105,7 @@ class Builder:
         raise ArtifactError(f"{self.module}:{instruction.line}: '{self.text(instruction)}' {why}; {RUNS}")
 
     def text(self, instruction: Instruction) -> str:
-        """The line that an instruction stands in."""
+        """The source line of an instruction."""
         return self.line(instruction.line) or ".".join((instruction.opcode, *instruction.modifiers))
 
     def line(self, number: int) -> str:
@@ -120,7 +120,7 @@ class Builder:
         return found
 
     def scratch(self) -> int:
-        """A slot that one instruction keeps something in."""
+        """A slot for temporary values of one instruction."""
         self.slots.append(None)
         return len(self.slots) - 1
 
@@ -177,7 +177,7 @@ class Builder:
         return slot
 
     def target(self, i: Instruction, operand: Operand | None, type_: str | np.dtype[Any], widen: bool = False) -> int:
-        """The slot of a result. widen: a wider register takes the type's value, extended by its sign."""
+        """The slot of a result. widen: a wider register gets the sign-extended value."""
         dtype = dtype_of(type_) if isinstance(type_, str) else type_
         if operand is None or (isinstance(operand, Register) and operand.name == "_"):
             slot = self._slot(("unused", dtype.str), Unused(dtype))
@@ -207,7 +207,7 @@ class Builder:
         return i.operands
 
     def take(self, step: Step) -> Step:
-        """The closure with what its operands need computed before it, and nothing kept for the next instruction."""
+        """The closure, preceded by the steps that compute its operands; resets them for the next instruction."""
         if self._prelude:
             before, self._prelude = tuple(self._prelude), []
 

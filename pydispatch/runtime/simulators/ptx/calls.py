@@ -119,12 +119,12 @@ def _placed(code: Code, name: str) -> int:
 
 
 def _whole(b: Builder, storage: int) -> int:
-    """The slot that stands for all of a register or .param variable."""
+    """The slot of a whole register or .param variable."""
     return b.view(storage, np.dtype("u1") if b.storages[storage].count else b.storages[storage].dtype)
 
 
 def _copy(target: Any, index: Any, value: Any) -> None:
-    """Arguments by their bytes: what is shared of two sizes."""
+    """Copies arguments by bytes, as many as both sizes have."""
     if target.ndim == 2 and value.ndim == 2:
         size = min(target.shape[1], value.shape[1])
         target[index, :size] = value[:, :size]

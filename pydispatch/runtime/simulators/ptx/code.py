@@ -1,4 +1,4 @@
-"""A function that is ready to run: blocks of closures, what ends each, and the arrays of its registers."""
+"""A translated function: basic blocks of closures with their terminators, and the arrays of its registers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pool:
         return np.zeros((n, count) if count else n, dtype)
 
     def take(self, n: int) -> list[Any] | None:
-        """Kept arrays for n threads, zeroed where a program could see what was in them."""
+        """Reused arrays for n threads, zeroed where a program could observe old content."""
         for at, (size, stores) in enumerate(self._kept):
             if size == n:
                 del self._kept[at]
@@ -44,8 +44,8 @@ class Pool:
 
 @dataclass(eq=False)
 class Block:
-    """Closures that run one behind the other. end: None where the next block follows. sync: the slot of the mask of
-    the threads that the first instruction waits for, with that instruction; -1: without one."""
+    """Closures that run in sequence. end: None where control falls through to the next block. sync: the slot of the
+    mask of the threads that the first instruction waits for, with that instruction; -1: without one."""
 
     index: int
     steps: list[Step] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Registers of the threads that run together. A full frame has those of all threads of an activation, in place; a part
+"""Registers of threads that run together. A full frame has those of all threads of an activation, in place; a part
 has copies for some of them, loaded block by block when needed and written back by `flush`."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pydispatch.runtime.simulators.ptx.threads import Threads
 
 
 class Frame:
-    """n threads. threads: their numbers in the batch, int64 [n]. regs: what closures work on. index: where threads of
-    a part stand in the full frame, int64 [n], else None. local: where local memory of the function begins."""
+    """n threads. threads: their indices in the batch, int64 [n]. regs: the operands of closures. index: positions of
+    the threads of a part in the full frame, int64 [n], else None. local: offset of the function's local memory."""
 
     __slots__ = (
         "_dirty", "_lanes", "_prepared", "_shared", "batch", "code", "full", "index", "local", "n", "regs", "stores",
@@ -55,7 +55,7 @@ class Frame:
                 self.regs[slot] = specials.value(self.batch, self.code.builder.module, self.threads, self.local, what)
 
     def enter(self, block: Block) -> None:
-        """Makes ready what a block of code uses. Only parts need it."""
+        """Loads the registers that a block of code uses. Only parts need it."""
         if block.index in self._prepared:
             return
         self._prepared.add(block.index)
@@ -74,7 +74,7 @@ class Frame:
         self._dirty |= block.writes
 
     def flush(self) -> None:
-        """Writes what a part has computed to the full frame."""
+        """Writes a part's results to the full frame."""
         if self.full is not None:
             for store in self._dirty:
                 if self.stores[store] is not None:
@@ -103,7 +103,7 @@ class Frame:
         return self._shared
 
     def lanes(self) -> Any:
-        """Where each lane of each warp of the batch stands in this frame, int64 [warps * 32]; -1 where it does not."""
+        """The position of each lane of each warp of the batch in this frame, int64 [warps * 32]; -1 when absent."""
         if self._lanes is None:
             batch = self.batch
             self._lanes = np.full(batch.warps * 32, -1, np.int64)

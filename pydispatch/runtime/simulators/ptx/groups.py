@@ -1,4 +1,4 @@
-"""Calls of functions, and the threads of a call that stand at the same place."""
+"""Calls of functions, and groups of threads at one program counter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydispatch.runtime.simulators.ptx.frame import Frame
 
 class Activation:
     """A call of a function by some threads, or the kernel itself. remaining: threads that have neither returned nor
-    exited. index: where they stand in the caller's full frame."""
+    exited. index: their positions in the caller's full frame."""
 
     def __init__(
         self, frame: Frame, caller: Activation | None, index: Any, back: int, results: Any, serial: int
@@ -26,7 +26,7 @@ class Activation:
 class Group:
     """Threads at the start of a block of code. index: positions in the activation's frame, ascending; None: all."""
 
-    __slots__ = ("activation", "block", "frame", "index", "size", "turn")
+    __slots__ = ("activation", "block", "frame", "index", "last_run", "size")
 
     def __init__(self, activation: Activation, block: int, index: Any) -> None:
         self.activation, self.block = activation, block
@@ -35,7 +35,7 @@ class Group:
         self.index = index
         self.size = activation.frame.n if index is None else index.size
         self.frame: Frame | None = activation.frame if index is None else None
-        self.turn = 0
+        self.last_run = 0  # launch.steps when it last ran; round-robin scheduling picks the least
 
     def positions(self) -> Any:
         return np.arange(self.size) if self.index is None else self.index

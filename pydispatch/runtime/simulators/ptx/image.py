@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.simulators.ptx.memory import Memory
 
 FUNCTIONS = 0x7C00_0000_0000
-"""Where made-up addresses of functions begin, 16 bytes apart."""
+"""The first of the synthetic addresses of functions, 16 bytes apart."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Kernel:
 
 
 class Loaded:
-    """A module of a machine. Raises ArtifactError naming line and instruction of what the interpreter does not run."""
+    """A loaded module. Raises ArtifactError naming line and instruction for code that the interpreter does not
+    support."""
 
     def __init__(self, module: PtxModule, memory: Memory) -> None:
         self.module = module
@@ -70,7 +71,7 @@ class Loaded:
                 self._codes[function.name] = self._translate(function)
         self._kernels = {f.name: self._kernel(f) for f in self._functions if f.is_entry and f.body is not None}
 
-    # -- What others ask for -------------------------------------------------------------------------------------
+    # -- Queries -------------------------------------------------------------------------------------------------
 
     def entry(self, name: str) -> Kernel:
         """A kernel. InvalidArgumentError names those that there are."""
@@ -98,7 +99,7 @@ class Loaded:
         return self._codes.get(name)
 
     def code_at(self, address: int) -> Code | None:
-        """The function at a made-up address."""
+        """The function at a synthetic address."""
         number, rest = divmod(address - FUNCTIONS, 16)
         if rest or not 0 <= number < len(self._functions):
             return None
@@ -188,7 +189,7 @@ def offsets_of(function: Function) -> tuple[int, ...]:
 
 
 class _SharedLayout:
-    """Where shared variables lie: those that no kernel uses together may overlap.
+    """Layout of shared variables: those that no kernel uses together may overlap.
 
     offsets: by name. users: the kernels of each, by name. ends: bytes that each kernel needs, without dynamic ones,
     which begin there.

@@ -1,4 +1,4 @@
-"""Every room of instructions, so that their tables are full; and which instructions wait for others of their warp."""
+"""Imports all instruction modules, which fill the table; and the instructions that synchronise a warp."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MASKS = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}
 
 
 def waits_for(i: Instruction) -> int | None:
-    """Which operand is the mask of the lanes that meet at an instruction; -1: all of the warp; None: nobody waits."""
+    """The index of the operand with the lane mask of a synchronising instruction; -1: the whole warp; None: none."""
     if i.opcode in ("mma", "ldmatrix", "stmatrix", "wmma", "movmatrix"):
         return -1
     if i.opcode == "bar" and i.modifiers[:2] == ("warp", "sync"):

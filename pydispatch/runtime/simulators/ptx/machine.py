@@ -14,7 +14,7 @@ MAX_STEPS = 1 << 40
 
 
 class Machine:
-    """capability: of the GPU that it stands for: PTX for a newer one is refused. races: look for data races."""
+    """capability: of the simulated GPU; PTX for a newer one is refused. races: detect data races."""
 
     def __init__(self, capability: tuple[int, int] = (9, 0), races: bool = False) -> None:
         self.capability, self.races = capability, races
@@ -23,7 +23,7 @@ class Machine:
         """Instructions run so far, each counted once for all threads that ran it together."""
 
     def load(self, source: str | bytes | PtxModule, name: str = "module.ptx") -> Loaded:
-        """Reads a PTX text, or takes a module, and makes it ready to run. ArtifactError says what cannot run."""
+        """Loads a PTX text or a parsed module. ArtifactError names unsupported code."""
         if not isinstance(source, PtxModule):
             from pydispatch.formats.ptx.read import read
 
@@ -33,7 +33,7 @@ class Machine:
         if asked > self.capability:
             have = self.capability[0] * 10 + self.capability[1]
             raise ArtifactError(
-                f"{source.name}: the PTX is for {source.target}, this interpreter stands for sm_{have}; "
+                f"{source.name}: the PTX is for {source.target}, this interpreter simulates sm_{have}; "
                 f"compile for sm_{have} or older, or ask for capability={asked[0]}.{asked[1]}"
             )
         return Loaded(source, self.memory)
@@ -50,9 +50,9 @@ class Machine:
     ) -> None:
         """Runs a kernel to its end.
 
-        params: as they lie in `.param` space, each at the next multiple of its size (kernel.offsets). dynamic_shared:
-        bytes. cancel: asked now and then whether to give up. max_steps: instructions, counted once for all threads that
-        run one together. Raises KernelError for what the kernel does wrong, InvalidArgumentError for a wrong launch.
+        params: laid out as in `.param` space, each at the next multiple of its size (kernel.offsets). dynamic_shared:
+        bytes. cancel: polled; true ends the launch. max_steps: instructions, counted once for all threads that
+        run one together. Raises KernelError for a fault of the kernel, InvalidArgumentError for an invalid launch.
         """
         launch = Launch(self.memory, kernel, grid, block, params, dynamic_shared, cancel, max_steps, self.races)
         try:

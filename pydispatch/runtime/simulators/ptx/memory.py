@@ -1,6 +1,7 @@
-"""Device memory: allocations at made-up addresses with gaps between them, so that every stray access is found.
+"""Device memory: allocations at synthetic addresses with gaps between them, so that every out-of-bounds access is
+detected.
 
-Addresses are never used again, so an access after `free` is found and named too. Not for several threads at once.
+Addresses are never reused, so an access after `free` is detected and named too. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import numpy as np
 from pydispatch.errors import InvalidArgumentError, OutOfMemoryError
 
 FIRST = 0x10_0000_0000
-"""The first address: above 32 bits, so that truncated pointers are found."""
+"""The first address: above 32 bits, so that truncated pointers are detected."""
 GAP = 4096
 ALIGNMENT = 256
 WORD = 4
 SHARED = 0x7F00_0000_0000
-"""Where generic addresses of shared memory begin: of the block that asks."""
+"""The base of generic addresses of shared memory, that of the accessing block."""
 LOCAL = 0x7E00_0000_0000
-"""Where generic addresses of local memory begin: of the thread that asks."""
+"""The base of generic addresses of local memory, that of the accessing thread."""
 PARAM = 0x7D00_0000_0000
 """Where generic addresses of kernel parameters begin."""
 WINDOW = 1 << 32
@@ -30,7 +31,7 @@ _FREED_KEPT = 256
 
 @dataclass(eq=False)
 class Allocation:
-    """A range of memory. data: its bytes, uint8, and what is missing to a whole word: atomic operations on the last
+    """A range of memory. data: its bytes, uint8, padded to a whole word: atomic operations on the last
     bytes of an allocation reach it, as on any GPU. kind: "global" or "const". name: of a variable, else "".
 
     views: the same bytes by dtype, made on demand.
@@ -45,7 +46,7 @@ class Allocation:
     views: dict[str, Any] = field(default_factory=dict)
 
     def view(self, dtype: np.dtype[Any]) -> Any:
-        """The bytes as elements of dtype; what is left over at the end does not count."""
+        """The bytes as elements of dtype, without an incomplete one at the end."""
         found = self.views.get(dtype.str)
         if found is None:
             whole = self.data.size // dtype.itemsize * dtype.itemsize
@@ -66,7 +67,7 @@ class Allocation:
 
 
 class Memory:
-    """All global and constant memory of a machine. limit: most bytes that `allocate` gives in all."""
+    """All global and constant memory of a machine. limit: total bytes that `allocate` may allocate."""
 
     def __init__(self, limit: int = 64 << 30) -> None:
         self._limit, self._used = limit, 0
@@ -76,7 +77,7 @@ class Memory:
         self._freed: list[Allocation] = []
 
     def allocate(self, nbytes: int, kind: str = "global", name: str = "") -> int:
-        """The address of nbytes of zeros, a multiple of 256. OutOfMemoryError names what is in use."""
+        """The address of nbytes of zeros, a multiple of 256. OutOfMemoryError states the bytes in use."""
         if nbytes < 0:
             raise InvalidArgumentError(f"memory: expected a size of 0 or more bytes, got {nbytes}")
         if self._used + nbytes > self._limit:
@@ -105,7 +106,7 @@ class Memory:
         return start
 
     def free(self, address: int) -> None:
-        """Ends an allocation; its address is never used again."""
+        """Ends an allocation; its address is never reused."""
         at = bisect_right(self._starts, address) - 1
         if at < 0 or self._starts[at] != address:
             raise InvalidArgumentError(f"memory: {address:#x} is no address of an allocation{self.near(address)}")
@@ -128,7 +129,7 @@ class Memory:
         return allocation if address < allocation.start + max(allocation.size, 1) else None
 
     def near(self, address: int) -> str:
-        """What lies at or next to an address, for messages: '; nearest: …'."""
+        """The allocation at or nearest to an address, for messages: '; nearest: …'."""
         for freed in reversed(self._freed):
             if freed.start <= address < freed.start + max(freed.size, 1):
                 return f"; it was freed: {freed}"
@@ -141,7 +142,7 @@ class Memory:
             return f"; nearest: {nearest.start - address} bytes before the {nearest}"
         if address < nearest.end:
             return f"; it is {address - nearest.start} bytes into the {nearest}"
-        return f"; nearest: {address - nearest.end} bytes behind the end of the {nearest}"
+        return f"; nearest: {address - nearest.end} bytes past the end of the {nearest}"
 
     def view(self, address: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The bytes themselves, uint8 [nbytes]. InvalidArgumentError when they leave the allocation."""
@@ -165,6 +166,6 @@ class Memory:
         self.view(address, source.size)[:] = source
 
     def fill(self, address: int, pattern: bytes, count: int) -> None:
-        """Writes a pattern count times, one behind the other."""
+        """Writes a pattern count times in sequence."""
         target = self.view(address, len(pattern) * count)
         target.reshape(count, len(pattern))[:] = np.frombuffer(pattern, np.uint8)

@@ -1,11 +1,12 @@
 """Data races: two threads touch a byte, at least one writes, and nothing orders them.
 
 Inside a block, barriers order (bar.sync for all of it, bar.warp.sync for a warp's lanes). Between blocks of a launch
-nothing does, except a fence: what a block has touched before its `membar.gl` or `fence.…gpu` is taken as handed over.
-Atomics, volatile and acquire/release accesses do not race with each other. What one instruction does is looked at too.
+nothing does, except a fence: accesses of a block before its `membar.gl` or `fence.…gpu` count as ordered.
+Atomics, volatile and acquire/release accesses do not race with each other. Accesses of one instruction are compared
+too.
 
 The table of a range of memory keeps for each piece of it the last writer and the last two readers (of different
-threads). Pieces are as large as all accesses so far allow: 4 bytes where everybody touched whole words.
+threads). The granularity is as coarse as all accesses so far allow: 4 bytes where all accessed whole words.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _WIDEST = 16
 _FIELDS = np.dtype(
     [("thread", "i8"), ("epoch", "i4"), ("warp", "i4"), ("fence", "i4"), ("line", "i4"), ("strong", "?")]
 )
-"""thread: its number in the launch, from 1; 0: nobody. Zeros, so that memory nobody touches costs nothing."""
+"""thread: its index in the launch, from 1; 0: none. Zeros, so that untouched memory costs nothing."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class _Table:
 
 
 class Races:
-    """The search during one launch; `finish` raises KernelError with what was found."""
+    """Race detection during one launch; `finish` raises KernelError with the races."""
 
     def __init__(self, launch: Launched) -> None:
         self._launch = launch
@@ -73,7 +74,7 @@ class Races:
         self._warps: dict[int, int] = {}
 
     def fence(self, frame: Frame) -> None:
-        """Blocks of the frame hand over what they have touched."""
+        """A fence: earlier accesses of the frame's blocks count as ordered."""
         np.add.at(self._fences, np.unique(self._blocks(frame, frame.threads)), 1)
 
     def warp_sync(self, frame: Frame) -> None:

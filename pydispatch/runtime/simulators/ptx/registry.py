@@ -1,4 +1,4 @@
-"""The table of instructions: opcode -> what makes its closure. The rooms of instructions enter themselves."""
+"""The table of instructions: opcode -> handler that returns its closure. Instruction modules register themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HANDLERS: dict[str, Handler] = {}
 
 
 def handles(*opcodes: str) -> Callable[[Handler], Handler]:
-    """Enters a function as the maker of closures of some opcodes."""
+    """Registers a function as the handler of some opcodes."""
 
     def enter(handler: Handler) -> Handler:
         for opcode in opcodes:

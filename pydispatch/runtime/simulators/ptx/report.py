@@ -1,4 +1,4 @@
-"""What the interpreter says when a kernel does not end."""
+"""Messages for kernels that do not terminate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _threads(batch: Threads, threads: Any) -> str:
 
 
 def deadlock(batch: Threads, parked: list[Group], waiting: list[Waiting]) -> str:
-    """Who waits where, when nobody can go on."""
+    """The waiting threads and their locations in a deadlock."""
     lines = []
     code: Code | None = None
     for group in parked:
@@ -41,7 +41,7 @@ def deadlock(batch: Threads, parked: list[Group], waiting: list[Waiting]) -> str
     ended = int(np.count_nonzero(~batch.alive))
     rest = f"; {ended} threads have ended" if ended else ""
     return (
-        f"kernel '{batch.launch.kernel.name}' ({module}) stands still: threads wait for each other{rest}:\n  "
+        f"kernel '{batch.launch.kernel.name}' ({module}) deadlocks: threads wait for each other{rest}:\n  "
         + "\n  ".join(lines)
     )
 

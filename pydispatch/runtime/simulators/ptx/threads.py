@@ -35,7 +35,7 @@ class Racing(Protocol):
 
 
 class Launched(Protocol):
-    """What threads know of their launch. Sizes in bytes; threads: of a block; kernel: an `image.Kernel`."""
+    """The launch as seen by threads. Sizes in bytes; threads: of a block; kernel: an `image.Kernel`."""
 
     grid: Three
     block: Three
@@ -72,7 +72,7 @@ class Threads:
         self._numbers: dict[str, Any] = {}
 
     def number(self, name: str, make: Callable[[], Any]) -> Any:
-        """An array over the batch's threads that is made once."""
+        """An array over the batch's threads, computed once."""
         found = self._numbers.get(name)
         if found is None:
             found = self._numbers[name] = make()
@@ -92,7 +92,7 @@ class Threads:
         return self.number("lanes", make)
 
     def reserve_local(self, size: int, refuse: Callable[[str], NoReturn] | None = None) -> None:
-        """Room for size bytes of local memory per thread. refuse: raises where the place of the call is known."""
+        """Reserves `size` bytes of local memory per thread. refuse: raises with the location of the call."""
         if size <= self.local_stride:
             return
         if size > LOCAL_LIMIT:

@@ -1,4 +1,4 @@
-"""A function of a module as code: blocks of closures, what ends each, and where its registers lie."""
+"""Translates a function of a module: basic blocks of closures, their terminators, and the register allocation."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Translator:
         return self.labels[name]
 
     def _next(self) -> Block:
-        """A fresh block, unless nothing stands in the last one."""
+        """A new block, unless the last one is empty."""
         last = self.blocks[-1]
         if last.steps or last.end or last.sync or self._closed:
             self.blocks.append(Block(len(self.blocks)))
@@ -129,7 +129,7 @@ class Translator:
         self._jumps.append((block, make))
         self._closed = True
 
-    # -- Where registers lie -------------------------------------------------------------------------------------
+    # -- Register allocation ------------------------------------------------------------------------------------
 
     def _finish(self, local_size: int) -> Code:
         b = self.b
@@ -171,7 +171,7 @@ class Translator:
         return [what.storage for slot in slots if isinstance(what := self.b.slots[slot], View)]
 
     def _place_inner(self, inner: set[int], placed: list[int], kinds: list[tuple[Any, int]]) -> None:
-        """Registers that live inside one block share arrays: one is free again behind its register's last use."""
+        """Registers that live inside one block share arrays: an array is free after its register's last use."""
         spare: dict[tuple[Any, int], list[int]] = {}
         for block in self.blocks:
             last: dict[int, int] = {}
@@ -216,7 +216,7 @@ def guard_of(b: Builder, i: Instruction) -> tuple[int, bool]:
 
 
 def guarded(b: Builder, i: Instruction, step: Step) -> Step:
-    """The closure for the threads alone whose guard holds: on copies of the registers, when they are only some."""
+    """The closure for only the threads whose guard holds: on copies of the registers unless all do."""
     used, written = sorted(b.reads | b.writes), sorted(b.writes)
     slot, wanted = guard_of(b, i)
 
@@ -244,7 +244,7 @@ def guarded(b: Builder, i: Instruction, step: Step) -> Step:
 
 
 def symbols_of(variables: tuple[Variable, ...]) -> dict[str, int | Special]:
-    """Where variables of a function in local memory lie: offsets into its frame."""
+    """Offsets of a function's local variables into its frame."""
     found: dict[str, int | Special] = {}
     end = 0
     for variable in variables:

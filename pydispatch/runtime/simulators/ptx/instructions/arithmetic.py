@@ -1,4 +1,4 @@
-"""Arithmetic of all types, sent to the room of the type."""
+"""Arithmetic of all types, dispatched by type to the integer and float modules."""
 
 from __future__ import annotations
 

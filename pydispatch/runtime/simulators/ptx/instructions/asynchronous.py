@@ -1,4 +1,4 @@
-"""cp.async: the copy is made at once, so that waiting for it is nothing."""
+"""cp.async: the copy is made immediately, so waiting for it is a no-op."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _HINTS = ("ca", "cg", "global")
 
 @handles("cp")
 def copy(b: Builder, i: Instruction) -> Step:
-    """cp.async.ca.shared.global [d], [s], size{, bytes}: what is left of size is zeros. And its groups."""
+    """cp.async.ca.shared.global [d], [s], size{, bytes}: the rest of size is zeros. And its groups."""
     words = i.modifiers
     if words[:3] == ("async", "mbarrier", "arrive"):
-        # The copies are done: with .noinc the thread comes as any other; without, it has announced itself before.
+        # The copies are done: with .noinc the thread arrives as any other; without, it is already counted as pending.
         return arrival(b, i, None, b.operands(i, 1)[0], None, False) if "noinc" in words else nothing
     if words[1:] in (("commit_group",), ("wait_group",), ("wait_all",)):
         return nothing
@@ -57,7 +57,7 @@ def _copy(b: Builder, i: Instruction) -> Step:
             for positions, store, at in find(regs):
                 data[slice(None) if positions is None else positions] = store.data[at[:, None] + columns]
         else:
-            # Bytes that are not copied are not looked at: the address may lie anywhere.
+            # Bytes that are not copied are not checked: their address may be invalid.
             addresses = np.broadcast_to(regs[base], frame.n) + np.uint64(source.offset & (1 << 64) - 1)
             for length in np.unique(sizes[sizes > 0]):
                 chosen = np.flatnonzero(sizes == length)

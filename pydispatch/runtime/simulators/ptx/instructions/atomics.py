@@ -23,7 +23,7 @@ _UFUNCS: dict[str, np.ufunc] = {
     "max": np.maximum,
 }  # fmt: skip
 Update = Callable[[Any, list[Any]], Any]
-"""The new values of places from their old ones and the operands; each place occurs once."""
+"""The new values of elements from their old ones and the operands; each element occurs once."""
 
 
 def _half_add(type_: str) -> Update:
@@ -130,7 +130,7 @@ def _vector(
 
 
 def in_order(view: Any, index: Any, operands: list[Any], update: Update, plain: np.ufunc | None) -> Any:
-    """The old values that threads see that update places view[index] one after the other."""
+    """The old values seen by threads that update the elements view[index] one after the other."""
     order = np.argsort(index, kind="stable")
     places = index[order]
     starts = np.flatnonzero(np.concatenate(([True], places[1:] != places[:-1])))
@@ -138,7 +138,7 @@ def in_order(view: Any, index: Any, operands: list[Any], update: Update, plain: 
     old = np.empty(index.size, view.dtype)
     most = int(counts.max())
     if plain is not None and most > 1 and starts.size < most:
-        # Few places, each with many threads: running totals are what each thread sees.
+        # Few elements, each with many threads: each thread sees a running total.
         for start, count in zip(starts, counts, strict=True):
             mine = order[start : start + count]
             line = np.empty(count + 1, view.dtype)
@@ -148,8 +148,8 @@ def in_order(view: Any, index: Any, operands: list[Any], update: Update, plain: 
             old[mine] = totals[:-1]
             view[places[start]] = totals[-1]
         return old
-    for turn in range(most):
-        chosen = order[starts[counts > turn] + turn]
+    for rank in range(most):
+        chosen = order[starts[counts > rank] + rank]
         at = index[chosen]
         before = view[at]
         old[chosen] = before

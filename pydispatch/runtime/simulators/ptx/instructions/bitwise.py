@@ -17,7 +17,7 @@ _LOGIC = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
 def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:
-    """A closure that puts compute(sources) into a register."""
+    """A closure that stores compute(sources) in a register."""
 
     def step(regs: list[Any]) -> None:
         regs[target][...] = compute(*[regs[s] for s in sources])
@@ -177,7 +177,7 @@ def brev(b: Builder, i: Instruction) -> Step:
 
 @handles("bfe")
 def bfe(b: Builder, i: Instruction) -> Step:
-    """len bits from pos on, extended by the sign: bits behind the top are the sign's."""
+    """len bits from pos on, extended by the sign: bits past the top are copies of the sign."""
     type_ = integer_type(b, i)
     d, x, position, length = b.operands(i, 4)
     dtype = dtype_of(type_)
@@ -190,7 +190,7 @@ def bfe(b: Builder, i: Instruction) -> Step:
         pos, width = (pos & 255).astype(np.int64), (width & 255).astype(np.int64)
         if dtype.kind == "i":
             moved = wide >> np.minimum(pos, 63)
-            # The sign stands at the last bit of the field, or at the value's own top.
+            # The sign is the last bit of the field, or the value's top bit.
             top = np.minimum(pos + width - 1, bits - 1)
             sign = (wide >> np.clip(top, 0, 63)) & 1
             mask = np.where(width >= 64, -1, (np.int64(1) << np.minimum(width, 63)) - 1)
@@ -296,7 +296,7 @@ def prmt(b: Builder, i: Instruction) -> Step:
 
 @handles("fns")
 def fns(b: Builder, i: Instruction) -> Step:
-    """The place of the n-th set bit from a base on, upwards or downwards."""
+    """The position of the n-th set bit from a base on, upwards or downwards."""
     d, x, y, z = b.operands(i, 4)
     s, t, u = b.source(i, x, "u32"), b.source(i, y, "u32"), b.source(i, z, "s32")
 

@@ -73,7 +73,7 @@ def _whole(b: Builder, i: Instruction, s: int, target: int, to: str, given: str,
 
 
 def _to_integer(b: Builder, i: Instruction, to: str, given: str, words: set[str]) -> Callable[[Any], Any]:
-    """Always clamped. NaN is 0, or with 64 bits on either side the value with the top bit alone."""
+    """Always clamped. NaN is 0, or with 64 bits on either side the value with only the top bit set."""
     mode = next((m for m in _INTEGRAL if m in words), "rzi")
     dtype = dtype_of(to)
     bits = 8 * dtype.itemsize
@@ -133,7 +133,7 @@ def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Ca
 
 
 def narrowed(wide: Any, to: str, mode: str) -> Any:
-    """f64 rounded to a type; bf16 comes as the f32 of the same value."""
+    """f64 rounded to a type; bf16 is returned as the f32 of the same value."""
     if to == "f64":
         return wide
     if to == "bf16":
@@ -169,7 +169,8 @@ def _from_integer(s: int, target: int, to: str, given: str, words: set[str]) -> 
         elif mode == "rn" and to in ("f32", "f64"):
             put(regs, v.astype(dtype))
         else:
-            # Both halves are exact in f64; their sum is rounded in the mode asked for, or to odd on the way.
+            # Both halves are exact in f64; their sum is rounded in the requested mode, or to odd as an intermediate
+            # step.
             high = (v >> v.dtype.type(32)).astype(np.float64) * 2.0**32
             total, error = exact.two_sum(high, (v & v.dtype.type(0xFFFFFFFF)).astype(np.float64))
             if to == "f64":
@@ -204,7 +205,7 @@ def _pair(b: Builder, i: Instruction, to: str, words: set[str]) -> Step:
 
 
 def _tf32(b: Builder, i: Instruction, words: set[str]) -> Step:
-    """f32 with 10 bits behind the point: rna (half away from zero), rn or rz."""
+    """f32 with a 10-bit fraction: rna (half away from zero), rn or rz."""
     d, x = b.operands(i, 2)
     s, target = b.source(i, x, "u32"), b.target(i, d, "u32")
     mode = next((m for m in ("rna", "rn", "rz") if m in words), "rna")

@@ -10,7 +10,7 @@ from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.builder import Builder, Step
 from pydispatch.runtime.simulators.ptx.instructions.small import bits16, joined, parts_of, rectify
 
-# Bits behind the point, least exponent of a normal number, largest finite value, bits of it, bits of NaN.
+# Fraction bits, least exponent of a normal number, largest finite value, bits of it, bits of NaN.
 _KINDS = {"e4m3x2": (3, -6, 448.0, 0x7E, 0x7F), "e5m2x2": (2, -14, 57344.0, 0x7B, 0x7F)}
 
 

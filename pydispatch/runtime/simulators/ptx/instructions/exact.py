@@ -181,7 +181,7 @@ def sqrt64(x: Any, mode: str) -> Any:
 def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
     """x * y + z of f64 with one rounding."""
     x, y, z = np.broadcast_arrays(x, y, z)
-    # A product that overflows alone must not meet an infinite addend.
+    # An overflowing product must not be added to an infinite addend.
     endless = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
     plain = np.where(endless, z, zero_sum(x * y + z, x * y, z, mode))
     regular = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0)
@@ -220,7 +220,7 @@ def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
     single = np.dtype("f4")
     if mode != "rn":
         return narrow(zero_sum(odd_sum(product, z), product, z, mode), single, mode)
-    # Only a sum that lies half-way between two singles in f64 can have been rounded onto that place.
+    # Only a sum half-way between two singles in f64 can be a result of that rounding.
     half = s.view(np.uint64) & np.uint64(0x1FFFFFFF) == 0x10000000
     if half.any() or (np.abs(s) < 2.0**-125).any():
         s = odd_sum(product, z)

@@ -1,4 +1,4 @@
-"""f32 and f64: sums, products, fma, quotients, roots, extremes, signs, and functions that GPUs approximate."""
+"""f32 and f64: sums, products, fma, quotients, roots, min and max, signs, and functions that GPUs approximate."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _fma(b: Builder, i: Instruction) -> Step:
 
 
 def _div(b: Builder, i: Instruction) -> Step:
-    """div.approx and .full give the exact quotient too, rounded to nearest."""
+    """div.approx and .full also return the exact quotient, rounded to nearest."""
     mode, words, type_ = float_words(b, i)
     compute = exact.div64 if type_ == "f64" else exact.div32
     return finished(b, i, lambda x, y: compute(x, y, mode), words, type_, 2)
@@ -130,8 +130,8 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[Builder, Instruction], 
     return make
 
 
-def extreme(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = False) -> Any:
-    """min and max: a NaN gives the other, or with nan itself; -0 is less than +0."""
+def min_max(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = False) -> Any:
+    """min and max: of a NaN and a number the number, or with `nan` the NaN; -0 is less than +0."""
     s, t = (np.abs(x), np.abs(y)) if magnitude else (x, y)
     chosen = s < t if least else s > t
     result = np.where(chosen, x, y)
@@ -146,14 +146,14 @@ def extreme(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = Fa
     return result
 
 
-def _extreme(b: Builder, i: Instruction) -> Step:
+def _min_max(b: Builder, i: Instruction) -> Step:
     _, words, type_ = float_words(b, i, "NaN", "xorsign", "abs")
     least, nan, sign, magnitude = i.opcode == "min", "NaN" in words, "xorsign" in words, "abs" in words
 
     def compute(x: Any, y: Any) -> Any:
         if not sign:
-            return extreme(x, y, least, nan)
-        result = extreme(np.abs(x), np.abs(y), least, nan)
+            return min_max(x, y, least, nan)
+        result = min_max(np.abs(x), np.abs(y), least, nan)
         return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), -1.0, 1.0).astype(x.dtype))
 
     if magnitude and not sign:
@@ -165,7 +165,7 @@ def _extreme(b: Builder, i: Instruction) -> Step:
 
 
 def _sign(b: Builder, i: Instruction) -> Step:
-    """abs and neg: of NaN the bits are not fixed; here the sign's changes alone."""
+    """abs and neg: the bits of a NaN are unspecified; here only the sign changes."""
     _, words, type_ = float_words(b, i)
     d, x = b.operands(i, 2)
     s, target = b.source(i, x, type_), b.target(i, d, type_)
@@ -190,6 +190,6 @@ def _copysign(b: Builder, i: Instruction) -> Step:
 FLOAT = {
     "add": _sum, "sub": _sum, "mul": _mul, "fma": _fma, "mad": _fma, "div": _div, "rcp": _rcp, "sqrt": _sqrt,
     "rsqrt": _approx(_rsqrt), "sin": _approx(np.sin), "cos": _approx(np.cos), "ex2": _approx(np.exp2),
-    "lg2": _approx(np.log2), "tanh": _approx(np.tanh), "min": _extreme, "max": _extreme, "abs": _sign, "neg": _sign,
+    "lg2": _approx(np.log2), "tanh": _approx(np.tanh), "min": _min_max, "max": _min_max, "abs": _sign, "neg": _sign,
     "copysign": _copysign,
 }  # fmt: skip

@@ -12,7 +12,7 @@ from pydispatch.formats.ptx.module import SIZES, Instruction
 from pydispatch.runtime.simulators.ptx.builder import Builder, Step
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
 from pydispatch.runtime.simulators.ptx.instructions import exact
-from pydispatch.runtime.simulators.ptx.instructions.floats import extreme
+from pydispatch.runtime.simulators.ptx.instructions.floats import min_max
 from pydispatch.runtime.simulators.ptx.instructions.small import (
     bits16,
     flush,
@@ -44,8 +44,8 @@ def _compute(b: Builder, i: Instruction, words: set[str], brain: bool) -> tuple[
 
         def pick(x: Any, y: Any) -> Any:
             if not sign:
-                return extreme(x, y, least, nan)
-            result = extreme(np.abs(x), np.abs(y), least, nan)
+                return min_max(x, y, least, nan)
+            result = min_max(np.abs(x), np.abs(y), least, nan)
             return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), np.float32(-1), np.float32(1)))
 
         return 2, pick

@@ -188,7 +188,7 @@ def _divide(b: Builder, i: Instruction) -> Step:
         zero = right == 0
         if zero.any():
             right = np.where(zero, dtype.type(1), right)
-        # Through magnitudes: NumPy divides toward minus infinity, and minimum / -1 is what it was.
+        # Through magnitudes: NumPy divides toward minus infinity; minimum / -1 is the minimum.
         if signed:
             unsigned = UNSIGNED[dtype.itemsize]
             negative, below = left < 0, right < 0

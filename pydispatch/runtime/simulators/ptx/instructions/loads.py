@@ -32,7 +32,7 @@ def _known(b: Builder, i: Instruction) -> str:
 
 
 def _dtype(type_: str) -> np.dtype[Any]:
-    """Bits as they lie in memory; signed ones are extended into wider registers."""
+    """Bits as in memory; signed values are sign-extended into wider registers."""
     return (SIGNED if type_.startswith("s") else UNSIGNED)[SIZES[type_]]
 
 
@@ -58,7 +58,7 @@ def load(b: Builder, i: Instruction) -> Step:
                 _, store, at = pieces[0]
                 target = regs[slot]
                 if target.dtype == dtype:
-                    # "wrap": what bounds allow is known already, and this does not look again.
+                    # "wrap": bounds are already checked, and this mode skips NumPy's check.
                     store.view(dtype).take(at >> shift if shift else at, out=target, mode="wrap")
                 else:
                     target[...] = store.view(dtype)[at >> shift if shift else at]
@@ -127,7 +127,7 @@ def store_(b: Builder, i: Instruction) -> Step:
                 b.fail(i, f"leaves '{target.base.name}', which has {b.storages[storage].count} bytes")
             slots.append(b.view(storage, dtype, at))
             b.writes.add(slots[-1])
-            b.reads.add(slots[-1])  # A part of the variable: what is in the others stays.
+            b.reads.add(slots[-1])  # A part of the variable; the rest is unchanged.
         return _copy(sources, slots)
     find = finder(b, i, target, dtype.itemsize * len(sources), write=True)
     shift = dtype.itemsize.bit_length() - 1
@@ -147,7 +147,7 @@ def store_(b: Builder, i: Instruction) -> Step:
 
 @handles("createpolicy")
 def policy(b: Builder, i: Instruction) -> Step:
-    """A cache policy is a number that only cache hints take."""
+    """A cache policy is a number that only cache hints use."""
     target = b.target(i, b.operands(i, 1, 4)[0], "b64")
 
     def step(regs: list[Any]) -> None:
@@ -161,7 +161,7 @@ def policy(b: Builder, i: Instruction) -> Step:
     "setmaxnreg",
 )  # fmt: skip
 def hint(b: Builder, i: Instruction) -> Step:
-    """Order of memory and hints: what runs here is in order anyway. The search for races minds fences."""
+    """Memory ordering and hints: execution is in order here. Race detection observes fences."""
     wide = any(m in ("gl", "sys", "gpu") for m in i.modifiers)
     if i.opcode not in ("membar", "fence") or not wide:
         return nothing

@@ -1,7 +1,7 @@
 """mbarrier: barriers that are words of shared memory, and cp.async.mbarrier.arrive.
 
 The word is the machine's own: bits 0 to 19 threads that are still to come, 20 to 39 how many come in each phase, from
-40 the number of the phase. The token that arriving gives is the word before.
+40 the number of the phase. The token returned by an arrival is the previous word.
 """
 
 from __future__ import annotations

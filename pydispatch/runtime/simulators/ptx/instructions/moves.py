@@ -79,7 +79,7 @@ def _pack(b: Builder, i: Instruction, d: Operand | None, x: Operand | None, dtyp
     targets = [(k, b.target(i, one, piece)) for k, one in enumerate(d.items) if one is not None]
 
     def take(regs: list[Any]) -> None:
-        # A copy: the value may lie in a register that is written here.
+        # A copy: the source may be a register that is written here.
         whole = np.broadcast_to(regs[source], regs[0].n).copy().view(piece).reshape(-1, count)
         for k, target in targets:
             regs[target][...] = whole[:, k]
@@ -143,7 +143,7 @@ def isspacep(b: Builder, i: Instruction) -> Step:
 
 @handles("activemask")
 def activemask(b: Builder, i: Instruction) -> Step:
-    """The lanes that stand here together."""
+    """The lanes that execute this together."""
     target = b.target(i, b.operands(i, 1)[0], "u32")
 
     def step(regs: list[Any]) -> None:

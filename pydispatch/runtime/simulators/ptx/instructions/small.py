@@ -18,7 +18,7 @@ def flush(x: Any) -> Any:
 
 
 def canonical(x: Any) -> None:
-    """Makes every NaN of an f32 array the one that GPUs give, in place."""
+    """Replaces every NaN of an f32 array by the canonical NaN of GPUs, in place."""
     nan = np.isnan(x)
     if nan.any():
         x[nan] = _NAN32

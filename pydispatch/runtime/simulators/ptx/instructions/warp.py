@@ -16,9 +16,9 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 
 def _in_mask(i: Instruction, frame: Frame, masks: Any, lane: Any) -> None:
     """A thread that is not in its own mask has no defined result."""
-    alone = (masks >> lane.astype(np.uint32)) & np.uint32(1) == 0
-    if alone.any():
-        at = int(np.argmax(alone))
+    excluded = (masks >> lane.astype(np.uint32)) & np.uint32(1) == 0
+    if excluded.any():
+        at = int(np.argmax(excluded))
         frame.fault(i, at, f"the mask {int(np.broadcast_to(masks, frame.n)[at]):#010x} leaves out lane {int(lane[at])}")
 
 

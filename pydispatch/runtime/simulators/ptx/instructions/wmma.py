@@ -1,7 +1,7 @@
 """wmma: matrices in fragments whose layout is the machine's own.
 
 Here lane l holds the elements l * c to l * c + c - 1 of the matrix, row by row; where a fragment has twice the
-registers that it takes (f16), the second half repeats the first.
+registers of the fragment (f16), the second half repeats the first.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Walk:
         self._slow = Slow(i, space_of(i), self._bytes, write, False)
 
     def pieces(self, regs: list[Any], element: int) -> Any:
-        """Where each thread's element lies: pieces as those of loads."""
+        """The location of each thread's element: pieces as for loads."""
         frame: Frame = regs[0]
         lane = frame.batch.lane_numbers()[frame.threads] & 31
         row, column = np.divmod(lane * self.count + element, self.columns)
