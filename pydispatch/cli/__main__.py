@@ -15,7 +15,7 @@ from pydispatch.errors import CompileWarning, Error
 
 
 def commands(only: str | None = None) -> dict[str, ModuleType]:
-    """Every subcommand by name. Where `only` is one, it alone is imported."""
+    """Every subcommand by name; imports only `only` if it is one of them."""
     one = extensions.part("subcommand", only) if only is not None else None
     return {part.name: part.load() for part in ([one] if one else sorted(extensions.parts("subcommand"), key=_name))}
 
@@ -42,7 +42,7 @@ def _parser(only: str | None) -> argparse.ArgumentParser:
 
 
 def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
-    """A hint when the shell has split a value: what is left over follows an option of the form --name=value."""
+    """A hint when the shell has split a value: the extra words follow an option of the form --name=value."""
     at = words.index(unknown[0])
     before = next((i for i in reversed(range(at)) if words[i].startswith("-")), None)
     if unknown[0].startswith("-") or before is None or "=" not in words[before]:
@@ -52,7 +52,7 @@ def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], file: str, line: int, *_: object) -> None:
-    """Ours are about the program, so that the place in the compiler where they were found says nothing."""
+    """Shows pydispatch's warnings without a source line: they are about the program, not about the compiler's code."""
     place = "" if issubclass(category, CompileWarning) else f"{file}:{line}: {category.__name__}: "
     print(f"pydispatch: warning: {place}{message}", file=sys.stderr)
 
@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:
-        _drop_output()  # whoever read our output has seen enough
+        _drop_output()  # the reader of our output has closed the pipe
         return 1
     except KeyboardInterrupt:
         return 130

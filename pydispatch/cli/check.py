@@ -18,7 +18,7 @@ from pathlib import Path
 from pydispatch.errors import Error, InvalidArgumentError
 from pydispatch.files import write
 
-_MOST_SECONDS = 10_000_000  # what waits takes no number of any size
+_MOST_SECONDS = 10_000_000  # the limit of the waiting functions
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _all(files: Sequence[Path], args: argparse.Namespace) -> Iterator[list[Outco
 
 
 def _listen(children: Sequence[_Child], timeout: float) -> None:
-    """Waits until a child has said or done something, and ends those whose time is up."""
+    """Waits for a message or the end of a child, and ends those whose time is up."""
     from multiprocessing.connection import wait
 
     open_ = [child for child in children if not child.done]
@@ -119,7 +119,7 @@ def _listen(children: Sequence[_Child], timeout: float) -> None:
 
 
 def _warm_up() -> None:
-    """Loads the compiler once, before the forks. Where it is missing, each file says so."""
+    """Loads the compiler once, before the forks. If it is missing, each file reports that."""
     import pydispatch
 
     with contextlib.suppress(ImportError, Error):

@@ -72,7 +72,7 @@ def add_match_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def match_options(args: argparse.Namespace) -> dict[str, object]:
-    """The options of match and replace as `pydispatch.compile` takes them."""
+    """The options of match and replace as arguments of `pydispatch.compile`."""
     return {
         "transform_spec": _by_phase(args.transform_spec), "pdl_spec": _by_phase(args.pdl_spec),
         "patterns": [p for path in args.patterns for p in _patterns_of(path)], "require_match": args.require_match,

@@ -1,4 +1,4 @@
-"""Joins ELF files for several machines into one .sos file, and takes such files apart."""
+"""Joins ELF files for several machines into one .sos file, and splits such files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows what is in a .pdx artifact, an ELF file, a PTX text or a cubin."""
+"""Shows the content of a .pdx artifact, an ELF file, a PTX text or a cubin."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _executable_lines(artifact: Artifact) -> list[str]:
 
 
 def _requirements(names: Sequence[str]) -> str:
-    """The features that a device must have; of CUDA's architectures the newest, which stands for the older ones."""
+    """The required device features; of CUDA's architectures only the newest, which implies the older ones."""
     older = [name for name in names if re.fullmatch(r"(cubin_)?sm_\d+", name)]
     newest = {name.rpartition("_")[0]: name for name in sorted(older, key=lambda n: int(n.rpartition("_")[2]))}
     kept = [name for name in names if name not in older or name in newest.values()]
@@ -180,7 +180,7 @@ def _requirements(names: Sequence[str]) -> str:
 
 
 def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
-    """The kernels of a CUDA variant: where each is, its block, and what it is given."""
+    """The kernels of a CUDA variant: location, block, and parameters of each."""
     notes = variant.extra.get("ptx")
     if not isinstance(notes, dict) or not all(isinstance(notes.get(k), list) for k in ("blocks", "shared")):
         return []

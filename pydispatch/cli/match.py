@@ -1,4 +1,4 @@
-"""Shows what specs and patterns find in a program, and what comes near, without compiling it."""
+"""Shows matches and near misses of specs and patterns in a program, without compiling it."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
-    """What every subcommand takes that loads programs."""
+    """The options of every subcommand that loads programs."""
     parser.add_argument(
         "--device", default="cpu", metavar="NAME", help="cpu, cpu?workers=8, vulkan:0, cuda:0, ptx-interpreter"
     )
@@ -74,7 +74,7 @@ def load_program(path: Path, args: argparse.Namespace) -> Program:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints as IREE's runner does. Returns 1 when a result is not what was expected. Raises Error, OSError."""
+    """Prints as IREE's runner does. Returns 1 when a result differs from the expected one. Raises Error, OSError."""
     from pydispatch.cli import values
 
     program = load_program(_path(args), args)

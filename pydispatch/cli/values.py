@@ -4,7 +4,7 @@
 f32=3                     a tensor of rank 0
 4xi4=1 -2 3 4             i2, i4 and f4E2M1FN elements are numbers like others (in raw files they are packed)
 4xi1=01,00,01,00          i1, complex (cf64) and opaque (x8) elements are bytes in hexadecimal
-4xf32=@file.bin           raw bytes; =+file.bin goes on in the file that is open
+4xf32=@file.bin           raw bytes; =+file.bin continues in the open file
 @a.npy  +a.npy  *a.npy    the first array of a file, the next one, all that are left
 3.5                       a number
 (null)  (ignored)         0 for a number
@@ -55,12 +55,12 @@ class Spec:
 
 @dataclass
 class Reader:
-    """Reads values in order; files that `+` goes on in stay open."""
+    """Reads values in order; files stay open for `+`, which continues in them."""
 
     streams: dict[str, IO[bytes]] = field(default_factory=dict)
 
     def read_all(self, texts: list[str], scalars: list[ElementType | None]) -> list[Value]:
-        """One value per text (`*` gives several). scalars: per place the type of a number, None for a tensor."""
+        """One value per text (`*` gives several). scalars: per position the type of a number, None for a tensor."""
         values: list[Value] = []
         for text in texts:
             wanted = scalars[len(values)] if len(values) < len(scalars) else None
@@ -262,7 +262,7 @@ _RELATIVE = 1e-5
 
 
 def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> str | None:
-    """Why a result is not what was expected, or None. NaN equals NaN."""
+    """Why a result differs from the expected one, or None. NaN equals NaN."""
     if not isinstance(actual, np.ndarray):
         expected = _number(str(expected), kind) if isinstance(expected, (int, float)) else expected
         if isinstance(expected, np.ndarray):

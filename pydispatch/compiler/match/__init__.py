@@ -1,6 +1,6 @@
 """Match and replace: specs and patterns that rewrite a program before anything else is decided.
 
-Each attaches to a phase: before the program is looked at, at preprocessing (the default; named operations are still
+Each attaches to a phase: before the program is processed, at preprocessing (the default; named operations are still
 there), or after global optimization (where the program is in its normal form).
 """
 
@@ -34,7 +34,7 @@ class MatchWarning(CompileWarning):
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One thing to apply. kind: 'transform', 'pdl' or 'python'; what: a module, or a list of Python patterns."""
+    """One rewrite. kind: 'transform', 'pdl' or 'python'; what: a module, or a list of Python patterns."""
 
     kind: str
     phase: str
@@ -46,7 +46,7 @@ class Rewrite:
 class Rewrites:
     """Everything that is applied to a program, in order; `report` grows as it is.
 
-    targets: gives the formats that the program is compiled for. quiet: nothing has to match.
+    targets: returns the formats that the program is compiled for. quiet: no warning without matches.
     """
 
     rewrites: list[Rewrite] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Rewrites:
     quiet: bool = False
 
     def apply(self, phase: str, module: ModuleOp) -> None:
-        """Applies what is attached to a phase, and after the last of all says what matched nothing, unless `quiet`.
+        """Applies the rewrites of a phase; after the last one warns about those without matches, unless `quiet`.
 
         CompileError as in `apply_one`, or for a pattern that matched nothing when a match is required.
         """
@@ -90,7 +90,7 @@ _WARNED = 8
 
 
 def caller_level() -> int:
-    """How far above the function that asks the first frame outside of this package is, as `warnings` counts."""
+    """The stack level of the first frame outside this package, relative to the caller, as `warnings` counts."""
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pydispatch":
@@ -133,7 +133,7 @@ def rewrites_of(
     require_match: bool,
     load: Callable[[Any, str], tuple[ModuleOp, Any]],
 ) -> tuple[Rewrites, list[str]]:
-    """What the options of the compiler mean, and the folders of the specs, where their objects are looked for."""
+    """The rewrites of the compiler's options, and the folders of the specs, where their objects are searched."""
     found = Rewrites(require_match=require_match)
     folders: list[str] = []
     for kind, given in (("transform", transform_spec), ("pdl", pdl_spec)):
@@ -155,7 +155,7 @@ def patterns_of(patterns: Iterable[Any]) -> list[Rewrite]:
 
 
 def _patterns(given: Any) -> Iterable[Any]:
-    """One pattern or several; InvalidArgumentError for what is none."""
+    """One pattern or several; InvalidArgumentError for anything else."""
     from pydispatch.patterns import Pattern
 
     if not isinstance(given, (Pattern, Iterable)) or isinstance(given, (str, bytes, Mapping)):

@@ -12,11 +12,11 @@ from pydispatch.ir.core.locations import location_of
 
 _KEPT = 3
 OUTSIDE = "the module"
-"""What `function_of` gives where there is none."""
+"""The result of `function_of` outside functions."""
 
 
 def place_of(op: Operation | None) -> str:
-    """`file:line:column`, or what there is."""
+    """`file:line:column`, or the known part."""
     location = None if op is None else location_of(op)
     return str(location) if location is not None else "an unknown place"
 
@@ -34,7 +34,7 @@ def function_of(op: Operation) -> str:
 
 @dataclass(frozen=True)
 class Found:
-    """One match. kernel: what took its place, '' when nothing did."""
+    """One match. kernel: its replacement, '' without one."""
 
     pattern: str
     op: str
@@ -86,7 +86,7 @@ class Report:
         self.found.append(Found(pattern, op.name, function_of(op), place_of(op), kernel))
 
     def miss(self, pattern: str, op: Operation, mismatch: Mismatch) -> None:
-        """Keeps a miss when it is among the deepest of its pattern. A wrong root alone is no near miss."""
+        """Keeps a miss when it is among the deepest of its pattern. A mismatch of the root is no near miss."""
         if mismatch.depth == 0 and mismatch.op is op and mismatch.reason.startswith("expected"):
             return
         kept = self.near.setdefault(pattern, [])

@@ -1,4 +1,4 @@
-"""A call in place of what matched: casts before it and after it, and the uses of the old values."""
+"""Replaces a match by a call: casts before and after it, and the uses of the old values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pydispatch.ir.op_info import info_of
 
 
 class Inserter:
-    """Puts operations before or after one operation, in order."""
+    """Inserts operations before or after one operation, in order."""
 
     def __init__(self, place: Operation, after: bool) -> None:
         self.place, self.after = place, after
@@ -35,7 +35,7 @@ class Inserter:
         return op
 
     def cast(self, value: SSAValue, wanted: Attribute, why: Callable[[str], Exception], shapes: bool) -> SSAValue:
-        """The value with the type that is wanted."""
+        """The value, cast to the requested type."""
         if value.type == wanted:
             return value
         ok = (
@@ -126,7 +126,7 @@ def call_in_place(
 
 
 def _check_order(inputs: Sequence[SSAValue], at: Inserter, spec: Operation) -> None:
-    """CompileError when an input is made after the place of the call."""
+    """CompileError when an input is defined after the call."""
     for value in inputs:
         owner = value.owner
         if isinstance(owner, Operation) and owner.parent is at.block:
@@ -139,7 +139,7 @@ def _check_order(inputs: Sequence[SSAValue], at: Inserter, spec: Operation) -> N
 
 
 def check_uses(call: Operation, spec: Operation) -> None:
-    """CompileError when a use of the results of `call` stands before it."""
+    """CompileError when a use of the results of `call` precedes it."""
     pending = list(call.results)
     block = call.parent_block()
     while pending:

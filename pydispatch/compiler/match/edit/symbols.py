@@ -33,7 +33,7 @@ def clone(op: Operation) -> Operation:
 
 
 def references(op: Operation) -> Iterator[str]:
-    """The symbols that an operation and what is in it refer to."""
+    """The symbols that an operation and its regions refer to."""
     for inner in op.walk():
         for attribute in (*inner.properties.values(), *inner.attributes.values()):
             yield from _references(attribute)

@@ -1,4 +1,4 @@
-"""Finds the computation of a pattern above an operation of the program, or says how far it got and why it stopped."""
+"""Matches the computation of a pattern against the producers of an operation, or reports where and why it failed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Mismatch:
 
 @dataclass
 class Match:
-    """inputs[i]: what stands for input i of the pattern; None for one that is only overwritten and is not there."""
+    """inputs[i]: the value of input i of the pattern; None for an absent one that is only overwritten."""
 
     root: Operation
     inputs: list[SSAValue | None]
@@ -50,7 +50,7 @@ class Pattern:
 
     @property
     def path(self) -> Sequence[int | None]:
-        """What a search tree goes by: keys in pre-order, None for anything."""
+        """The path in a search tree: keys in pre-order, None for anything."""
         return self._path
 
     def _reach(self, limit: int = 48) -> tuple[set[SSAValue], list[int | None]]:
@@ -116,7 +116,7 @@ class Pattern:
 
 
 class _Search:
-    """One comparison; `trail` lets it take back what it bound."""
+    """One comparison; `trail` records bindings, for backtracking."""
 
     def __init__(self, pattern: Pattern, view: View) -> None:
         self.pattern, self.view = pattern, view

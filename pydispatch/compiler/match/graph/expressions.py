@@ -1,4 +1,4 @@
-"""Numbers for what a body computes: equal numbers mean equal computations, whatever values and operands are called.
+"""Value numbering of bodies: equal numbers mean equal computations, independent of names.
 
 An expression is numbered from the bottom: its operation, its properties and the numbers of its operands, those of a
 commutative operation in order of size. Discardable attributes and permissions to be inexact are no part of it.
@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from pydispatch.ir.op_info import info_of
 
 _IGNORED = frozenset(["fastmath", "overflowFlags", "operandSegmentSizes", "resultSegmentSizes", "isExact"])
-# A comparison and the one that says the same with its operands changed over: arith.cmpi, arith.cmpf.
+# A comparison predicate and its equivalent with swapped operands: arith.cmpi, arith.cmpf.
 _MIRROR = {
     "arith.cmpi": {2: 4, 3: 5, 6: 8, 7: 9},
     "arith.cmpf": {4: 2, 5: 3, 11: 9, 12: 10},
@@ -39,14 +39,14 @@ def number(key: Hashable) -> int:
 
 
 def properties_key(op: Operation) -> tuple[Hashable, ...]:
-    """What an operation is told beside its operands, as far as it decides about the result."""
+    """The properties of an operation that affect its result."""
     kept: list[tuple[str, Attribute]] = [(name, value) for name, value in op.properties.items() if name not in _IGNORED]
     kept.sort(key=lambda item: item[0])
     return tuple(kept)
 
 
 def comparison(op: Operation) -> tuple[int, bool] | None:
-    """The predicate of a comparison, turned so that it says "greater", and whether the operands change places."""
+    """The predicate of a comparison, canonicalised to "greater", and whether the operands are swapped."""
     if op.name not in _MIRROR:
         return None
     predicate = op.properties["predicate"]
@@ -103,7 +103,7 @@ class Body:
         self._texts: dict[SSAValue, str] = {}
 
     def yields(self) -> tuple[int, ...]:
-        """The numbers of what the block gives."""
+        """The numbers of the values that the block yields."""
         last = self.block.last_op
         return () if last is None else tuple(self.key(v) for v in last.operands)
 

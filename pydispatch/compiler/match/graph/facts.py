@@ -1,4 +1,4 @@
-"""What is known about sizes: from types, and from where a dynamic size comes."""
+"""Known facts about sizes: from types, and from the origin of dynamic sizes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Size:
 def castable(given: Attribute, wanted: Attribute) -> str | None:
     """None when a value of type `given` may be cast to `wanted`, else why not.
 
-    Sizes that `wanted` leaves open may be anything. An encoding `array<i1: ...>` marks sizes that are a divisor.
+    Dynamic sizes of `wanted` match any size. An encoding `array<i1: ...>` marks sizes that are a divisor.
     """
     if not isinstance(wanted, TensorType):
         return None if given == wanted else f"expected {wanted}, got {given}"
@@ -126,7 +126,7 @@ def size_from(value: SSAValue) -> Size:
 
 
 def size_identity(value: SSAValue, dim: int) -> Hashable:
-    """A number, or what two sizes have in common only when they are the same number in every run."""
+    """A number, or a key that two sizes share only when they are equal in every run."""
     while True:
         value = source_of(value)
         known = shape_of(value)[dim]

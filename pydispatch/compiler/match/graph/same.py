@@ -23,7 +23,7 @@ def is_like(op: Operation, name: str) -> bool:
         view = View()
         mine, theirs = view.nodes(made), View().nodes(op)
         return [n.key for n in mine] == [n.key for n in theirs]
-    except Exception:  # The named operation cannot take such operands.
+    except Exception:  # The named operation does not accept such operands.
         return False
     finally:
         made.erase()

@@ -22,7 +22,7 @@ class _Branch(Generic[T]):
 
 
 class Tree(Generic[T]):
-    """Finds what was added with a path that fits a node. It may find too much, never too little."""
+    """Returns all entries whose path fits a node: a superset of the matches."""
 
     def __init__(self) -> None:
         self._root: _Branch[T] = _Branch()
@@ -48,7 +48,7 @@ class Tree(Generic[T]):
         return found
 
     def _walk(self, branch: _Branch[T], rest: object, view: View, found: list[T]) -> None:
-        """rest: what is still to be visited, as (first, (second, ...)): branches share it."""
+        """rest: the nodes still to visit, as (first, (second, ...)): branches share it."""
         found += branch.here
         if rest is None:
             return

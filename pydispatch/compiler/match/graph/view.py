@@ -1,6 +1,6 @@
-"""A program as the matcher sees it: nodes that say what is computed, not how it is written.
+"""The matcher's view of a program: nodes for computations, independent of their spelling.
 
-Elementwise `linalg.generic`s, however much is fused into one, and `arith`/`math` on tensors give the same nodes, one
+Elementwise `linalg.generic`s, fused or not, and `arith`/`math` on tensors have the same nodes, one
 for each scalar operation. Named operations look like what they are normalised to. Casts between static and dynamic
 sizes are not there. What an output tensor holds before it is overwritten is no part of a node.
 """
@@ -65,14 +65,14 @@ class Node:
 
 
 class View:
-    """The nodes of one program or pattern, made when they are asked for."""
+    """The nodes of one program or pattern, created on demand."""
 
     def __init__(self) -> None:
         self._nodes: dict[Operation, list[Node]] = {}
         self._outside: dict[SSAValue, Node] = {}
 
     def node(self, child: SSAValue | Node) -> Node:
-        """The node of a value. Casts are looked through."""
+        """The node of a value. Casts are ignored."""
         if isinstance(child, Node):
             return child
         child = source_of(child)
@@ -96,7 +96,7 @@ class View:
 
 
 def source_of(value: SSAValue) -> SSAValue:
-    """The value before casts that only change what the type states of the sizes."""
+    """The source of casts that only change static size information."""
     while isinstance(value, OpResult) and value.op.name in _CASTS:
         value = value.op.operands[0]
     return value
@@ -263,7 +263,7 @@ def _of_named(op: Operation, view: View) -> list[Node] | None:
     for operand, argument in zip(op.operands, outer.args, strict=False):
         back[argument] = operand
     copy = op.clone(dict(mapping))
-    # One operand given twice is two arguments: each stands for its place.
+    # One operand passed twice is two arguments, identified by position.
     for i in range(len(op.operands)):
         copy.operands[i] = outer.args[i]
     outer.add_op(copy)

@@ -1,4 +1,4 @@
-"""One `pdl.pattern` against one operation. Casts are looked through, sizes that a type leaves open may be anything."""
+"""Matches one `pdl.pattern` against one operation. Casts are ignored; dynamic sizes of a type match any size."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PdlPattern:
         return roots[0]
 
     def path(self, limit: int = 48) -> list[int | None]:
-        """What a search tree goes by."""
+        """The path in a search tree."""
         path: list[int | None] = []
         pending: list[pdl.OperationOp | None] = [self.root]
         while pending and len(path) < limit:

@@ -35,7 +35,7 @@ def _element_type(given: Sequence[Any]) -> str | None:
 
 
 CONSTRAINTS: dict[str, Callable[[Sequence[Any]], str | None]] = {"checkTensorElementType": _element_type}
-"""Name -> a function from what is bound to None, or to the reason why not."""
+"""Name -> a function from bound values to None, or to the reason why not."""
 
 
 def rewrite_as_dispatch(given: Sequence[Any], place: Operation, program: ModuleOp, spec: Operation) -> list[Any]:
@@ -85,7 +85,7 @@ def rewrite_as_dispatch(given: Sequence[Any], place: Operation, program: ModuleO
 
 
 def _is_before(user: Operation, dispatch: Operation) -> bool:
-    """Whether a use stands before the dispatch: the sizes that were asked of the old value."""
+    """Whether a use precedes the dispatch: it is a size of the old value."""
     return user.parent is dispatch.parent and user.is_before_in_block(dispatch)
 
 
@@ -116,7 +116,7 @@ def _executable(
 
     tensors = [t for t in (*inputs, *results, *others) if isinstance(t, TensorType)]
     scalars = [t for t in (*inputs, *others) if not isinstance(t, TensorType)]
-    # Bindings come as the dispatch gives them: tensor operands, then results.
+    # Bindings have the order of the dispatch: tensor operands, then results.
     order = [t for t in (*inputs, *others) if isinstance(t, TensorType)] + list(results)
     assert len(order) == len(tensors)
     bindings = [f"%b{i}: !stream.binding" for i in range(len(order))]
@@ -173,4 +173,4 @@ def _executable(
 REWRITES: dict[str, Callable[[Sequence[Any], Operation, ModuleOp, Operation], list[Any]]] = {
     "rewriteAsFlowDispatch": rewrite_as_dispatch,
 }
-"""Name -> a function from (what is bound, the operation to build before, the program, the call in the spec)."""
+"""Name -> a function from (bound values, the insertion point, the program, the call in the spec)."""

@@ -1,4 +1,4 @@
-"""The right-hand side of a `pdl.pattern`: operations made before the root, and what they replace."""
+"""The rewrite of a `pdl.pattern`: operations created before the root, and the operations they replace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Rewriting:
         self.place = root
 
     def description(self) -> str:
-        """What takes the place of the match, for the report."""
+        """The replacement of the match, for the report."""
         ops = [self.pattern.rewrite, *self.pattern.rewrite.body.walk()]
         names = [o.constraint_name.data for o in ops if isinstance(o, pdl.ApplyNativeRewriteOp)]
         named = [o.opName.data for o in ops if isinstance(o, pdl.OperationOp) and o.opName is not None]
@@ -57,7 +57,7 @@ class Rewriting:
         return self.env[value]
 
     def values(self, operands: Any) -> list[Any]:
-        """What several values are, ranges taken apart."""
+        """The bound values of several operands, with ranges flattened."""
         found: list[Any] = []
         for each in operands:
             got = self.get(each)
@@ -113,7 +113,7 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
 
 
 def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SSAValue]) -> list[Attribute]:
-    """Result types that the pattern does not give."""
+    """Result types that the pattern does not state."""
     uses = [u.operation for u in op.op.uses]
     if any(isinstance(u, pdl.ReplaceOp) for u in uses):
         return [r.type for r in self.root.results]

@@ -1,7 +1,7 @@
-"""Applies Python patterns. Which matches are taken is settled before anything is replaced.
+"""Applies Python patterns. All matches are selected before anything is replaced.
 
-Matches are taken by benefit, then in the order of the patterns, then from the end of the program to its start. One that
-shares an operation with one taken before is left, unless they share nothing but constants.
+Matches are selected by benefit, then in the order of the patterns, then from the end of the program to its start. One
+that shares an operation other than a constant with a selected one is skipped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _Taken = tuple[Compiled, Match, "Replacement | None"]
 def _find(
     compiled: Sequence[Compiled], ops: Sequence[Operation], view: View, targets: tuple[str, ...], report: Report
 ) -> list[tuple[tuple[int, int, int], _Taken]]:
-    """Every match, with what it is ordered by."""
+    """Every match with its sort key."""
     tree: Tree[Compiled] = Tree()
     for each in compiled:
         report.declare(each.name, each.dag.nodes[0].label if each.dag is not None else "")
@@ -80,7 +80,7 @@ def _find(
 
 
 def _settle(found: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
-    """The matches that are taken: none shares an operation with one before it."""
+    """The selected matches: none shares an operation with an earlier one."""
     taken: set[Operation] = set()
     accepted = []
     for _, item in sorted(found, key=lambda each: each[0]):

@@ -67,7 +67,7 @@ class Lowering:
         self, maps: Sequence[str], iterators: Sequence[str], ins: Sequence[Value],
         outs: Sequence[tuple[str, TensorType]], body: Sequence[str], results: Sequence[str],
     ) -> str:  # fmt: skip
-        """A linalg.generic; its body knows the elements as %x0, ... and %o0, ..."""
+        """A linalg.generic; the elements are %x0, ... and %o0, ... in its body."""
         names = [self.value(v) for v in ins]
         types = [v.type for v in ins]
         taken = f"ins({', '.join(names)} : {', '.join(t.mlir for t in types)}) " if names else ""

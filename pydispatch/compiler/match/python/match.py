@@ -1,4 +1,4 @@
-"""Python patterns against the program, and what predicates and generators of kernels get to see of a match."""
+"""Matches Python patterns against the program; the view of a match for predicates and kernel generators."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
 
 
 def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:
-    """What a user's function of a pattern raised, at the operation that it looked at."""
+    """A CompileError for an exception of a user's pattern function, located at the operation."""
     ours = str(Path(__file__).parents[3])
     lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(ours)]
     note = f"raised in {lines[-1].filename}:{lines[-1].lineno}" if lines else None

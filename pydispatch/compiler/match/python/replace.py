@@ -28,7 +28,7 @@ class Replacer:
         self.known: dict[tuple[str, str], str] = {}
 
     def describe(self, chosen: Replacement | None) -> str:
-        """What takes the place of a match, for the report."""
+        """The replacement of a match, for the report."""
         kernel = None if chosen is None else chosen.kernel
         if isinstance(kernel, CFunction):
             return f"C function {kernel.symbol}"

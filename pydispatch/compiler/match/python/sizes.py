@@ -1,7 +1,7 @@
 """Whether sizes that a Python pattern calls alike are equal in the program.
 
 What the traced computation itself needs to be equal is so in every program that computes it: both operands of a sum.
-The rest, such as the two sizes of a square matrix, is looked up in the types and in where dynamic sizes come from.
+The rest, such as the two sizes of a square matrix, follows from the types and the origin of dynamic sizes.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from pydispatch.patterns.types import Size, TensorType
 
 @dataclass
 class Signature:
-    """What a kernel takes and gives. sizes: name -> (input, axis) that has it first, in order of first use."""
+    """A kernel's inputs and outputs. sizes: name -> (input, axis) that has it first, in order of first use."""
 
     inputs: list[tuple[str, TensorType]]
     outputs: list[tuple[str, TensorType]]
@@ -39,7 +39,7 @@ class Signature:
 
 
 def signature_of(pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValue], match: Match) -> Signature:
-    """Of a traced pattern as it was written, of a matcher by what it matched."""
+    """Of a traced pattern as written, of a matcher from the match."""
     if pattern.match_op is None:
         given = [(n, _named(n, t)) for n, t in pattern.inputs]
         names = ["out"] if len(pattern.outputs) == 1 else [f"out{i}" for i in range(len(pattern.outputs))]

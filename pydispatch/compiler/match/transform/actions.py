@@ -1,4 +1,4 @@
-"""Operations of actions: imports, calls in place of what matched, clean-up."""
+"""Operations of actions: imports, calls that replace matches, clean-up."""
 
 from __future__ import annotations
 

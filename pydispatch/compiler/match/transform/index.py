@@ -1,4 +1,4 @@
-"""Which of many matchers can say yes to an operation: read off the matchers once, so that the others are not run."""
+"""An index of matchers by root operation, so that matchers that cannot match an operation are not run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydispatch.ir.dialects.transform.matchers import (
 )
 from pydispatch.ir.dialects.transform.syntax import strings_of
 
-# Of a matcher that has only these, the answer depends on nothing but what `kind_of` tells apart.
+# The result of a matcher with only these depends only on `kind_of` the operation.
 _LOCAL = frozenset(
     f"transform.{name}"
     for name in (
@@ -58,7 +58,7 @@ def kind_of(op: Operation) -> Hashable:
 
 
 class Index:
-    """Matchers by what they ask of their root: a computation, a body, a name, or nothing that can be read off."""
+    """Matchers by their requirement of the root: a computation, a body, a name, or unknown."""
 
     def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:
         self.run = run
@@ -108,7 +108,7 @@ class Index:
             self.any.append(number)
 
     def candidates(self, op: Operation) -> list[int]:
-        """The numbers of the matchers to try, in order; without those that said no to an operation of the same kind."""
+        """The indices of the matchers to try, in order; without those that rejected an operation of the same kind."""
         if not self.local:
             return self._candidates(op)
         kind = kind_of(op)
@@ -118,7 +118,7 @@ class Index:
         return [number for number in self._candidates(op) if number not in refused]
 
     def refuse(self, number: int, op: Operation) -> None:
-        """A matcher said no to an operation."""
+        """Records that a matcher rejected an operation."""
         if number in self.local:
             self.refused.setdefault(kind_of(op), set()).add(number)
 

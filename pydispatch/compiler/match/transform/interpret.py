@@ -21,7 +21,7 @@ Handler = Callable[["Interpreter", Any, Env], None]
 
 
 class NoMatch(Exception):
-    """A matcher says no."""
+    """A matcher rejects an operation."""
 
     def __init__(self, mismatch: Mismatch) -> None:
         super().__init__(mismatch.reason)
@@ -29,7 +29,7 @@ class NoMatch(Exception):
 
 
 class Interpreter:
-    """One run of one spec over one program. handlers: what to do for each operation, by its name."""
+    """One run of one spec over one program. handlers: operation name -> handler."""
 
     def __init__(
         self, spec: ModuleOp, program: ModuleOp, report: Report, handlers: Mapping[str, Handler], name: str = ""
@@ -59,7 +59,7 @@ class Interpreter:
             self.fail(entry, f"a matcher outside of transform.foreach_match said no: {no.mismatch.reason}")
 
     def call(self, sequence: NamedSequenceOp, arguments: Sequence[list[Any]]) -> list[list[Any]]:
-        """Runs a sequence; what it yields."""
+        """Runs a sequence; returns the values it yields."""
         block = sequence.body.block
         if len(arguments) != len(block.args):
             self.fail(sequence, f"@{sequence.sym_name.data} takes {len(block.args)} handle(s), got {len(arguments)}")
@@ -133,7 +133,7 @@ class Interpreter:
 
 
 def no(reason: str, op: Operation | None, depth: int = 1) -> NoReturn:
-    """A matcher says no, after `depth` things agreed."""
+    """A matcher rejects an operation, after `depth` comparisons agreed."""
     raise NoMatch(Mismatch(depth, reason, op))
 
 

@@ -1,4 +1,4 @@
-"""Operations of matchers: each looks at the program and may say no, with the reason."""
+"""Operations of matchers: each inspects the program and may reject it, with the reason."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def pattern_of(run: Interpreter, op: Any) -> Pattern:
     if found is None:
         block = op.body.block
         root = block.last_op
-        if root is not None and not root.results and root.operands:  # A terminator: what makes its operand is the root.
+        if root is not None and not root.results and root.operands:  # A terminator: the root defines its operand.
             root = root.operands[0].owner
         if not isinstance(root, Operation) or not root.results:
             run.fail(op, "the pattern has no operation", "write the operations to find after ^bb0(...):")
