@@ -1,6 +1,7 @@
-"""Structured control flow of host functions (`scf`) → blocks with branches (`cf`), and one kind of branch fewer.
+"""Structured control flow of host functions (`scf`) → blocks with branches (`cf`), and selects in place of cheap
+branches.
 
-What is left are blocks that end in `cf.br`, `cf.cond_br` or a return. A choice between scalars that cost nothing
+The result has only blocks that end in `cf.br`, `cf.cond_br` or a return. A choice between scalars that cost nothing
 becomes `arith.select`, so that many functions stay without branches.
 """
 
@@ -85,7 +86,7 @@ def _select(op: scf.IfOp) -> None:
 
 
 def _split(op: Operation) -> tuple[Block, Block]:
-    """The block of `op`, which now ends in front of it, and the block behind, whose arguments are its results."""
+    """Splits the block of `op` before it; returns both blocks. The arguments of the second are the results of `op`."""
     block = op.parent
     assert block is not None and op.next_op is not None
     after = block.split_before(op.next_op, arg_types=[r.type for r in op.results])
@@ -107,7 +108,7 @@ def _add(block: Block, op: Operation, like: Operation) -> SSAValue:
 
 
 def _move(region: Region, after: Block) -> Block:
-    """Moves the blocks of `region` in front of `after`; returns the first of them."""
+    """Moves the blocks of `region` before `after`; returns the first of them."""
     first = region.blocks.first
     assert first is not None
     region.move_blocks_before(after)
@@ -272,7 +273,7 @@ def _lower_switch(op: Operation) -> None:
 
 
 def _lower_unreachable(op: Operation) -> None:
-    """A call that comes here is refused; the jump behind is never taken."""
+    """A call that reaches this fails; the jump after it is never taken."""
     block = op.parent
     assert block is not None
     message = op.properties.get("message")

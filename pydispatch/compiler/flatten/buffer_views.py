@@ -1,4 +1,4 @@
-"""Functions over `!hal.buffer_view` → functions over tensors: what callers give and get are arrays either way."""
+"""Functions over `!hal.buffer_view` → functions over tensors: callers pass and receive arrays either way."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _before(op: Operation, new: Operation) -> SSAValue:
 
 
 def tensor_rank(op: Operation, value: SSAValue) -> SSAValue:
-    """The rank of a tensor as a constant in front of `op`."""
+    """The rank of a tensor as a constant before `op`."""
     return _before(op, arith.ConstantOp(IntegerAttr(cast(Any, value.type).get_num_dims(), IndexType())))
 
 

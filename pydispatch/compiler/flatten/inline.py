@@ -1,7 +1,7 @@
-"""Calls between host functions → the bodies of what they call. A host program has no calls.
+"""Inlines all calls between host functions. A host program has no calls.
 
-Structured control flow becomes blocks first, so that whatever stands behind sees host functions as lists of blocks
-and nothing else. Initializers become private functions with the attribute `INITIALIZER`.
+Structured control flow becomes blocks first, so that later phases only see host functions as lists of blocks.
+Initializers become private functions with the attribute `INITIALIZER`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INITIALIZER = "pyd.initializer"
 def inline_calls(module: ModuleOp) -> None:
     """Rewrites the host functions of `module` in place and drops the private ones.
 
-    CompileError, at the call, for a function that is not there, has no body, or calls itself.
+    CompileError, at the call, for a function that is missing, has no body, or is recursive.
     """
     initializers = _initializers(module)
     functions = {symbol_name(op): op for op in module.body.block.ops if op.name in HOST_FUNCTIONS}
@@ -139,7 +139,7 @@ def _replace_straight(call: Operation, function: Operation) -> None:
 
 
 def _replace_branching(call: Operation, function: Operation) -> None:
-    """The blocks of the function stand between the two halves of the block that calls it."""
+    """Inserts the blocks of the function between the two halves of the calling block."""
     block = call.parent
     assert block is not None and call.next_op is not None
     after = block.split_before(call.next_op, arg_types=[r.type for r in call.results])

@@ -111,7 +111,7 @@ class CommandList:
         self.commands.append(Command([self.range_of(t) for t in reads], [self.range_of(t) for t in writes], emit))
 
     def assign_regions(self) -> None:
-        """Every command gets the earliest region in which nothing that it depends on still runs."""
+        """Assigns each command the earliest region after those of its dependencies."""
         written: dict[Storage, list[tuple[Range, int]]] = {}
         read: dict[Storage, list[tuple[Range, int]]] = {}
         for command in self.commands:

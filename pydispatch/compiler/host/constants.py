@@ -76,7 +76,7 @@ def npy_offset(array: np.ndarray[Any, Any]) -> int:
 
 
 def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, Any]:
-    """The elements of a dense constant as they lie in memory: raw words, or packed bytes of 2- and 4-bit elements."""
+    """The elements of a dense constant as in memory: raw words, or packed bytes of 2- and 4-bit elements."""
     import numpy as np
 
     shape = tuple(int(d) for d in cast(Any, value.get_type()).get_shape())

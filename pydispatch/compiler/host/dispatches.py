@@ -118,7 +118,7 @@ def _constant_words(straight: Straight, value: SSAValue, op: Operation) -> list[
 
 
 def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.DispatchOp, export: str) -> list[int]:
-    """Layouts written by hand may take the low half of an `index` alone."""
+    """Hand-written layouts may use only the low half of an `index`."""
     if len(words) == expected:
         return words
     low = [w for w in words if not w & HIGH_WORD]
@@ -139,7 +139,7 @@ def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.Dis
 
 
 def _order(bindings: Bindings, op: Operation, declared: Attribute | None) -> Bindings:
-    """The order that `hal.interface.bindings` of the dispatch or else of the export gives."""
+    """The order stated by `hal.interface.bindings` of the dispatch, or else of the export."""
     explicit = op.attributes.get("hal.interface.bindings", declared)
     if explicit is None:
         return bindings

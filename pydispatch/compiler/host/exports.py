@@ -55,7 +55,7 @@ class Executables:
     # -- functions that run at load
 
     def _condition(self, variant: hal.ExecutableVariantOp) -> int:
-        """The function that says whether a variant may be used, NONE for always."""
+        """The function that decides whether a variant may be used, NONE for always."""
         for op in variant.body.block.ops:
             if isinstance(op, hal.ExecutableConditionOp):
                 function = self.program.add_function(f"{variant.sym_name.data}.condition", public=False)
@@ -136,7 +136,8 @@ class Executables:
         return layouts[0]
 
     def alignment(self, executable: hal.ExecutableOp) -> int:
-        """Bytes that the bindings of an executable are aligned to, as far as its code says so; 1 for elements alone."""
+        """The alignment of an executable's bindings in bytes, as its code states; 1 when only that of elements is
+        required."""
         found = 1
         for variant in variants_of(executable):
             if not any(isinstance(op, ModuleOp) for op in variant.body.block.ops):
@@ -148,7 +149,7 @@ class Executables:
         return found
 
     def binding_order(self, executable: hal.ExecutableOp, export: str) -> Attribute | None:
-        """The `hal.interface.bindings` of an export: which binding each tensor operand and result takes."""
+        """The `hal.interface.bindings` of an export: the binding of each tensor operand and result."""
         declarations = [e for v in variants_of(executable) for e in exports_of(v) if e.sym_name.data == export]
         return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
 
@@ -173,7 +174,7 @@ class Executables:
     ) -> tuple[int, tuple[int, int, int]]:
         """Registers of the export's index and of its grid.
 
-        Each variant has a grid function of its own, and an export may stand back for its fallback on some devices.
+        Each variant has a grid function of its own, and an export may defer to its fallback on some devices.
         """
         choices = [
             self._guarded(function, executable, variant, export, workload, op) for variant in variants_of(executable)

@@ -73,7 +73,7 @@ def _byte(straight: Straight, register: int, bits: int) -> int:
 
 
 def empty(straight: Straight, op: Operation) -> None:
-    """tensor.empty: memory that nobody has written."""
+    """tensor.empty: uninitialised memory."""
     result = op.results[0]
     assert isinstance(result.type, TensorType)
     dtype = dtype_of(result.type.element_type, location_of(op))

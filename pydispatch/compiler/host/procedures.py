@@ -75,7 +75,7 @@ class ProcedureLowering:
         return dtype_of(type, location), None
 
     def slot(self, value: SSAValue) -> int:
-        """The slot of a value. A constant is put into its slot by the next step."""
+        """The slot of a value. The next step stores a constant in its slot."""
         if value not in self.slots:
             dtype, dims = self._type(value.type)
             self.slots[value] = self.procedure.slot(dtype, None if dims is None else len(dims))
@@ -168,7 +168,7 @@ class ProcedureLowering:
         return Micro(op.operands, [], branch)
 
     def _edge(self, target: Block, values: Sequence[SSAValue], may_fall: bool = True) -> None:
-        """Goes to a block with the values of its arguments. may_fall: nothing else stands in between."""
+        """Jumps to a block with the values of its arguments. may_fall: the block follows directly."""
         needed = [(a, v) for a, v in zip(target.args, values, strict=True) if a in self.live_in[target]]
         pairs = [(self.slot(argument), self.slot(value)) for argument, value in needed]
         if pairs:
@@ -183,11 +183,11 @@ class ProcedureLowering:
         return [v for v in micro.uses if not is_constant(v)]
 
     def _live_out(self, block: Block) -> set[SSAValue]:
-        """What the blocks behind read, their own arguments apart."""
+        """Values live out of a block: read by its successors, except for their own arguments."""
         return {v for s in successors(block) for v in self.live_in[s] if v not in s.args}
 
     def _liveness(self) -> None:
-        """Fills `live_in`: what a block and those behind it read, arguments of the block that are read included."""
+        """Computes `live_in`: values read by a block or its successors, including its own arguments."""
         changed = True
         while changed:
             changed = False

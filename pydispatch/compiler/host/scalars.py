@@ -142,7 +142,7 @@ class ScalarLowering:
         registers[op.results[0]] = result
 
     def query(self, op: Operation, registers: Registers) -> None:
-        """hal.device.query: whether the device knows the key, and its value or the default."""
+        """hal.device.query: whether the device has the key, and its value or the default."""
         category = cast(Any, op.properties["category"]).data
         key = cast(Any, op.properties["key"]).data
         default = op.properties.get("default_value")
@@ -202,7 +202,7 @@ class ScalarLowering:
         registers[op.results[0]] = result
 
     def power_of_integers(self, op: Operation, registers: Registers) -> None:
-        """math.ipowi: a negative exponent gives what is left of 1 / base^n after the division."""
+        """math.ipowi: a negative exponent is the integer quotient 1 / base^n."""
         base, exponent = (registers[v] for v in op.operands)
         bits = width(op.results[0].type, op)
         function = self.function

@@ -1,9 +1,9 @@
 """Which operations of a function with branches or read-backs run together.
 
-A block is cut where a value must be looked at outside of commands: elements that are read back, globals, checks and
-branches. These are *stops*. What stands between two stops of a block is a *segment*, which becomes one straight
-function. An operation goes into the earliest segment in which its operands are there, so that independent stops
-cut a block only once.
+A block is cut where a value is needed outside of commands: elements that are read back, globals, checks and
+branches. These are *stops*. The operations between two stops of a block are a *segment*, which becomes one
+straight-line function. An operation goes into the earliest segment in which its operands are available, so that
+independent stops cut a block only once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PASSED_ON = ("flow.tensor.clone", "hal.tensor.import", "hal.tensor.export")
 """Operations whose result is their operand."""
 
 EFFECTS = ("cf.assert",)
-"""Operations without results that matter all the same."""
+"""Operations without results but with effects."""
 
 LOAD, STORE, READ = "util.global.load", "util.global.store", "tensor.extract"
 
@@ -50,7 +50,7 @@ def definition(value: SSAValue) -> Operation | None:
 
 @dataclass(eq=False)
 class Segment:
-    """ops: in order. own: those whose results others get from here."""
+    """ops: in order. own: those whose results other segments read from this one."""
 
     own: list[Operation] = field(default_factory=list)
     ops: list[Operation] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Segment:
 
 @dataclass(eq=False)
 class Cut:
-    """A block as segments and the stops behind each; the stops of level -1 stand in front of the first segment."""
+    """A block as segments and the stops after each; the stops of level -1 precede the first segment."""
 
     block: Block
     segments: dict[int, Segment] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Cut:
 
 
 class Cuts:
-    """All blocks of a function, in an order in which definitions stand before uses."""
+    """All blocks of a function, with definitions before uses."""
 
     def __init__(self, region: Region) -> None:
         self.blocks = reverse_postorder(region)
@@ -125,7 +125,7 @@ class Cuts:
         return cut
 
     def _demand(self, values: Iterable[SSAValue]) -> None:
-        """`values` are looked at outside of segments."""
+        """`values` are read outside of segments."""
         for value in values:
             if is_constant(value):
                 continue
@@ -154,7 +154,7 @@ class Cuts:
 
 
 def reverse_postorder(region: Region) -> list[Block]:
-    """The blocks that can be reached, each in front of what it dominates."""
+    """The reachable blocks, each before those that it dominates."""
     first = region.blocks.first
     if first is None:
         return []

@@ -26,7 +26,7 @@ SIZE_QUERIES = ("tensor.dim", "tensor.rank")
 """Operations that look at the sizes of a tensor only, never at its elements."""
 
 END = 1 << 60
-"""The position of what reads a value behind all operations."""
+"""The position of a read after all operations."""
 
 
 Rules = Mapping[str, Callable[[Any, Operation], None]]
@@ -110,7 +110,7 @@ class Straight:
         self._residents.setdefault(tensor.storage, []).append(value)
 
     def is_live(self, storage: Storage) -> bool:
-        """Whether anything behind the operation at hand reads a value that lives in `storage`."""
+        """Whether an operation after the current one reads a value in `storage`."""
         return any(self._last_use.get(value, -1) > self.position for value in self._residents.get(storage, ()))
 
     # -- sizes
@@ -229,7 +229,7 @@ class Straight:
         self.commands.emit(self.function)
 
     def _take_over(self, placed: Sequence[Storage]) -> None:
-        """Results that begin as copies of an argument may take over its memory, when nothing reads that later on."""
+        """Results that begin as copies of an argument may reuse its memory, when nothing reads the argument later."""
         taken: set[Storage] = set()
         for storage in placed:
             source = storage.copied_from
@@ -262,7 +262,7 @@ def where(op: Operation) -> str:
 
 
 def unsupported(op: Operation, rules: Iterable[str]) -> CompileError:
-    """The error for an operation that no part of host code knows."""
+    """The error for an operation that host code does not support."""
     if op.name == "tensor.extract":
         note = "an element of a tensor is read back between two dispatches only"
     elif any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):

@@ -63,7 +63,7 @@ def cast_(straight: Straight, op: Operation) -> None:
 
 
 def pass_through(straight: Straight, op: Operation) -> None:
-    """Results are the operands; whatever else it takes (sizes, fences) says nothing new."""
+    """Results are the operands; other operands (sizes, fences) are redundant."""
     for operand, result in zip(op.operands, op.results, strict=False):
         if operand in straight.tensors:
             straight.put(result, straight.tensors[operand])
@@ -222,7 +222,7 @@ def _kept(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorT
         to_drop -= drop
         kept.append(not drop)
     surplus = sum(kept) - len(shape)
-    for axis in reversed(range(len(kept))):  # Of equal candidates it makes no difference which one goes.
+    for axis in reversed(range(len(kept))):  # Equal candidates are interchangeable.
         if surplus > 0 and kept[axis] and straight.function.constant_value(sizes[axis]) == 1:
             kept[axis] = False
             surplus -= 1

@@ -1,8 +1,8 @@
-"""Host checks that the operations of a dispatch stay inside their tensors, where sizes are known in calls only.
+"""Host checks that the operations of a dispatch stay in bounds, where sizes are known only at run time.
 
-Kernels move computed offsets inside by themselves; what they rely on is that a slice fits, that a window ends inside
-what it reads, and that reshapes keep the number of elements. All of these are questions about sizes, which are host
-values: the call is refused before anything runs.
+Kernels clamp computed offsets themselves; they rely on slices that fit, windows that end inside their input, and
+reshapes that keep the number of elements. All of these depend on sizes, which are host values: the call fails before
+anything runs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from pydispatch.ir.structured import structured
 from pydispatch.ir.values import constant_index, shape_of
 
 LARGEST = 1 << 40
-"""A size beyond all memory: larger ones count as this one, so that no product of theirs wraps around."""
+"""A size beyond all memory: larger sizes are clamped to it, so that their products do not overflow."""
 
 Number = int | SSAValue
 
 
 class Bounds:
-    """Writes the checks of one operation in front of it."""
+    """Emits the checks of one operation before it."""
 
     def __init__(self, op: Operation, sizes: Sizes) -> None:
         self.op, self.sizes = op, sizes
@@ -87,7 +87,7 @@ class Bounds:
     # -- slices
 
     def slice(self) -> None:
-        """Sizes fit: with a constant offset where the slice stands, with a computed one anywhere."""
+        """Sizes fit: at a constant offset, or at any computed one."""
         insert = self.op.name == "tensor.insert_slice"
         whole = self.op.operands[1 if insert else 0]
         part = slice_of(self.op)
@@ -124,7 +124,7 @@ class Bounds:
         """How many elements a slice may have at most. A computed stride of 0 counts as 1."""
         start = 0 if offset is None else offset
         rest = self._most(self._plus(whole, -start), 0)
-        if stride == 0:  # as many as it wants, where there is one
+        if stride == 0:  # the size of the slice, when there is one
             return self._binary(arith.MuliOp, lambda x, y: x * y, self._least(rest, 1), self._most(size, 0))
         if isinstance(stride, int):
             ahead = self._steps(rest, abs(stride))

@@ -1,8 +1,8 @@
 """`flow.dispatch.region` and `flow.dispatch.workgroups` whose bodies compute on tensors.
 
-A body that does not ask which workgroup it is in gives the same everywhere: it becomes host code, and is formed into
-dispatches like any other. One that asks keeps its grid: its operations are a dispatch of their own, every workgroup
-runs all of them, and writes the slices that it inserts into the results.
+A body that does not read its workgroup id has the same results in each workgroup: it becomes host code, and is formed
+into dispatches like any other. A body that reads it keeps its grid: its operations are a dispatch of their own, every
+workgroup runs all of them, and writes the slices that it inserts into the results.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _own_destination(value: SSAValue, members: set[Operation], block: Block, fir
 
 
 def _inline(region: Operation) -> list[Operation]:
-    """Moves the body in front of the region, which goes."""
+    """Moves the body before the region, which is erased."""
     block = region.parent
     assert block is not None
     moved = list(region.regions[0].block.ops)

@@ -1,9 +1,9 @@
-"""What a generated kernel relies on, as a function of its constants: the contract of its export.
+"""Contracts of exports: the requirements of a generated kernel, as a function of its constants.
 
-A contract stands beside the kernel IR of a variant, as a function with the attribute `pyd.export_contract`:
-`func.func @export.contract(scalars, sizes) -> (x, y, z, bytes of each binding)`. It travels with the machine code
-(`compiler/host/contract_program.py`, docs/artifact.md), so that a host program which somebody edited cannot hand a
-kernel less than it was compiled for.
+A contract is part of a variant's module, as a function with the attribute `pyd.export_contract`:
+`func.func @export.contract(scalars, sizes) -> (x, y, z, bytes of each binding)`. It is stored with the machine code
+(`compiler/host/contract_program.py`, docs/artifact.md), so that an edited host program cannot pass a
+kernel smaller buffers than it was compiled for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pydispatch.ir.values import constant_index
 
 CONTRACT = "pyd.export_contract"
 SUFFIX = ".contract"
-"""Behind the name of the export, in that of its contract."""
+"""The suffix of the export's name in that of its contract."""
 WRITTEN = "pyd.written"
 """Which bindings are written, bit by bit."""
 
@@ -48,7 +48,7 @@ class _Contract:
 
     def build(self) -> func.FuncOp:
         self._check_sizes()
-        if GRID not in self.source.attributes:  # the author of a grid knows where its slices lie
+        if GRID not in self.source.attributes:  # the author of a grid is responsible for its slices
             self._check_bounds()
         results = [*self._grid(), *self._bytes()]
         self._put(func.ReturnOp(*results))
@@ -83,7 +83,7 @@ class _Contract:
             self._require(holds, f"size {number} is negative")
 
     def _check_bounds(self) -> None:
-        """What the host checks of sizes in front of the dispatch, once more: the kernel relies on it."""
+        """Repeats the size checks that the host does before the dispatch, on which the kernel relies."""
         copy = self.source.clone()
         block = copy.body.block
         mapping: dict[SSAValue, SSAValue] = {
@@ -105,7 +105,7 @@ class _Contract:
                     self._require(holds, op.msg.data)
 
     def _grid(self) -> list[SSAValue]:
-        """The largest number of workgroups along each axis; -1 where the grid was chosen by hand."""
+        """The largest number of workgroups along each axis; -1 for an explicit grid."""
         if GRID in self.source.attributes:
             return [self._number(-1)] * 3
         count = self.kernel.count.block

@@ -207,7 +207,7 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
 
 
 def calls_static(op: Operation) -> bool:
-    """Whether kernels of an executable call functions that its objects have to define, for want of a fallback."""
+    """Whether kernels of an executable call functions without a fallback, which its objects must define."""
     static = {
         symbol_name(f)
         for f in op.walk()
@@ -219,7 +219,7 @@ def calls_static(op: Operation) -> bool:
 
 
 def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
-    """The variants of a hand-written executable that are wanted, one for each CPU level."""
+    """The variants of a hand-written executable to compile, one for each CPU level."""
     kept: list[Operation] = []
     found: list[str] = []
     formats = {(t.backend, t.format) for t in selection.targets}
@@ -274,7 +274,7 @@ def _hand_written(op: Operation, selection: Selection) -> list[Operation]:
 
 
 def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp]) -> func.FuncOp:
-    """The function that an export names; it takes the export's name."""
+    """The function that an export names; it is renamed to the export's name."""
     reference = export.function_ref
     name = reference.data if isinstance(reference, StringAttr) else symbol_name(export)
     if isinstance(reference, SymbolRefAttr):
@@ -290,7 +290,7 @@ def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp])
 
 
 def _with_device(count: Region, export: Operation) -> Region:
-    """The grid region of a stream export with the device in front of its arguments, as `hal` exports have it."""
+    """The grid region of a stream export, with the device prepended to its arguments as in `hal` exports."""
     if not count.blocks:
         raise CompileError(
             f"export '@{symbol_name(export)}' has no workgroup count", location_of(export),

@@ -55,7 +55,7 @@ def place_of(op: Operation) -> str:
 
 
 def listing(reports: Sequence[Report], module: ModuleOp | None = None) -> Listing:
-    """What an artifact keeps of the reports. module: with executables expanded, tells the grids."""
+    """The part of the reports stored in an artifact. module: with executables expanded, for the grids."""
     grids = grids_of(module) if module is not None else {}
     return [
         (r.function, [replace(d, grids=grids.get((d.executable, d.export), ())) for d in r.dispatches])

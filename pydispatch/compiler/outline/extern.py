@@ -60,7 +60,7 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
     names: list[str] = []
     given = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
     rows = list(zip(given, op.target_ordinals.data, op.target_objects.data, strict=True))
-    # A kernel may be given for more targets than this build knows; when it knows none, the error names them.
+    # A kernel may have targets unknown to this build; if all are, the error names them.
     known = [row for row in rows if isinstance(row[0], hal.ExecutableTargetAttr) and backend_of(row[0]) is not None]
     for target, ordinal, objects in known or rows:
         base = "".join(c if c.isalnum() else "_" for c in target.format.data)

@@ -37,9 +37,9 @@ def host_functions(module: ModuleOp) -> list[Operation]:
 
 
 def form_dispatches(module: ModuleOp, why_not: WhyNot = why_not, reassociate: bool = True) -> list[Report]:
-    """Rewrites every host function and initializer of `module` in place; executables are put in front of it.
+    """Rewrites every host function and initializer of `module` in place; executables are inserted before it.
 
-    why_not: says why an operation may not join a group, None when it may. reassociate: sums of floats may be
+    why_not: returns why an operation may not join a group, None when it may. reassociate: sums of floats may be
     split. Returns what became of each function.
     """
     for function in host_functions(module):
@@ -135,7 +135,7 @@ def drop_unused(block: Block) -> None:
 
 
 def sort_topologically(block: Block) -> None:
-    """Reorders a block so that every value stands before its uses; keeps the order otherwise, and of effects always."""
+    """Reorders a block so that definitions precede uses; otherwise stable, and effects always keep their order."""
     ops = list(block.ops)
     previous: dict[Operation, Operation] = {}
     last: Operation | None = None

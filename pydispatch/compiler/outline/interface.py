@@ -29,7 +29,7 @@ RETURNS = ("func.return", "util.return", "stream.return", "hal.return", "flow.re
 
 
 def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> Layout:
-    """Rewrites `function` in place to take no arguments; returns its layout.
+    """Rewrites `function` in place so that it has no arguments; returns its layout.
 
     written: the bindings that some dispatch writes, None when nothing is known.
     """

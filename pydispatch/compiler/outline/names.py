@@ -36,7 +36,8 @@ def _word(text: str) -> str:
 def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValue]) -> str:
     """`f_dispatch_0` → `f_dispatch_0_matmul_DxDx784xf32_add_maximumf`.
 
-    The first word is the heaviest operation of the group, then its loops and element type, then what comes behind it.
+    The first word is the heaviest operation of the group, then its loops and element type, then the operations fused
+    after it.
     """
     loud = [op for op in group if not is_quiet(op) and isinstance(op.results[0].type, TensorType)]
     kinds = {word_of(op) for op in loud}

@@ -82,7 +82,7 @@ class Outline:
         self.wanted = list(wanted)
 
     def build(self) -> flow.ExecutableOp:
-        """The executable; `dispatch` stands in the group's place, and the group is gone."""
+        """The executable; `dispatch` replaces the group, which is erased."""
         function = self._function()
         dispatch = self.dispatch = self._dispatch(function)
         for op in reversed(self.group):
@@ -143,7 +143,7 @@ class Outline:
         body.add_op(put_return)
         name = export_name(self.name, self.group, self.outputs)
         function = func.FuncOp(name, (types, [o.type for o in self.outputs]), Region(body))
-        function.attributes["sizes"] = IntegerAttr(len(self.wanted), i64)  # an index in front of them is a scalar
+        function.attributes["sizes"] = IntegerAttr(len(self.wanted), i64)  # an index before them is a scalar
         if self.grid is not None:
             function.attributes[GRID] = UnitAttr()
         return function

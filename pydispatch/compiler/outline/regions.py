@@ -45,7 +45,7 @@ def is_handwritten(op: Operation) -> bool:
 def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]) -> None:
     """Rewrites the dispatches in the bodies of `functions` (name, operation) in place.
 
-    Each becomes an executable in front of its function. Raises CompileError for a body that is not understood.
+    Each becomes an executable before its function. Raises CompileError for an unsupported body.
     """
     for name, function in functions:
         for number, op in enumerate([op for op in function.walk() if is_handwritten(op)]):
@@ -171,7 +171,7 @@ class Kernel(Body):
     # -- pieces
 
     def at_head(self, op: Operation) -> SSAValue:
-        """An operation in front of the body."""
+        """Inserts an operation before the body."""
         set_location(op, self.op)
         self.head.append(op)
         return op.results[0]
@@ -216,7 +216,7 @@ class RegionKernel(Kernel):
         return super().scalar(value)
 
     def _argument(self, value: SSAValue, type_: Attribute) -> SSAValue:
-        """A new operand of the dispatch, as the argument of the kernel; results stay behind it."""
+        """A new operand of the dispatch, as the argument of the kernel; results stay after it."""
         self.arguments.append(value)
         argument = self.kernel.insert_arg(type_, len(self.arguments) - 1)
         argument.name_hint = value.name_hint

@@ -1,8 +1,8 @@
 """The body of a dispatch that is written on tensors → memrefs, in destination style.
 
-What is understood: slices of the tensors that the dispatch reads and returns, microkernel calls on them, and scalar
-code around these. Each tensor value is a view of a binding; nothing is copied where a slice is written back to where it
-was taken from.
+Supported: slices of the tensors that the dispatch reads and returns, microkernel calls on them, and scalar
+code around these. Each tensor value is a view of a binding; nothing is copied where a slice is written back to its
+source.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from pydispatch.ir.dialects.hal import dialect as hal
 
 
 class Body(ABC):
-    """Translates one body. A subclass knows the bindings. `mapping`: scalars of the source → scalars of the kernel."""
+    """Translates one body. A subclass provides the bindings. `mapping`: scalars of the source → scalars of the
+    kernel."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -52,11 +53,11 @@ class Body(ABC):
         self.source: Operation
         self.declarations: dict[tuple[str, str], func.FuncOp] = {}
         self.objects: list[Attribute] = []
-        self.keyed: dict[Attribute, list[Attribute]] = {}  # target -> objects for it alone
+        self.keyed: dict[Attribute, list[Attribute]] = {}  # target -> objects for only that target
         self._writes: dict[SSAValue, int] = {}
         self._loaded: dict[SSAValue, int] = {}
 
-    # -- what subclasses know
+    # -- implemented by subclasses
 
     @abstractmethod
     def binding_to_read(self, value: SSAValue) -> SSAValue:
@@ -76,7 +77,7 @@ class Body(ABC):
 
     @abstractmethod
     def is_outer(self, value: SSAValue) -> bool:
-        """Whether a value comes from outside of the body."""
+        """Whether a value is defined outside the body."""
 
     def scalar(self, value: SSAValue) -> SSAValue:
         """A scalar as a value of the kernel."""
@@ -251,7 +252,7 @@ class Body(ABC):
         return self.add(made).results[0]
 
     def _put(self, value: SSAValue, base: SSAValue, op: Operation) -> None:
-        """Writes a tensor into a slice, unless it lies there already."""
+        """Writes a tensor into a slice, unless it is already there."""
         root = base_of(value)
         lies_there = isinstance(root.owner, Operation) and value.owner is not root.owner and (
             root.owner.name == "tensor.empty"
@@ -266,7 +267,7 @@ class Body(ABC):
     # -- microkernels
 
     def _ukernel(self, op: iree_codegen.UkernelGenericOp) -> None:
-        """A call: base, offset and the wanted strides of each tensor, then the scalars."""
+        """A call: base, offset and the requested strides of each tensor, then the scalars."""
         check_destinations(op)
         arguments: list[SSAValue] = []
         shaped = 0
@@ -322,7 +323,7 @@ class Body(ABC):
                 )  # fmt: skip
 
     def _strided_dims(self, op: iree_codegen.UkernelGenericOp, number: int, rank: int) -> list[int]:
-        """The dimensions of shaped operand `number` whose strides are passed; all when nothing is said."""
+        """The dimensions of shaped operand `number` whose strides are passed; all by default."""
         if op.num_strided_outer_dims is not None:
             return list(range(min(rank, int(op.num_strided_outer_dims.value.data))))
         if op.strided_dims is None:
