@@ -42,7 +42,7 @@ def inlinable_symbols() -> frozenset[str]:
 def objects(arch: str, cpu: str = "generic", features: Sequence[str] = ()) -> list[bytes]:
     """The whole library as ELF objects, one per source, for `Toolchain.link_shared(..., archives=...)`.
 
-    About 0.5 s for a new (arch, cpu, features), 3 ms from the cache, nothing again in the same process. Raises
+    About 0.5 s for a new (arch, cpu, features), 3 ms from the cache, 0 when repeated in the same process. Raises
     ToolchainError, and ValueError for an unknown arch.
     """
     return list(_objects(arch, cpu, tuple(features)))

@@ -62,7 +62,7 @@ def horner(coefficients: list[str], variable: str) -> str:
 
 
 def macro(name: str, coefficients: list[float]) -> str:
-    """A macro; from degree 4 on even and odd powers are summed apart, which halves the dependent chain."""
+    """A macro; from degree 4 on, even and odd powers are summed separately, which halves the dependency chain."""
     words = [c.hex() for c in coefficients]
     if len(words) < 5:
         return f"#define {name}(x) {horner(words, '(x)')}\n"

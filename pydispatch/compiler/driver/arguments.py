@@ -1,4 +1,4 @@
-"""Checks of what a caller of the compiler gives: an InvalidArgumentError names the parameter."""
+"""Checks of the compiler's arguments: an InvalidArgumentError names the parameter."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def flag(what: str, given: object) -> bool:
 
 
 def folders(what: str, given: object) -> list[str]:
-    """One path or several. A folder that does not exist is looked into in vain, as compilers do."""
+    """One path or several. A missing folder is ignored, as compilers do."""
     return [path_of(what, each, "the path of a folder") for each in _listed(what, given, "a list of folders")]
 
 

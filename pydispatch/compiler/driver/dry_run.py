@@ -26,7 +26,7 @@ def dry_run(
 ) -> tuple[Report, str]:
     """The report and the unified diff of the program's text. The options are those of `pydispatch.compile`.
 
-    Raises CompileError for a bad spec; the program of the caller stays as it is.
+    Raises CompileError for a bad spec; the caller's program is not changed.
     """
     module, _ = load_source(source)
     rewrites, _ = rewrites_of(transform_spec, pdl_spec, patterns, False, load_source)

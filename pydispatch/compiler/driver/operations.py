@@ -1,4 +1,4 @@
-"""Every operation that the compiler knows, read from its tables: the last chapter of docs/language.md.
+"""Every operation that the compiler supports, read from its tables: the last chapter of docs/language.md.
 
     python -m pydispatch.compiler.driver.operations    prints the chapter
 """

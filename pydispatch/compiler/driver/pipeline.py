@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 class Options:
     """What the caller chose.
 
-    targets: names of targets, None for the module's own. cpu: CPU names, each gives a variant. cpu_features: LLVM
+    targets: names of targets, None for the module's own. cpu: CPU names, one variant for each. cpu_features: LLVM
     features for every CPU target. object_search_path: folders for object files. dump: receives (file name, content)
     of every intermediate. rewrites: specs and patterns to apply. reassociate: see `compile`.
     """

@@ -179,7 +179,7 @@ def _remedy(missing: Sequence[str]) -> str:
 
 
 def check_standalone(data: bytes, arch: str, name: str = "the plugin") -> None:
-    """Checks a linked file by what the loader will say of it, and that it is a plugin. Raises CompileError."""
+    """Checks that the loader will accept a linked file, and that it is a plugin. Raises CompileError."""
     try:
         machine = core_elf.validate(data)
         facts = elf.read(data)
@@ -204,7 +204,7 @@ def build_system(
 ) -> bytes:
     """A shared library for this machine, by `$CC`, `cc`, `gcc` or `clang`, or the one inside the ziglang wheel.
 
-    extra_args go to the compiler behind the sources (`-lm`). Raises ToolchainError with its diagnostics.
+    extra_args are passed to the compiler after the sources (`-lm`). Raises ToolchainError with its diagnostics.
     """
     with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
         inputs = [os.fspath(source) for source in sources]

@@ -32,7 +32,7 @@ _LINKAGE_KEPT = ("appending", "available_externally")
 
 
 class Described(Protocol):
-    """What is asked of a machine, of any kind."""
+    """The interface of machines."""
 
     @property
     def arch(self) -> str: ...
@@ -95,7 +95,7 @@ def warm_up(loop: str) -> None:
 
 
 def _tuning(llvm: Any) -> Any:
-    """The O3 pipeline with loop and SLP vectorisation: loops over points, and sums, become vectors by it alone."""
+    """The O3 pipeline with loop and SLP vectorisation, the only vectoriser of elementwise loops and sums."""
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = options.slp_vectorization = True
     options.loop_interleaving = options.loop_unrolling = True
@@ -122,12 +122,12 @@ def layout(machine: Machine) -> str:
 def function_attributes(machine: Machine) -> str:
     """The attributes of every function that is emitted.
 
-    "no-builtins": no instruction becomes a library call behind our back, and any function may be inlined into ours.
+    "no-builtins": no instruction becomes a library call implicitly, and any function may be inlined into ours.
     """
     words = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{machine.cpu}"']
     if machine.arch == "riscv64":
         words[-1] = '"target-cpu"="generic-rv64"'
-    # Gathers and scatters are slower than the loads and stores that they stand for on most processors.
+    # Gathers and scatters are slower than the loads and stores that they replace on most processors.
     shunned = ("+prefer-no-gather", "+prefer-no-scatter") if machine.arch == "x86_64" else ()
     if features := ",".join([*filter(None, [machine.llvm_features]), *shunned]):
         words.append(f'"target-features"="{features}"')
@@ -185,7 +185,7 @@ class Module:
         self.close()
 
     def close(self) -> None:
-        """Frees the module and then its context. May be called again."""
+        """Frees the module and then its context. Idempotent."""
         if self._module is not None:
             self._module.close()
         self._module = None
@@ -252,7 +252,7 @@ class Module:
         return frozenset(interesting - self.machine.has - {"xsave"})
 
     def internalize(self, keep: Collection[str]) -> None:
-        """Makes all that is defined private to the module, so that it inlines and what is unused goes."""
+        """Makes all definitions private to the module, so that they are inlined, and removed when unused."""
         for value in (*self._module.functions, *self._module.global_variables):
             if value.is_declaration or value.name in keep or value.name.startswith("llvm."):
                 continue

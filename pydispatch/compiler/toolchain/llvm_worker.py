@@ -1,4 +1,5 @@
-"""The other side of `llvm_process`: takes requests from standard input, answers on standard output, ends at its end."""
+"""The other side of `llvm_process`: reads requests from standard input, replies on standard output, exits at end of
+input."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what somebody prints is no answer
+    os.dup2(2, 1)  # other output is not a reply
     try:
         _send(answers, _hello())
         _warm_up()
@@ -67,7 +68,7 @@ def _warm_up() -> None:
         from pydispatch.compiler.toolchain import llvm
 
         llvm.warm_up(_LOOP)
-    except Exception:  # the first job meets it again, and says so
+    except Exception:  # the first job fails the same way, and reports it
         pass
 
 

@@ -182,7 +182,7 @@ def _check_section(name: str, section: Any, file: ObjectFile) -> None:
 
 
 def _owner(section: Any) -> str:
-    """The variables that lie in a section, for the message."""
+    """The variables in a section, for the message."""
     table = section.elffile.get_section_by_name(".symtab")
     number = next((i for i, other in enumerate(section.elffile.iter_sections()) if other.name == section.name), -1)
     names = [
@@ -279,7 +279,7 @@ def _nearest(missing: Sequence[str], known: Collection[str]) -> str:
 
 
 def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = None) -> None:
-    """Checks a linked embedded ELF: it must load alone, on pages that are never writable and executable at once."""
+    """Checks a linked embedded ELF: it must have no dependencies, and no pages both writable and executable."""
     name = file.name if file is not None else "the linked executable"
     elf = _open(name, data, arch, file)
     if elf["e_type"] != "ET_DYN":

@@ -1,4 +1,4 @@
-"""The C compiler and the linker behind every embedded ELF.
+"""The C compiler and the linker for embedded ELF files.
 
 A clang (17 or newer) and an ld.lld (14 or newer) on PATH come first; otherwise the ones inside the `ziglang` wheel are
 used. `PYDISPATCH_CLANG` and `PYDISPATCH_LLD` name a tool outright. Compiled objects are kept in a content-addressed
@@ -63,7 +63,7 @@ _LD_FLAGS = (
 class ToolchainError(Error):
     """A tool is missing or failed.
 
-    message: one line that says what failed. command: the argument list that ran (empty when no tool was found).
+    message: one line that states what failed. command: the argument list that ran (empty when no tool was found).
     stderr: the tool's diagnostics, unmodified (`file:line:col: error: ...` for C).
     """
 
@@ -85,7 +85,8 @@ class UndefinedSymbolsError(ToolchainError):
 
 @dataclass(frozen=True)
 class Tool:
-    """One executable: `argv` starts it, `version` is (major, minor, patch), `origin` says who named or has it."""
+    """One executable: `argv` starts it, `version` is (major, minor, patch), `origin` states where it was configured or
+    found."""
 
     argv: tuple[str, ...]
     version: tuple[int, int, int]
@@ -133,7 +134,7 @@ class Toolchain:
     ) -> bytes:
         """Compiles C for a freestanding target: an ELF object (`emit="obj"`) or LLVM bitcode (`emit="bc"`).
 
-        source: a file, or text in bytes (its diagnostics say `<stdin>`). arch: one of ARCHES, or of GPU_ARCHES with
+        source: a file, or text in bytes (`<stdin>` in diagnostics). arch: one of ARCHES, or of GPU_ARCHES with
         `emit="bc"`. cpu: an LLVM CPU name or "generic"; "native" must be resolved by the caller. features: LLVM names
         with a sign, `+avx2`. defines: `NAME` or `NAME=VALUE`. language: "c" or "c++".
         The result depends only on the arguments, the files included and the compiler, and is cached by them.
@@ -180,7 +181,7 @@ class Toolchain:
         extra_args: Sequence[str] = (),
         labels: Sequence[str] = (),
     ) -> bytes:
-        """Links objects into an embedded ELF: a freestanding shared object that shows `exports` and nothing else.
+        """Links objects into an embedded ELF: a freestanding shared object that exports only `exports`.
 
         objects: ELF objects as bytes or files. archives: objects (or `.a` files) taken only where they define a symbol
         that is still missing, as from an archive; give the device library here. labels: what errors
@@ -218,7 +219,7 @@ class Toolchain:
 
 @functools.cache
 def find() -> Toolchain:
-    """The toolchain of this process, looked up once. Raises ToolchainError that says what to install."""
+    """The toolchain of this process, looked up once. Raises ToolchainError that states what to install."""
     zig = _zig()
     clangs = [tool for tool in (_on_path("clang", "PYDISPATCH_CLANG", MIN_CLANG),) if tool is not None]
     if zig is not None:
@@ -242,7 +243,7 @@ def _zig() -> str | None:
 
 def _zig_clang(zig: str) -> Tool:
     library = str(Path(zig).parent / "lib")
-    # The bare driver knows no headers: clang's own, then musl's, so that <math.h> and <string.h> work as usual.
+    # The bare driver has no headers: clang's own, then musl's, so that <math.h> and <string.h> work as usual.
     headers = ("include", "libc/include/{arch}-linux-musl", "libc/include/generic-musl")
     isystem = tuple(f"{library}/{folder}" for folder in headers)
     return Tool(
@@ -307,7 +308,7 @@ def _target_flags(arch: str, cpu: str, features: Sequence[str]) -> list[str]:
 
 
 def _dependencies(deps: Path, name: str, clang: Tool) -> list[str]:
-    """The included files, less the compiler's own, which its version stands for."""
+    """The included files, without the compiler's own, which are identified by its version."""
     text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ")
     files = [part.replace("\\ ", " ").replace("$$", "$") for part in re.findall(r"(?:\\ |\S)+", text)]
     own = str(Path(clang.argv[0]).parent / "lib") + os.sep if clang.isystem else None

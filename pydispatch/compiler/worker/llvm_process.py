@@ -1,7 +1,7 @@
 """LLVM in a process of its own: what it asserts ends that process, not the caller's.
 
 llvmlite's LLVM has assertions on, and nothing in a process survives one. Jobs are functions and objects of modules that
-`llvm_worker` imports by name; what they get and give is pickled. A process is started once, works for one job at a time
+`llvm_worker` imports by name; arguments and results are pickled. A process is started once, works for one job at a time
 and is replaced when it has died. It ends with its parent: its standard input is closed then.
 
 Where no process can be started, or with PYDISPATCH_LLVM_PROCESS=0, the same jobs run here, one at a time.
@@ -33,7 +33,7 @@ PROCESSES = 1
 
 VARIABLE = "PYDISPATCH_LLVM_PROCESS"
 HEAD = 8
-"""Bytes in front of a message: its length, little endian."""
+"""The prefix of a message: its length, little endian."""
 
 _BOOT = "import sys; sys.path[:] = {path!r}; from pydispatch.compiler.toolchain import llvm_worker; llvm_worker.main()"
 _SHOWN = 600  # characters of an assertion
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class Died(CompileError):
-    """The process has ended over a job. `said` is what it wrote to standard error, its last line first."""
+    """The process has died during a job. `said` is what it wrote to standard error, its last line first."""
 
     def __init__(self, how: str, said: str) -> None:
         self.said = said
@@ -100,7 +100,7 @@ class Process:
         return self._popen.poll() is None
 
     def info(self) -> dict[str, Any]:
-        """What the process says first: `llvm`, the version as numbers. ModuleNotFoundError without llvmlite."""
+        """The first message of the process: `llvm`, the version as numbers. ModuleNotFoundError without llvmlite."""
         if self._info is None:
             self._info = cast("dict[str, Any]", self._answer())
         return self._info
@@ -122,7 +122,7 @@ class Process:
             kind, *rest = _receive(self._popen.stdout)
         except (EOFError, ConnectionError):
             raise self._died() from None
-        except BaseException:  # an interrupt: what comes next would be the answer to this request
+        except BaseException:  # an interrupt: the next message would be the reply to this request
             self.kill()
             raise
         if kind == "ok":
@@ -149,7 +149,7 @@ class Process:
         return Died(how, said[:_SHOWN])
 
     def kill(self) -> None:
-        """Ends the process. May be called again."""
+        """Ends the process. Idempotent."""
         for pipe in (self._popen.stdin, self._popen.stdout):
             with contextlib.suppress(OSError):
                 cast(Any, pipe).close()
@@ -167,7 +167,7 @@ class Process:
 
 
 class Pool:
-    """The processes of this one. A thread that asks again while it has one gets the same."""
+    """The processes of this one. A thread that already uses one gets the same again."""
 
     def __init__(self, size: int = PROCESSES) -> None:
         self._room = threading.BoundedSemaphore(size)
@@ -178,7 +178,7 @@ class Pool:
         self.here = threading.RLock()  # for jobs in this process
 
     def prepare(self) -> None:
-        """Starts a process for the first job. What goes wrong is left for that."""
+        """Starts a process for the first job, which reports failures."""
         with self._lock:
             if not self._all and can_start():
                 with contextlib.suppress(OSError):
@@ -251,7 +251,7 @@ atexit.register(lambda: POOL.close())
 
 
 def can_start() -> bool:
-    """Whether jobs run in another process: unless the variable says no, or this is no Python but a program with one."""
+    """Whether jobs run in another process: unless the variable disables it, or Python is embedded in this process."""
     if os.environ.get(VARIABLE, "1") == "0":
         return False
     name = Path(sys.executable or "").name.lower()
@@ -287,7 +287,7 @@ def version() -> tuple[int, ...]:
 
 
 def call(function: Callable[..., T], *args: object) -> T:
-    """What a function of a module gives. Raises what `Process.ask` does."""
+    """Calls a function of a module in the process. Raises as `Process.ask`."""
     with POOL.process() as process:
         if process is not None:
             return cast(T, process.ask("call", function.__module__, function.__qualname__, args))

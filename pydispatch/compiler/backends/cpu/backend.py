@@ -37,7 +37,7 @@ SOURCES = (".c",)
 LINKED = (".o", ".obj", ".a", ".lib")
 LIBRARIES = (".so",)
 
-"""Keeps (suffix, content); may say where."""
+"""Stores (suffix, content); may return the file's path."""
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:

@@ -1,6 +1,6 @@
 """The CUDA target: a variant becomes PTX or machine code, the user's, ours, or both.
 
-A variant may have several modules: the member is one after the other, and the manifest says where each begins, which
+A variant may have several modules: the member is their concatenation, and the manifest states where each begins, which
 symbol of which module an export is, its block size, and how the constants are packed.
 """
 
@@ -30,8 +30,8 @@ ALIGNMENT = 16
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
     """Compiles and checks one variant.
 
-    dump: gets each module as (suffix, bytes), and the LLVM IR of generated ones. `Binary.notes`: "ptx" goes into the
-    manifest, so does "warnings"; "seconds" has the time of each phase. Raises CompileError.
+    dump: called with each module as (suffix, bytes), and the LLVM IR of generated ones. `Binary.notes`: "ptx" goes into
+    the manifest, so does "warnings"; "seconds" has the time of each phase. Raises CompileError.
     """
     try:
         return _compile(variant, dump)
@@ -116,7 +116,7 @@ def _open_calls(
 
 
 def _given_at_run_time(variant: Variant) -> Binary:
-    """An executable that the program only declares: its code is given to the device, what the exports say is kept."""
+    """An executable that the program only declares: the device is given its code, and the exports' facts are kept."""
     ptx: dict[str, object] = {
         "blocks": [list(e.workgroup_size) if any(e.workgroup_size) else None for e in variant.exports],
         "shared": [export.local_memory for export in variant.exports],
@@ -230,7 +230,7 @@ def _mismatch(export: Export, kernel: Kernel) -> str | None:
 
 
 def _block(export: Export, kernel: Kernel) -> Threads:
-    """The block size of a kernel that others wrote: what the export says, else what the kernel requires."""
+    """The block size of a hand-written kernel: that of the export, else the one that the kernel requires."""
     stated = export.workgroup_size if any(export.workgroup_size) else None
     if stated is None and kernel.required is None:
         raise CompileError(
@@ -243,7 +243,7 @@ def _block(export: Export, kernel: Kernel) -> Threads:
 
 
 def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
-    """The module variable that takes each executable constant. CompileError where there is none."""
+    """The module variable for each executable constant. CompileError when one is missing."""
     for key in variant.constants:
         if any(each.kind == "cubin" for each in modules):
             continue  # its variables are found when it is loaded
@@ -266,7 +266,7 @@ def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
 
 
 def _warnings(variant: Variant, modules: Sequence[Module], linked: Linked | None) -> list[str]:
-    """What is odd and works."""
+    """Warnings."""
     found = [] if linked is None else list(linked.warnings)
     declared = dict(variant.target.config).get("target")
     for each in modules:

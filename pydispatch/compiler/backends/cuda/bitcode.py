@@ -1,7 +1,7 @@
 """Functions for generated CUDA kernels as bitcode for nvptx64: given, or compiled here from C or CUDA C++.
 
 LLVM has no calls of a C library on a GPU: an intrinsic such as `llvm.exp.f32`, into which compilers turn `expf`, would
-end the process. Such intrinsics become calls again, and our own device library answers them.
+abort the process. Such intrinsics are turned back into calls of pydispatch's device library.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def of_bitcode(file: ObjectFile, arch: str) -> bytes:
 
 
 def of_c(file: ObjectFile, arch: str) -> bytes:
-    """Functions in C, the same source as for a CPU. CompileError with what the compiler says."""
+    """Functions in C, the same source as for a CPU. CompileError with the compiler's diagnostics."""
     import pydispatch
 
     folder = Path(file.name).parent
@@ -50,7 +50,7 @@ def of_c(file: ObjectFile, arch: str) -> bytes:
 
 def of_cu(file: ObjectFile, arch: str) -> bytes:
     """Functions in CUDA C++ by a clang that has none of CUDA's headers: keywords, threadIdx and its like, barriers,
-    shuffles and the functions of C are known. CompileError with what the compiler says."""
+    shuffles and the functions of C are known. CompileError with the compiler's diagnostics."""
     folder = Path(file.name).parent
     flags = ("-include", str(SHIM), "-fno-rtti")
     return _compiled(file, arch, [folder] if folder.is_dir() else [], flags, "c++")
@@ -74,7 +74,7 @@ def _compiled(file: ObjectFile, arch: str, include: list[Path | str], flags: tup
 def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
     """Bitcode that can be linked into a generated module: no attributes of a machine, its mathematics with it.
 
-    data: of a file that LLVM is known to read. CompileError for another machine, or functions that nobody has.
+    data: of a file that LLVM is known to read. CompileError for another machine, or undefined functions.
     """
     try:
         wanted = llvm_process.call(prepare.undefined, data) & devlib.inlinable_symbols()
@@ -94,13 +94,13 @@ def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
 
 @functools.lru_cache(maxsize=32)
 def serial_functions(data: bytes) -> frozenset[str]:
-    """The functions of a module that never ask which thread they are, nor call others that do."""
+    """The functions of a module that do not read thread ids, directly or through calls."""
     return llvm_process.call(prepare.serial_functions, data)
 
 
 @functools.lru_cache(maxsize=32)
 def _emits(data: bytes, arch: str) -> str:
-    """'' when LLVM makes PTX of the bitcode. Tried in another process, which LLVM ends over what it does not know."""
+    """'' when LLVM compiles the bitcode to PTX, else why not. Runs in another process, since LLVM may abort."""
     key = cache.digest("emits PTX", llvm_process.version(), arch, data)
     if cache.load(key) is not None:
         return ""

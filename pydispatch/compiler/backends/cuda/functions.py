@@ -42,9 +42,9 @@ KINDS = (BITCODE, C, CU, PTX, *MACHINE)
 class Linked:
     """Generated kernels, linked with their objects.
 
-    data, kind: PTX, or machine code ("cubin"). imports: what it needs when it is loaded, '?' in front of optional ones;
+    data, kind: PTX, or machine code ("cubin"). imports: symbols to resolve at load, with '?' before optional ones;
     calls: the same for people, as the manifest has it. blocks: block size by export; shared: dynamic bytes by export.
-    alignment: bytes that bindings need. warnings: what is odd and works.
+    alignment: of bindings, in bytes. warnings: sentences.
     """
 
     data: bytes
@@ -64,7 +64,7 @@ class Inputs:
     bitcode: list[tuple[str, bytes]] = field(default_factory=list)
     libraries: list[Library] = field(default_factory=list)
     machine: list[tuple[ObjectFile, str]] = field(default_factory=list)
-    serial: set[str] = field(default_factory=set)  # functions of C that know nothing of other threads
+    serial: set[str] = field(default_factory=set)  # functions of C that do not use thread ids
 
     def names(self) -> list[str]:
         """The functions that are known to be there. What LTO-IR and fat binaries hold is not known."""

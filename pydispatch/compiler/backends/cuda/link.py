@@ -47,7 +47,7 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
     """PTX linked with machine code or LTO-IR to a cubin.
 
     inputs: objects, each with its kind, a name of nvJitLink's InputType. The result is kept in the object cache.
-    CompileError with what the linker says, for a symbol that is undefined too, or when there is no linker.
+    CompileError with the linker's diagnostics, also for an undefined symbol, or when there is no linker.
     """
     files = [("kernels.ptx", "PTX", ptx.encode() + b"\0"), *((file.name, kind, file.data) for file, kind in inputs)]
     options = [f"-arch={arch}", *(["-lto"] if any(kind == "LTOIR" for _, kind in inputs) else [])]
@@ -63,7 +63,7 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
         return done.stdout
     names, place = ", ".join(file.name for file, _ in inputs), inputs[0][0].location
     lines = done.stderr.decode("utf-8", "replace").strip("\0 \n").splitlines()
-    # "ERROR 4: ..." repeats what the lines before it say, where there are some.
+    # "ERROR 4: ..." repeats the lines before it, if any.
     said = "\n".join([line for line in lines if not line.startswith("ERROR ")] or lines)
     said = said or f"it ended with code {done.returncode}"
     if done.returncode == _MISSING:

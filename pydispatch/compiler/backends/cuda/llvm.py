@@ -34,7 +34,7 @@ from pydispatch.formats.ptx.interface import shared_limit, split
 from pydispatch.ir.core.locations import location_of
 
 INVOCATIONS = 64
-"""Invocations of a workgroup that spreads points, when neither the export nor the function says."""
+"""Default workgroup size of a kernel that maps loop iterations to invocations."""
 
 LIBRARY_MACHINE = ("sm_70", ("+ptx60",))
 """What the device library is compiled for; it becomes part of kernels for any architecture."""
@@ -95,8 +95,8 @@ def generate(
     """The kernels of a variant as PTX for an architecture.
 
     bitcode: (name, LLVM bitcode) whose functions are inlined; provided: symbols that objects define, so that
-    fallbacks of static functions are not needed. keep: gets (suffix, LLVM IR) when LLVM ends over it, and says where it
-    is. May be called from several threads. The same arguments give the same text. Raises CompileError, at the
+    fallbacks of static functions are not needed. keep: called with (suffix, LLVM IR) when LLVM aborts; returns the path
+    of the file. May be called from several threads. The same arguments give the same text. Raises CompileError, at the
     operation, for what cannot be compiled.
     """
     assert variant.module is not None
@@ -130,7 +130,7 @@ def _functions(ops: object) -> dict[str, FuncOp]:
 
 
 def size_of(export: Export, functions: Mapping[str, FuncOp]) -> Size:
-    """The invocations of a workgroup: what the function or the export says, else one for code that a single one does.
+    """The workgroup size: that of the function or the export, else one invocation for sequential code.
 
     Points are spread, and functions of others are called by all invocations together.
     """
@@ -178,7 +178,7 @@ def _assembly(text: str, machine: Machine, bitcode: Sequence[tuple[str, bytes]],
 
 
 def _tidied(ptx: str) -> str:
-    """The text without comments and what else says nothing."""
+    """The text without comments and redundant lines."""
     lines = [line.rstrip() for line in ptx.splitlines()]
     kept = [line for line in lines if line and not line.lstrip().startswith("//")]
     return "\n".join(kept) + "\n"

@@ -56,7 +56,7 @@ class Module:
     requires: tuple[str, ...]
     file: ObjectFile | None = None
     ptx: PtxModule | None = None
-    unresolved: tuple[str, ...] = ()  # functions that others have to give when it is loaded
+    unresolved: tuple[str, ...] = ()  # functions to be resolved at load
 
     def kernel(self, name: str) -> Kernel | None:
         return next((kernel for kernel in self.kernels if kernel.name == name), None)
@@ -85,7 +85,7 @@ def open_object(file: ObjectFile, arch: str) -> Module:
 
 def open_objects(files: Sequence[ObjectFile], arch: str) -> list[Module]:
     """The modules of the objects of a variant that have kernels. What one of them calls of another's functions is
-    linked into it; objects with functions alone are used up by that. CompileError as open_object."""
+    linked into it; objects that only have functions are consumed by that. CompileError as open_object."""
     opened = [open_object(with_kind(file), arch) for file in files]
     libraries = {each.name: library for each in opened if (library := _library(each)) is not None}
     found = []
@@ -99,7 +99,7 @@ def open_objects(files: Sequence[ObjectFile], arch: str) -> list[Module]:
 
 
 def with_kind(file: ObjectFile) -> ObjectFile:
-    """The object with a suffix that says what it is, where it was given in place and without a name."""
+    """The object with a suffix for its kind, when it was given inline and without a name."""
     if file.name != UNNAMED:
         return file
     kind = CUBIN if cubin.is_cubin(file.data) else ".bc" if file.data[:2] == b"BC" else ".cu"
@@ -145,7 +145,7 @@ def _remedy(file: ObjectFile) -> str:
 
 
 def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
-    """A PTX text as a module. ArtifactError for a broken one or one that is newer than this version knows."""
+    """A PTX text as a module. ArtifactError for a malformed one or an unknown newer version."""
     ptx = read.read(data, name)
     if problem := interface.target_problem(ptx):
         raise ArtifactError(f"{name}: {problem}")

@@ -1,4 +1,4 @@
-"""Bitcode for nvptx64 becomes such that a generated module takes it. Runs where LLVM does."""
+"""Makes bitcode for nvptx64 linkable into a generated module. Runs in LLVM's process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def undefined(data: bytes) -> frozenset[str]:
 
 
 def prepared(data: bytes, library: bytes) -> bytes:
-    """A bitcode file without attributes of a machine. library: bitcode that becomes a private part, or nothing."""
+    """A bitcode file without attributes of a machine. library: bitcode that is linked in as private functions, or
+    None."""
 
     def linked(llvm: Any, context: Any) -> bytes:
         module = llvm.parse_assembly(_text(llvm, data, context), context)
@@ -59,7 +60,7 @@ def prepared(data: bytes, library: bytes) -> bytes:
 
 
 def serial_functions(data: bytes) -> frozenset[str]:
-    """The functions of a module that never ask which thread they are, nor call others that do."""
+    """The functions of a module that do not read thread ids, directly or through calls."""
 
     def read(llvm: Any, context: Any) -> tuple[dict[str, str], set[str]]:
         module = llvm.parse_bitcode(data, context)

@@ -63,7 +63,7 @@ def _opaque(value: Attribute | None) -> str:
 
 
 def runs_on(code: str, machine: str) -> bool:
-    """Whether PTX for one architecture can be compiled for another. Names with a suffix run on themselves alone."""
+    """Whether PTX for one architecture can be compiled for another. Names with a suffix run only on themselves."""
     if code == machine:
         return True
     found = _NAME.fullmatch(code)
@@ -94,7 +94,7 @@ class Cuda(Backend):
         return stated(configuration)
 
     def best_architecture(self, have: Iterable[str], wanted: str) -> str | None:
-        """The wanted one, else the newest whose code runs on it."""
+        """The requested architecture, else the newest one whose code runs on it."""
         fitting = [name for name in have if is_architecture(name) and runs_on(name, wanted)]
         return max(fitting, key=lambda name: (name == wanted, number_of(name)), default=None)
 

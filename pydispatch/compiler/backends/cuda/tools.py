@@ -76,7 +76,7 @@ def _nvrtc_version() -> str:
 
 @functools.lru_cache(maxsize=8)
 def version(path: str) -> str:
-    """What a tool says about itself, on its line with the release."""
+    """The line of a tool's version output that has the release."""
     done = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if "release" in line]
     return lines[0] if lines else done.stdout.strip()
@@ -90,7 +90,7 @@ def has_cuda_compiler() -> bool:
 def compile_cu(file: ObjectFile, arch: str, *, relocatable: bool = False) -> bytes:
     """CUDA C++ as PTX, by nvcc, else by NVRTC. relocatable: a library of functions, all of them kept.
 
-    The result is kept in the object cache. CompileError with what the compiler says, or when there is none.
+    The result is kept in the object cache. CompileError with the compiler's diagnostics, or when there is none.
     """
     if nvcc := tool("nvcc"):
         return _nvcc(nvcc, file, arch, relocatable)
@@ -135,7 +135,7 @@ def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
 
 
 def _included(text: str, toolkit: Path) -> list[str]:
-    """The files of a list of dependencies, less those of the toolkit and the system, which versions stand for."""
+    """The files of a dependency list, without those of the toolkit and the system, which are identified by version."""
     files = [Path(name).resolve() for name in text.split() if Path(name).is_absolute()]
     own = (toolkit, Path("/usr/include"), Path("/usr/lib"))
     return sorted({str(file) for file in files if not any(file.is_relative_to(folder) for folder in own)})
@@ -150,7 +150,7 @@ def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
         texts = [f"#pragma once\n{text}".encode() for text in _HEADERS.values()]
         names = [name.encode() for name in _HEADERS]
         code, program = nvrtc.nvrtcCreateProgram(file.data, file.name.encode(), len(names), texts, names)
-    except Exception as error:  # the library behind the bindings is loaded here; its loader has errors of its own
+    except Exception as error:  # the bindings load their library here; its loader has its own errors
         raise CompileError(
             f"compiling '{file.name}' needs nvcc or NVRTC; NVRTC cannot be loaded: {error}",
             file.location,
@@ -179,7 +179,7 @@ def _refused(file: ObjectFile, arch: str, said: str) -> CompileError:
 
 
 def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = False) -> str:
-    """What ptxas has against a PTX text; '' when it has nothing, is not there, or is too old for it.
+    """The errors of ptxas for a PTX text; '' when there are none, or ptxas is missing or too old for it.
 
     target: the text's own. is_open: it is linked later, and may use what it does not define. What has been accepted
     once is remembered.

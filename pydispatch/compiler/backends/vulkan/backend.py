@@ -1,7 +1,7 @@
 """The Vulkan target: a variant becomes SPIR-V, the user's, ours, or both.
 
-A variant may have several modules: the member is one after the other, and the manifest says where each begins, which
-entry point of which module an export is, and which specialization constants take the executable constants.
+A variant may have several modules: the member is their concatenation, and the manifest states where each begins, which
+entry point of which module an export is, and which specialization constants receive the executable constants.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FORMAT = "vulkan-spirv-fb"
 SPIRV = (".spv",)
 SOURCES = (".glsl", ".comp")
 ALIGNMENT = 4
-"""Bytes to which host code aligns bindings. Devices want more, and move what is less aligned than they need."""
+"""Alignment of bindings by host code, in bytes. Devices that need more copy less aligned bindings."""
 
 
 
@@ -91,7 +91,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         need
         for reflection, (_, entry) in zip(used, entries, strict=True)
         for need in interface.requirements(reflection, entry)
-        if need != "Linkage"  # gone when the imports are linked
+        if need != "Linkage"  # removed when the imports are linked
     )
     notes: dict[str, object] = {"seconds": seconds}
     spirv: dict[str, object] = {

@@ -32,7 +32,7 @@ _SIZES = "layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) 
 
 @dataclass(frozen=True)
 class Generated:
-    """data: the module. imports: what it needs when it is loaded, '?' in front of optional ones; calls: the same for
+    """data: the module. imports: symbols to resolve at load, with '?' before optional ones; calls: the same for
     people, as the manifest has it."""
 
     data: bytes
@@ -103,7 +103,7 @@ def _compiled(file: ObjectFile) -> bytes:
 
 
 def _with_sizes(text: str) -> str:
-    """The text with workgroup sizes that linking decides, behind its #version and #extension lines."""
+    """The text with workgroup sizes set by linking, after its #version and #extension lines."""
     lines = text.split("\n")
     last = max((i for i, line in enumerate(lines) if re.match(r"\s*#\s*(version|extension)\b", line)), default=-1)
     return "\n".join([*lines[: last + 1], _SIZES, f"#line {last + 2}", *lines[last + 1 :]])

@@ -10,12 +10,12 @@ from pathlib import Path
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.errors import CompileError
 
-ENVIRONMENT = "vulkan1.1"  # what they compile for: SPIR-V 1.3, which every device that we run on takes
+ENVIRONMENT = "vulkan1.1"  # target: SPIR-V 1.3, which every supported device accepts
 SECONDS = 60
 
 
 def compile_glsl(file: ObjectFile) -> bytes:
-    """A compute shader in GLSL as SPIR-V. CompileError with what the compiler says, or when there is none."""
+    """A compute shader in GLSL as SPIR-V. CompileError with the compiler's diagnostics, or when there is none."""
     with tempfile.TemporaryDirectory(prefix="pydispatch-glsl-") as folder:
         source, made = Path(folder) / "shader.comp", Path(folder) / "shader.spv"
         source.write_bytes(file.data)
@@ -48,7 +48,7 @@ def compile_glsl(file: ObjectFile) -> bytes:
 def compile_functions(file: ObjectFile) -> bytes:
     """A library of functions in GLSL as SPIR-V, with their names, whether `main` calls them or not.
 
-    CompileError with what the compiler says, or when there is none.
+    CompileError with the compiler's diagnostics, or when there is none.
     """
     validator = shutil.which("glslangValidator")
     if validator is None:
@@ -70,7 +70,7 @@ def compile_functions(file: ObjectFile) -> bytes:
 
 
 def validate(data: bytes) -> str:
-    """What spirv-val has against a module; '' when it has nothing, or is not there."""
+    """The errors of spirv-val for a module; '' when there are none, or spirv-val is missing."""
     tool = shutil.which("spirv-val")
     if tool is None:
         return ""
