@@ -8,7 +8,7 @@
 #define HAVE_FOLDING 1
 #endif
 
-// Eight tables, so that eight bytes are taken at once: table k holds what a byte contributes when k zero bytes follow
+// Eight tables, to process eight bytes at once: table k holds what a byte contributes when k zero bytes follow
 // it. The sum is linear over the bits of the byte, so a table is spanned by its entries at 1, 2, 4, … 128, and the
 // compiler adds them up.
 #define SPAN(n, b0, b1, b2, b3, b4, b5, b6, b7)                                                         \
@@ -52,7 +52,7 @@ static uint32_t sum_by_eight(uint32_t crc, const uint8_t* data, size_t length) {
 
 #if HAVE_FOLDING
 // Carry-less multiplication moves 128 bits of message forward by D bits: the half with the higher powers of x times
-// x^(D+32) mod P, the other times x^(D−32) mod P, both added to what stands there (Gopal et al., "Fast CRC Computation
+// x^(D+32) mod P, the other times x^(D−32) mod P, both added to the existing words (Gopal et al., "Fast CRC Computation
 // for Generic Polynomials Using PCLMULQDQ", Intel 2009). Each constant is the remainder with its bits reversed, times 2.
 #define FOLD_512_HIGH 0x154442BD4
 #define FOLD_512_LOW 0x1C6E41596

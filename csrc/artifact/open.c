@@ -169,7 +169,7 @@ static int compare_members(const void* a, const void* b) {
   return compare_names(x->name, x->name_length, y->name, y->name_length);
 }
 
-// Sorted rather than hashed: names are chosen by whoever made the file, and could be chosen to collide.
+// Sorted rather than hashed: the file's author chooses the names, and could make them collide.
 static pyd_status_t index_names(pyd_artifact_t* artifact) {
   for (uint32_t i = 0; i < artifact->count; ++i) artifact->by_name[i] = &artifact->members[i];
   qsort(artifact->by_name, artifact->count, sizeof(*artifact->by_name), compare_members);
@@ -184,7 +184,7 @@ static pyd_status_t index_names(pyd_artifact_t* artifact) {
 }
 
 static pyd_status_t create(const pyd_zip_end_t* end, pyd_artifact_t** out_artifact) {
-  // A count that the directory's own bytes cannot hold is refused before memory is asked for.
+  // A count that the directory's own bytes cannot hold is refused before allocating.
   if (end->count > end->directory_size / PYD_ZIP_ENTRY_BYTES || end->count > UINT32_MAX) {
     return pyd_status_make(PYD_CODE_CORRUPT, "the zip directory has %llu bytes, too few for %llu members",
                            (unsigned long long)end->directory_size, (unsigned long long)end->count);

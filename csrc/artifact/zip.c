@@ -9,7 +9,7 @@ static pyd_status_t corrupt_end(const char* what, uint64_t offset) {
   return pyd_status_make(PYD_CODE_CORRUPT, "not a usable artifact: %s at offset %llu", what, (unsigned long long)offset);
 }
 
-// The end record carries a comment of up to 65,535 bytes, so it is looked for from the back. The last signature counts,
+// The end record carries a comment of up to 65,535 bytes, so it is searched from the end. The last signature counts,
 // and its comment must reach exactly to the end of the file: readers that disagree here read different archives.
 static pyd_status_t find_end(pyd_span_t file, uint64_t* out_offset) {
   if (file.size < PYD_ZIP_END_BYTES) {
@@ -98,7 +98,7 @@ pyd_status_t pyd_zip_read_end(pyd_span_t file, pyd_zip_end_t* out_end) {
   return PYD_STATUS_OK;
 }
 
-// Walks the fields of an extra area and gives the content of the zip64 one; an empty span when there is none.
+// Walks the fields of an extra area and returns the content of the zip64 one; an empty span when there is none.
 static bool find_zip64(pyd_span_t extra, pyd_span_t* out_field) {
   *out_field = (pyd_span_t){0};
   for (uint64_t at = 0; at < extra.size;) {
@@ -116,7 +116,7 @@ static bool find_zip64(pyd_span_t extra, pyd_span_t* out_field) {
   return true;
 }
 
-// Takes the next 64-bit value of |field| when |*value| says that it stands there.
+// Reads the next 64-bit value of |field| when |*value| states that it is there.
 static bool widen(uint64_t* value, pyd_span_t* field) {
   if (*value != PYD_ZIP_FULL32) return true;
   const uint8_t* wide = pyd_span_get(*field, 0, 8);

@@ -11,7 +11,7 @@ enum {
   PYD_ZIP_END64_SIGNATURE = 0x06064B50,
   PYD_ZIP_LOCATOR_SIGNATURE = 0x07064B50,
 
-  // Local header, in front of each member.
+  // Local header, before each member.
   PYD_ZIP_LOCAL_FLAGS = 6,
   PYD_ZIP_LOCAL_METHOD = 8,
   PYD_ZIP_LOCAL_CRC = 14,
@@ -44,7 +44,7 @@ enum {
   PYD_ZIP_END_COMMENT_LENGTH = 20,
   PYD_ZIP_END_BYTES = 22,
 
-  // The same with 64-bit fields, and the record that says where it is.
+  // The same with 64-bit fields, and the record that locates it.
   PYD_ZIP_END64_RECORD_SIZE = 4,  // without the 12 bytes up to its own end
   PYD_ZIP_END64_DISK = 16,
   PYD_ZIP_END64_DIRECTORY_DISK = 20,
@@ -65,7 +65,7 @@ enum {
   PYD_ZIP_METHOD_STORED = 0,
 };
 
-#define PYD_ZIP_FULL16 0xFFFFu  // a field with this value stands in a zip64 record
+#define PYD_ZIP_FULL16 0xFFFFu  // the value of such a field is in a zip64 record
 #define PYD_ZIP_FULL32 0xFFFFFFFFu
 
 // Where the central directory is.

@@ -6,10 +6,10 @@
 #include "pydispatch/span.h"
 #include "pydispatch/status.h"
 
-// Finds the end record (and its zip64 form). The directory that it names lies inside |file| and ends at the record.
+// Finds the end record (and its zip64 form). The directory that it names is inside |file| and ends at the record.
 pyd_status_t pyd_zip_read_end(pyd_span_t file, pyd_zip_end_t* out_end);
 
-// Reads the entry at |*offset| of |directory| and moves |*offset| behind it. |index| is for messages.
+// Reads the entry at |*offset| of |directory| and moves |*offset| past it. |index| is for messages.
 pyd_status_t pyd_zip_read_entry(pyd_span_t directory, uint64_t* offset, uint64_t index, pyd_zip_entry_t* out_entry);
 
 // Reads the local header at |offset|. False, with the fault in words, when it is none. The data starts at

@@ -1,4 +1,4 @@
-// The file's full symbol table, for debuggers alone: the only place that looks at section headers. Nothing depends on it, so
+// The file's full symbol table, only for debuggers: the only code that reads section headers. Nothing depends on it, so
 // whatever is wrong there ends the reading without a word.
 #include "base/span.h"
 #include "elf/format.h"

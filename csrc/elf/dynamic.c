@@ -1,12 +1,12 @@
 // Bytes to view, second half: what the dynamic section points at. Tags that change nothing for a freestanding image
-// (names, versions, hints) are ignored; those that ask for work this loader does not do are refused by name.
+// (names, versions, hints) are ignored; those that need unsupported features are refused by name.
 #include <inttypes.h>
 
 #include "base/span.h"
 #include "elf/format.h"
 #include "elf/view.h"
 
-// The values as they stand in the file; 0 where a tag is absent.
+// The values as in the file; 0 where a tag is absent.
 typedef struct tags_s {
   uint64_t strtab, strsz, symtab, syment, hash, gnu_hash;
   uint64_t rela, relasz, relaent, jmprel, pltrelsz, pltrel, relr, relrsz, relrent;
@@ -49,7 +49,7 @@ static pyd_status_t read_tags(const pyd_elf_view_t* view, tags_t* tags) {
   return PYD_STATUS_OK;
 }
 
-// What the system's loader takes on trust: that its table ends, can be written, and names what lies in the string table.
+// What the system's loader trusts: the table is terminated and writable, and its names are inside the string table.
 static pyd_status_t check_system_tags(const pyd_elf_view_t* view) {
   const pyd_elf_segment_t* holder = pyd_elf_view_segment(view, view->dynamic.vaddr, view->dynamic.size);
   const uint8_t* bytes = pyd_elf_view_bytes(view, view->dynamic.vaddr, view->dynamic.size);
@@ -86,7 +86,7 @@ static pyd_status_t refuse_tags(const pyd_elf_view_t* view, const tags_t* tags) 
   return PYD_STATUS_OK;
 }
 
-// |vaddr|, |size| of a table of records of |record| bytes; |entry| is what the file says a record has (0: it is silent).
+// |vaddr|, |size| of a table of records of |record| bytes; |entry| is the record size that the file states (0: none).
 static pyd_status_t find_table(const pyd_elf_view_t* view, const char* name, uint64_t vaddr, uint64_t size, uint64_t entry,
                                uint64_t record, pyd_elf_table_t* out_table) {
   *out_table = (pyd_elf_table_t){0};

@@ -1,4 +1,4 @@
-// How many symbols there are. The dynamic section does not say: the older hash table counts them, the GNU one has to be
+// The number of symbols. The dynamic section does not state it: the older hash table counts them, the GNU one has to be
 // walked. Both walks end with the bytes of the table's segment, so they are linear in the size of the file.
 #include <inttypes.h>
 
@@ -59,7 +59,7 @@ pyd_status_t pyd_elf_parse_hash(pyd_elf_view_t* view, uint64_t sysv, uint64_t gn
   pyd_span_t span = {counted.bytes, (size_t)counted.size};
   pyd_status_t st = sysv ? count_sysv(span, &view->symbol_count) : count_gnu(span, &view->symbol_count);
   if (!pyd_ok(st)) return st;
-  if (!view->hash.bytes) {  // counted by the other one, so nobody has looked at it yet
+  if (!view->hash.bytes) {  // counted by the other table, so this one is not checked yet
     return PYD_ELF_CORRUPT("the hash table at 0x%" PRIx64 " lies in no loaded segment's bytes", view->hash.vaddr);
   }
   view->symtab.size = view->symbol_count * PYD_ELF_SYM_SIZE;

@@ -1,4 +1,4 @@
-// View to running code: one reservation, copy, relocate while everything is writable, take the rights away, initialise.
+// View to running code: one reservation, copy, relocate while everything is writable, protect, initialise.
 //
 // Few system calls: one mapping, then one protection per run of pages with the same rights (3 for the usual R, RX, RELRO,
 // RW file), one unmapping. Pages between segments are made readable with their neighbours instead of on their own.
@@ -33,7 +33,7 @@ static pyd_status_t map_image(const pyd_elf_view_t* view, pyd_elf_module_t* modu
   pyd_status_t st = pyd_mem_reserve(total, stored > total / 2, &module->memory);
   if (!pyd_ok(st)) return st;
   module->memory_size = total;
-  // As high as it goes, so that the slack lies in front, where it takes no call of its own (protect_image).
+  // As high as possible, so that the slack comes first, where it needs no separate call (protect_image).
   uintptr_t image = ((uintptr_t)module->memory + (total - size)) & ~(uintptr_t)(view->alignment - 1);
   module->bias = (uint64_t)image - view->low;
   module->low_vaddr = view->low;
@@ -167,7 +167,7 @@ static uint64_t read_hook(const pyd_elf_module_t* module, pyd_elf_range_t array,
   return pyd_load_u64((const uint8_t*)(uintptr_t)(module->bias + array.vaddr + 8 * index));
 }
 
-// 0 and -1 stand for nothing in these arrays.
+// 0 and -1 are empty entries in these arrays.
 static bool is_hook(uint64_t address) { return address != 0 && address != UINT64_MAX; }
 
 // |address| is entry |index| of the array |name|.
@@ -185,7 +185,7 @@ static pyd_status_t check_hooks(const pyd_elf_module_t* module, const char* name
 
 static void call(uint64_t address) { ((hook_fn_t)(uintptr_t)address)(); }
 
-// Entries are looked at again when their turn comes: what ran before may have written to them.
+// Entries are checked again before each call: earlier initialisers may have written to them.
 static pyd_status_t initialise(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
   pyd_status_t st = PYD_STATUS_OK;
   if (view->init) call(module->bias + view->init);

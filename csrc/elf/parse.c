@@ -1,4 +1,4 @@
-// Bytes to view, first half: file header and program headers. Section headers are never looked at, so a file without
+// Bytes to view, first half: file header and program headers. Section headers are never read, so a file without
 // them loads.
 #include <inttypes.h>
 

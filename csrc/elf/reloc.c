@@ -1,4 +1,4 @@
-// Relocations by meaning. The numbers of a machine are rows in arch/<machine>.h; this file knows none of them.
+// Relocations by meaning. The numbers of a machine are rows in arch/<machine>.h; this file has none of them.
 //
 // In the formulas S is the address of the symbol (0 for an undefined weak one), A the addend, P the place, B the bias.
 #include <inttypes.h>
@@ -73,7 +73,7 @@ typedef struct relocator_s {
       (r)->symbol ? pyd_elf_view_symbol_name((r)->view, (r)->symbol) : ""
 
 // Places must be writable in the finished image too: writing elsewhere would be a text relocation, and would let a file
-// change the tables that are looked at later.
+// change the tables that are read later.
 static bool is_place(relocator_t* r, uint64_t vaddr, uint64_t size) {
   const pyd_elf_segment_t* s = r->segment;
   if (!(s && vaddr >= s->vaddr && size <= s->memory_size && vaddr - s->vaddr <= s->memory_size - size)) {
@@ -193,7 +193,7 @@ static pyd_status_t apply_relative_word(relocator_t* r, uint64_t vaddr) {
   return PYD_STATUS_OK;
 }
 
-// An even word is an address; an odd one is a bitmap of the 63 words behind the last place (gABI, "Relative relocations").
+// An even word is an address; an odd one is a bitmap of the 63 words after the last location (gABI, "Relative relocations").
 static pyd_status_t apply_relr(relocator_t* r) {
   uint64_t next = 0;
   pyd_status_t st = PYD_STATUS_OK;

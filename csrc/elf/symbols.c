@@ -66,7 +66,7 @@ pyd_status_t pyd_elf_check_symbols(const pyd_elf_view_t* view) {
   return undefined ? refuse_undefined(view, undefined) : PYD_STATUS_OK;
 }
 
-// The symbol number |index| but for its name, whose first byte lies in the string table; nothing more is known of it, because
+// The symbol |index| without its name, of which only the first byte is known to be in the string table, because
 // the loaded code may have written on the table since it was checked.
 static bool read_symbol(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol) {
   *out_symbol = (pyd_elf_symbol_t){0};
@@ -108,7 +108,7 @@ static uint32_t word(const pyd_elf_module_t* module, uint64_t index) {
 }
 
 // Words: buckets, first hashed symbol, filter words (of 8 bytes), shift; filter; buckets; one hash per hashed symbol whose
-// lowest bit ends a chain. The filter only saves time on a miss and is left alone.
+// lowest bit ends a chain. The filter only saves time on a miss and is not used.
 static void* find_gnu(const pyd_elf_module_t* module, const char* name) {
   uint32_t hash = 5381;
   for (const uint8_t* c = (const uint8_t*)name; *c; ++c) hash = hash * 33 + *c;

@@ -1,5 +1,5 @@
 // A validated reading of an ELF file's bytes. Whoever holds a view may follow every pointer and range in it without
-// another check: tables lie in the file, ranges lie in loaded segments, sizes are multiples of their records.
+// another check: tables are inside the file, ranges inside loaded segments, sizes are multiples of their records.
 #ifndef PYD_ELF_VIEW_H_
 #define PYD_ELF_VIEW_H_
 
@@ -33,7 +33,7 @@ typedef struct pyd_elf_range_s {
 typedef struct pyd_elf_view_s {
   pyd_span_t file;
   bool is_system;  // for the system's loader: what embedded code must not contain is not refused
-  bool writes_dynamic;  // PT_DYNAMIC says that it is writable
+  bool writes_dynamic;  // PT_DYNAMIC is marked writable
   uint32_t machine;
   uint32_t segment_count;
   pyd_elf_segment_t segments[PYD_ELF_MAX_SEGMENTS];  // ascending, disjoint
@@ -79,8 +79,8 @@ uint64_t pyd_elf_view_bytes_left(const pyd_elf_view_t* view, uint64_t vaddr);
 // The name of a symbol, "" when it has none. |index| < symbol_count.
 const char* pyd_elf_view_symbol_name(const pyd_elf_view_t* view, uint64_t index);
 
-// Applies every relocation to |image|, which holds view->high - view->low bytes and stands for the addresses from
-// bias + view->low on; it need not lie there. With |image| NULL nothing is written and only what does not depend on
+// Applies every relocation to |image|, which holds view->high - view->low bytes and represents the addresses from
+// bias + view->low on; it may be elsewhere. With |image| NULL nothing is written and only what does not depend on
 // the bias is checked.
 pyd_status_t pyd_elf_relocate(const pyd_elf_view_t* view, uint8_t* image, uint64_t bias);
 

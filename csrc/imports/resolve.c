@@ -1,5 +1,5 @@
 // Resolves the import table of one executable. Asked once per load, so clarity of the failure matters more than speed:
-// whoever reads the message wants every missing name at once, not the first of them.
+// the message names every missing import at once, not only the first.
 #include <stdlib.h>
 #include <string.h>
 

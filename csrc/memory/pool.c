@@ -1,5 +1,5 @@
 // Small blocks come from the C library and are kept in one stack per size class; large ones are mapped, kept in the
-// order of their release, and found by best fit. In front of each block lies a header of one cache line, so that the
+// order of their release, and found by best fit. Before each block is a header of one cache line, so that the
 // block itself keeps its alignment and finds its way home.
 //
 // Each lock is held for a few instructions (a scan of the free large blocks at most) and never across a system call, so
@@ -45,7 +45,7 @@ struct pyd_pool_s {
   header_t *newest, *oldest;
   uint64_t large_live;
   _Atomic uint64_t large_kept;  // as in a class
-  _Alignas(64) _Atomic uint64_t total_bytes;  // live and free; changes only when the system is asked
+  _Alignas(64) _Atomic uint64_t total_bytes;  // live and free; changes only with system calls
   _Atomic uint64_t peak_bytes;
   uint64_t retain_bytes;
   void* memory;
@@ -53,7 +53,7 @@ struct pyd_pool_s {
 
 static void lock(atomic_bool* flag) {
   for (uint32_t spins = 0; atomic_exchange_explicit(flag, true, memory_order_acquire); ++spins) {
-    // Whoever holds it may have lost its CPU: waiting longer than that takes is pointless.
+    // Its holder may be preempted: spinning longer is pointless.
     while (atomic_load_explicit(flag, memory_order_relaxed)) {
       if (++spins < kSpins) {
         pyd_cpu_relax();
@@ -96,7 +96,7 @@ static uint64_t free_bytes(pyd_pool_t* pool) {
   return sum;
 }
 
-// Gives a block that nobody can find any more back to the system.
+// Returns an unreachable block to the system.
 static void discard(pyd_pool_t* pool, header_t* header) {
   atomic_fetch_sub_explicit(&pool->total_bytes, header->size, memory_order_relaxed);
   if (header->class == kLarge) {
@@ -292,7 +292,7 @@ void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats) {
   };
 }
 
-// Nobody takes one lock while holding another, so any order does.
+// No code takes one lock while holding another, so any order is safe.
 void pyd_pool_fork_prepare(pyd_pool_t* pool) {
   for (uint32_t i = 0; i < kClassCount; ++i) lock(&pool->classes[i].lock);
   lock(&pool->large_lock);

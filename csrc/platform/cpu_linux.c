@@ -53,7 +53,7 @@ static void lower(uint32_t* limit, uint32_t cpus) {
   if (cpus && (!*limit || cpus < *limit)) *limit = cpus;
 }
 
-// The limit that stands in one cgroup's folder; 0: none.
+// The limit in one cgroup's folder; 0: none.
 static uint32_t folder_quota(const char* folder, bool is_v2) {
   char path[PATH_MAX], text[64];
   long long quota = 0, period = 0;
@@ -84,7 +84,7 @@ static uint32_t walk_up(const char* mount, const char* group, bool is_v2) {
   }
 }
 
-// Whether |word| stands in the comma-separated |list|.
+// Whether |word| is in the comma-separated |list|.
 static bool lists(const char* list, const char* word) {
   size_t length = strlen(word);
   for (const char* at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {

@@ -15,7 +15,7 @@ const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
     {"zvfhmin", 1, EXTENSIONS, 31, 0},
     {"zvfh", 2, EXTENSIONS, 30, 0},
     {"zvfbfwma", 3, EXTENSIONS, 54, 0},
-    {"xsmtvdot", 4, VENDOR, 0, 0},  // no kernel tells of it yet
+    {"xsmtvdot", 4, VENDOR, 0, 0},  // no kernel reports it yet
     {"zvl256b", 5, VECTOR_BYTES, 5, 0},
     {"zvl1024b", 6, VECTOR_BYTES, 7, 0},
     {"zvl4096b", 7, VECTOR_BYTES, 9, 0},
@@ -63,7 +63,7 @@ uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
 
 #elif !defined(__x86_64__) && !defined(__aarch64__)
 
-// An architecture whose features nobody has listed: none.
+// An architecture without a feature list: none.
 const pyd_cpu_feature_t pyd_cpu_feature_table[] = {{"", -1, 0, 0, 0}};
 const size_t pyd_cpu_feature_count = 0;
 uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) { return 0; }

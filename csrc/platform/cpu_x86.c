@@ -73,8 +73,8 @@ const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
 };
 const size_t pyd_cpu_feature_count = sizeof(pyd_cpu_feature_table) / sizeof(pyd_cpu_feature_table[0]);
 
-// What the system saves on a switch. CPUID alone says what the CPU could: on a system that has AVX-512 or AMX switched
-// off an instruction of theirs traps all the same.
+// The registers that the system saves. CPUID alone only states what the CPU supports: where the system has switched
+// AVX-512 or AMX off, their instructions still trap.
 static uint32_t enabled_states(void) {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

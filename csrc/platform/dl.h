@@ -5,8 +5,8 @@
 #include "pydispatch/span.h"
 #include "pydispatch/status.h"
 
-// Looks at a library's bytes before anything of it can run: format, machine, kind. UNSUPPORTED or CORRUPT; the text goes
-// behind a name: "is for aarch64, this machine is x86_64".
+// Checks a library's bytes before any of its code can run: format, machine, kind. UNSUPPORTED or CORRUPT; the text follows
+// a name: "is for aarch64, this machine is x86_64".
 pyd_status_t pyd_dl_check(pyd_span_t file);
 
 // Whether a library that pyd_dl_check accepted may write through C stdio: whether it asks others for any function that is not
@@ -16,7 +16,7 @@ bool pyd_dl_may_print(pyd_span_t file);
 // Opens a library with all its symbols bound at once and hidden from every other library; runs its constructors. SYSTEM
 // with the system's reason.
 pyd_status_t pyd_dl_open(const char* path, void** out_handle);
-// The same from bytes. UNSUPPORTED where the system only knows files with names.
+// The same from bytes. UNSUPPORTED where the system has no anonymous files.
 pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle);
 // NULL when there is none.
 void* pyd_dl_symbol(void* handle, const char* name);

@@ -1,4 +1,4 @@
-// What every system with ELF libraries checks before it opens one. Included by the dl_<os>.c files alone.
+// Checks shared by all systems with ELF libraries before they open one. Included only by the dl_<os>.c files.
 #ifndef PYD_PLATFORM_DL_ELF_H_
 #define PYD_PLATFORM_DL_ELF_H_
 
@@ -141,7 +141,7 @@ static bool is_silent(const char* name, size_t size) {
   return false;
 }
 
-// A library reaches what it does not define by relocations alone. What cannot be read counts as a symbol that prints.
+// A library reaches undefined symbols only through relocations. Unreadable ones count as symbols that print.
 static bool has_loud_import(const elf_tables_t* tables, pyd_span_t relocations, uint64_t size) {
   if (size == 0) return false;
   if (size > relocations.size) return true;

@@ -29,7 +29,7 @@ static pyd_status_t read_all(FILE* file, const char* path, uint8_t** out_data, s
   return PYD_STATUS_OK;
 }
 
-// The address that malloc gave is kept right in front of the aligned bytes.
+// The address from malloc is stored directly before the aligned bytes.
 static pyd_status_t align(const uint8_t* data, size_t size, const char* path, pyd_file_map_t* out_map) {
   enum { kExtra = kAlignment - 1 + sizeof(void*) };
   uint8_t* block = size <= SIZE_MAX - kExtra ? malloc(size + kExtra) : NULL;

@@ -1,4 +1,4 @@
-// For systems that this build knows nothing about: heap memory, no protection. Code runs from it where the heap is
+// For unknown systems: heap memory, no protection. Code runs from it where the heap is
 // executable (bare metal); elsewhere a system needs its own file beside this one.
 #include "platform/mem.h"
 

@@ -8,10 +8,10 @@
 #include "pydispatch/status.h"
 
 #define PYD_PAGES_UNIT ((size_t)2 << 20)  // bytes; sizes and addresses are multiples of it
-#define PYD_PAGES_FRONT 64u               // writable bytes in front of the memory, for whoever manages it
+#define PYD_PAGES_FRONT 64u               // writable bytes before the memory, for its manager
 
 // Reserves |size| bytes, a multiple of PYD_PAGES_UNIT, and asks for huge pages as far as they lie within the first
-// |huge_size| bytes: what is never touched behind them then costs no memory. OUT_OF_MEMORY names the size.
+// |huge_size| bytes: untouched bytes after them then cost no memory. OUT_OF_MEMORY names the size.
 pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory);
 // |memory| and |size| as they were mapped.
 void pyd_pages_unmap(void* memory, size_t size);

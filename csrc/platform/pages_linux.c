@@ -1,4 +1,4 @@
-// Linux: an anonymous mapping, trimmed to the alignment. The front lies in a page of its own, so that the memory itself
+// Linux: an anonymous mapping, trimmed to the alignment. The front is in a separate page, so that the memory itself
 // starts with a huge page; that page costs one fault.
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Paths are UTF-8 here and UTF-16 there. Included by the *_windows.c files alone.
+// Paths are UTF-8 here and UTF-16 there. Included only by the *_windows.c files.
 #ifndef PYD_PLATFORM_TEXT_WINDOWS_H_
 #define PYD_PLATFORM_TEXT_WINDOWS_H_
 

@@ -35,7 +35,7 @@ static inline void pyd_event_reset(pyd_event_t* event) {
   atomic_exchange_explicit(&event->is_set, 0, memory_order_seq_cst);
 }
 
-// Sets the event and returns whether it was clear, so that of several setters exactly one is told so. Wakes nobody.
+// Sets the event and returns whether it was clear, so that exactly one of several setters sees that. Wakes no thread.
 // Sequentially consistent: a claim that finds the event set comes before any later reset.
 static inline bool pyd_event_claim(pyd_event_t* event) {
   return atomic_load_explicit(&event->is_set, memory_order_seq_cst) == 0 &&

@@ -1,4 +1,4 @@
-// What every pthread system shares in starting a thread. Included by the thread_<os>.c files alone.
+// Thread start on every pthread system. Included only by the thread_<os>.c files.
 #ifndef PYD_PLATFORM_THREAD_START_H_
 #define PYD_PLATFORM_THREAD_START_H_
 

@@ -25,7 +25,7 @@
 
 #define PYD_SLOT_OPEN 0x80000000u     // may be joined
 #define PYD_SLOT_WAITING 0x40000000u  // the caller sleeps on |done|
-#define PYD_SLOT_COUNT 0x0000FFFFu    // pool threads that take part
+#define PYD_SLOT_COUNT 0x0000FFFFu    // participating pool threads
 
 // No failure yet. Otherwise the index within the window in the upper half (so that less is lower) and the code.
 #define PYD_SCHED_NO_FAILURE UINT64_MAX
@@ -39,7 +39,7 @@ typedef struct pyd_sched_cell_s {
 
 typedef struct pyd_sched_slot_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t state;
-  _Atomic uint32_t wakes_left;  // threads that those who join should still wake
+  _Atomic uint32_t wakes_left;  // threads that joining threads should still wake
   // Written by the caller while the slot is closed.
   const pyd_sched_job_t* job;
   const pyd_scope_t* scope;  // what the caller works for
@@ -61,13 +61,13 @@ typedef struct pyd_sched_thread_s {
 
 struct pyd_sched_s {
   uint32_t workers;
-  bool oversubscribed;  // more workers than CPUs: nobody spins
+  bool oversubscribed;  // more workers than CPUs: no thread spins
   int32_t spin_us;
   uint64_t tick;  // picoseconds in 1/256
   pyd_sched_slot_t* slots;
   pyd_sched_thread_t* threads;  // workers - 1
   pyd_scope_access_t scopes;
-  pthread_mutex_t lifecycle;    // of |started| and |closing|, and fork; nobody waits for a thread while holding it
+  pthread_mutex_t lifecycle;    // of |started| and |closing|, and fork; never held while waiting for a thread
   pthread_cond_t stopped;       // |closing| is 0 again
   _Atomic uint32_t started;     // pool threads that exist
   _Atomic uint32_t start_failed;
@@ -77,7 +77,7 @@ struct pyd_sched_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t used;  // bit per slot that has an owner
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t sleepers;
   _Atomic uint32_t spinners;
-  // What was run alone of late for want of a thread that is awake, in picoseconds, and until when. Approximate.
+  // Recent work run by the caller alone because no thread was awake, in picoseconds, and until when. Approximate.
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t alone;
   _Atomic uint64_t alone_until;
   _Atomic uint64_t price;  // picoseconds of work from which waking a thread is worth it, learned
@@ -97,11 +97,11 @@ static inline bool pyd_sched_is_interrupted(const pyd_sched_job_t* job) {
   return job->interrupt && job->interrupt->is_wanted(job->interrupt->self) != 0;
 }
 
-// work.c: ends the job because its interrupt wants it.
+// work.c: ends the job because its interrupt requests it.
 void pyd_sched_interrupt(pyd_sched_slot_t* slot);
 
-// work.c: takes and steals chunks until nothing is left to take. |worker| must take part in the slot (the caller always
-// does). Clears the slot's bit in sched->open, as nobody else would find more.
+// work.c: claims and steals chunks until none are left. |worker| must participate in the slot (the caller always
+// does). Clears the slot's bit in sched->open, as no other thread would find work.
 void pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
 
 // pool.c
@@ -109,7 +109,7 @@ void pyd_sched_pool_main(void* thread);
 // Wakes up to |count| parked threads; returns how many.
 uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t count);
 
-// scheduler.c: starts the threads that a fork has taken away. False when there are none.
+// scheduler.c: restarts the threads that a fork removed. False when there are none.
 bool pyd_sched_ensure_started(pyd_sched_t* sched);
 
 #endif  // PYD_SCHED_INTERNAL_H_

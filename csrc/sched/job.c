@@ -19,7 +19,7 @@ static uint32_t learned_cost(const pyd_sched_job_t* job) {
   return job->cost ? __atomic_load_n(&job->cost->picoseconds, __ATOMIC_RELAXED) : 0;
 }
 
-// Runs [begin, end) here in pieces of about PYD_SCHED_ASK_TIME, and asks the interrupt between them.
+// Runs [begin, end) on this thread in pieces of about PYD_SCHED_ASK_TIME, and polls the interrupt between them.
 static bool run_pieces(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
   const uint64_t known = learned_cost(job);
   uint64_t piece = known ? UINT64_C(1000) * PYD_SCHED_ASK_TIME / known : 1, before = pyd_cpu_nanoseconds();
@@ -78,8 +78,8 @@ static uint64_t worth(const pyd_sched_t* sched) {
   return UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING;
 }
 
-// Learns from a job that was shared whether waking pays. That somebody came does not say so: on a machine whose other CPUs
-// are taken the woken thread takes turns with its waker.
+// Updates from a shared job whether waking pays. A thread that joined does not prove it: when all other CPUs
+// are busy, the woken thread shares a CPU with its waker.
 static void learn_price(pyd_sched_t* sched, bool has_woken, bool has_gained) {
   const uint64_t least = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING, most = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;
   uint64_t old = atomic_load_explicit(&sched->price, memory_order_relaxed), price = old;
@@ -91,7 +91,7 @@ static void learn_price(pyd_sched_t* sched, bool has_woken, bool has_gained) {
   if (price != old) atomic_store_explicit(&sched->price, price, memory_order_relaxed);
 }
 
-// Adds up what was run alone though a spinning thread would have helped, over jobs no further apart than a thread spins.
+// Sums the work run alone that a spinning thread would have helped with, over jobs no further apart than a spin.
 static void remember_alone(pyd_sched_t* sched, uint64_t picoseconds) {
   if (picoseconds < UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING) return;
   uint64_t price = atomic_load_explicit(&sched->price, memory_order_relaxed);
@@ -107,7 +107,7 @@ static void remember_alone(pyd_sched_t* sched, uint64_t picoseconds) {
   atomic_store_explicit(&sched->alone_until, now, memory_order_relaxed);
 }
 
-// Whether a job that is expected to take |picoseconds| is to be measured in this run.
+// Whether to measure a job with an expected cost of |picoseconds| in this run.
 static bool is_measured(const pyd_sched_job_t* job, uint64_t picoseconds) {
   if (picoseconds >= UINT64_C(1000) * PYD_SCHED_WORTH_MEASURING) return true;
   uint32_t runs = __atomic_load_n(&job->cost->runs, __ATOMIC_RELAXED) + 1;
@@ -130,7 +130,7 @@ static pyd_sched_slot_t* acquire_slot(pyd_sched_t* sched) {
   uint32_t used = atomic_load_explicit(&sched->used, memory_order_relaxed);
   while (~used) {
     uint32_t bit = ~used & (used + 1);
-    // Acquire pairs with release_slot: what the last owner wrote to the slot comes before what we write.
+    // Acquire pairs with release_slot: the last owner's writes to the slot precede ours.
     if (atomic_compare_exchange_weak_explicit(&sched->used, &used, used | bit, memory_order_acquire,
                                               memory_order_relaxed)) {
       return &sched->slots[__builtin_ctz(bit)];
@@ -150,7 +150,7 @@ static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t*
   return (uint32_t)(useful < most ? useful : most);
 }
 
-// Opens the slot for |count| indices from slot->base on and wakes threads if it takes that.
+// Opens the slot for |count| indices from slot->base on and wakes threads if needed.
 // Returns whether it woke one.
 static bool publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count) {
   atomic_store_explicit(&slot->failure, PYD_SCHED_NO_FAILURE, memory_order_relaxed);
@@ -158,8 +158,8 @@ static bool publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count) 
   pyd_range_store(&slot->cells[0].range, (pyd_range_t){.begin = 0, .end = count});
   atomic_store_explicit(&slot->state, PYD_SLOT_OPEN, memory_order_release);
   atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_seq_cst);
-  // Who is counted as spinning now will see the bit, at the latest when it looks once more before it parks; a count taken
-  // before the bit was set would not say that.
+  // A thread counted as spinning now will see the bit, at the latest in its last check before it parks; a count read
+  // before the bit was set would not guarantee that.
   uint32_t helpers = useful_helpers(sched, slot, count);
   uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
   if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
@@ -168,7 +168,7 @@ static bool publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count) 
   return pyd_sched_pool_wake(sched, 1) != 0;
 }
 
-// Those who work may have a lot before them: a range that was being stolen while this thread looked for one.
+// Working threads may still have much to do: a range that was being stolen while this thread searched.
 static void sleep_until_done(pyd_sched_slot_t* slot) {
   const pyd_sched_job_t* job = slot->job;
   bool asks = job->interrupt != NULL;
@@ -180,7 +180,7 @@ static void sleep_until_done(pyd_sched_slot_t* slot) {
   pyd_event_wait(&slot->done);
 }
 
-// Returns when no pool thread takes part any more.
+// Returns when no pool thread participates any more.
 static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   uint32_t state = atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_acquire);
   if (!(state & PYD_SLOT_COUNT)) return;
@@ -236,7 +236,7 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sch
   pyd_scope_set(sched->scopes, outer);
 }
 
-// Runs from the front, twice as much each time, until what is left is worth sharing. Returns how far it came, job->count
+// Runs from the front, twice as much each time, until the rest is worth sharing. Returns the next index, job->count
 // when done or failed, and the cost of one index as last measured.
 static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_meter_t* meter,
                       uint64_t* out_cost, pyd_sched_failure_t* out_failure) {
@@ -260,7 +260,7 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
   pyd_sched_meter_t meter = {0};
   const uint32_t known = learned_cost(job);
   if (job->count == 1 || sched->workers == 1) {
-    // A single worker needs the cost for nothing but the pieces between which an interrupt is asked.
+    // A single worker needs the cost only for the pieces between which the interrupt is polled.
     if (known || !job->interrupt || !job->cost) {
       run_span(job, 0, job->count, out_failure);
     } else {

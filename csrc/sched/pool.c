@@ -32,7 +32,7 @@ static void leave(pyd_sched_slot_t* slot) {
   }
 }
 
-// Those who are woken wake the next, two each, so that the caller pays for one wake only.
+// Woken threads wake the next, two each, so that the caller pays for one wake only.
 static void relay_wakes(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   for (int i = 0; i < 2; ++i) {
     uint32_t left = atomic_load_explicit(&slot->wakes_left, memory_order_relaxed);
@@ -70,7 +70,7 @@ static bool has_news(const pyd_sched_t* sched, memory_order order) {
   return atomic_load_explicit(&sched->open, order) != 0 || atomic_load_explicit(&sched->closing, order) != 0;
 }
 
-// True when there is something to look at, false when |spin| nanoseconds have passed or the CPU was taken away.
+// True when there may be work, false when |spin| nanoseconds have passed or the thread was preempted.
 static bool spin_for_news(pyd_sched_t* sched, uint64_t spin, bool* out_preempted) {
   const uint64_t limit = spin * 1000, preempted = UINT64_C(1000) * PYD_SCHED_PREEMPTED;
   uint64_t start = pyd_cpu_ticks(), previous = start;
@@ -91,7 +91,7 @@ static bool spin_for_news(pyd_sched_t* sched, uint64_t spin, bool* out_preempted
 
 static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   atomic_fetch_add_explicit(&sched->sleepers, 1, memory_order_seq_cst);
-  pyd_event_reset(&self->wake);  // from here on somebody may claim it
+  pyd_event_reset(&self->wake);  // claimable from here on
   if (has_news(sched, memory_order_seq_cst) && pyd_event_claim(&self->wake)) {
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     return;

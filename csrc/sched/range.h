@@ -1,7 +1,7 @@
 // A range of indices [begin, end) of one window in one atomic 64-bit cell, so that its owner can take from the front and
 // a thief from the back with one compare-exchange each.
 //
-// A cell's value alone says what is unclaimed, and a claimed index never becomes unclaimed again. A compare-exchange
+// Only a cell's value states what is unclaimed, and a claimed index never becomes unclaimed again. A compare-exchange
 // that succeeds on a value read earlier is therefore right even when the cell has changed and come back in between.
 // The cells carry no other data (what a body reads is published by joining the job), so every access is relaxed.
 #ifndef PYD_SCHED_RANGE_H_
@@ -28,14 +28,14 @@ static inline pyd_range_t pyd_range_load(const pyd_range_cell_t* cell) {
   return pyd_range_unpack(atomic_load_explicit(cell, memory_order_relaxed));
 }
 
-// By the owner alone, and only while the cell is empty: nobody else changes an empty cell.
+// Only by the owner, while the cell is empty: no other thread changes an empty cell.
 static inline void pyd_range_store(pyd_range_cell_t* cell, pyd_range_t range) {
   atomic_store_explicit(cell, pyd_range_pack(range.begin, range.end), memory_order_relaxed);
 }
 
 static inline uint32_t pyd_range_size(pyd_range_t range) { return range.end - range.begin; }
 
-// The owner takes |count| indices (1 <= count <= size) off the front of |seen|, the value it read. False: a thief was
+// The owner claims |count| indices (1 <= count <= size) off the front of |seen|, the value it read. False: a thief was
 // faster, read again.
 static inline bool pyd_range_take(pyd_range_cell_t* cell, pyd_range_t seen, uint32_t count) {
   uint64_t expected = pyd_range_pack(seen.begin, seen.end);
@@ -43,7 +43,7 @@ static inline bool pyd_range_take(pyd_range_cell_t* cell, pyd_range_t seen, uint
                                                  memory_order_relaxed, memory_order_relaxed);
 }
 
-// A thief takes the upper half, rounded up, of a victim's range. False: it was empty.
+// A thief claims the upper half, rounded up, of a victim's range. False: it was empty.
 static inline bool pyd_range_steal(pyd_range_cell_t* cell, pyd_range_t* out_stolen) {
   uint64_t bits = atomic_load_explicit(cell, memory_order_relaxed);
   for (;;) {

@@ -31,7 +31,7 @@ static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
   for (uint32_t i = 0; i < workers; ++i) atomic_init(&slot->cells[i].range, 0);
 }
 
-// Nobody works, nobody waits, no thread exists.
+// No thread works, waits, or exists.
 static void reset(pyd_sched_t* sched) {
   pthread_mutex_init(&sched->lifecycle, NULL);
   pthread_cond_init(&sched->stopped, NULL);
@@ -65,7 +65,7 @@ static int start_threads(pyd_sched_t* sched) {
 
 bool pyd_sched_ensure_started(pyd_sched_t* sched) {
   if (atomic_load_explicit(&sched->started, memory_order_acquire) + 1 == sched->workers) return true;
-  // After a fork. One caller starts them, others need not wait for it; a refusal is not asked for again.
+  // After a fork. One caller starts them, others need not wait for it; a failure is not retried.
   if (!atomic_load_explicit(&sched->start_failed, memory_order_relaxed) &&
       pthread_mutex_trylock(&sched->lifecycle) == 0) {
     // Those that are being stopped still hold their places.

@@ -8,8 +8,8 @@
 #define PYD_SCHED_SLOTS 32
 #define PYD_SCHED_MAX_WORKERS 1024
 
-// An interrupt is asked for after this many indices, or after this much time (where a look at the clock is due anyway): a
-// look costs 25, asking as much again. While the caller sleeps until others are done, this often.
+// The interrupt is polled after this many indices, or after this much time (where the clock is read anyway): reading
+// it costs 25, polling as much again. While the caller sleeps until others are done, this often.
 #define PYD_SCHED_ASK_INDICES 1024
 #define PYD_SCHED_ASK_TIME 1000000
 #define PYD_SCHED_ASK_ASLEEP 50000000
@@ -17,7 +17,7 @@
 // Indices of one window; a range must fit into 32 bits with room for its end.
 #define PYD_SCHED_WINDOW 0x80000000u
 
-// What must be left to do, alone, before others are let in while a thread spins. Meeting one takes 400 (1,700 on a busy
+// The least remaining work worth sharing while a thread spins. Joining costs 400 (1,700 on a busy
 // machine): jobs of 2,000 ran at 0.84 to 1.16 of the speed alone, of 4,000 at 1.4 to 1.8.
 #define PYD_SCHED_WORTH_SPINNING 2500
 // The same while all are parked: waking costs the caller 1,400 and brings a thread after 5,400. On a machine whose other
@@ -28,7 +28,7 @@
 #define PYD_SCHED_WORTH_WAKING_MOST 512000
 #define PYD_SCHED_PRICE_DECAY 64
 // Jobs between the two, one right after the other, add up: from this many times the price on a thread is woken for the
-// next one. Without it jobs of 4,000 in a row stayed alone for ever (1.0), with it they are shared (1.4 to 1.8).
+// next one. Without it jobs of 4,000 in a row were never shared (1.0), with it they are shared (1.4 to 1.8).
 #define PYD_SCHED_WAKING_FOR_MORE 5
 // A job shorter than this is measured in one run of MEASURE_EVERY: two readings of the clock would be half of it.
 #define PYD_SCHED_WORTH_MEASURING 700
@@ -36,14 +36,14 @@
 // Work that should be there for each further thread that is woken.
 #define PYD_SCHED_WORK_PER_HELPER 4000
 
-// A chunk aims at this much time, never takes more than 1/DIVISOR of what its owner has left, and is not made
+// A chunk aims at this much time, never exceeds 1/DIVISOR of its owner's remaining range, and is not made
 // shorter than MIN by that rule.
 #define PYD_SCHED_CHUNK_TIME 16000
 #define PYD_SCHED_CHUNK_MIN_TIME 300
 #define PYD_SCHED_CHUNK_DIVISOR 8
 
 // Passes over all ranges before a participant believes that nothing is left to steal. More than one, because a range
-// is in nobody's cell for a few nanoseconds while it is being stolen.
+// is in no cell for a few nanoseconds while it is being stolen.
 #define PYD_SCHED_STEAL_PASSES 3
 
 // How long an idle pool thread spins: at most MAX; it falls to MIN by halves while spinning does not pay.
@@ -51,7 +51,7 @@
 #define PYD_SCHED_SPIN_MIN 1000
 // How long a caller spins for the last chunks of others before it parks.
 #define PYD_SCHED_FINISH_SPIN 30000
-// Two looks at the clock of a spinning thread this far apart mean that it lost its CPU to somebody: it parks.
+// Two clock reads of a spinning thread this far apart mean that it was preempted: it parks.
 #define PYD_SCHED_PREEMPTED 20000
 // Pauses between two looks at the clock.
 #define PYD_SCHED_PAUSES_PER_TICK 4

@@ -21,7 +21,7 @@ void pyd_sched_interrupt(pyd_sched_slot_t* slot) {
 }
 
 // How many of |left| indices to run in one go. |previous|: the last chunk's count; a chunk at most doubles, so that a
-// cheap start does not hide expensive indices behind it.
+// cheap start does not hide expensive later indices.
 static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
   uint64_t share = left / PYD_SCHED_CHUNK_DIVISOR;
   uint64_t least = UINT64_C(1000) * PYD_SCHED_CHUNK_MIN_TIME / cost;
@@ -79,14 +79,14 @@ void pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
     meter->indices += chunk;
     meter->picoseconds += spent;
     cost = spent / chunk + 1;
-    // The caller alone: only it has somebody who may want an end.
+    // Only the caller: the interrupt is its own.
     if (worker == 0 && job->interrupt &&
         pyd_sched_picoseconds(sched, pyd_cpu_elapsed(asked, after)) >= UINT64_C(1000) * PYD_SCHED_ASK_TIME) {
       asked = after;
       if (pyd_sched_is_interrupted(job)) pyd_sched_interrupt(slot);
     }
   }
-  // All that is left is in the hands of those who run it: keep newcomers away. Whoever takes part may do this, since the
+  // All remaining work is claimed: keep new threads out. Any participant may do this, since the
   // slot cannot get a new job before the last one has left.
   uint32_t bit = 1u << (slot - sched->slots);
   if (atomic_load_explicit(&sched->open, memory_order_relaxed) & bit) {
