@@ -29,13 +29,13 @@ from pydispatch.link.ptx.library import (
 )
 from pydispatch.link.ptx.text import Text, higher, item_text
 
-ASKS = "pyd_has_"
+PRESENCE_PREFIX = "pyd_has_"
 """The prefix of a function that tests whether a symbol is present."""
 
 Source = PtxModule | str | bytes | bytearray | memoryview
 _Key = tuple[int, str]  # module (0 is the kernel's) and name
 
-__all__ = ["ASKS", "Library", "Linked", "imports_of", "link", "open_library", "prototypes_of"]
+__all__ = ["PRESENCE_PREFIX", "Library", "Linked", "imports_of", "link", "open_library", "prototypes_of"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Linked:
 
 def imports_of(data: Source, what: str = "PTX") -> tuple[str, ...]:
     """The symbols that a module uses and does not define, in the order of the module."""
-    return tuple(dict.fromkeys(item.name.removeprefix(ASKS) for item in _imports(read_parts(data, what))))
+    return tuple(dict.fromkeys(item.name.removeprefix(PRESENCE_PREFIX) for item in _imports(read_parts(data, what))))
 
 
 def prototypes_of(data: Source, what: str = "PTX") -> dict[str, str]:
@@ -92,7 +92,7 @@ class _Linker:
     unique: bool
     providers: dict[str, str] = field(default_factory=dict)
     unresolved: dict[str, None] = field(default_factory=dict)
-    taken: dict[_Key, None] = field(default_factory=dict)
+    linked: dict[_Key, None] = field(default_factory=dict)
     means: dict[_Key, _Key | None] = field(default_factory=dict)
     """The resolution of a name that a module declares: a definition somewhere, or None."""
 
@@ -104,8 +104,8 @@ class _Linker:
         seen: set[tuple[int, int]] = set()
         while todo:
             found = self._resolved(*todo.popleft())
-            if found is not None and found not in self.taken and found[0] != 0:
-                self.taken[found] = None
+            if found is not None and found not in self.linked and found[0] != 0:
+                self.linked[found] = None
                 item = self._item(found)
                 if (found[0], item.first) not in seen:
                     seen.add((found[0], item.first))
@@ -134,13 +134,13 @@ class _Linker:
         wanted, parts = self._item((module, name)), self.parts[module]
         if name in BUILT_IN:
             return None
-        if name.startswith(ASKS):
+        if name.startswith(PRESENCE_PREFIX):
             self._check_question(parts, wanted)
-            asked = name.removeprefix(ASKS)
-            if not any(asked in library.offered for library in self.libraries) and asked not in self.optional:
-                self.unresolved[asked] = None
+            symbol = name.removeprefix(PRESENCE_PREFIX)
+            if not any(symbol in library.offered for library in self.libraries) and symbol not in self.optional:
+                self.unresolved[symbol] = None
             else:
-                self._note(asked)
+                self._record_provider(symbol)
             return None
         own = self.kernel.items.get(name)
         if module and own is not None and own.is_offered:
@@ -149,7 +149,7 @@ class _Linker:
         for number, library in enumerate(self.libraries, 1):
             if number != module and name in library.offered:
                 self._check(parts, wanted, library.parts, library.offered[name])
-                self._note(name)
+                self._record_provider(name)
                 return number, name
         if own is not None and own.is_defined:
             raise InvalidArgumentError(
@@ -160,7 +160,7 @@ class _Linker:
             self.unresolved[name] = None
         return None
 
-    def _note(self, name: str) -> None:
+    def _record_provider(self, name: str) -> None:
         """Records the provider of a symbol."""
         givers = [library for library in self.libraries if name in library.offered]
         strong = [each for each in givers if each.offered[name].what.linkage != "weak"]
@@ -210,7 +210,7 @@ class _Linker:
         imported = {found for found in self.means.values() if found is not None}
         names: dict[_Key, str] = {}
         # An exported name is kept; of several, that of the first in search order.
-        for key in sorted(self.taken, key=lambda key: key not in imported):
+        for key in sorted(self.linked, key=lambda key: key not in imported):
             name, number = key[1], 1
             while name in used or (number > 1 and name in self._words):
                 number += 1
@@ -227,7 +227,7 @@ class _Linker:
         """The highest `.target` and `.version` of the parts used, and the one that raised the target."""
         kernel = self.kernel.module
         best, version, raised = (kernel.target, self.kernel.name), kernel.version, list[str]()
-        for number in dict.fromkeys(key[0] for key in self.taken):
+        for number in dict.fromkeys(key[0] for key in self.linked):
             module, name = self.parts[number].module, self.libraries[number - 1].name
             version = max(version, module.version)
             above = higher(best, (module.target, name))
@@ -257,7 +257,7 @@ class _Linker:
             for name in item.uses:  # unresolved names are declared here, unless the kernel does so
                 if self._resolved(key[0], name) is None and name not in kernel.items and name not in declared:
                     declared.add(name)
-                    prototypes.append(self._left((key[0], name)))
+                    prototypes.append(self._declaration((key[0], name)))
         yield from prototypes
         yield from variables
         yield from self._of_kernel()
@@ -283,13 +283,13 @@ class _Linker:
         done: dict[_Key, None] = {}
         seen: set[_Key] = set()
         expanded: set[tuple[int, int]] = set()
-        for first in self.taken:
+        for first in self.linked:
             stack = [(first, False)]
             while stack:
                 key, ready = stack.pop()
                 if ready:
                     done[key] = None
-                elif key not in seen and key in self.taken:
+                elif key not in seen and key in self.linked:
                     seen.add(key)
                     stack.append((key, True))
                     item = self._item(key)
@@ -299,24 +299,24 @@ class _Linker:
                         stack += [(each, False) for each in found if each is not None]
         return list(done)
 
-    def _left(self, key: _Key) -> str:
+    def _declaration(self, key: _Key) -> str:
         """The declaration of an unresolved name, or the result of a presence test."""
         item, parts = self._item(key), self.parts[key[0]]
-        answer = self._answer(key[1], item)
-        if answer is not None:
-            return answer
+        stub = self._presence_test(key[1], item)
+        if stub is not None:
+            return stub
         text = parts.module.text[item.what.start : item.what.end]
         return text.rstrip() + "\n"
 
-    def _answer(self, name: str, item: Item) -> str | None:
+    def _presence_test(self, name: str, item: Item) -> str | None:
         """A function that tests whether a symbol was found, or a trapping stub for an absent one."""
         function = item.what
         if not isinstance(function, Function) or name in BUILT_IN:
             return None
-        asked = name.removeprefix(ASKS)
-        if name.startswith(ASKS):
-            has = asked in self.providers
-            if not has and asked not in self.optional:
+        symbol = name.removeprefix(PRESENCE_PREFIX)
+        if name.startswith(PRESENCE_PREFIX):
+            has = symbol in self.providers
+            if not has and symbol not in self.optional:
                 return None
             result = function.returns[0].name
             if result == "_":
@@ -327,7 +327,7 @@ class _Linker:
         head = item_text(self.parts_of(item), item).removeprefix(".extern").strip().rstrip(";").rstrip()
         return f"{head}\n{{\n\ttrap;\n\tret;\n}}\n"
 
-    def _is_gone(self, item: Item) -> bool:
+    def _is_resolved(self, item: Item) -> bool:
         """Whether a declaration of the kernel is resolved."""
         return self.means.get((0, item.name)) is not None
 
@@ -337,18 +337,18 @@ class _Linker:
     def _of_kernel(self) -> Iterator[str]:
         """The kernel's text from its first declaration on, without declarations of resolved names."""
         kernel, text = self.kernel, self.kernel.module.text
-        at, answered = kernel.module.start, set[str]()
-        stay = {item.first for item in kernel.declarations if not self._is_gone(item)}
+        at, emitted = kernel.module.start, set[str]()
+        stay = {item.first for item in kernel.declarations if not self._is_resolved(item)}
         for item in sorted(kernel.declarations, key=lambda item: item.what.start):
             key = 0, item.name
-            if self._is_gone(item) or item.name in answered:
+            if self._is_resolved(item) or item.name in emitted:
                 replacement = ""
             else:
-                answer = self._answer(item.name, kernel.items[item.name]) if key in self.means else None
-                if answer is None:
+                stub = self._presence_test(item.name, kernel.items[item.name]) if key in self.means else None
+                if stub is None:
                     continue
-                answered.add(item.name)
-                replacement = answer
+                emitted.add(item.name)
+                replacement = stub
             if isinstance(item.what, Variable) and item.first in stay:
                 raise InvalidArgumentError(
                     f"'{item.name}' ({kernel.place(item)}) is declared together with unresolved names; write a "

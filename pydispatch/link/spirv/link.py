@@ -19,10 +19,10 @@ from pydispatch.link.spirv.output import Output, instruction
 from pydispatch.link.spirv.take import FUNCTION, Copy, Taker
 
 NULL, RETURN, RETURN_VALUE, BITCAST, IMPORT = 46, 253, 254, 124, 1
-ASKS = "?"
+PRESENCE_PREFIX = "?"
 """The prefix of a declaration that tests whether a symbol is present."""
 
-__all__ = ["ASKS", "Library", "Linked", "imports_of", "link", "open_library"]
+__all__ = ["PRESENCE_PREFIX", "Library", "Linked", "imports_of", "link", "open_library"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def link(
 
 def _symbols(kernel: Parts) -> tuple[str, ...]:
     found = (text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions)
-    return tuple(dict.fromkeys(text.removeprefix(ASKS) for text in found))
+    return tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text in found))
 
 
 class _Linker:
@@ -82,7 +82,7 @@ class _Linker:
                     break
         left: dict[int, tuple[str, int]] = {}
         for id, text in declared.items():
-            symbol = text.removeprefix(ASKS)
+            symbol = text.removeprefix(PRESENCE_PREFIX)
             if symbol not in sources and symbol not in absent:
                 left[id] = text, IMPORT
         for id, function in kernel.functions.items():
@@ -96,14 +96,14 @@ class _Linker:
             for parameter in kernel.functions[id].parameters:
                 out.names.pop(parameter.id, None)
                 out.decorations.pop(parameter.id, None)
-        unresolved = tuple(dict.fromkeys(text.removeprefix(ASKS) for text, _ in left.values()))
+        unresolved = tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text, _ in left.values()))
         return Linked(out.bytes(left), providers, unresolved)
 
     def _check_declaration(self, function: Function, text: str) -> None:
         if function.body:
             raise self.kernel.fail(function.head.at, f"'{text}' is imported and has a body")
         result = self.kernel.globals[function.head.type_id].op
-        if text.startswith(ASKS) and (function.parameters or result != Op.TYPE_BOOL):
+        if text.startswith(PRESENCE_PREFIX) and (function.parameters or result != Op.TYPE_BOOL):
             raise self.kernel.fail(function.head.at, f"'{text}' asks for a symbol and is no function () -> bool")
 
     def _function(
@@ -151,9 +151,9 @@ class _Linker:
 
     def _bind(self, function: Function, text: str, buffers: tuple[int, ...], sources: dict[str, int]) -> int:
         """The function of the output that calls of an import with these buffers become."""
-        symbol = text.removeprefix(ASKS)
+        symbol = text.removeprefix(PRESENCE_PREFIX)
         source = sources.get(symbol)
-        if text.startswith(ASKS):
+        if text.startswith(PRESENCE_PREFIX):
             result = function.head.type_id
             value = self.out.share(Op.CONSTANT_FALSE if source is None else Op.CONSTANT_TRUE, [], result)
             return self._constant(function, value, f"has {symbol}")
