@@ -38,7 +38,7 @@ _SHOWN = 240  # characters of a source line
 
 @dataclass(frozen=True)
 class Location:
-    """A place in a source text: file name, 1-based line and column, and the text of that line."""
+    """A source location: file name, 1-based line and column, and the text of that line."""
 
     file: str
     line: int
@@ -50,10 +50,10 @@ class Location:
         return f"{self.file}:{self.line}:{self.column}"
 
     def caret(self) -> str:
-        """The source line with a caret under the place, or '' when the text is not known."""
+        """The source line with a caret under the location, or '' when the text is not known."""
         if not self.text:
             return ""
-        # Of a very long line (generated programs have them), the part around the place.
+        # Of a very long line (in generated programs), the part around the location.
         skipped = max(0, self.column - _SHOWN // 2) if len(self.text) > _SHOWN else 0
         text, column = self.text[skipped : skipped + _SHOWN], self.column - skipped
         pad = "".join("\t" if c == "\t" else " " for c in text[: column - 1])
@@ -62,17 +62,17 @@ class Location:
 
 
 class CheckError(Error):
-    """Checks of a program (`check.expect_…`) do not hold: where each stands, and the first element that differs."""
+    """Checks of a program (`check.expect_…`) failed: the location of each, and the first element that differs."""
 
 
 class CompileWarning(UserWarning):
-    """A program compiles, and something about it is odd."""
+    """A warning about a program that compiles."""
 
 
 class CompileError(Error):
-    """A program cannot be compiled. `location` is where, `note` is what to do about it.
+    """A program cannot be compiled. `location` is the source location, `note` the remedy.
 
-    message: what is wrong, without the place. str() gives file:line:col, the line with a caret, and the note.
+    message: the fault, without the location. str() gives file:line:col, the line with a caret, and the note.
     """
 
     def __init__(self, message: str, location: Location | None = None, note: str | None = None) -> None:

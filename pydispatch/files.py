@@ -1,4 +1,4 @@
-"""Files that users name: read whole, from regular files and pipes alone and up to a limit, so that no name hangs."""
+"""Reads files that users name: only regular files and pipes, up to a size limit, so that no path blocks forever."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LIMIT = 1 << 30
-"""Bytes that are read of one file or pipe. What is mapped and not read (.pdx, parameters) may be larger."""
+"""The maximum size of a file or pipe to read, in bytes. Mapped files (.pdx, parameters) may be larger."""
 
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 _PIECE = 1 << 20
 
 
 def path_of(what: str, source: Any, expected: str) -> str:
-    """The text of a path. what: the parameter; InvalidArgumentError for another type, or what no system can open."""
+    """The text of a path. what: the parameter; InvalidArgumentError for another type, or an invalid path."""
     try:
         path = os.fspath(source)
         path = os.fsdecode(path) if isinstance(source, (str, os.PathLike)) else None
@@ -51,8 +51,8 @@ def check_path(what: str, source: Any, kind: str) -> None:
 def read(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
     """The bytes of a regular file or pipe.
 
-    Raises SystemError (an OSError too) when it cannot be read: a folder, device or socket, a pipe that nobody writes
-    into, or more than `limit` bytes, LIMIT when it is not given.
+    Raises SystemError (an OSError too) when it cannot be read: a folder, device or socket, a pipe without a
+    writer, or more than `limit` bytes (default LIMIT).
     """
     limit = LIMIT if limit is None else limit
     with _opened(path) as (stream, is_pipe):
@@ -84,10 +84,10 @@ def open_mapped(path: str | os.PathLike[str]) -> IO[bytes]:
 
 
 def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
-    """The bytes of code given as a path or as bytes, and what messages call them: the path, or how many there are.
+    """The bytes of code given as a path or as bytes, and their name in messages: the path, or the number of bytes.
 
     what: begins messages, "add_executable 'name'"; kind: what the file holds, "a SPIR-V module". SystemError for a file
-    that cannot be read, InvalidArgumentError for what is neither path nor bytes.
+    that cannot be read, InvalidArgumentError for anything but a path or bytes.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)
@@ -101,7 +101,7 @@ def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
 
 
 def write(what: str, path: str | os.PathLike[str], data: bytes | memoryview) -> None:
-    """Makes a file of bytes. SystemError when it cannot be written, InvalidArgumentError for what is no path."""
+    """Writes bytes to a file. SystemError when it cannot be written, InvalidArgumentError for an invalid path."""
     name = path_of(what, path, "the path of a file")
     with writing(what, name):
         Path(name).write_bytes(data)

@@ -1,4 +1,4 @@
-"""Packages that are imported when they are first needed: what is missing or broken is said with its remedy."""
+"""Lazily imported packages: errors for missing or broken ones state the remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MEMORY = ("annot allocate memory", "failed to map segment", "ut of memory")  # 
 
 @contextmanager
 def importing(what: str, extra: str, error: type[Error] = Error) -> Iterator[None]:
-    """A block of imports that `what` needs, which the packages of `extra` bring ("" for NumPy alone).
+    """A block of imports for `what`, provided by the packages of `extra` ("" for only NumPy).
 
     Raises `error`, with the cause and a remedy, for a package that is missing or cannot be imported.
     """
@@ -26,7 +26,7 @@ def importing(what: str, extra: str, error: type[Error] = Error) -> Iterator[Non
 
 @contextmanager
 def running(what: str, extra: str, error: type[Error] = Error) -> Iterator[None]:
-    """A block that imports more on its way. ImportError becomes `error`, MemoryError OutOfMemoryError."""
+    """A block that may import more. ImportError becomes `error`, MemoryError OutOfMemoryError."""
     try:
         yield
     except ImportError as cause:

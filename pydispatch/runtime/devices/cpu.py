@@ -1,4 +1,4 @@
-"""The host's CPU: embedded ELFs on the task system."""
+"""The host's CPU: embedded ELFs on the scheduler."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of th
 
 
 class Threads:
-    """A task system and the memory beside it, shared by all devices with as many workers."""
+    """A scheduler and a memory pool, shared by all devices with the same number of workers."""
 
     def __init__(self, workers: int) -> None:
         self.sched = Scheduler(workers)
@@ -45,7 +45,8 @@ _opening = threading.Lock()
 class CpuDevice:
     """The CPUs that this process may use.
 
-    Threads and memory are shared by all devices with as many workers; plugins and imports belong to one device alone.
+    Threads and memory are shared by all devices with the same number of workers; plugins and imports belong to one
+    device.
     """
 
     def __init__(self, name: str, threads: Threads) -> None:
@@ -57,7 +58,7 @@ class CpuDevice:
 
     @property
     def workers(self) -> int:
-        """Threads in one dispatch, the calling one included."""
+        """Threads that run one dispatch, including the calling one."""
         return int(self._sched.workers)
 
     def load(
@@ -70,7 +71,7 @@ class CpuDevice:
         parameters: scope → a .safetensors, .npz or .npy file (mapped, not copied), a mapping from keys to arrays, or a
         list of such; '' is the scope of parameters without one. InvalidArgumentError when they do not fit.
         Raises ArtifactError when it is broken, an OSError when it cannot be read, MissingImportError when an executable
-        needs a function that nobody provides, DeviceUnavailableError when no variant runs here.
+        needs a function that no plugin or import provides, DeviceUnavailableError when no variant runs here.
         """
         if isinstance(source, (str, bytes, bytearray, memoryview, os.PathLike)):
             if isinstance(source, str) and source.endswith(".mlir"):
@@ -91,29 +92,29 @@ class CpuDevice:
     def add_plugin(
         self, plugin: str | os.PathLike[str] | bytes | Plugin, /, *, priority: int = 0, **params: object
     ) -> Provider:
-        """Registers a plugin for programs that are loaded from now on; `remove_plugin` takes it back.
+        """Registers a plugin for programs loaded afterwards, until `remove_plugin`.
 
         plugin: the path or bytes of a system library (.so), an embedded ELF, or a .sos with one for each architecture.
-        params: key=value texts for its `load`. The highest priority is asked first; among equals the one that came
-        last. Raises an Error that names a plugin which cannot be loaded here, and says why.
+        params: key=value texts for its `load`. The highest priority is asked first; among equals the last
+        added. Raises an Error that names a plugin which cannot be loaded, and states why.
         """
         return self._providers().add_plugin(plugin, priority, params)
 
     def add_import(self, name: str, function: object, context: object = None, *, priority: int = 0) -> Provider:
-        """Registers a C function `int32_t f(void* params, void* context, void* reserved)` under the name of a symbol.
+        """Registers a C function `int32_t f(void* params, void* context, void* reserved)` as the implementation of a
+        symbol.
 
         function: its address, or a ctypes, cffi or numba function, kept alive. context: an address or ctypes object
-        that it is given. `program.imports` prints the structure behind params. It runs on any thread, several at
-        once.
+        passed to it. `program.imports` prints the structure of params. It is called from any thread, concurrently.
         """
         return self._providers().add_import(name, function, context, priority)
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
-        """Gives the code of an executable that programs only declare, for programs that are loaded from now on.
+        """Supplies the code of an executable that programs only declare, for programs loaded afterwards.
 
         name: of the executable in the program. code: the path or bytes of an executable library (pydispatch/library.h):
-        an embedded ELF, a .sos, or a system library. The last one under a name is taken. Its bindings and constants are
-        checked against the declared layouts at load. Raises ArtifactError when it cannot be opened here.
+        an embedded ELF, a .sos, or a system library. The last one added under a name is used. Its bindings and
+        constants are checked against the declared layouts at load. Raises ArtifactError when it cannot be opened here.
         """
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
@@ -124,7 +125,7 @@ class CpuDevice:
         registry.system = registry.system or given.elf is None
 
     def remove_plugin(self, provider: Provider) -> None:
-        """Takes back what `add_plugin` or `add_import` returned. Programs that are loaded keep theirs."""
+        """Removes a registration of `add_plugin` or `add_import`. Loaded programs keep the functions that they use."""
         self._providers().remove(provider)
 
     def _providers(self) -> Registry:
@@ -136,15 +137,15 @@ class CpuDevice:
             return self._registry
 
     def memory(self) -> dict[str, int]:
-        """live_bytes, free_bytes, peak_bytes and live_blocks of the memory that results and transients come from."""
+        """live_bytes, free_bytes, peak_bytes and live_blocks of the pool of results and transients."""
         return dict(self._pool.stats())
 
     def trim(self) -> None:
-        """Gives memory that no array uses back to the system."""
+        """Releases memory that no array uses to the system."""
         self._pool.trim()
 
     def describe(self) -> Mapping[str, Any]:
-        """What the device is: workers, instruction set and level, features, cache sizes in bytes."""
+        """A description of the device: workers, instruction set and level, features, cache sizes in bytes."""
         l1, l2 = sched.cache_sizes()
         return {
             "name": self.name,
@@ -157,7 +158,7 @@ class CpuDevice:
         }
 
     def close(self) -> None:
-        """Ends the threads. Programs stay usable: a later call starts them again."""
+        """Ends the threads. Programs stay usable: a later call restarts them."""
         self._sched.close()
 
     def __enter__(self) -> CpuDevice:
@@ -171,7 +172,7 @@ class CpuDevice:
 
 
 def _is_artifact(source: object) -> TypeGuard[Artifact]:
-    module = sys.modules.get("pydispatch.formats.artifact.artifact")  # whoever has an Artifact has imported it
+    module = sys.modules.get("pydispatch.formats.artifact.artifact")  # an Artifact implies the import
     return module is not None and isinstance(source, module.Artifact)
 
 
@@ -228,7 +229,7 @@ def _host(workers: int) -> Host:
 
 
 def _model() -> str:
-    """The name of the CPU as Linux tells it, or ''."""
+    """The name of the CPU as reported by Linux, or ''."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
