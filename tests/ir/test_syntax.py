@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch import ir
 from pydispatch.ir import dialects
 from pydispatch.ir.core.refine import refinement
+from pydispatch.ir.dialects.linalg import table
 
 TESTS = Path(__file__).parents[1]
 NAMES = {path.stem for path in Path(dialects.__file__).parent.iterdir() if path.stem[0] != "_"} | {"gpu"}
@@ -19,6 +20,8 @@ FILES = sorted(
     if path.stat().st_size < 100_000
 )
 
+NAMED = Path("named")
+
 UNUSED = {
     "gpu": "alloc all_reduce dealloc func host_register host_unregister lane_id launch launch_func memcpy module "
     "num_subgroups return set_default_device subgroup_id subgroup_size terminator wait yield",
@@ -28,12 +31,39 @@ UNUSED = {
 """Operations of the library that no program and no kernel has: their dialects are taken whole."""
 
 
+def size(word: str) -> str:
+    return f"{2 + word.count('+')}x"
+
+
+def named() -> str:
+    """Every operation of the tables of `linalg` once, with sizes of 2: `oh+kh` is 3."""
+    rows = []
+    for name in (*table.CONTRACTIONS, *table.CONVOLUTIONS, *table.POOLINGS):
+        meaning = table.meaning(name)
+        types = [
+            "i32" if not words and number < len(meaning.inputs) else f"tensor<{''.join(map(size, words))}i32>"
+            for number, words in enumerate((*meaning.inputs, meaning.output))
+        ]
+        rows.append((name, types))
+    rows += [(name, ["tensor<4xf32>"] * (count + 1)) for name, count in table.ELEMENTWISE.items() if name != "select"]
+    lines = []
+    for number, (name, types) in enumerate(rows):
+        values = [f"%v{number}_{i}" for i in range(len(types))]
+        arguments = ", ".join(f"{value}: {type}" for value, type in zip(values, types, strict=True))
+        lines.append(f"""func.func @{name}({arguments}) {{
+          %r{number} = linalg.{name} ins({", ".join(values[:-1])} : {", ".join(types[:-1])})
+            outs({values[-1]} : {types[-1]}) -> {types[-1]}
+          return
+        }}""")
+    return "\n".join(lines)
+
+
 @cache
 def parsed(path: Path) -> ModuleOp:
-    return ir.parse(path.read_text(), path.name)
+    return ir.parse(named() if path is NAMED else path.read_text(), path.name)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [NAMED, *FILES], ids=lambda path: path.stem)
 def test_what_is_printed_is_read_again(path: Path) -> None:
     module = parsed(path)
     text = ir.print_module(module)
@@ -43,7 +73,7 @@ def test_what_is_printed_is_read_again(path: Path) -> None:
 
 
 def test_every_operation_has_a_text() -> None:
-    seen = {op.name for path in FILES for op in parsed(path).walk()}
+    seen = {op.name for path in (NAMED, *FILES) for op in parsed(path).walk()}
     context = ir.context()
     operations = {op.name: op for name in NAMES for op in context.get_dialect(name).operations}
     unused = {f"{dialect}.{name}" for dialect, names in UNUSED.items() for name in names.split()}

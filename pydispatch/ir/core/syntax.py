@@ -58,20 +58,6 @@ def parse_index_operands(p: Parser, open: str = "[", close: str = "]") -> list[S
     return operands
 
 
-def parse_dims(p: Parser, type: Attribute) -> list[SSAValue]:
-    """`{%d0, %d1}` after a type, one index value for each `?` of its shape. A type without `?` takes no braces."""
-    start = p.pos
-    expected = dynamic_dims(type)
-    if p._current_token.text != "{" or (expected == 0 and not hasattr(type, "get_shape")):
-        if expected and getattr(type, "name", "") in ("tensor", "memref"):
-            p.raise_error(f"{type} has {expected} dynamic dimension(s), which must be given as {{%dim, ...}}", start)
-        return []
-    dims = parse_index_operands(p, "{", "}")
-    if len(dims) != expected:
-        p.raise_error(f"{type} has {expected} dynamic dimension(s), but {len(dims)} value(s) are given", start, p.pos)
-    return dims
-
-
 def parse_dim_names(p: Parser, type: Attribute) -> list[UnresolvedOperand]:
     """`{%d0, %d1}` after a type, one index value for each `?` of its shape. A type without `?` takes no braces."""
     start = p.pos

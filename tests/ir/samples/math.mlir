@@ -78,3 +78,36 @@ func.func @products(%lane: index, %a: memref<16x16xf16>, %b: memref<16x16xf16>, 
   pyd.mma %lane, %a, %b, %c tensor {kept} : memref<16x16xf16>, memref<16x16xf16>, memref<8xf32>
   return
 }
+func.func @functions(%x: f32, %i: i32) {
+  %u0 = math.acos %x : f32
+  %u1 = math.acosh %x : f32
+  %u2 = math.asin %x : f32
+  %u3 = math.asinh %x : f32
+  %u4 = math.atan %x : f32
+  %u5 = math.atanh %x : f32
+  %u6 = math.cbrt %x : f32
+  %u7 = math.ceil %x : f32
+  %u8 = math.cos %x : f32
+  %u9 = math.cosh %x : f32
+  %u10 = math.exp2 %x : f32
+  %u11 = math.expm1 %x : f32
+  %u12 = math.floor %x : f32
+  %u13 = math.log %x : f32
+  %u14 = math.log10 %x : f32
+  %u15 = math.log1p %x : f32
+  %u16 = math.log2 %x : f32
+  %u17 = math.roundeven %x : f32
+  %u18 = math.rsqrt %x : f32
+  %u19 = math.sin %x : f32
+  %u20 = math.sinh %x : f32
+  %u21 = math.tan %x : f32
+  %u22 = math.tanh %x : f32
+  %u23 = math.trunc %x : f32
+  %v0 = math.atan2 %x, %x : f32
+  %v1 = math.copysign %x, %x : f32
+  %v2 = math.powf %x, %x : f32
+  %w0 = arith.maxnumf %x, %x : f32
+  %w1 = arith.minimumf %x, %x : f32
+  %w9 = arith.minsi %i, %i : i32
+  return
+}
