@@ -47,8 +47,8 @@ def print_module(op: Operation) -> str:
     """The text of a program; parsing it gives an equal program."""
     from io import StringIO
 
-    from xdsl.printer import Printer
+    from pydispatch.ir.core.printer import ProgramPrinter
 
     out = StringIO()
-    Printer(out).print_op(op)
+    ProgramPrinter(out).print_op(op)
     return out.getvalue() + "\n"

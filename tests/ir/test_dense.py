@@ -10,6 +10,7 @@ from work import count_calls
 
 from pydispatch import ir
 from pydispatch.errors import CompileError
+from pydispatch.ir.core.dense import is_splat
 
 RNG = np.random.default_rng(5)
 
@@ -41,7 +42,7 @@ def test_long_list(element: str, shape: tuple[int, ...]) -> None:
         values = array.tolist()
     value = constant(f"dense<{values}>", f"tensor<{'x'.join(map(str, shape))}x{element}>")
     np.testing.assert_array_equal(data(value, dtype).reshape(shape), array)
-    assert not value.is_splat()
+    assert not is_splat(value)
 
 
 @pytest.mark.parametrize("element", ["bf16", "f8E4M3FN", "f8E5M2", "i4", "i2", "i1"])
@@ -68,9 +69,12 @@ def test_splats() -> None:
     assert data(constant('dense<"0x0000C03F">', "tensor<3xf32>"), np.float32).tolist() == [1.5] * 3
     assert data(constant("dense<0x7FC00000>", "tensor<3xf32>"), np.uint32).tolist() == [0x7FC00000] * 3
     assert data(constant("dense<-1>", "tensor<2xi8>"), np.int8).tolist() == [-1, -1]
-    assert constant("dense<true>", "tensor<2xi1>").get_values() == constant("dense<[true, true]>", "tensor<2xi1>").get_values()  # noqa: E501
-    assert constant("dense<2>", "tensor<3xi32>").is_splat() and constant("dense<[2, 2]>", "tensor<2xi32>").is_splat()
-    assert not constant("dense<[2, 3]>", "tensor<2xi32>").is_splat()
+    assert (
+        constant("dense<true>", "tensor<2xi1>").get_values()
+        == constant("dense<[true, true]>", "tensor<2xi1>").get_values()
+    )
+    assert is_splat(constant("dense<2>", "tensor<3xi32>")) and is_splat(constant("dense<[2, 2]>", "tensor<2xi32>"))
+    assert not is_splat(constant("dense<[2, 3]>", "tensor<2xi32>"))
     assert constant("dense<>", "tensor<0xi32>").data.data == b""
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, math, tensor
 from xdsl.dialects.builtin import AnyFloat, IndexType, TensorType
-from xdsl.dialects.linalg import ops
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -15,9 +14,9 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.compiler.normalize.bodies import Body, elementwise
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.named import generic
+from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
-from pydispatch.ir.core.widen import element_type
-from pydispatch.ir.dialects.linalg.regions import MapOp, ReduceOp
+from pydispatch.ir.dialects.linalg.regions import IndexOp, MapOp, ReduceOp
 from pydispatch.ir.dialects.linalg.shape import BroadcastOp, PackingOp, SoftmaxOp, TransposeOp, numbers
 from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 
@@ -197,9 +196,9 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
     indices: list[SSAValue] = []
     inside: SSAValue | None = None
     for d in range(rank):
-        index = body.add(ops.IndexOp(outer.index(d)))
+        index = body.add(IndexOp(outer.index(d)))
         if d in tiles:
-            offset = body.add(ops.IndexOp(rank + list(tiles).index(d)))
+            offset = body.add(IndexOp(rank + list(tiles).index(d)))
             index = body.add(arith.AddiOp(body.add(arith.MuliOp(index, values[d])), offset))
             if op.padding_value is not None:
                 within = body.add(arith.CmpiOp(index, sizes[d], "slt"))
@@ -217,7 +216,7 @@ def _unpack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[i
     element = element_type(op.dest.type)
     values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
     body = Body([element])
-    at = [body.add(ops.IndexOp(d)) for d in range(len(outer))]
+    at = [body.add(IndexOp(d)) for d in range(len(outer))]
     coarse = [body.add(arith.DivUIOp(at[d], values[d])) if d in tiles else at[d] for d in outer]
     fine = [body.add(arith.RemUIOp(at[d], values[d])) for d in tiles]
     body.finish(body.add(tensor.ExtractOp(op.source, [*coarse, *fine], element)))

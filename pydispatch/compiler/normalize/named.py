@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.normalize import bodies
 from pydispatch.compiler.normalize.build import Build, Row
-from pydispatch.ir.core.widen import element_type
+from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.dialects.linalg import named
 from pydispatch.ir.dialects.linalg.base import StructuredOp, TypeFnAttr
 from pydispatch.ir.dialects.linalg.named import ContractOp, ElementwiseOp, FillOp, NamedOp

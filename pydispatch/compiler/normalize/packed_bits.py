@@ -12,7 +12,6 @@ from typing import Any, cast
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import FixedBitwidthType, TensorType, i1, i8
-from xdsl.dialects.linalg import ops
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.utils.exceptions import VerifyException
@@ -22,6 +21,7 @@ from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.named import generic
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.flow import tensors
+from pydispatch.ir.dialects.linalg.regions import IndexOp
 from pydispatch.ir.dialects.linalg.structure import Structure
 
 _ENCODING = "iree_encoding.packed_storage"
@@ -67,7 +67,7 @@ def _same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> 
 def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
     """i1 of count x 8 from i8 of count, the lowest bit first."""
     body = Body([i8, i1])
-    place = body.add(arith.IndexCastOp(body.add(ops.IndexOp(1)), i8))
+    place = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
     shifted = body.add(arith.ShRUIOp(body.block.args[0], place))
     body.finish(body.add(arith.TruncIOp(shifted, i1)))
     out = build.empty(TensorType(i1, [count, 8]), [])
@@ -78,7 +78,7 @@ def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
 def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
     """i8 of count from i1 of count x 8."""
     body = Body([i1, i8])
-    place = body.add(arith.IndexCastOp(body.add(ops.IndexOp(1)), i8))
+    place = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
     bit = body.add(arith.ShLIOp(body.add(arith.ExtUIOp(body.block.args[0], i8)), place))
     body.finish(body.add(arith.OrIOp(body.block.args[1], bit)))
     zero = build.add(tensor.SplatOp(build.scalar(0, i8), [], TensorType(i8, [count]))).result

@@ -195,8 +195,7 @@ def inline_bytes(data: Attribute, op: Operation) -> bytes:
     if isinstance(data, BytesAttr):
         return bytes(data.data)
     if isinstance(data, DenseIntOrFPElementsAttr):
-        values = [int(v) & 0xFF for v in data.get_values()]
-        return bytes(values * len(data) if data.is_splat() and len(values) == 1 else values)
+        return bytes(int(v) & 0xFF for v in data.get_values())
     if isinstance(data, ArrayAttr):
         return bytes(cast("IntegerAttr[Any]", v).value.data & 0xFF for v in data.data)
     raise CompileError(

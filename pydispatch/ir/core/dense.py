@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -21,6 +22,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
 )
 from xdsl.parser import AttrParser
+from xdsl.printer import Printer
 
 _CHUNK = 1 << 24
 """Digits that are decoded at a time: little is held twice."""
@@ -30,6 +32,9 @@ _BLOCK = 1 << 16
 
 _LONG = 1024
 """Characters from which a list is worth the start of NumPy."""
+
+_LONGEST_LIST = 100
+"""Elements that are printed one by one; more are printed as a blob."""
 
 _BLOB = re.compile(r'\s*"0x')
 _LIST = re.compile(r"[\[\]0-9eE+\-.,\s]*")
@@ -122,16 +127,33 @@ def splat(type: Any, value: Any) -> DenseIntOrFPElementsAttr[Any]:
     return DenseIntOrFPElementsAttr(type, BytesAttr(one.data.data * math.prod(type.get_shape())))
 
 
-def is_splat(self: DenseIntOrFPElementsAttr[Any]) -> bool:
-    """Whether all elements have the same bits; there is at least one.
+_SPLATS: WeakKeyDictionary[DenseIntOrFPElementsAttr[Any], bool] = WeakKeyDictionary()
+"""What is known of constants: passes ask again and again, and there may be millions of elements."""
 
-    The answer is kept on the attribute: passes ask again and again, and there may be millions of elements.
-    """
-    known: bool | None = self.__dict__.get("_is_splat")
+
+def is_splat(constant: DenseIntOrFPElementsAttr[Any]) -> bool:
+    """Whether all elements have the same bits; there is at least one."""
+    known = _SPLATS.get(constant)
     if known is None:
-        known = _all_equal(self.data.data, element_bytes(self.type.element_type))
-        object.__setattr__(self, "_is_splat", known)
+        known = _SPLATS[constant] = _all_equal(constant.data.data, element_bytes(constant.type.element_type))
     return known
+
+
+def print_dense(printer: Printer, constant: DenseIntOrFPElementsAttr[Any]) -> None:
+    """The library takes 0.0 and -0.0 for equal, and compares all elements of a splat one by one."""
+    shape = constant.get_shape()
+    data = constant.data.data
+    printer.print_string("dense<")
+    if data and is_splat(constant):
+        one = DenseIntOrFPElementsAttr(constant.type.__class__(constant.type.element_type, [1]),
+                                       BytesAttr(data[: element_bytes(constant.type.element_type)]))  # fmt: skip
+        constant._print_one_elem(one.get_values()[0], printer)
+    elif math.prod(shape) > _LONGEST_LIST:
+        printer.print_string(f'"0x{data.hex().upper()}"')
+    elif data:
+        constant._print_dense_list(constant.get_values(), shape, printer)
+    printer.print_string("> : ")
+    printer.print_attribute(constant.type)
 
 
 def _all_equal(data: bytes, size: int) -> bool:
@@ -190,6 +212,3 @@ def list_bytes(body: str, type: Any) -> bytes | None:
         numbers = ((numbers + half) & ((1 << width) - 1)) - half
         return numbers.astype(np.int8).tobytes()
     return numbers.astype(f"<i{element_bytes(element)}").tobytes()
-
-
-DenseIntOrFPElementsAttr.is_splat = is_splat  # type: ignore[method-assign]

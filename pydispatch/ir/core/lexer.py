@@ -74,6 +74,21 @@ class FastToken:
         return self.text
 
 
+class FastOperand:
+    """An operand that is not resolved yet, with its name; the span is made when an error wants it."""
+
+    __slots__ = ("_token", "index", "operand_name")
+
+    def __init__(self, token: FastToken, index: int) -> None:
+        self._token = token
+        self.index = index
+        self.operand_name = token.text[1:]
+
+    @property
+    def span(self) -> Span[str]:
+        return self._token.span
+
+
 class FastLexer(MLIRLexer):
     """What the expression does not match goes to the library's lexer: the end, escapes, errors."""
 
@@ -145,6 +160,26 @@ class FastParser(Parser):
             return None
         state.current_token = state.lexer.lex()
         return token
+
+    def parse_optional_unresolved_operand(self) -> Any:
+        state = self._parser_state
+        token: Any = state.current_token
+        if token.kind is not MLIRTokenKind.PERCENT_IDENT:
+            return None
+        following: Any = state.lexer.lex()
+        state.current_token = following
+        if following.kind is not MLIRTokenKind.HASH_IDENT:
+            return FastOperand(token, 0)
+        if not following.text[1:].isdecimal():
+            self.raise_error("expected the number of a result, as in %value#1", following.span)
+        state.current_token = state.lexer.lex()
+        return FastOperand(token, int(following.text[1:]))
+
+    def parse_unresolved_operand(self, msg: str = "operand expected") -> Any:
+        operand = self.parse_optional_unresolved_operand()
+        if operand is None:
+            self.raise_error(msg)
+        return operand
 
     def parse_optional_characters(self, text: str) -> str | None:
         state = self._parser_state

@@ -8,3 +8,6 @@ FORMER_NAMES = {
                  "workgroup_count_from_dag_root")
 }  # fmt: skip
 """What operations and types were called in older releases -> what they are called now."""
+
+FORMER_ATTRIBUTES = {"hal.executable.objects": "objects"}
+"""Attributes that older releases write in the dictionary of an operation -> the properties that they are now."""

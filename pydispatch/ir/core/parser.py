@@ -29,6 +29,7 @@ from pydispatch.ir.core.lexer import FastLexer, FastParser
 from pydispatch.ir.core.locations import Source, SourceLoc
 from pydispatch.ir.core.messages import end_of_previous, explain, explain_refusal
 from pydispatch.ir.core.names import FORMER_NAMES
+from pydispatch.ir.core.refine import refinement
 from pydispatch.ir.core.resources import Resources
 
 _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
@@ -36,6 +37,7 @@ _UNKNOWN_LOC = UnknownLoc()
 TYPED = ("hal.device.target", "hal.device.select", "hal.device.alias")
 """Attributes behind which older programs write their type."""
 
+_LINE_END = re.compile(r"\s*\n\s*")
 _CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')
 
@@ -92,7 +94,12 @@ class ProgramParser(FastParser):
         stack = self._parser_state.dialect_stack
         stack.append(op_type.dialect_name())
         try:
-            op = self._parse_generic_operation(op_type) if generic else op_type.parse(self)
+            if generic:
+                op: Any = self._parse_generic_operation(op_type)
+            elif (refined := refinement(op_type)) is not None and refined.parse is not None:
+                op = refined.parse(op_type, self)
+            else:
+                op = op_type.parse(self)
         except (ParseError, CompileError, RecursionError):
             raise
         except Exception as e:  # The library also asserts, or meets types that it does not expect.
@@ -239,6 +246,11 @@ class ProgramParser(FastParser):
                 register[attr_name] = unregistered(attr_name, is_type)  # type: ignore[assignment]
         return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
 
+    def _parse_dialect_symbol_body(self) -> str:
+        """What is kept as text, on one line: printing would indent the others."""
+        body = super()._parse_dialect_symbol_body()
+        return body if "//" in body else _LINE_END.sub(" ", body)
+
     def _raw_scan_balanced(self, pos: int) -> int:
         return self._skip_balanced(pos, ">") - 1
 
@@ -328,5 +340,3 @@ def first_line(error: Exception) -> str:
     """The message of an exception of the library, without the program that it appends."""
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
-
-

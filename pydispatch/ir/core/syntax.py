@@ -58,7 +58,7 @@ def parse_index_operands(p: Parser, open: str = "[", close: str = "]") -> list[S
     return operands
 
 
-def parse_dims(p: Parser, type: Attribute) -> list[SSAValue]:
+def parse_dim_names(p: Parser, type: Attribute) -> list[UnresolvedOperand]:
     """`{%d0, %d1}` after a type, one index value for each `?` of its shape. A type without `?` takes no braces."""
     start = p.pos
     expected = dynamic_dims(type)
@@ -66,7 +66,7 @@ def parse_dims(p: Parser, type: Attribute) -> list[SSAValue]:
         if expected and getattr(type, "name", "") in ("tensor", "memref"):
             p.raise_error(f"{type} has {expected} dynamic dimension(s), which must be given as {{%dim, ...}}", start)
         return []
-    dims = parse_index_operands(p, "{", "}")
+    dims = p.parse_comma_separated_list(p.Delimiter.BRACES, p.parse_unresolved_operand)
     if len(dims) != expected:
         p.raise_error(f"{type} has {expected} dynamic dimension(s), but {len(dims)} value(s) are given", start, p.pos)
     return dims
@@ -75,10 +75,10 @@ def parse_dims(p: Parser, type: Attribute) -> list[SSAValue]:
 class ShapedSignature(NamedTuple):
     """The types of a dispatch or call: `tied[i]` is the argument that result i is written into, or -1."""
 
-    arguments: list[SSAValue]
-    argument_dims: list[SSAValue]
+    argument_types: list[Attribute]
+    argument_dims: list[UnresolvedOperand]
     result_types: list[Attribute]
-    result_dims: list[SSAValue]
+    result_dims: list[UnresolvedOperand]
     tied: list[int]
 
 
@@ -86,28 +86,27 @@ def parse_shaped_signature(p: Parser, names: Sequence[UnresolvedOperand], with_d
     """`(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as T{%d})`, for the operands called `names`."""
     start = p.pos
     types: list[Attribute] = []
-    argument_dims: list[SSAValue] = []
+    argument_dims: list[UnresolvedOperand] = []
 
     def argument() -> None:
         type = p.parse_type()
         types.append(type)
         if with_dims:
-            argument_dims.extend(parse_dims(p, type))
+            argument_dims.extend(parse_dim_names(p, type))
 
     p.parse_comma_separated_list(p.Delimiter.PAREN, argument, " in operand types")
     if len(types) != len(names):
         p.raise_error(f"{len(names)} operand(s) are given, but {len(types)} operand type(s)", start, p.pos)
-    arguments = [p.resolve_operand(name, type) for name, type in zip(names, types, strict=True)]
     p.parse_punctuation("->")
-    results = parse_tied_results(p, names, types, with_dims)
-    return ShapedSignature(arguments, argument_dims, *results)
+    return ShapedSignature(types, argument_dims, *parse_tied_results(p, names, types, with_dims))
 
 
 def parse_tied_results(
     p: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute], with_dims: bool
-) -> tuple[list[Attribute], list[SSAValue], list[int]]:
+) -> tuple[list[Attribute], list[UnresolvedOperand], list[int]]:
+    """`T{%d}`, `%operand{%d}` or `%operand as T{%d}`, or a list of these in parentheses."""
     result_types: list[Attribute] = []
-    result_dims: list[SSAValue] = []
+    result_dims: list[UnresolvedOperand] = []
     tied: list[int] = []
     known = [(n.operand_name, n.index) for n in names]
 
@@ -125,7 +124,7 @@ def parse_tied_results(
             type = p.parse_type() if p.parse_optional_keyword("as") else types[tied[-1]]
         result_types.append(type)
         if with_dims:
-            result_dims.extend(parse_dims(p, type))
+            result_dims.extend(parse_dim_names(p, type))
 
     if p._current_token.text == "(":
         p.parse_comma_separated_list(p.Delimiter.PAREN, result, " in result types")
@@ -187,6 +186,17 @@ def take_inherent(
             properties[name] = attributes.pop(name)
 
 
+def mixed(numbers: Attribute | None, values: Iterable[SSAValue]) -> list[int | SSAValue]:
+    """A list of numbers, with a value wherever it has the dynamic index."""
+    if isinstance(numbers, ArrayAttr):
+        listed = [n.value.data for n in numbers if isinstance(n, IntegerAttr)]
+    else:
+        assert isinstance(numbers, DenseArrayBase)
+        listed = [int(n) for n in numbers.get_values()]
+    dynamic = iter(values)
+    return [next(dynamic) if n == DYNAMIC else n for n in listed]
+
+
 # --- printing ---
 
 
@@ -210,6 +220,15 @@ def _print_entry(printer: Printer, name: str, value: Attribute) -> None:
     if not isinstance(value, UnitAttr):
         printer.print_string(" = ")
         printer.print_attribute(value)
+
+
+def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
+    """`T` or `(T, U)`."""
+    if len(types) == 1:
+        printer.print_attribute(types[0])
+    else:
+        with printer.in_parens():
+            printer.print_list(types, printer.print_attribute)
 
 
 def print_dims(printer: Printer, dims: Sequence[SSAValue]) -> None:
@@ -272,9 +291,7 @@ def print_shaped_signature(
 
     printer.print_list(range(len(types)), one)
     printer.print_string(") -> ")
-    print_results(
-        printer, result_types, result_dims, tied, lambda i: printer.print_ssa_value(arguments[i]), types
-    )
+    print_results(printer, result_types, result_dims, tied, lambda i: printer.print_ssa_value(arguments[i]), types)
 
 
 def print_region_signature(printer: Printer, region: Region, results: Sequence[Attribute] | None) -> None:

@@ -10,6 +10,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.messages import explain_refusal
+from pydispatch.ir.core.refine import refinement
 from pydispatch.ir.core.symbols import check_distinct, missing
 
 
@@ -26,13 +27,22 @@ def verify(module: Operation) -> None:
                     _check_terminated(op, len(region.blocks), block)
             _check_sizes(op)
             check_distinct(op)
-            op.verify(verify_nested_ops=False)
+            verify_operation(op)
         except CompileError:
             raise
         except Exception as e:  # The library also asserts, or raises what has no type of its own.
             _raise_foreign_value(op)
             message, note = explain_refusal(op.name, e)
             raise missing(op, str(e)) or CompileError(message, location_of(op), note) from e
+
+
+def verify_operation(op: Operation) -> None:
+    """Checks one operation by itself, without those in its regions. Raises what the library raises when it is wrong."""
+    refined = refinement(type(op))
+    if refined is None or refined.verify is None:
+        op.verify(verify_nested_ops=False)
+    else:
+        refined.verify(op)
 
 
 def _check_defined(op: Operation, order: dict[Operation, int]) -> None:

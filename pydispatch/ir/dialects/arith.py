@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AnyFloat,
     FixedBitwidthType,
     IndexType,
-    IntegerAttr,
     IntegerType,
     TensorType,
     UnitAttr,
@@ -22,19 +22,22 @@ from xdsl.irdl import (
     AnyAttr,
     BaseAttr,
     IRDLOperation,
+    OptAttributeDef,
     OptPropertyDef,
-    irdl_op_definition,
     operand_def,
     result_def,
     traits_def,
 )
+from xdsl.irdl.declarative_assembly_format import CustomDirective, ParsingState, PrintingState, TypeDirective
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir.core import syntax
-from pydispatch.ir.core.widen import element_type, give_syntax, same_shape, widen
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import WordOf, directive
+from pydispatch.ir.core.elements import element_type, same_shape
+from pydispatch.ir.core.refine import refine
 
 _INTEGER = container_of(IntegerType)
 _INTEGER_OR_INDEX = container_of(IntegerType) | container_of(IndexType)
@@ -42,7 +45,7 @@ _FLOAT = container_of(AnyFloat)
 _ROUNDING = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
 
 
-@irdl_op_definition
+@op_definition
 class RemfOp(arith.FloatingPointLikeBinaryOperation):
     """The remainder with the sign of the dividend, as fmod gives it."""
 
@@ -50,7 +53,7 @@ class RemfOp(arith.FloatingPointLikeBinaryOperation):
     traits = traits_def(Pure())
 
 
-@irdl_op_definition
+@op_definition
 class IndexCastUIOp(IRDLOperation):
     """Between index and an integer, widening with zeros."""
 
@@ -64,7 +67,7 @@ class IndexCastUIOp(IRDLOperation):
         _verify_index_cast(self)
 
 
-@irdl_op_definition
+@op_definition
 class ScalingExtFOp(IRDLOperation):
     """Widens a float and multiplies by a scale of type f8E8M0FNU."""
 
@@ -76,7 +79,7 @@ class ScalingExtFOp(IRDLOperation):
     assembly_format = "$input `,` $scale attr-dict `:` type($input) `,` type($scale) `to` type($result)"
 
 
-@irdl_op_definition
+@op_definition
 class ScalingTruncFOp(IRDLOperation):
     """Divides a float by a scale of type f8E8M0FNU and narrows it."""
 
@@ -122,72 +125,10 @@ def _verify_bitcast(op: Any) -> None:
         raise VerifyException(f"'{op.name}' keeps the width, got {op.input.type} to {op.result.type}")
 
 
-def _parse_select(cls: type[arith.SelectOp], p: Parser) -> arith.SelectOp:
-    """`%c, %a, %b : T`, or `: condition type, T` for a condition with a shape."""
-    names = [p.parse_unresolved_operand()]
-    for _ in range(2):
-        p.parse_punctuation(",")
-        names.append(p.parse_unresolved_operand())
-    attributes = p.parse_optional_attr_dict()
-    p.parse_punctuation(":")
-    condition: Attribute = i1
-    type = p.parse_type()
-    if p.parse_optional_punctuation(",") is not None:
-        condition, type = type, p.parse_type()
-    operands = [p.resolve_operand(n, t) for n, t in zip(names, (condition, type, type), strict=True)]
-    return cls.create(operands=operands, result_types=[type], attributes=attributes)
-
-
-def _print_select(op: arith.SelectOp, printer: Printer) -> None:
-    printer.print_string(" ")
-    printer.print_list(op.operands, printer.print_ssa_value)
-    syntax.print_attributes(printer, op.attributes, keyword=False)
-    printer.print_string(" : ")
-    if op.cond.type != i1:
-        printer.print_attribute(op.cond.type)
-        printer.print_string(", ")
-    printer.print_attribute(op.result.type)
-
-
 def _verify_select(op: arith.SelectOp) -> None:
     cond, type = op.cond.type, op.result.type
     if isinstance(cond, TensorType | VectorType):
         same_shape(op, cond, type)
-
-
-def _parse_compare(cls: type[Operation], p: Parser) -> Operation:
-    """`predicate, %a, %b : T`; the result is i1, in the shape of T. Older programs write the predicate in quotes."""
-    known = arith.CMPI_COMPARISON_OPERATIONS if cls is arith.CmpiOp else arith.CMPF_COMPARISON_OPERATIONS
-    start, end = p._current_token.span.start, p._current_token.span.end
-    predicate = p.parse_optional_str_literal()
-    if predicate is None:
-        predicate = p.parse_identifier(" for the predicate")
-    if predicate not in known:
-        p.raise_error(f"unknown predicate '{predicate}', expected one of {', '.join(known)}", start, end)
-    p.parse_punctuation(",")
-    names = [p.parse_unresolved_operand()]
-    p.parse_punctuation(",")
-    names.append(p.parse_unresolved_operand())
-    properties: dict[str, Attribute] = {"predicate": IntegerAttr(known.index(predicate), 64)}
-    if cls is arith.CmpfOp:
-        given = p.parse_optional_keyword("fastmath") is not None
-        properties["fastmath"] = arith.FastMathFlagsAttr(
-            arith.FastMathFlagsAttr.parse_parameter(p) if given else "none"
-        )
-    attributes = p.parse_optional_attr_dict()
-    p.parse_punctuation(":")
-    type = p.parse_type()
-    operands = [p.resolve_operand(name, type) for name in names]
-    return cls.create(operands=operands, result_types=[like(type, i1)], properties=properties, attributes=attributes)
-
-
-def like(type: Attribute, element: Attribute) -> Attribute:
-    """`element` in the shape of `type`."""
-    if isinstance(type, TensorType):
-        return TensorType(element, type.shape, type.encoding)
-    if isinstance(type, VectorType):
-        return VectorType(element, type.get_shape(), type.scalable_dims)
-    return element
 
 
 def _verify_compare(op: Any) -> None:
@@ -196,91 +137,99 @@ def _verify_compare(op: Any) -> None:
         raise VerifyException(f"'{op.name}' compares {op.lhs.type} with {op.rhs.type}")
 
 
-def _parse_resize(cls: type[Operation], p: Parser) -> Operation:
-    """`%a mode fastmath<...> : T to U`. Only the default rounding mode, to nearest even, is known."""
-    name = p.parse_unresolved_operand()
-    start = p.pos
-    mode = p.parse_optional_keyword_in(_ROUNDING) if cls is arith.TruncFOp else None
-    if mode is not None and mode != "to_nearest_even":
-        p.raise_error(f"rounding mode '{mode}' is not supported, only to_nearest_even is", start, p.pos)
-    given = p.parse_optional_keyword("fastmath") is not None
-    flags = arith.FastMathFlagsAttr(arith.FastMathFlagsAttr.parse_parameter(p)) if given else None
-    attributes = p.parse_optional_attr_dict()
-    if flags is not None:
-        attributes["fastmath"] = flags
-    p.parse_punctuation(":")
-    operand = p.resolve_operand(name, p.parse_type())
-    p.parse_keyword("to")
-    return cls.create(operands=[operand], result_types=[p.parse_type()], attributes=attributes)
+@directive
+class SelectTypes(CustomDirective):
+    """`T`, or `condition type, T` for a condition with a shape."""
+
+    cond: TypeDirective
+    result: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        cond: Attribute = i1
+        type = parser.parse_type()
+        if parser.parse_optional_punctuation(",") is not None:
+            cond, type = type, parser.parse_type()
+        self.cond.set(state, (cond,))
+        self.result.set(state, (type,))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        types = [*self.cond.get(op), *self.result.get(op)]
+        state.print_whitespace(printer)
+        printer.print_list(types[1:] if types[0] == i1 else types, printer.print_attribute)
 
 
-def _print_resize(op: Any, printer: Printer) -> None:
-    printer.print_string(" ")
-    printer.print_ssa_value(op.operands[0])
-    flags = op.attributes.get("fastmath")
-    if isinstance(flags, arith.FastMathFlagsAttr):
-        printer.print_string(" fastmath")
-        flags.print_parameter(printer)
-    rest = {name: value for name, value in op.attributes.items() if value is not flags}
-    syntax.print_attributes(printer, rest, keyword=False)
-    printer.print_string(" : ")
-    printer.print_attribute(op.operands[0].type)
-    printer.print_string(" to ")
-    printer.print_attribute(op.results[0].type)
+@directive
+class IntegerPredicate(WordOf):
+    """How integers are compared. Older programs write it in quotes."""
+
+    WORDS: ClassVar[Sequence[str]] = arith.CMPI_COMPARISON_OPERATIONS
+    WHAT: ClassVar[str] = "predicate"
 
 
-def _parse_exact(cls: type[Operation], p: Parser) -> Operation:
-    """`%a, %b exact : T`; `exact` says that nothing is lost, which nobody needs to know."""
-    names = [p.parse_unresolved_operand()]
-    p.parse_punctuation(",")
-    names.append(p.parse_unresolved_operand())
-    properties: dict[str, Attribute] = {} if p.parse_optional_keyword("exact") is None else {"isExact": UnitAttr()}
-    attributes = p.parse_optional_attr_dict()
-    p.parse_punctuation(":")
-    type = p.parse_type()
-    operands = [p.resolve_operand(name, type) for name in names]
-    return cls.create(operands=operands, result_types=[type], properties=properties, attributes=attributes)
+@directive
+class FloatPredicate(WordOf):
+    """How floats are compared."""
+
+    WORDS: ClassVar[Sequence[str]] = arith.CMPF_COMPARISON_OPERATIONS
+    WHAT: ClassVar[str] = "predicate"
 
 
-def _print_exact(op: Any, printer: Printer) -> None:
-    printer.print_string(" ")
-    printer.print_list(op.operands, printer.print_ssa_value)
-    if "isExact" in op.properties:
-        printer.print_string(" exact")
-    syntax.print_attributes(printer, op.attributes, keyword=False)
-    printer.print_string(" : ")
-    printer.print_attribute(op.results[0].type)
+@directive
+class Rounding(CustomDirective):
+    """The rounding mode. Only the default, to nearest even, is known."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        mode = parser.parse_optional_keyword_in(_ROUNDING)
+        if mode is not None and mode != "to_nearest_even":
+            parser.raise_error(f"rounding mode '{mode}' is not supported, only to_nearest_even is", start, parser.pos)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        pass
 
 
-def _widen_all() -> None:
+_SAME = "custom<SameTypes>(type($lhs), ref(type($result))) custom<SameTypes>(type($rhs), ref(type($result)))"
+_SELECTED = "custom<SelectTypes>(type($cond), type($result))"
+_TO = "attr-dict `:` type($input) `to` type($result)"
+_FASTMATH = "(`fastmath` `` $fastmath^)?"
+_COMPARED = (
+    "attr-dict `:` type($lhs) custom<SameTypes>(type($rhs), ref(type($lhs))) "
+    "custom<TruthOf>(type($result), ref(type($lhs)))"
+)
+
+
+def _refine_all() -> None:
     for exact in (arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp):
-        exact.get_irdl_definition().properties["isExact"] = OptPropertyDef(BaseAttr(UnitAttr))
-        give_syntax(exact, _parse_exact, _print_exact)
-    widen(arith.IndexCastOp, _INTEGER_OR_INDEX, _INTEGER_OR_INDEX, _verify_index_cast)
-    widen(arith.ExtSIOp, _INTEGER, _INTEGER, _verify_wider)
-    widen(arith.ExtUIOp, _INTEGER, _INTEGER, _verify_wider)
-    widen(arith.TruncIOp, _INTEGER, _INTEGER, _verify_narrower)
-    widen(arith.ExtFOp, _FLOAT, _FLOAT, _verify_wider)
-    widen(arith.TruncFOp, _FLOAT, _FLOAT, _verify_narrower)
-    widen(arith.SIToFPOp, _INTEGER, _FLOAT, _verify_shape)
-    widen(arith.UIToFPOp, _INTEGER, _FLOAT, _verify_shape)
-    widen(arith.FPToSIOp, _FLOAT, _INTEGER, _verify_shape)
-    widen(arith.FPToUIOp, _FLOAT, _INTEGER, _verify_shape)
-    widen(arith.BitcastOp, AnyAttr(), AnyAttr(), _verify_bitcast)
-    for compare in (arith.CmpiOp, arith.CmpfOp):
-        widen(compare, result=arith.boolLike, verify=_verify_compare)
-        compare.parse = classmethod(_parse_compare)  # type: ignore[method-assign,assignment]
-    condition = arith.SelectOp.get_irdl_definition().operands
-    condition[0] = (condition[0][0], type(condition[0][1])(arith.boolLike))
-    arith.SelectOp.parse = classmethod(_parse_select)  # type: ignore[method-assign,assignment]
-    arith.SelectOp.print = _print_select  # type: ignore[method-assign,assignment]
-    arith.SelectOp.verify_ = _verify_select  # type: ignore[method-assign,assignment]
-    for resize in (arith.TruncFOp, arith.ExtFOp):
-        resize.parse = classmethod(_parse_resize)  # type: ignore[method-assign,assignment]
-        resize.print = _print_resize  # type: ignore[method-assign,assignment]
+        # What is exact loses nothing, which nobody needs to know.
+        refine(exact, assembly_format=f"$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result) {_SAME}",
+               properties={"isExact": OptPropertyDef(BaseAttr(UnitAttr))})  # fmt: skip
+    for cast, operands, results, check in (
+        (arith.IndexCastOp, _INTEGER_OR_INDEX, _INTEGER_OR_INDEX, _verify_index_cast),
+        (arith.ExtSIOp, _INTEGER, _INTEGER, _verify_wider),
+        (arith.ExtUIOp, _INTEGER, _INTEGER, _verify_wider),
+        (arith.TruncIOp, _INTEGER, _INTEGER, _verify_narrower),
+        (arith.SIToFPOp, _INTEGER, _FLOAT, _verify_shape),
+        (arith.UIToFPOp, _INTEGER, _FLOAT, _verify_shape),
+        (arith.FPToSIOp, _FLOAT, _INTEGER, _verify_shape),
+        (arith.FPToUIOp, _FLOAT, _INTEGER, _verify_shape),
+        (arith.BitcastOp, AnyAttr(), AnyAttr(), _verify_bitcast),
+    ):
+        refine(cast, assembly_format=f"$input {_TO}", operands=operands, results=results, check=check)
+    flags = {"fastmath": OptAttributeDef(BaseAttr(arith.FastMathFlagsAttr))}
+    refine(arith.ExtFOp, assembly_format=f"$input {_FASTMATH} {_TO}", attributes=flags, operands=_FLOAT,
+           results=_FLOAT, check=_verify_wider)  # fmt: skip
+    refine(arith.TruncFOp, assembly_format=f"$input custom<Rounding>() {_FASTMATH} {_TO}", attributes=flags,
+           directives=(Rounding,), operands=_FLOAT, results=_FLOAT, check=_verify_narrower)  # fmt: skip
+    refine(arith.CmpiOp, assembly_format=f"custom<IntegerPredicate>($predicate) `,` $lhs `,` $rhs {_COMPARED}",
+           directives=(IntegerPredicate,), results=arith.boolLike, check=_verify_compare)  # fmt: skip
+    refine(arith.CmpfOp,
+           assembly_format=f"custom<FloatPredicate>($predicate) `,` $lhs `,` $rhs {_FASTMATH} {_COMPARED}",
+           directives=(FloatPredicate,), results=arith.boolLike, check=_verify_compare)  # fmt: skip
+    refine(arith.SelectOp, operands={"cond": arith.boolLike}, check=_verify_select, directives=(SelectTypes,),
+           assembly_format=f"$cond `,` $lhs `,` $rhs attr-dict `:` {_SELECTED} {_SAME}")  # fmt: skip
 
 
-_widen_all()
+_refine_all()
 
 _EXTRA: list[type[Operation]] = [RemfOp, IndexCastUIOp, ScalingExtFOp, ScalingTruncFOp]
 Arith = Dialect("arith", [*arith.Arith.operations, *_EXTRA], [*arith.Arith.attributes])

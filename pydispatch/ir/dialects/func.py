@@ -9,7 +9,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.widen import give_syntax
+from pydispatch.ir.core.refine import refine
 
 _OWN = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 
@@ -57,9 +57,7 @@ def _parse(cls: type[func.FuncOp], p: Parser) -> func.FuncOp:
         if len(arguments) != len(types):
             p.raise_error("the arguments of a function with a body have names", start, start + 1)
         body = p.parse_region(arguments)
-    op = func.FuncOp(
-        name, (types, results), body, visibility, arg_attrs=_any(arg_attrs), res_attrs=_any(res_attrs)
-    )
+    op = func.FuncOp(name, (types, results), body, visibility, arg_attrs=_any(arg_attrs), res_attrs=_any(res_attrs))
     if extra is not None:
         op.attributes |= extra.data
     return op
@@ -105,6 +103,6 @@ def _print(op: func.FuncOp, printer: Printer) -> None:
         printer.print_region(op.body, print_entry_block_args=False, print_empty_block=False)
 
 
-give_syntax(func.FuncOp, _parse, _print)
+refine(func.FuncOp, syntax=(_parse, _print))
 
 Func: Dialect = func.Func

@@ -14,7 +14,6 @@ from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -23,15 +22,18 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.irdl.declarative_assembly_format import ParsingState, PrintingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import Results, directive
 
 
-@irdl_op_definition
+@op_definition
 class ExtractStridedMetadataOp(IRDLOperation):
     """Base, offset, sizes and strides of a memref, offsets and strides in elements."""
 
@@ -41,6 +43,9 @@ class ExtractStridedMetadataOp(IRDLOperation):
     offset = result_def(IndexType)
     metadata = var_result_def(IndexType)
     traits = traits_def(Pure())
+    assembly_format = (
+        "$source attr-dict `:` type($source) `->` type($base_buffer) `,` type($offset) (`,` type($metadata)^)?"
+    )
 
     @property
     def rank(self) -> int:
@@ -55,29 +60,6 @@ class ExtractStridedMetadataOp(IRDLOperation):
     def strides(self) -> tuple[SSAValue, ...]:
         return tuple(self.metadata)[self.rank :]
 
-    @classmethod
-    def parse(cls, p: Parser) -> ExtractStridedMetadataOp:
-        name = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        source = p.resolve_operand(name, p.parse_type())
-        p.parse_punctuation("->")
-        types = [p.parse_type()]
-        while p.parse_optional_punctuation(",") is not None:
-            types.append(p.parse_type())
-        if len(types) < 2:
-            p.raise_error("expected the types of base, offset, sizes and strides")
-        return cls(operands=[source], result_types=[types[0], types[1], types[2:]], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        printer.print_string(" -> ")
-        printer.print_list(self.results, lambda r: printer.print_attribute(r.type))
-
     def verify_(self) -> None:
         if len(self.metadata) != 2 * self.rank:
             raise VerifyException(
@@ -86,7 +68,25 @@ class ExtractStridedMetadataOp(IRDLOperation):
             )
 
 
-@irdl_op_definition
+@directive
+class UkernelResults(Results):
+    """`-> T, U`, or in parentheses."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        types: list[Attribute] = []
+        if parser.parse_optional_punctuation("->") is not None:
+            types = syntax.parse_types(parser)
+            while parser.parse_optional_punctuation(",") is not None:
+                types.append(parser.parse_type())
+        self.types.set(state, types)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        if types := self.types.get(op):
+            printer.print_string(" -> ")
+            printer.print_list(types, printer.print_attribute)
+
+
+@op_definition
 class UkernelGenericOp(IRDLOperation):
     """A call of a microkernel by name: ins, outs, then scalars.
 
@@ -104,80 +104,13 @@ class UkernelGenericOp(IRDLOperation):
     num_strided_outer_dims = opt_prop_def(IntegerAttr)
     results_ = var_result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    @classmethod
-    def parse(cls, p: Parser) -> UkernelGenericOp:
-        attributes = p.parse_optional_attr_dict()
-        properties: dict[str, Attribute | None] = {"u_kernel_fn_name": StringAttr(p.parse_str_literal())}
-        groups: dict[str, list[SSAValue]] = {"ins": [], "outs": [], "": []}
-        while (group := p.parse_optional_keyword_in(("ins", "outs"))) is not None:
-            groups[group] = _typed_operands(p)
-        if p._current_token.text == "(":
-            groups[""] = _typed_operands(p)
-        clauses = ("fn_def_attrs", "strided_dims", "strided_outer_dims")
-        while (clause := p.parse_optional_keyword_in(clauses)) is not None:
-            if clause == "fn_def_attrs":
-                properties[clause] = DictionaryAttr(p.parse_optional_attr_dict())
-                continue
-            with p.in_parens():
-                if clause == "strided_dims":
-                    properties[clause] = p.parse_attribute()
-                else:
-                    properties["num_strided_outer_dims"] = syntax.parse_integer_attr(p, IndexType())
-        attributes.update(p.parse_optional_attr_dict())
-        types: list[Attribute] = []
-        if p.parse_optional_punctuation("->") is not None:
-            types = syntax.parse_types(p)
-            while p.parse_optional_punctuation(",") is not None:
-                types.append(p.parse_type())
-        return cls(
-            operands=[groups["ins"], groups["outs"], groups[""]],
-            result_types=[types],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" ")
-        printer.print_attribute(self.u_kernel_fn_name)
-        for keyword, group in (("ins", self.inputs), ("outs", self.outputs), ("", self.other_operands)):
-            if group:
-                printer.print_string(f" {keyword}(")
-                printer.print_list(group, printer.print_ssa_value)
-                printer.print_string(" : ")
-                printer.print_list(group, lambda v: printer.print_attribute(v.type))
-                printer.print_string(")")
-        if self.fn_def_attrs is not None:
-            printer.print_string(" fn_def_attrs")
-            syntax.print_attributes(printer, self.fn_def_attrs.data, keyword=False)
-        if self.strided_dims is not None:
-            printer.print_string(" strided_dims(")
-            printer.print_attribute(self.strided_dims)
-            printer.print_string(")")
-        if self.num_strided_outer_dims is not None:
-            printer.print_string(f" strided_outer_dims({self.num_strided_outer_dims.value.data})")
-        if self.results_:
-            printer.print_string(" -> ")
-            printer.print_list(self.results_, lambda r: printer.print_attribute(r.type))
-
-
-def _typed_operands(p: Parser) -> list[SSAValue]:
-    """`(%a, %b : T, U)`."""
-    with p.in_parens():
-        names = []
-        while (name := p.parse_optional_unresolved_operand()) is not None:
-            names.append(name)
-            if p.parse_optional_punctuation(",") is None:
-                break
-        if not names:
-            return []
-        start = p.pos
-        p.parse_punctuation(":")
-        types = [p.parse_type()]
-        while p.parse_optional_punctuation(",") is not None:
-            types.append(p.parse_type())
-    return list(p.resolve_operands(names, types, start))
+    custom_directives = (UkernelResults,)
+    assembly_format = (
+        "attr-dict $u_kernel_fn_name (`ins` `(` $inputs^ `:` type($inputs) `)`)? (`outs` `(` $outputs^ `:` "
+        "type($outputs) `)`)? (` ` `(` $other_operands^ `:` type($other_operands) `)`)? oilist(`fn_def_attrs` "
+        "$fn_def_attrs | `strided_dims` `(` $strided_dims `)` | `strided_outer_dims` `(` "
+        "custom<Index>($num_strided_outer_dims) `)`) custom<UkernelResults>(type($results_))"
+    )
 
 
 OPERATIONS: list[type[Operation]] = [ExtractStridedMetadataOp, UkernelGenericOp]

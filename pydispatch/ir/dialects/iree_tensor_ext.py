@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, ShapedType, StringAttr
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IndexTypeConstr, IntegerAttr, ShapedType, StringAttr
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure
 
-from pydispatch.ir.core import syntax
-from pydispatch.ir.dialects.flow.base import parse_typed, print_typed
+from pydispatch.ir.core.assembly import op_definition
 
 _ACCESS = ("readonly", "readwrite", "writeonly")
 
@@ -68,47 +66,10 @@ class _SliceOp(IRDLOperation):
     static_strides = prop_def(ArrayAttr)
 
 
-def parse_slice(p: Parser) -> tuple[list[list[SSAValue]], dict[str, Attribute | None]]:
-    values: list[list[SSAValue]] = []
-    statics: dict[str, Attribute | None] = {}
-    for key in ("offsets", "sizes", "strides"):
-        p.parse_punctuation(",")
-        p.parse_keyword(key)
-        p.parse_punctuation("=")
-        dynamic: list[SSAValue] = []
-        static: list[Attribute] = []
-
-        def one(dynamic: list[SSAValue] = dynamic, static: list[Attribute] = static) -> None:
-            name = p.parse_optional_unresolved_operand()
-            if name is None:
-                static.append(IntegerAttr(p.parse_integer(), 64))
-            else:
-                dynamic.append(p.resolve_operand(name, IndexType()))
-                static.append(IntegerAttr(syntax.DYNAMIC, 64))
-
-        p.parse_comma_separated_list(p.Delimiter.SQUARE, one)
-        values.append(dynamic)
-        statics[f"static_{key}"] = ArrayAttr(static)
-    return values, statics
+_SLICE = " `,` ".join(f"`{key}` `=` custom<Mixed>(${key}, $static_{key})" for key in ("offsets", "sizes", "strides"))
 
 
-def print_slice(printer: Printer, op: _SliceOp) -> None:
-    for key in ("offsets", "sizes", "strides"):
-        values = iter(getattr(op, key))
-        printer.print_string(f", {key} = [")
-
-        def one(attr: Attribute, values: object = values) -> None:
-            assert isinstance(attr, IntegerAttr)
-            if attr.value.data == syntax.DYNAMIC:
-                printer.print_ssa_value(next(values))  # type: ignore[call-overload]
-            else:
-                printer.print_string(str(attr.value.data))
-
-        printer.print_list(getattr(op, f"static_{key}"), one)
-        printer.print_string("]")
-
-
-@irdl_op_definition
+@op_definition
 class DispatchTensorLoadOp(_SliceOp):
     """Reads a slice of a binding."""
 
@@ -118,34 +79,12 @@ class DispatchTensorLoadOp(_SliceOp):
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(NoMemoryEffect())
-
-    @classmethod
-    def parse(cls, p: Parser) -> DispatchTensorLoadOp:
-        name = p.parse_unresolved_operand()
-        values, statics = parse_slice(p)
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        type = p.parse_type()
-        source = p.resolve_operand(name, type)
-        dims = syntax.parse_dims(p, type)
-        p.parse_punctuation("->")
-        return cls(
-            operands=[source, dims, *values], result_types=[p.parse_type()], properties=statics, attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        print_slice(printer, self)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        syntax.print_dims(printer, self.source_dims)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
+    assembly_format = (
+        f"$source `,` {_SLICE} attr-dict `:` custom<Typed>(type($source), $source_dims) `->` type($result)"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class DispatchTensorStoreOp(_SliceOp):
     """Writes a slice of a binding."""
 
@@ -154,62 +93,21 @@ class DispatchTensorStoreOp(_SliceOp):
     target = operand_def(DispatchTensorType)
     target_dims = var_operand_def(IndexType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    @classmethod
-    def parse(cls, p: Parser) -> DispatchTensorStoreOp:
-        value_name = p.parse_unresolved_operand()
-        p.parse_punctuation(",")
-        name = p.parse_unresolved_operand()
-        values, statics = parse_slice(p)
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        value = p.resolve_operand(value_name, p.parse_type())
-        p.parse_punctuation("->")
-        type = p.parse_type()
-        target = p.resolve_operand(name, type)
-        dims = syntax.parse_dims(p, type)
-        return cls(operands=[value, target, dims, *values], properties=statics, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list([self.value, self.target], printer.print_ssa_value)
-        print_slice(printer, self)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.value.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.target.type)
-        syntax.print_dims(printer, self.target_dims)
+    assembly_format = (
+        f"$value `,` $target `,` {_SLICE} attr-dict `:` type($value) `->` custom<Typed>(type($target), $target_dims)"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class WorkloadOrdinalOp(IRDLOperation):
     """Marks a kernel argument as the n-th workload value."""
 
     name = "iree_tensor_ext.dispatch.workload.ordinal"
     operand = operand_def(IndexType)
-    ordinal = prop_def(IntegerAttr)
+    ordinal = prop_def(IntegerAttr.constr(IndexTypeConstr))
     result = result_def(IndexType)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> WorkloadOrdinalOp:
-        operand = p.parse_operand(IndexType())
-        p.parse_punctuation(",")
-        ordinal = IntegerAttr(p.parse_integer(), IndexType())
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        p.parse_type()
-        return cls(
-            operands=[operand], result_types=[IndexType()], properties={"ordinal": ordinal}, attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.operand)
-        printer.print_string(f", {self.ordinal.value.data}")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : index")
+    assembly_format = "$operand `,` $ordinal attr-dict `:` type($result)"
 
 
 class _CountOp(IRDLOperation):
@@ -220,23 +118,15 @@ class _CountOp(IRDLOperation):
     y = result_def(IndexType)
     z = result_def(IndexType)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        operands = syntax.parse_index_operands(p, "(", ")")
-        return cls(operands=[operands], result_types=[IndexType()] * 3, attributes=p.parse_optional_attr_dict())
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_operands(printer, self.operands_)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
+    assembly_format = "`(` $operands_ `)` attr-dict"
 
 
-@irdl_op_definition
+@op_definition
 class WorkgroupCountFromSliceOp(_CountOp):
     name = "iree_tensor_ext.dispatch.workgroup_count_from_slice"
 
 
-@irdl_op_definition
+@op_definition
 class WorkgroupCountFromDagRootOp(_CountOp):
     name = "iree_tensor_ext.dispatch.workgroup_count_from_dag_root"
 
@@ -248,40 +138,20 @@ class _BarrierOp(IRDLOperation):
     source_dims = var_operand_def(IndexType)
     result = result_def()
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        name = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        type = p.parse_type()
-        source = p.resolve_operand(name, type)
-        dims = syntax.parse_dims(p, type)
-        p.parse_punctuation("->")
-        return cls(operands=[source, dims], result_types=[p.parse_type()], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        syntax.print_dims(printer, self.source_dims)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
+    assembly_format = "$source attr-dict `:` custom<Typed>(type($source), $source_dims) `->` type($result)"
 
 
-@irdl_op_definition
+@op_definition
 class ComputeBarrierStartOp(_BarrierOp):
     name = "iree_tensor_ext.compute_barrier.start"
 
 
-@irdl_op_definition
+@op_definition
 class ComputeBarrierEndOp(_BarrierOp):
     name = "iree_tensor_ext.compute_barrier.end"
 
 
-@irdl_op_definition
+@op_definition
 class BitCastOp(IRDLOperation):
     """The same bytes as another type: `%source : T{%d} -> U{%e}`."""
 
@@ -292,26 +162,10 @@ class BitCastOp(IRDLOperation):
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> BitCastOp:
-        name = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        source, source_dims = parse_typed(p, name)
-        p.parse_punctuation("->")
-        type = p.parse_type()
-        result_dims = syntax.parse_dims(p, type)
-        return cls(operands=[source, source_dims, result_dims], result_types=[type], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        print_typed(printer, self.source.type, self.source_dims)
-        printer.print_string(" -> ")
-        print_typed(printer, self.result.type, self.result_dims)
+    assembly_format = (
+        "$source attr-dict `:` custom<Typed>(type($source), $source_dims) `->` custom<Typed>(type($result), "
+        "$result_dims)"
+    )
 
 
 TensorExt = Dialect(

@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.dialects.builtin import StringAttr, SymbolNameConstraint, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Dialect, Operation
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import SymbolOpInterface
 
-from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class GlobalOp(IRDLOperation):
     """A value that lives as long as the program."""
 
     name = "ml_program.global"
-    sym_name = prop_def(StringAttr)
+    sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
     is_mutable = opt_prop_def(UnitAttr)
     type = prop_def(Attribute)
     value = opt_prop_def(Attribute)
     traits = traits_def(SymbolOpInterface())
-
-    @classmethod
-    def parse(cls, p: Parser) -> GlobalOp:
-        properties: dict[str, Attribute | None] = {"sym_visibility": p.parse_optional_visibility_keyword()}
-        if p.parse_optional_keyword("mutable") is not None:
-            properties["is_mutable"] = UnitAttr()
-        properties["sym_name"] = p.parse_symbol_name()
-        if p.parse_optional_punctuation("(") is not None:
-            properties["value"] = p.parse_attribute()
-            p.parse_punctuation(")")
-        p.parse_punctuation(":")
-        properties["type"] = p.parse_type()
-        return cls(properties=properties, attributes=p.parse_optional_attr_dict())
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_visibility(printer, self.sym_visibility)
-        printer.print_string(" " if self.is_mutable is None else " mutable ")
-        printer.print_symbol_name(self.sym_name.data)
-        if self.value is not None:
-            with printer.in_parens():
-                printer.print_attribute(self.value)
-        printer.print_string(" : ")
-        printer.print_attribute(self.type)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
+    assembly_format = (
+        "custom<Visibility>($sym_visibility) (`mutable` $is_mutable^)? $sym_name (`(` $value^ `)`)? `:` "
+        "custom<TypeValue>($type) attr-dict"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class GlobalLoadOp(IRDLOperation):
     """The value of a global."""
 
@@ -59,7 +37,7 @@ class GlobalLoadOp(IRDLOperation):
     assembly_format = "$global `:` type($result) attr-dict"
 
 
-@irdl_op_definition
+@op_definition
 class GlobalLoadConstOp(IRDLOperation):
     """The value of a global that never changes."""
 
@@ -69,7 +47,7 @@ class GlobalLoadConstOp(IRDLOperation):
     assembly_format = "$global `:` type($result) attr-dict"
 
 
-@irdl_op_definition
+@op_definition
 class GlobalStoreOp(IRDLOperation):
     """Gives a global another value."""
 

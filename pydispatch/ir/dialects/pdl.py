@@ -8,20 +8,21 @@ from typing import Any
 from xdsl.dialects import pdl
 from xdsl.ir import Dialect
 
-_CONSTANT = {pdl.TypeOp: "constantType", pdl.TypesOp: "constantTypes", pdl.AttributeOp: "value"}
+from pydispatch.ir.core.refine import refine
 
 
-def _relaxed(kind: Any, name: str) -> Callable[[Any], None]:
-    library = kind.verify_
+def _check_unless(constant: str) -> Callable[[Any], None]:
+    """The library's check, for operations without the property `constant`."""
 
-    def verify(op: Any) -> None:
-        if name not in op.properties:
-            library(op)
+    def check(op: Any) -> None:
+        if constant not in op.properties:
+            op.verify_()
 
-    return verify
+    return check
 
 
-for _kind, _name in _CONSTANT.items():
-    setattr(_kind, "verify_", _relaxed(_kind, _name))  # noqa: B010
+refine(pdl.TypeOp, check=_check_unless("constantType"))
+refine(pdl.TypesOp, check=_check_unless("constantTypes"))
+refine(pdl.AttributeOp, check=_check_unless("value"))
 
 PDL: Dialect = pdl.PDL

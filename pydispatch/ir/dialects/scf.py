@@ -25,7 +25,7 @@ from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.widen import give_syntax, widen
+from pydispatch.ir.core.refine import refine
 
 
 def _index_arguments(p: Parser) -> list[Parser.Argument]:
@@ -113,8 +113,8 @@ def _print_reduce(op: scf.ReduceOp, printer: Printer) -> None:
     syntax.print_attributes(printer, op.attributes, keyword=False)
 
 
-give_syntax(scf.ParallelOp, _parse_parallel, _print_parallel)
-give_syntax(scf.ReduceOp, _parse_reduce, _print_reduce)
+refine(scf.ParallelOp, syntax=(_parse_parallel, _print_parallel))
+refine(scf.ReduceOp, syntax=(_parse_reduce, _print_reduce))
 
 
 @irdl_op_definition
@@ -303,10 +303,6 @@ def _verify_while(op: scf.WhileOp) -> None:
             raise VerifyException(f"{what} ({texts[0]}), expected ({texts[1]})")
 
 
-widen(scf.IfOp, verify=_verify_if)
-widen(scf.WhileOp, verify=_verify_while)
-
-
 def _parse_if(cls: type[scf.IfOp], p: Parser) -> scf.IfOp:
     """`%c -> (T, ...) {...} else {...}`; a single type needs no parentheses."""
     condition = p.parse_operand(i1)
@@ -369,9 +365,9 @@ def _parse_while(cls: type[scf.WhileOp], p: Parser) -> scf.WhileOp:
     return op
 
 
-scf.IfOp.parse = classmethod(_parse_if)  # type: ignore[method-assign,assignment]
-scf.ForOp.parse = classmethod(_parse_for)  # type: ignore[method-assign,assignment]
-scf.WhileOp.parse = classmethod(_parse_while)  # type: ignore[method-assign,assignment]
+refine(scf.IfOp, syntax=(_parse_if, scf.IfOp.print), check=_verify_if)
+refine(scf.ForOp, syntax=(_parse_for, scf.ForOp.print))
+refine(scf.WhileOp, syntax=(_parse_while, scf.WhileOp.print), check=_verify_while)
 
 _EXTRA: list[type[Operation]] = [ForallOp, InParallelOp]
 Scf = Dialect("scf", [*scf.Scf.operations, *_EXTRA], [*scf.Scf.attributes])

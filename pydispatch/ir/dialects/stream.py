@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, StringAttr
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, Region, TypeAttribute
+from xdsl.dialects.builtin import IndexType, StringAttr, SymbolNameConstraint, SymbolRefAttr
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -16,6 +15,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
+from xdsl.irdl.declarative_assembly_format import AttributeVariable, CustomDirective, ParsingState, PrintingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
@@ -29,9 +29,11 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
 from pydispatch.ir.dialects.flow.parameter import StreamParameterAttr
 from pydispatch.ir.dialects.hal.interface import WorkgroupOp
-from pydispatch.ir.dialects.hal.region import check_children, check_region, parse_body, parse_host_region, print_body
+from pydispatch.ir.dialects.hal.region import check_children, check_region
 
 
 @irdl_attr_definition
@@ -44,85 +46,67 @@ class BindingType(ParametrizedAttribute, TypeAttribute):
 class ExecutableLikeOp(IRDLOperation):
     """A named body of exports and one module; the syntax of `stream.executable` and `flow.executable`."""
 
-    sym_name = prop_def(StringAttr)
+    sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolTable(), SymbolOpInterface())
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        visibility = p.parse_optional_visibility_keyword()
-        name = p.parse_symbol_name()
-        attributes = syntax.parse_attributes(p)
-        properties: dict[str, Attribute | None] = {"sym_name": name, "sym_visibility": visibility}
-        return cls(properties=properties, attributes=attributes, regions=[parse_body(p)])
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_visibility(printer, self.sym_visibility)
-        printer.print_string(" ")
-        printer.print_symbol_name(self.sym_name.data)
-        syntax.print_attributes(printer, self.attributes)
-        print_body(printer, self.body)
+    assembly_format = "custom<Visibility>($sym_visibility) $sym_name attr-dict-with-keyword custom<SymbolBody>($body)"
 
     def verify_(self) -> None:
         allowed = (f"{self.name}.export", "builtin.module", f"{self.name}_end", f"{self.name}.end")
         check_children(self, self.body, allowed)
 
 
+@directive
+class ExportedName(CustomDirective):
+    """`@name`, `@name(@function)`, or `@function as("name")` with the name that users see."""
+
+    export: AttributeVariable
+    function: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        name = parser.parse_symbol_name()
+        if parser.parse_optional_punctuation("(") is not None:
+            self.function.set(state, parser.parse_attribute())
+            parser.parse_punctuation(")")
+        if parser.parse_optional_keyword("as") is not None:
+            self.function.set(state, SymbolRefAttr(name))
+            with parser.in_parens():
+                name = StringAttr(parser.parse_str_literal())
+        self.export.set(state, name)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.export.print(printer, state, op)
+        function = self.function.get(op)
+        if function is not None:
+            with printer.in_parens():
+                printer.print_attribute(function)
+
+
 class ExportLikeOp(IRDLOperation):
     """`@name workgroups(%w: index) -> (index, index, index) {...}`; the region is empty when it is not given."""
 
-    sym_name = prop_def(StringAttr)
+    sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
     function_ref = opt_prop_def(Attribute)
     count = region_def()
     traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        properties: dict[str, Attribute | None] = {"sym_visibility": p.parse_optional_visibility_keyword()}
-        name = p.parse_symbol_name()
-        if p.parse_optional_punctuation("(") is not None:  # `@name(@function)`
-            properties["function_ref"] = p.parse_attribute()
-            p.parse_punctuation(")")
-        if p.parse_optional_keyword("as") is not None:  # `@function as("name")`: the name that users see
-            properties["function_ref"] = name
-            with p.in_parens():
-                name = StringAttr(p.parse_str_literal())
-        properties["sym_name"] = name
-        count = Region()
-        if p.parse_optional_keyword("workgroups") is not None:
-            count = parse_host_region(p, [IndexType()] * 3)
-        attributes = syntax.parse_attributes(p)
-        syntax.take_inherent(cls, attributes, ("function_ref",), properties)
-        return cls(properties=properties, attributes=attributes, regions=[count])
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_visibility(printer, self.sym_visibility)
-        printer.print_string(" ")
-        printer.print_symbol_name(self.sym_name.data)
-        if self.function_ref is not None:
-            printer.print_string("(")
-            if isinstance(self.function_ref, StringAttr):
-                printer.print_symbol_name(self.function_ref.data)
-            else:
-                printer.print_attribute(self.function_ref)
-            printer.print_string(")")
-        if self.count.blocks:
-            printer.print_string(" workgroups")
-            syntax.print_region_signature(printer, self.count, [IndexType()] * 3)
-        syntax.print_attributes(printer, self.attributes)
+    custom_directives = (ExportedName,)
+    assembly_format = (
+        "custom<Visibility>($sym_visibility) custom<ExportedName>($sym_name, $function_ref) (`workgroups` "
+        "custom<Count>($count)^)? attr-dict-with-keyword"
+    )
 
     def verify_(self) -> None:
         check_region(self, self.count, [IndexType()] * 3, "workgroups", device=False)
 
 
-@irdl_op_definition
+@op_definition
 class ExecutableOp(ExecutableLikeOp):
     name = "stream.executable"
 
 
-@irdl_op_definition
+@op_definition
 class ExecutableEndOp(IRDLOperation):
     """Older releases end the body of an executable with this; it has no meaning."""
 
@@ -130,12 +114,12 @@ class ExecutableEndOp(IRDLOperation):
     assembly_format = "attr-dict"
 
 
-@irdl_op_definition
+@op_definition
 class ExecutableExportOp(ExportLikeOp):
     name = "stream.executable.export"
 
 
-@irdl_op_definition
+@op_definition
 class BindingSubspanOp(IRDLOperation):
     """The memref that starts `byte_offset` bytes into a binding."""
 
@@ -145,32 +129,10 @@ class BindingSubspanOp(IRDLOperation):
     dynamic_dims = var_operand_def(IndexType)
     result = result_def()
     traits = traits_def(NoMemoryEffect())
-
-    @classmethod
-    def parse(cls, p: Parser) -> BindingSubspanOp:
-        name = p.parse_unresolved_operand()
-        with p.in_square_brackets():
-            offset = p.parse_operand(IndexType())
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        binding = p.resolve_operand(name, p.parse_type())
-        p.parse_punctuation("->")
-        result = p.parse_type()
-        dims = syntax.parse_dims(p, result)
-        return cls(operands=[binding, offset, dims], result_types=[result], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.binding)
-        printer.print_string("[")
-        printer.print_ssa_value(self.byte_offset)
-        printer.print_string("]")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.binding.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
-        syntax.print_dims(printer, self.dynamic_dims)
+    assembly_format = (
+        "$binding `[` $byte_offset `]` attr-dict `:` type($binding) `->` custom<Typed>(type($result), "
+        "$dynamic_dims)"
+    )
 
     def verify_(self) -> None:
         expected = syntax.dynamic_dims(self.result.type)
@@ -181,22 +143,22 @@ class BindingSubspanOp(IRDLOperation):
             )
 
 
-@irdl_op_definition
+@op_definition
 class DispatchWorkgroupIDOp(WorkgroupOp):
     name = "stream.dispatch.workgroup.id"
 
 
-@irdl_op_definition
+@op_definition
 class DispatchWorkgroupCountOp(WorkgroupOp):
     name = "stream.dispatch.workgroup.count"
 
 
-@irdl_op_definition
+@op_definition
 class DispatchWorkgroupSizeOp(WorkgroupOp):
     name = "stream.dispatch.workgroup.size"
 
 
-@irdl_op_definition
+@op_definition
 class ReturnOp(IRDLOperation):
     """Ends a host region."""
 

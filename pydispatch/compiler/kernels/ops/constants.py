@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Builder
+from pydispatch.ir.core.dense import is_splat
 
 WORKGROUP = 3
 """The memory space that a workgroup shares."""
@@ -28,7 +29,7 @@ WORKGROUP = 3
 
 def splat_of(attribute: Attribute | None) -> IntegerAttr | FloatAttr | None:
     """The element of a dense constant whose elements are all equal, None for any other attribute."""
-    if not isinstance(attribute, DenseIntOrFPElementsAttr) or not attribute.is_splat():
+    if not isinstance(attribute, DenseIntOrFPElementsAttr) or not is_splat(attribute):
         return None
     return cast(IntegerAttr | FloatAttr, _first(attribute, len(attribute.data.data) // prod(attribute.get_shape())))
 

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
+from pydispatch.ir.core.dense import is_splat
 from pydispatch.ir.op_info import info_of
 
 _IGNORED = frozenset(["fastmath", "overflowFlags", "operandSegmentSizes", "resultSegmentSizes", "isExact"])
@@ -67,7 +68,7 @@ def operation_key(op: Operation) -> tuple[Hashable, bool, bool]:
 def constant_key(value: Attribute | None) -> Hashable | None:
     """The key of a number, or of a tensor whose elements are all that number: bits and element type."""
     if isinstance(value, DenseIntOrFPElementsAttr):
-        if not value.is_splat():
+        if not is_splat(value):
             return None
         element = value.get_element_type()
         return _scalar_key(next(iter(value.get_values())), element)
@@ -86,7 +87,7 @@ def _scalar_key(value: object, type: Attribute) -> Hashable:
 
 def constant_text(value: Attribute | None) -> str:
     """The number as messages show it."""
-    if isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat():
+    if isinstance(value, DenseIntOrFPElementsAttr) and is_splat(value):
         return f"{next(iter(value.get_values()))} : {value.get_element_type()}"
     if isinstance(value, (IntegerAttr, FloatAttr)):
         return f"{value.value.data} : {value.type}"

@@ -14,6 +14,7 @@ from pydispatch.compiler.match.pdl.match import Bound, PdlPattern, constant_of
 from pydispatch.compiler.match.pdl.native import REWRITES
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.verifier import verify_operation
 
 
 class Rewriting:
@@ -105,7 +106,7 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
     set_location(new, self.root)
     self.place.parent.insert_op_before(new, self.place)  # type: ignore[union-attr]
     try:
-        new.verify()
+        verify_operation(new)
     except Exception as error:
         text = (str(error).strip().splitlines() or ["it does not verify"])[0]
         raise CompileError(f"the pattern makes a bad '{name}': {text}", location_of(op)) from None

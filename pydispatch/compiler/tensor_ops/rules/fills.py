@@ -16,6 +16,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.rule import TensorOp
 from pydispatch.compiler.tensor_ops.terms import Stated, listed
+from pydispatch.ir.core.dense import is_splat
 from pydispatch.ir.values import shape_of
 
 SMALL_CONSTANT = 64
@@ -45,11 +46,11 @@ class Constant(TensorOp):
             return True
         if not isinstance(value, DenseIntOrFPElementsAttr):
             return False
-        return prod(shape_of(op.results[0])) <= SMALL_CONSTANT or value.is_splat()
+        return prod(shape_of(op.results[0])) <= SMALL_CONSTANT or is_splat(value)
 
     def is_pointwise(self, op: Any) -> bool:
         value = op.properties["value"]
-        return not isinstance(value, DenseIntOrFPElementsAttr) or value.is_splat()
+        return not isinstance(value, DenseIntOrFPElementsAttr) or is_splat(value)
 
     def runs_on_host(self, op: Any) -> bool:
         return True

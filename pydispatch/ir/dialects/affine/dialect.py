@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects import affine
-from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, ArrayAttr, IndexType, IntegerAttr, UnitAttr
-from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, ArrayAttr, IndexType, UnitAttr
+from xdsl.ir import Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -19,17 +18,47 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    VariadicOperandVariable,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.widen import give_syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
+from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.affine import parallel  # noqa: F401  (gives affine.parallel its syntax)
 
 
-@irdl_op_definition
+@directive
+class MapOperands(CustomDirective):
+    """`affine_map<...>(%dims)[%symbols]`."""
+
+    map: AttributeVariable
+    values: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.map.parse(parser, state)
+        names = parser.parse_op_args_list()
+        if parser._current_token.text == "[":
+            names += parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+        self.values.set(state, names)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        map = self.map.get(op)
+        assert isinstance(map, AffineMapAttr)
+        self.map.print(printer, state, op)
+        _print_map_operands(printer, self.values.get(op), map.data.num_dims)
+
+
+@op_definition
 class MaxOp(IRDLOperation):
     """The largest result of a map."""
 
@@ -38,22 +67,8 @@ class MaxOp(IRDLOperation):
     map = prop_def(AffineMapAttr)
     result = result_def(IndexType)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> MaxOp:
-        start = p.pos
-        map = p.parse_attribute()
-        if not isinstance(map, AffineMapAttr):
-            p.raise_error("expected an affine map", start, p.pos)
-        operands = [*syntax.parse_index_operands(p, "(", ")"), *syntax.parse_index_operands(p)]
-        attributes = p.parse_optional_attr_dict()
-        return cls(operands=[operands], result_types=[IndexType()], properties={"map": map}, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_attribute(self.map)
-        _print_map_operands(printer, self.arguments, self.map.data.num_dims)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
+    custom_directives = (MapOperands,)
+    assembly_format = "custom<MapOperands>($map, $arguments) attr-dict"
 
     def verify_(self) -> None:
         expected = self.map.data.num_dims + self.map.data.num_symbols
@@ -75,39 +90,10 @@ class _BasisOp(IRDLOperation):
 
     @property
     def basis(self) -> list[int | SSAValue]:
-        values = iter(self.dynamic_basis)
-        numbers = [a.value.data for a in self.static_basis if isinstance(a, IntegerAttr)]
-        return [next(values) if n == syntax.DYNAMIC else n for n in numbers]
-
-    def print_basis(self, printer: Printer) -> None:
-        printer.print_string("(")
-        printer.print_list(
-            self.basis, lambda b: printer.print_string(str(b)) if isinstance(b, int) else _print_value(printer, b)
-        )
-        printer.print_string(")")
+        return syntax.mixed(self.static_basis, self.dynamic_basis)
 
 
-def _print_value(printer: Printer, value: SSAValue) -> None:
-    printer.print_ssa_value(value)
-
-
-def _parse_basis(p: Parser) -> tuple[list[SSAValue], ArrayAttr[Attribute]]:
-    values: list[SSAValue] = []
-    static: list[Attribute] = []
-
-    def one() -> None:
-        name = p.parse_optional_unresolved_operand()
-        if name is None:
-            static.append(IntegerAttr(p.parse_integer(allow_boolean=False), 64))
-        else:
-            values.append(p.resolve_operand(name, IndexType()))
-            static.append(IntegerAttr(syntax.DYNAMIC, 64))
-
-    p.parse_comma_separated_list(p.Delimiter.PAREN, one, " in a basis")
-    return values, ArrayAttr(static)
-
-
-@irdl_op_definition
+@op_definition
 class DelinearizeIndexOp(_BasisOp):
     """Splits an index by a basis, outermost first; the basis may leave out its outermost size."""
 
@@ -115,29 +101,10 @@ class DelinearizeIndexOp(_BasisOp):
     linear_index = operand_def(IndexType)
     multi_index = var_result_def(IndexType)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> DelinearizeIndexOp:
-        index = p.parse_operand(IndexType())
-        p.parse_keyword("into")
-        values, static = _parse_basis(p)
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        types = [p.parse_type()]
-        while p.parse_optional_punctuation(",") is not None:
-            types.append(p.parse_type())
-        return cls(
-            operands=[index, values], result_types=[types], properties={"static_basis": static}, attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.linear_index)
-        printer.print_string(" into ")
-        self.print_basis(printer)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_list(self.multi_index, lambda r: printer.print_attribute(r.type))
+    assembly_format = (
+        "$linear_index `into` custom<MixedInParens>($dynamic_basis, $static_basis) attr-dict `:` "
+        "type($multi_index)"
+    )
 
     def verify_(self) -> None:
         if len(self.multi_index) - len(self.static_basis) not in (0, 1):
@@ -146,7 +113,7 @@ class DelinearizeIndexOp(_BasisOp):
             )
 
 
-@irdl_op_definition
+@op_definition
 class LinearizeIndexOp(_BasisOp):
     """Joins indices by a basis, outermost first; the basis may leave out its outermost size."""
 
@@ -156,28 +123,10 @@ class LinearizeIndexOp(_BasisOp):
     linear_index = result_def(IndexType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> LinearizeIndexOp:
-        disjoint = UnitAttr() if p.parse_optional_keyword("disjoint") is not None else None
-        indices = syntax.parse_index_operands(p)
-        p.parse_keyword("by")
-        values, static = _parse_basis(p)
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        p.parse_type()
-        properties: dict[str, Attribute | None] = {"static_basis": static, "disjoint": disjoint}
-        return cls(
-            operands=[indices, values], result_types=[IndexType()], properties=properties, attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" disjoint " if self.disjoint is not None else " ")
-        syntax.print_operands(printer, self.multi_index, "[", "]")
-        printer.print_string(" by ")
-        self.print_basis(printer)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : index")
+    assembly_format = (
+        "(`disjoint` $disjoint^)? ` ` `[` $multi_index `]` `by` custom<MixedInParens>($dynamic_basis, "
+        "$static_basis) attr-dict `:` type($linear_index)"
+    )
 
     def verify_(self) -> None:
         if len(self.multi_index) - len(self.static_basis) not in (0, 1):
@@ -229,7 +178,7 @@ def _print_if(op: affine.IfOp, printer: Printer) -> None:
     syntax.print_attributes(printer, op.attributes, keyword=False)
 
 
-give_syntax(affine.IfOp, _parse_if, _print_if)
+refine(affine.IfOp, syntax=(_parse_if, _print_if))
 
 _EXTRA: list[type[Operation]] = [MaxOp, DelinearizeIndexOp, LinearizeIndexOp]
 Affine = Dialect("affine", [*affine.Affine.operations, *_EXTRA], [*affine.Affine.attributes])

@@ -25,8 +25,8 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from pydispatch.ir.core import syntax
+from pydispatch.ir.core.refine import refine
 from pydispatch.ir.core.semi_affine import SemiAffineParser
-from pydispatch.ir.core.widen import give_syntax, widen
 
 _REDUCTIONS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori",
                "andi", "maxnumf", "minnumf", "xori")  # fmt: skip
@@ -159,9 +159,7 @@ def _print(op: affine.ParallelOp, printer: Printer) -> None:
     syntax.print_attributes(printer, op.attributes, keyword=False)
 
 
-def _print_bounds(
-    printer: Printer, map: AffineMap, groups: Any, operands: Sequence[SSAValue], extremum: str
-) -> None:
+def _print_bounds(printer: Printer, map: AffineMap, groups: Any, operands: Sequence[SSAValue], extremum: str) -> None:
     expressions = iter(map.results)
 
     def group(size: int) -> None:
@@ -207,5 +205,4 @@ def _verify(op: affine.ParallelOp) -> None:
         raise VerifyException(f"{len(op.reductions)} reduction(s) are given for {len(op.results)} result(s)")
 
 
-give_syntax(affine.ParallelOp, _parse, _print)
-widen(affine.ParallelOp, verify=_verify)
+refine(affine.ParallelOp, syntax=(_parse, _print), check=_verify)

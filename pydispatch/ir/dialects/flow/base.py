@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from xdsl.dialects.builtin import DenseArrayBase, IndexType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, opt_prop_def, var_operand_def, var_result_def
-from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
@@ -42,17 +38,6 @@ class DispatchLikeOp(IRDLOperation):
         tied = syntax.tied_list(self.tied_operands)
         return None if tied is None or tied[index] < 0 else tied[index]
 
-    def print_call(self, printer: Printer) -> None:
-        """`[%workload](%arguments) {attributes} : (T{%d}) -> T{%d}`."""
-        if self.workload:
-            syntax.print_operands(printer, self.workload, "[", "]")
-        syntax.print_operands(printer, self.arguments)
-
-    def print_types(self, printer: Printer) -> None:
-        types = [r.type for r in self.results_]
-        tied = syntax.tied_list(self.tied_operands)
-        syntax.print_shaped_signature(printer, self.arguments, self.argument_dims, types, self.result_dims, tied)
-
     def verify_(self) -> None:
         sides = ((self.arguments, self.argument_dims, "operands"), (self.results_, self.result_dims, "results"))
         for values, dims, what in sides:
@@ -61,17 +46,11 @@ class DispatchLikeOp(IRDLOperation):
                 raise VerifyException(f"the {what} have {expected} dynamic dimension(s), but {len(dims)} are given")
 
 
-def dispatch_properties(signature: syntax.ShapedSignature) -> dict[str, Attribute | None]:
-    return {"tied_operands": syntax.tied_attr(signature.tied)}
+CALL = "(`[` $workload^ `]`)? `` `(` $arguments `)`"
+"""`[%workload](%arguments)`"""
 
-
-def parse_typed(p: Parser, name: UnresolvedOperand) -> tuple[SSAValue, list[SSAValue]]:
-    """`T{%d}`: the operand `name`, whose type it is, and its dynamic dims."""
-    type = p.parse_type()
-    return p.resolve_operand(name, type), syntax.parse_dims(p, type)
-
-
-def print_typed(printer: Printer, type: Attribute, dims: Iterable[SSAValue]) -> None:
-    """`T{%d}`."""
-    printer.print_attribute(type)
-    syntax.print_dims(printer, tuple(dims))
+SIGNATURE = (
+    "custom<Signature>(ref($arguments), type($arguments), $argument_dims, type($results_), $result_dims, "
+    "$tied_operands)"
+)
+"""`(T{%d}) -> T{%d}`"""

@@ -7,19 +7,26 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
+from xdsl.irdl.declarative_assembly_format import (
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
+)
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.dialects.flow.base import parse_typed, print_typed
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
 
 
 class _CastLikeOp(IRDLOperation):
@@ -31,36 +38,20 @@ class _CastLikeOp(IRDLOperation):
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        name = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        source, source_dims = parse_typed(p, name)
-        p.parse_punctuation("->")
-        type = p.parse_type()
-        result_dims = syntax.parse_dims(p, type)
-        return cls(operands=[source, source_dims, result_dims], result_types=[type], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        print_typed(printer, self.source.type, self.source_dims)
-        printer.print_string(" -> ")
-        print_typed(printer, self.result.type, self.result_dims)
+    assembly_format = (
+        "$source attr-dict `:` custom<Typed>(type($source), $source_dims) `->` custom<Typed>(type($result), "
+        "$result_dims)"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class TensorReshapeOp(_CastLikeOp):
     """The same elements in another shape."""
 
     name = "flow.tensor.reshape"
 
 
-@irdl_op_definition
+@op_definition
 class TensorBitCastOp(_CastLikeOp):
     """The same bytes as another type."""
 
@@ -74,38 +65,27 @@ class _SameTypeOp(IRDLOperation):
     operand_dims = var_operand_def(IndexType)
     result = result_def()
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        name = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        operand, dims = parse_typed(p, name)
-        return cls(operands=[operand, dims], result_types=[operand.type], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.operand)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        print_typed(printer, self.operand.type, self.operand_dims)
+    assembly_format = (
+        "$operand attr-dict `:` custom<Typed>(type($operand), $operand_dims) custom<SameTypes>(type($result), "
+        "ref(type($operand)))"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class TensorTieShapeOp(_SameTypeOp):
     """States the dims of a tensor."""
 
     name = "flow.tensor.tie_shape"
 
 
-@irdl_op_definition
+@op_definition
 class DispatchTieShapeOp(_SameTypeOp):
     """States the dims of a kernel's binding."""
 
     name = "flow.dispatch.tie_shape"
 
 
-@irdl_op_definition
+@op_definition
 class TensorCloneOp(_SameTypeOp):
     """A copy."""
 
@@ -118,31 +98,20 @@ class _FreshOp(IRDLOperation):
     result_dims = var_operand_def(IndexType)
     result = result_def()
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        type = p.parse_type()
-        return cls(operands=[syntax.parse_dims(p, type)], result_types=[type], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        print_typed(printer, self.result.type, self.result_dims)
+    assembly_format = "attr-dict `:` custom<Typed>(type($result), $result_dims)"
 
 
-@irdl_op_definition
+@op_definition
 class TensorEmptyOp(_FreshOp):
     name = "flow.tensor.empty"
 
 
-@irdl_op_definition
+@op_definition
 class TensorAllocaOp(_FreshOp):
     name = "flow.tensor.alloca"
 
 
-@irdl_op_definition
+@op_definition
 class TensorSplatOp(IRDLOperation):
     """A tensor of one value."""
 
@@ -151,26 +120,10 @@ class TensorSplatOp(IRDLOperation):
     result_dims = var_operand_def(IndexType)
     result = result_def()
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> TensorSplatOp:
-        name = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        start = p.pos
-        type = p.parse_type()
-        dims = syntax.parse_dims(p, type)
-        if not hasattr(type, "get_element_type"):
-            p.raise_error(f"expected a tensor type, got {type}", start, p.pos)
-        value = p.resolve_operand(name, type.get_element_type())
-        return cls(operands=[value, dims], result_types=[type], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        print_typed(printer, self.result.type, self.result_dims)
+    assembly_format = (
+        "$value attr-dict `:` custom<Typed>(type($result), $result_dims) custom<ElementOf>(type($value), "
+        "ref(type($result)))"
+    )
 
 
 class _ConstantOp(IRDLOperation):
@@ -179,41 +132,22 @@ class _ConstantOp(IRDLOperation):
     value = prop_def(Attribute)
     result = result_def()
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        attributes = p.parse_optional_attr_dict()
-        start = p.pos
-        value = p.parse_attribute()
-        type = getattr(value, "type", None)
-        if p.parse_optional_punctuation("->") is not None:
-            type = p.parse_type()
-        if not isinstance(type, Attribute):
-            p.raise_error("expected a typed constant", start, p.pos)
-        return cls(result_types=[type], properties={"value": value}, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" ")
-        printer.print_attribute(self.value)
-        if getattr(self.value, "type", None) != self.result.type:
-            printer.print_string(" -> ")
-            printer.print_attribute(self.result.type)
+    assembly_format = "attr-dict custom<TypedConstant>($value, type($result))"
 
 
-@irdl_op_definition
+@op_definition
 class TensorConstantOp(_ConstantOp):
     name = "flow.tensor.constant"
 
 
-@irdl_op_definition
+@op_definition
 class TensorDynamicConstantOp(_ConstantOp):
     """A constant whose dims no pass may know."""
 
     name = "flow.tensor.dynamic_constant"
 
 
-@irdl_op_definition
+@op_definition
 class TensorTransferOp(IRDLOperation):
     """Moves a tensor to where `target` says."""
 
@@ -222,29 +156,52 @@ class TensorTransferOp(IRDLOperation):
     operand_dims = var_operand_def(IndexType)
     target = prop_def(Attribute)
     result = result_def()
-
-    @classmethod
-    def parse(cls, p: Parser) -> TensorTransferOp:
-        name = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        operand, dims = parse_typed(p, name)
-        p.parse_keyword("to")
-        return cls(
-            operands=[operand, dims], result_types=[operand.type], properties={"target": p.parse_attribute()},
-            attributes=attributes,
-        )  # fmt: skip
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.operand)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        print_typed(printer, self.operand.type, self.operand_dims)
-        printer.print_string(" to ")
+    assembly_format = (
+        "$operand attr-dict `:` custom<Typed>(type($operand), $operand_dims) `to` $target "
+        "custom<SameTypes>(type($result), ref(type($operand)))"
+    )
 
 
-@irdl_op_definition
+@directive
+class TypedValues(CustomDirective):
+    """`[%a : T{%d}, %b : U]`."""
+
+    values: VariadicOperandVariable
+    types: TypeDirective
+    dims: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        names: list[UnresolvedOperand] = []
+        types: list[Attribute] = []
+        dims: list[UnresolvedOperand] = []
+
+        def value() -> None:
+            names.append(parser.parse_unresolved_operand())
+            parser.parse_punctuation(":")
+            types.append(parser.parse_type())
+            dims.extend(syntax.parse_dim_names(parser, types[-1]))
+
+        parser.parse_comma_separated_list(parser.Delimiter.SQUARE, value)
+        self.values.set(state, names)
+        self.types.set(state, types)
+        self.dims.set(state, dims)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        values = self.values.get(op)
+        groups = iter(syntax.split_dims(self.types.get(op), self.dims.get(op)))
+
+        def one(value: SSAValue) -> None:
+            printer.print_ssa_value(value)
+            printer.print_string(" : ")
+            printer.print_attribute(value.type)
+            syntax.print_dims(printer, next(groups))
+
+        state.print_whitespace(printer)
+        with printer.in_square_brackets():
+            printer.print_list(values, one)
+
+
+@op_definition
 class TensorTraceOp(IRDLOperation):
     """Shows tensors to who debugs: `"key" = [%a : T{%d}, …]`."""
 
@@ -253,35 +210,8 @@ class TensorTraceOp(IRDLOperation):
     value_dims = var_operand_def(IndexType)
     key = prop_def(StringAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    @classmethod
-    def parse(cls, p: Parser) -> TensorTraceOp:
-        key = p.parse_str_literal(" for the key of the trace")
-        p.parse_punctuation("=")
-
-        def value() -> tuple[SSAValue, list[SSAValue]]:
-            name = p.parse_unresolved_operand()
-            p.parse_punctuation(":")
-            return parse_typed(p, name)
-
-        pairs = p.parse_comma_separated_list(p.Delimiter.SQUARE, value)
-        return cls(
-            operands=[[v for v, _ in pairs], [d for _, dims in pairs for d in dims]],
-            properties={"key": StringAttr(key)}, attributes=p.parse_optional_attr_dict(),
-        )  # fmt: skip
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.key.data)
-        printer.print_string(" = [")
-        dims = syntax.split_dims([v.type for v in self.values], self.value_dims)
-        for number, value in enumerate(self.values):
-            printer.print_string(", " if number else "")
-            printer.print_ssa_value(value)
-            printer.print_string(" : ")
-            print_typed(printer, value.type, dims[number])
-        printer.print_string("]")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
+    custom_directives = (TypedValues,)
+    assembly_format = "$key `=` custom<TypedValues>($values, type($values), $value_dims) attr-dict"
 
 
 OPERATIONS: list[type[Operation]] = [

@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -23,37 +22,108 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
+from xdsl.irdl.declarative_assembly_format import (
+    AttrDictDirective,
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    RegionVariable,
+    TypeDirective,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 
 from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
 from pydispatch.ir.dialects.hal.device import DeviceType
-from pydispatch.ir.dialects.hal.region import check_region, parse_host_region
+from pydispatch.ir.dialects.hal.region import check_region
 
 
-@irdl_op_definition
+@op_definition
 class ExecutableConditionOp(IRDLOperation):
     """Whether a variant may be used: a host region from the device to i1."""
 
     name = "hal.executable.condition"
     body = region_def()
     traits = traits_def(IsolatedFromAbove())
-
-    @classmethod
-    def parse(cls, p: Parser) -> ExecutableConditionOp:
-        body = parse_host_region(p, [i1])
-        return cls(regions=[body], attributes=syntax.parse_attributes(p))
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_region_signature(printer, self.body, [i1])
-        syntax.print_attributes(printer, self.attributes)
+    assembly_format = "custom<Condition>($body) attr-dict-with-keyword"
 
     def verify_(self) -> None:
         check_region(self, self.body, [i1], "condition", device=True)
 
 
-@irdl_op_definition
+@directive
+class KeyedRegion(CustomDirective):
+    """`(%device: !hal.device) -> (i32, i64) as ("a", "b") attributes {...} {...}`."""
+
+    keys: AttributeVariable
+    function_type: AttributeVariable
+    attributes: AttrDictDirective
+    body: RegionVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        arguments = syntax.parse_signature_args(parser)
+        parser.parse_punctuation("->", " after the arguments of a constant block")
+        types = syntax.parse_types(parser)
+        parser.parse_keyword("as")
+        if parser._current_token.text == "(":
+            names = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_str_literal)
+        else:
+            names = [parser.parse_str_literal()]
+        if len(names) != len(types):
+            given = f"the block gives {len(types)} value(s), but {len(names)} key(s)"
+            parser.raise_error(given, start, parser.pos)
+        self.keys.set(state, syntax.strings(names))
+        self.function_type.set(state, FunctionType.from_lists([a.type for a in arguments], types))
+        self.attributes.parse(parser, state)
+        self.body.set(state, parser.parse_region(arguments))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        body, keys, type = self.body.get(op), self.keys.get(op), self.function_type.get(op)
+        assert isinstance(keys, ArrayAttr) and isinstance(type, FunctionType)
+        with printer.in_parens():
+            printer.print_list(body.block.args, printer.print_block_argument)
+        for word, items in ((" -> ", type.outputs), (" as ", keys)):
+            printer.print_string(word)
+            with printer.in_parens():
+                printer.print_list(items, printer.print_attribute)
+        self.attributes.print(printer, state, op)
+        printer.print_string(" ")
+        printer.print_region(body, print_entry_block_args=False)
+
+
+@directive
+class Default(CustomDirective):
+    """`T`, or `T = value`; the value needs no type of its own."""
+
+    type: TypeDirective
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        type = parser.parse_type()
+        self.type.set(state, (type,))
+        if parser.parse_optional_punctuation("=") is None:
+            return
+        start = parser.pos
+        value = parser.parse_attribute()
+        if isinstance(value, IntegerAttr) and value.type != type and isinstance(type, IntegerType | IndexType):
+            if ":" in str(parser.lexer.input.content)[start : parser.pos]:
+                parser.raise_error(f"the default is of type {value.type}, expected {type}", start, parser.pos)
+            value = IntegerAttr(value.value.data, type)
+        self.value.set(state, value)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.type.print(printer, state, op)
+        if self.value.is_present(op):
+            printer.print_string(" =")
+            self.value.print(printer, state, op)
+
+
+@op_definition
 class ExecutableConstantBlockOp(IRDLOperation):
     """Computes the executable constants `keys` on the host at load."""
 
@@ -62,45 +132,14 @@ class ExecutableConstantBlockOp(IRDLOperation):
     function_type = prop_def(FunctionType)
     body = region_def()
     traits = traits_def(IsolatedFromAbove())
-
-    @classmethod
-    def parse(cls, p: Parser) -> ExecutableConstantBlockOp:
-        start = p.pos
-        arguments = syntax.parse_signature_args(p)
-        p.parse_punctuation("->", " after the arguments of a constant block")
-        types = syntax.parse_types(p)
-        p.parse_keyword("as")
-        if p._current_token.text == "(":
-            names = p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_str_literal)
-        else:
-            names = [p.parse_str_literal()]
-        if len(names) != len(types):
-            p.raise_error(f"the block gives {len(types)} value(s), but {len(names)} key(s)", start, p.pos)
-        attributes = syntax.parse_attributes(p)
-        body = p.parse_region(arguments)
-        type = FunctionType.from_lists([a.type for a in arguments], types)
-        keys = syntax.strings(names)
-        return cls(properties={"keys": keys, "function_type": type}, attributes=attributes, regions=[body])
-
-    def print(self, printer: Printer) -> None:
-        block = self.body.blocks.first
-        assert block is not None
-        with printer.in_parens():
-            printer.print_list(block.args, printer.print_block_argument)
-        printer.print_string(" -> (")
-        printer.print_list(self.function_type.outputs, printer.print_attribute)
-        printer.print_string(") as (")
-        printer.print_list(self.keys, printer.print_attribute)
-        printer.print_string(")")
-        syntax.print_attributes(printer, self.attributes)
-        printer.print_string(" ")
-        printer.print_region(self.body, print_entry_block_args=False)
+    custom_directives = (KeyedRegion,)
+    assembly_format = "custom<KeyedRegion>($keys, $function_type, attr-dict-with-keyword, $body)"
 
     def verify_(self) -> None:
         check_region(self, self.body, self.function_type.outputs.data, "constant", device=True)
 
 
-@irdl_op_definition
+@op_definition
 class ExecutableConstantLoadOp(IRDLOperation):
     """Reads an executable constant in a kernel."""
 
@@ -111,7 +150,7 @@ class ExecutableConstantLoadOp(IRDLOperation):
     assembly_format = "$key attr-dict `:` type($result)"
 
 
-@irdl_op_definition
+@op_definition
 class DeviceQueryOp(IRDLOperation):
     """Asks the device for `category :: key`: whether it knows the key, and its value or `default_value`."""
 
@@ -123,65 +162,14 @@ class DeviceQueryOp(IRDLOperation):
     ok = result_def(i1)
     value = result_def()
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> DeviceQueryOp:
-        with p.in_angle_brackets():
-            name = p.parse_unresolved_operand()
-            p.parse_punctuation(":")
-            device = p.resolve_operand(name, p.parse_type())
-        p.parse_keyword("key")
-        with p.in_parens():
-            category = p.parse_str_literal(" for the category")
-            p.parse_punctuation(":", " between category and key")
-            p.parse_punctuation(":", " between category and key")
-            key = p.parse_str_literal(" for the key")
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        first = p.parse_type()
-        p.parse_punctuation(",", " between the result types")
-        type = p.parse_type()
-        default: Attribute | None = None
-        if p.parse_optional_punctuation("=") is not None:
-            default = parse_typed_literal(p, type)
-        default = attributes.pop("default_value", default)
-        properties: dict[str, Attribute | None] = {
-            "category": StringAttr(category), "key": StringAttr(key), "default_value": default,
-        }  # fmt: skip
-        return cls(operands=[device], result_types=[first, type], properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string("<")
-        printer.print_ssa_value(self.device)
-        printer.print_string(" : ")
-        printer.print_attribute(self.device.type)
-        printer.print_string("> key(")
-        printer.print_attribute(self.category)
-        printer.print_string(" :: ")
-        printer.print_attribute(self.key)
-        printer.print_string(")")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.ok.type)
-        printer.print_string(", ")
-        printer.print_attribute(self.value.type)
-        if self.default_value is not None:
-            printer.print_string(" = ")
-            printer.print_attribute(self.default_value)
+    custom_directives = (Default,)
+    assembly_format = (
+        "`<` $device `:` type($device) `>` `key` `` `(` $category `:` `` `:` $key `)` attr-dict `:` type($ok) `,` "
+        "custom<Default>(type($value), $default_value)"
+    )
 
 
-def parse_typed_literal(p: Parser, type: Attribute) -> Attribute:
-    """A literal whose type may be left out when the operation has stated it."""
-    start = p.pos
-    value = p.parse_attribute()
-    if isinstance(value, IntegerAttr) and value.type != type and isinstance(type, IntegerType | IndexType):
-        if p.lexer.input.content[start : p.pos].find(":") >= 0:
-            p.raise_error(f"the default is of type {value.type}, expected {type}", start, p.pos)
-        return IntegerAttr(value.value.data, type)
-    return value
-
-
-@irdl_op_definition
+@op_definition
 class ReturnOp(IRDLOperation):
     """Ends a host region."""
 

@@ -2,65 +2,52 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     StringAttr,
+    SymbolNameConstraint,
 )
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 from xdsl.irdl import (
     IRDLOperation,
-    attr_def,
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     region_def,
     traits_def,
 )
+from xdsl.irdl.declarative_assembly_format import AttributeVariable, CustomDirective, ParsingState, PrintingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive, require
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 from pydispatch.ir.dialects.hal.export import ExecutableExportOp
-from pydispatch.ir.dialects.hal.object import ExecutableObjectsAttr, parse_object_list
-from pydispatch.ir.dialects.hal.region import check_children, parse_body, print_body
+from pydispatch.ir.dialects.hal.object import ExecutableObjectsAttr, ObjectList
+from pydispatch.ir.dialects.hal.region import check_children
 
 
-@irdl_op_definition
+@op_definition
 class ExecutableOp(IRDLOperation):
     """A set of variants of the same exports."""
 
     name = "hal.executable"
-    sym_name = prop_def(StringAttr)
+    sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolTable(), SymbolOpInterface())
-
-    @classmethod
-    def parse(cls, p: Parser) -> ExecutableOp:
-        visibility = p.parse_optional_visibility_keyword()
-        name = p.parse_symbol_name()
-        attributes = syntax.parse_attributes(p)
-        body = parse_body(p)
-        return cls(
-            properties={"sym_name": name, "sym_visibility": visibility}, attributes=attributes, regions=[body]
-        )
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_visibility(printer, self.sym_visibility)
-        printer.print_string(" ")
-        printer.print_symbol_name(self.sym_name.data)
-        syntax.print_attributes(printer, self.attributes)
-        print_body(printer, self.body)
+    assembly_format = "custom<Visibility>($sym_visibility) $sym_name attr-dict-with-keyword custom<SymbolBody>($body)"
 
     def verify_(self) -> None:
         check_children(self, self.body, ("hal.executable.variant", "hal.executable.binary", "hal.executable_end"))
 
 
-@irdl_op_definition
+@op_definition
 class ExecutableEndOp(IRDLOperation):
     """Older releases end the body of an executable with this; it has no meaning."""
 
@@ -68,7 +55,7 @@ class ExecutableEndOp(IRDLOperation):
     assembly_format = "attr-dict"
 
 
-@irdl_op_definition
+@op_definition
 class ExecutableSourceEndOp(IRDLOperation):
     """The same in a source."""
 
@@ -76,7 +63,7 @@ class ExecutableSourceEndOp(IRDLOperation):
     assembly_format = "attr-dict"
 
 
-@irdl_op_definition
+@op_definition
 class ExecutableVariantEndOp(IRDLOperation):
     """The same in a variant."""
 
@@ -84,99 +71,98 @@ class ExecutableVariantEndOp(IRDLOperation):
     assembly_format = "attr-dict"
 
 
-@irdl_op_definition
+@directive
+class Clauses(CustomDirective):
+    """`target(#t) objects([...])` in any order; older releases write `, target = #t, objects = [...]`.
+
+    The fields of a subclass are the clauses: a variable, or a directive with one as its `value`.
+    """
+
+    def _clauses(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.parameters}
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        clauses = self._clauses()
+        given = set()
+        while True:
+            comma = parser.parse_optional_punctuation(",") is not None
+            at = parser.pos
+            word = parser.parse_optional_keyword_in(tuple(clauses))
+            if word is None:
+                if comma:
+                    parser.raise_error(f"expected {' or '.join(clauses)}")
+                break
+            if word in given:
+                parser.raise_error(f"'{word}' is given twice", at, at + len(word))
+            given.add(word)
+            if parser.parse_optional_punctuation("=") is not None:
+                clauses[word].parse(parser, state)
+            else:
+                with parser.in_parens():
+                    clauses[word].parse(parser, state)
+
+    def require(self, parser: Parser, state: ParsingState, start: int) -> None:
+        for word, clause in self._clauses().items():
+            require(word, clause, parser, state, start)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        for word, clause in self._clauses().items():
+            if (value := getattr(clause, "value", clause).get(op)) is not None:
+                printer.print_string(f" {word}(")
+                printer.print_attribute(value)
+                printer.print_string(")")
+
+
+@directive
+class SourceClauses(Clauses):
+    """The objects of a source."""
+
+    objects: AttributeVariable
+
+
+@directive
+class VariantClauses(Clauses):
+    """The target and the objects of a variant."""
+
+    target: AttributeVariable
+    objects: ObjectList
+    sources: AttributeVariable
+
+
+@op_definition
 class ExecutableSourceOp(IRDLOperation):
     """An executable without a target: one variant is made of it for each target that has objects."""
 
     name = "hal.executable.source"
-    sym_name = prop_def(StringAttr)
+    sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
     objects = opt_prop_def(ExecutableObjectsAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolTable(), SymbolOpInterface())
-
-    @classmethod
-    def parse(cls, p: Parser) -> ExecutableSourceOp:
-        properties: dict[str, Attribute | None] = {"sym_visibility": p.parse_optional_visibility_keyword()}
-        properties["sym_name"] = p.parse_symbol_name()
-        start = p.pos
-        if p.parse_optional_punctuation(",") is not None:
-            p.parse_keyword("objects")
-            p.parse_punctuation("=")
-            properties["objects"] = syntax.parse_attr_of(p, ExecutableObjectsAttr)
-        elif p.parse_optional_keyword("objects") is not None:
-            with p.in_parens():
-                properties["objects"] = syntax.parse_attr_of(p, ExecutableObjectsAttr)
-        attributes = syntax.parse_attributes(p)
-        for key in ("objects", "hal.executable.objects"):
-            if key in attributes:
-                properties["objects"] = attributes.pop(key)
-        if not isinstance(properties.get("objects"), ExecutableObjectsAttr | None):
-            p.raise_error("the objects of a source are #hal.executable.objects<{#target = [...]}>", start, p.pos)
-        return cls(properties=properties, attributes=attributes, regions=[parse_body(p)])
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_visibility(printer, self.sym_visibility)
-        printer.print_string(" ")
-        printer.print_symbol_name(self.sym_name.data)
-        if self.objects is not None:
-            printer.print_string(" objects(")
-            printer.print_attribute(self.objects)
-            printer.print_string(")")
-        syntax.print_attributes(printer, self.attributes)
-        print_body(printer, self.body)
+    custom_directives = (SourceClauses,)
+    assembly_format = (
+        "custom<Visibility>($sym_visibility) $sym_name custom<SourceClauses>($objects) attr-dict-with-keyword "
+        "custom<SymbolBody>($body)"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class ExecutableVariantOp(IRDLOperation):
     """An executable for one target: exports, condition, constants and a module (none when objects define all)."""
 
     name = "hal.executable.variant"
-    sym_name = prop_def(StringAttr)
+    sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
     target = prop_def(ExecutableTargetAttr)
     objects = opt_prop_def(ArrayAttr)
     sources = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolTable(), SymbolOpInterface())
-
-    @classmethod
-    def parse(cls, p: Parser) -> ExecutableVariantOp:
-        start = p.pos
-        properties: dict[str, Attribute | None] = {"sym_visibility": p.parse_optional_visibility_keyword()}
-        properties["sym_name"] = p.parse_symbol_name()
-        while True:  # `target(#t) objects([...])` or `, target = #t, objects = [...]`
-            comma = p.parse_optional_punctuation(",") is not None
-            at = p.pos
-            clause = p.parse_optional_keyword_in(("target", "objects", "sources"))
-            if clause is None:
-                if comma:
-                    p.raise_error("expected target, objects or sources")
-                break
-            if clause in properties:
-                p.raise_error(f"'{clause}' is given twice", at, at + len(clause))
-            if p.parse_optional_punctuation("=") is None:
-                with p.in_parens():
-                    properties[clause] = _parse_clause(p, clause)
-            else:
-                properties[clause] = _parse_clause(p, clause)
-        if "target" not in properties:
-            p.raise_error("a variant needs a target: target(#hal.executable.target<...>)", start, p.pos)
-        attributes = syntax.parse_attributes(p)
-        return cls(properties=properties, attributes=attributes, regions=[parse_body(p)])
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_visibility(printer, self.sym_visibility)
-        printer.print_string(" ")
-        printer.print_symbol_name(self.sym_name.data)
-        for clause in ("target", "objects", "sources"):
-            value = self.properties.get(clause)
-            if value is not None:
-                printer.print_string(f" {clause}(")
-                printer.print_attribute(value)
-                printer.print_string(")")
-        syntax.print_attributes(printer, self.attributes)
-        print_body(printer, self.body)
+    custom_directives = (VariantClauses,)
+    assembly_format = (
+        "custom<Visibility>($sym_visibility) $sym_name custom<VariantClauses>($target, "
+        "custom<ObjectList>($objects), $sources) attr-dict-with-keyword custom<SymbolBody>($body)"
+    )
 
     def verify_(self) -> None:
         check_children(self, self.body, (
@@ -191,34 +177,14 @@ class ExecutableVariantOp(IRDLOperation):
                 ordinals.add(ordinal)
 
 
-def _parse_clause(p: Parser, clause: str) -> Attribute:
-    if clause == "objects":
-        return parse_object_list(p)
-    if clause == "target":
-        return syntax.parse_attr_of(p, ExecutableTargetAttr)
-    return p.parse_attribute()
-
-
-@irdl_op_definition
+@op_definition
 class ExecutableBinaryOp(IRDLOperation):
     """A compiled executable; kept so that printed programs parse."""
 
     name = "hal.executable.binary"
-    sym_name = prop_def(StringAttr)
+    sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
-    attrs = attr_def(DictionaryAttr, attr_name="attributes")
-
-    @classmethod
-    def parse(cls, p: Parser) -> ExecutableBinaryOp:
-        visibility = p.parse_optional_visibility_keyword()
-        name = p.parse_symbol_name()
-        attributes = DictionaryAttr(syntax.parse_attributes(p))
-        properties: dict[str, Attribute | None] = {"sym_name": name, "sym_visibility": visibility}
-        return cls(properties=properties, attributes={"attributes": attributes})
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_visibility(printer, self.sym_visibility)
-        printer.print_string(" ")
+    assembly_format = "custom<Visibility>($sym_visibility) $sym_name attr-dict-with-keyword"
 
 
 OPERATIONS: list[type[Operation]] = [

@@ -2,43 +2,119 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    IndexType,
     IntegerAttr,
     StringAttr,
+    SymbolNameConstraint,
     SymbolRefAttr,
     i1,
 )
-from xdsl.ir import Attribute, Region
+from xdsl.ir import Attribute
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     region_def,
     traits_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    RegionVariable,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir.core import syntax
-from pydispatch.ir.dialects.hal.layout import PipelineLayoutAttr, parse_layout
-from pydispatch.ir.dialects.hal.region import check_count, check_region, parse_host_region
-
-_EXPORT_PROPERTIES = ("ordinal", "layout", "workgroup_size", "subgroup_size", "workgroup_local_memory",
-                      "condition_fallback")  # fmt: skip
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive, word_printed
+from pydispatch.ir.dialects.hal.layout import PipelineLayoutAttr
+from pydispatch.ir.dialects.hal.region import check_count, check_region
 
 
-@irdl_op_definition
+@directive
+class PropertyList(CustomDirective):
+    """`<name = value, ...>`, of properties."""
+
+    OPENS: ClassVar[str] = "<"
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        known = state.op_type.get_irdl_definition().properties
+
+        def one() -> None:
+            start = parser.pos
+            name, value = parser._parse_attribute_entry()
+            if name not in known:
+                what = state.op_type.name.rpartition(".")[2]
+                parser.raise_error(f"'{name}' is not a property of an {what}", start, parser.pos)
+            state.properties[name] = value
+
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, one)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        pass
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return False
+
+
+@directive
+class Sizes(PropertyList):
+    """`<workgroup_size = [64, 1, 1], subgroup_size = 32>`."""
+
+    workgroup: AttributeVariable
+    subgroup: AttributeVariable
+    memory: AttributeVariable
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return any(each.is_present(op) for each in (self.workgroup, self.subgroup, self.memory))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        def one(each: AttributeVariable) -> None:
+            printer.print_string(f"{each.name} = ")
+            printer.print_attribute(op.properties[each.name])
+
+        printer.print_string(" ")
+        with printer.in_angle_brackets():
+            given = [each for each in (self.workgroup, self.subgroup, self.memory) if each.is_present(op)]
+            printer.print_list(given, one)
+        word_printed(state)
+
+
+@directive
+class LabelledCount(CustomDirective):
+    """The region of a grid whose entry block has a label, as older releases write it."""
+
+    OPENS: ClassVar[str] = "{"
+
+    region: RegionVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        if state.regions[self.region.index] is not None:
+            parser.raise_error("a second count region is given", start, start + 1)
+        self.region.set(state, parser.parse_region())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        pass
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return False
+
+
+@op_definition
 class ExecutableExportOp(IRDLOperation):
     """One entry point. `count` maps (device, workload...) to the grid, `condition` says whether the export may run
     and `condition_fallback` names the export to run instead. Regions that are not given are empty."""
 
     name = "hal.executable.export"
-    sym_name = prop_def(StringAttr)
+    sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
     ordinal = opt_prop_def(IntegerAttr)
     layout = prop_def(PipelineLayoutAttr)
@@ -49,51 +125,13 @@ class ExecutableExportOp(IRDLOperation):
     condition = region_def()
     count = region_def()
     traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
-
-    @classmethod
-    def parse(cls, p: Parser) -> ExecutableExportOp:
-        start = p.pos
-        properties: dict[str, Attribute | None] = {"sym_visibility": p.parse_optional_visibility_keyword()}
-        properties["sym_name"] = p.parse_symbol_name()
-        attributes: dict[str, Attribute] = {}
-        regions = {"condition": Region(), "count": Region()}
-        while _parse_export_clause(p, properties, attributes, regions):
-            pass
-        if isinstance(text := attributes.get("condition_fallback"), StringAttr):
-            attributes["condition_fallback"] = SymbolRefAttr(text)
-        syntax.take_inherent(cls, attributes, _EXPORT_PROPERTIES, properties)
-        if "layout" not in properties:
-            p.raise_error("an export needs a layout: layout(#hal.pipeline.layout<...>)", start, p.pos)
-        return cls(
-            properties=properties, attributes=attributes, regions=[regions["condition"], regions["count"]]
-        )
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_visibility(printer, self.sym_visibility)
-        printer.print_string(" ")
-        printer.print_symbol_name(self.sym_name.data)
-        if self.ordinal is not None:
-            printer.print_string(f" ordinal({self.ordinal.value.data})")
-        printer.print_string(" layout(")
-        printer.print_attribute(self.layout)
-        printer.print_string(")")
-        if self.condition.blocks:
-            printer.print_string(" condition")
-            syntax.print_region_signature(printer, self.condition, [i1])
-        if self.condition_fallback is not None:
-            printer.print_string(" fallback(")
-            printer.print_attribute(self.condition_fallback)
-            printer.print_string(")")
-        if self.count.blocks:
-            printer.print_string(" count")
-            syntax.print_region_signature(printer, self.count, [IndexType()] * 3)
-        own = ("workgroup_size", "subgroup_size", "workgroup_local_memory")
-        given = {k: self.properties[k] for k in own if k in self.properties}
-        if given:
-            printer.print_string(" <")
-            printer.print_list(given.items(), lambda kv: _print_equation(printer, *kv))
-            printer.print_string(">")
-        syntax.print_attributes(printer, self.attributes)
+    custom_directives = (LabelledCount, Sizes)
+    assembly_format = (
+        "custom<Visibility>($sym_visibility) $sym_name oilist(`ordinal` `(` custom<Index>($ordinal) `)` | `layout` "
+        "`(` $layout `)` | `condition` custom<Condition>($condition) | `fallback` `(` $condition_fallback `)` | "
+        "`count` custom<Count>($count) | custom<LabelledCount>(ref($count)) | custom<Sizes>($workgroup_size, "
+        "$subgroup_size, $workgroup_local_memory)) attr-dict-with-keyword"
+    )
 
     def verify_(self) -> None:
         check_count(self, self.count, device=True)
@@ -104,63 +142,9 @@ class ExecutableExportOp(IRDLOperation):
         check_sizes(self.workgroup_size)
 
 
-def _print_equation(printer: Printer, name: str, value: Attribute) -> None:
-    printer.print_string(f"{name} = ")
-    printer.print_attribute(value)
-
-
 def check_sizes(sizes: ArrayAttr[Attribute] | None) -> None:
     if sizes is None:
         return
     values = [s.value.data if isinstance(s, IntegerAttr) else -1 for s in sizes]
     if len(values) != 3 or min(values) < 1:
         raise VerifyException(f"workgroup_size is three positive integers, got {sizes}")
-
-
-def _parse_export_clause(
-    p: Parser,
-    properties: dict[str, Attribute | None],
-    attributes: dict[str, Attribute],
-    regions: dict[str, Region],
-) -> bool:
-    """Reads one clause of an export in any order; False at the end."""
-    start = p.pos
-    token = p._current_token.text
-    if token in ("ordinal", "layout", "fallback", "condition", "count", "attributes"):
-        p._consume_token()
-    elif token == "<":
-        with p.in_angle_brackets():
-            while p._current_token.text != ">":
-                name, value = p._parse_attribute_entry()
-                if name not in _EXPORT_PROPERTIES:
-                    p.raise_error(f"'{name}' is not a property of an export", start, p.pos)
-                properties[name] = value
-                if p.parse_optional_punctuation(",") is None:
-                    break
-        return True
-    elif token == "{":  # The count region with a labelled entry block.
-        _once(p, regions["count"], "count", start)
-        regions["count"] = p.parse_region()
-        return True
-    else:
-        return False
-    if token == "attributes":
-        attributes.update(p.parse_optional_attr_dict())
-    elif token == "ordinal":
-        with p.in_parens():
-            properties["ordinal"] = syntax.parse_integer_attr(p, IndexType())
-    elif token == "layout":
-        with p.in_parens():
-            properties["layout"] = parse_layout(p)
-    elif token == "fallback":
-        with p.in_parens():
-            properties["condition_fallback"] = p.parse_attribute()
-    else:
-        _once(p, regions[token], token, start)
-        regions[token] = parse_host_region(p, [i1] if token == "condition" else [IndexType()] * 3)
-    return True
-
-
-def _once(p: Parser, region: Region, what: str, start: int) -> None:
-    if region.blocks:
-        p.raise_error(f"a second {what} region is given", start, p.pos)

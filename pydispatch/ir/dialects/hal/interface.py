@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IndexTypeConstr, IntegerAttr, StringAttr
+from xdsl.ir import Operation
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     opt_operand_def,
     opt_prop_def,
     prop_def,
@@ -15,22 +17,70 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
+from xdsl.irdl.declarative_assembly_format import AttributeVariable, CustomDirective, ParsingState, PrintingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import Choice, Index, directive
 from pydispatch.ir.dialects.hal.layout import (
     BINDING_FLAGS,
     BINDING_TYPES,
     PipelineLayoutAttr,
     parse_flags,
-    parse_layout,
+    print_flags,
 )
 
 
-@irdl_op_definition
+@directive
+class SetZero(CustomDirective):
+    """The number of the one descriptor set, which older releases write."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        number = syntax.parse_integer_attr(parser, IndexType()).value.data
+        if number != 0:
+            parser.raise_error(f"descriptor set {number} cannot be used, there is one set: write set(0)",
+                               start, parser.pos)  # fmt: skip
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        pass
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return False
+
+
+@directive
+class BindingKind(Choice):
+    """`storage_buffer` or `uniform_buffer`."""
+
+    WORDS: ClassVar[Sequence[str]] = BINDING_TYPES
+    WHAT: ClassVar[str] = "binding type"
+
+
+@directive
+class BindingFlags(CustomDirective):
+    """`ReadOnly`, or several as `"ReadOnly|Indirect"`."""
+
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.value.set(state, syntax.strings(parse_flags(parser, BINDING_FLAGS)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        flags = self.value.get(op)
+        assert isinstance(flags, ArrayAttr)
+        print_flags(printer, flags)
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        flags = self.value.get(op)
+        return isinstance(flags, ArrayAttr) and bool(flags.data)
+
+
+@op_definition
 class InterfaceBindingSubspanOp(IRDLOperation):
     """A binding from `byte_offset` (bytes, default 0) on. `layout` is none in the form of older releases."""
 
@@ -45,45 +95,13 @@ class InterfaceBindingSubspanOp(IRDLOperation):
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(NoMemoryEffect())
-
-    @classmethod
-    def parse(cls, p: Parser) -> InterfaceBindingSubspanOp:
-        start = p.pos
-        properties: dict[str, Attribute | None] = {}
-        offset: list[SSAValue] = []
-        clauses = ("layout", "set", "binding", "type", "alignment", "offset", "flags")
-        while (clause := p.parse_optional_keyword_in(clauses)) is not None:
-            with p.in_parens():
-                _parse_subspan_clause(p, clause, properties, offset)
-        if "binding" not in properties:
-            p.raise_error("a subspan needs binding(N)", start, p.pos)
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":", " in front of the type of the binding")
-        result = p.parse_type()
-        dims = syntax.parse_dims(p, result)
-        return cls(operands=[offset, dims], result_types=[result], properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        if self.layout is not None:
-            printer.print_string(" layout(")
-            printer.print_attribute(self.layout)
-            printer.print_string(")")
-        printer.print_string(f" binding({self.binding.value.data})")
-        if self.type is not None:
-            printer.print_string(f" type({self.type.data})")
-        if self.alignment is not None:
-            printer.print_string(f" alignment({self.alignment.value.data})")
-        if self.byte_offset is not None:
-            printer.print_string(" offset(")
-            printer.print_ssa_value(self.byte_offset)
-            printer.print_string(")")
-        if self.flags is not None and self.flags.data:
-            text = "|".join(f.data for f in self.flags)
-            printer.print_string(f' flags("{text}")' if len(self.flags) > 1 else f" flags({text})")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
-        syntax.print_dims(printer, self.dynamic_dims)
+    custom_directives = (SetZero, BindingKind, BindingFlags)
+    assembly_format = (
+        "oilist(`layout` `(` $layout `)` | `set` `(` custom<SetZero>() `)` | `binding` `(` custom<Index>($binding) "
+        "`)` | `type` `(` custom<BindingKind>($type) `)` | `alignment` `(` custom<Index>($alignment) `)` | "
+        "`offset` `(` $byte_offset `)` | `flags` `(` custom<BindingFlags>($flags) `)`) attr-dict `:` "
+        "custom<Typed>(type($result), $dynamic_dims)"
+    )
 
     def verify_(self) -> None:
         ordinal = self.binding.value.data
@@ -102,31 +120,35 @@ class InterfaceBindingSubspanOp(IRDLOperation):
             )
 
 
-def _parse_subspan_clause(
-    p: Parser, clause: str, properties: dict[str, Attribute | None], offset: list[SSAValue]
-) -> None:
-    start = p.pos
-    if clause == "layout":
-        properties["layout"] = parse_layout(p)
-    elif clause == "offset":
-        offset.append(p.parse_operand(IndexType()))
-    elif clause == "flags":
-        properties["flags"] = syntax.strings(parse_flags(p, BINDING_FLAGS))
-    elif clause == "type":
-        type = p.parse_identifier(" for the type of a binding")
-        if type not in BINDING_TYPES:
-            p.raise_error(f"unknown binding type '{type}', expected {' or '.join(BINDING_TYPES)}", start, p.pos)
-        properties["type"] = StringAttr(type)
-    else:
-        value = syntax.parse_integer_attr(p, IndexType())
-        if clause != "set":
-            properties[clause] = value
-        elif value.value.data != 0:
-            p.raise_error(f"descriptor set {value.value.data} cannot be used, there is one set: write set(0)",
-                          start, p.pos)  # fmt: skip
+@directive
+class Ordinal(Index):
+    """The number of a constant in its layout."""
+
+    layout: AttributeVariable
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return self.layout.is_present(op)
 
 
-@irdl_op_definition
+@directive
+class BareOrdinal(Index):
+    """`[0]`, the form of older releases, without a layout."""
+
+    layout: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if parser.parse_optional_punctuation("[") is not None:
+            super().parse(parser, state)
+            parser.parse_punctuation("]")
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        if not self.layout.is_present(op):
+            state.should_emit_space, state.last_was_punctuation = False, True
+            with printer.in_square_brackets():
+                super().print(printer, state, op)
+
+
+@op_definition
 class InterfaceConstantLoadOp(IRDLOperation):
     """Reads the push constant word `ordinal`; `layout` is none in the form `[0]` of older releases."""
 
@@ -137,44 +159,12 @@ class InterfaceConstantLoadOp(IRDLOperation):
     values = opt_prop_def(ArrayAttr)
     result = result_def()
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> InterfaceConstantLoadOp:
-        start = p.pos
-        properties: dict[str, Attribute | None] = {}
-        if p.parse_optional_punctuation("[") is not None:
-            properties["ordinal"] = syntax.parse_integer_attr(p, IndexType())
-            p.parse_punctuation("]")
-        while (clause := p.parse_optional_keyword_in(("layout", "ordinal", "alignment", "values"))) is not None:
-            with p.in_parens():
-                if clause == "layout":
-                    properties[clause] = parse_layout(p)
-                elif clause == "values":
-                    properties[clause] = p.parse_attribute()
-                else:
-                    properties[clause] = syntax.parse_integer_attr(p, IndexType())
-        if "ordinal" not in properties:
-            p.raise_error("a constant load needs ordinal(N)", start, p.pos)
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":", " in front of the type of the constant")
-        return cls(result_types=[p.parse_type()], properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        if self.layout is None:
-            printer.print_string(f"[{self.ordinal.value.data}]")
-        else:
-            printer.print_string(" layout(")
-            printer.print_attribute(self.layout)
-            printer.print_string(f") ordinal({self.ordinal.value.data})")
-        if self.alignment is not None:
-            printer.print_string(f" alignment({self.alignment.value.data})")
-        if self.values is not None:
-            printer.print_string(" values(")
-            printer.print_attribute(self.values)
-            printer.print_string(")")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
+    custom_directives = (BareOrdinal, Ordinal)
+    assembly_format = (
+        "custom<BareOrdinal>($ordinal, ref($layout)) oilist(`layout` `(` $layout `)` | `ordinal` `(` "
+        "custom<Ordinal>(ref($ordinal), ref($layout)) `)` | `alignment` `(` custom<Index>($alignment) `)` | "
+        "`values` `(` $values `)`) attr-dict `:` type($result)"
+    )
 
     def verify_(self) -> None:
         ordinal = self.ordinal.value.data
@@ -186,48 +176,44 @@ class InterfaceConstantLoadOp(IRDLOperation):
             )
 
 
+@directive
+class GridDimension(Index):
+    """A dimension of the grid."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        dimension = syntax.parse_integer_attr(parser, IndexType())
+        if not 0 <= dimension.value.data <= 2:
+            parser.raise_error(f"dimension {dimension.value.data} is out of range, expected 0, 1 or 2",
+                               start, parser.pos)  # fmt: skip
+        self.value.set(state, dimension)
+
+
 class WorkgroupOp(IRDLOperation):
     """`[dimension] upper_bound N : index`, the syntax of all operations that read the grid."""
 
     dimension = prop_def(IntegerAttr)
-    upper_bound = opt_prop_def(IntegerAttr)
+    upper_bound = opt_prop_def(IntegerAttr.constr(IndexTypeConstr))
     result = result_def()
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        with p.in_square_brackets():
-            start = p.pos
-            dimension = syntax.parse_integer_attr(p, IndexType())
-            if not 0 <= dimension.value.data <= 2:
-                p.raise_error(f"dimension {dimension.value.data} is out of range, expected 0, 1 or 2", start, p.pos)
-        properties: dict[str, Attribute | None] = {"dimension": dimension}
-        if p.parse_optional_keyword("upper_bound") is not None:
-            properties["upper_bound"] = IntegerAttr(p.parse_integer(allow_boolean=False), IndexType())
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        return cls(result_types=[p.parse_type()], properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f"[{self.dimension.value.data}]")
-        if self.upper_bound is not None:
-            printer.print_string(f" upper_bound {self.upper_bound.value.data}")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
+    custom_directives = (GridDimension,)
+    assembly_format = (
+        "`[` custom<GridDimension>($dimension) `]` (`upper_bound` $upper_bound^)? attr-dict `:` "
+        "type($result)"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class InterfaceWorkgroupIDOp(WorkgroupOp):
     name = "hal.interface.workgroup.id"
 
 
-@irdl_op_definition
+@op_definition
 class InterfaceWorkgroupCountOp(WorkgroupOp):
     name = "hal.interface.workgroup.count"
 
 
-@irdl_op_definition
+@op_definition
 class InterfaceWorkgroupSizeOp(WorkgroupOp):
     name = "hal.interface.workgroup.size"
 

@@ -14,7 +14,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from pydispatch.ir.core.syntax import parse_attr_of
+from pydispatch.ir.core.syntax import strings
 
 BINDING_TYPES = ("uniform_buffer", "storage_buffer")
 BINDING_FLAGS = ("None", "ReadOnly", "Indirect")
@@ -38,11 +38,7 @@ def parse_flags(p: AttrParser, known: Sequence[str]) -> list[str]:
     return [n for n in dict.fromkeys(names) if n != "None"]
 
 
-def _flag_attr(names: Sequence[str]) -> ArrayAttr[StringAttr]:
-    return ArrayAttr([StringAttr(n) for n in names])
-
-
-def _print_flags(printer: Printer, flags: ArrayAttr[StringAttr]) -> None:
+def print_flags(printer: Printer, flags: ArrayAttr[StringAttr]) -> None:
     text = "|".join(f.data for f in flags)
     printer.print_string(f'"{text}"' if len(flags) > 1 else text)
 
@@ -71,14 +67,14 @@ class PipelineBindingAttr(ParametrizedAttribute):
         if type not in BINDING_TYPES:
             p.raise_error(f"unknown binding type '{type}', expected {' or '.join(BINDING_TYPES)}", start, p.pos)
         flags = parse_flags(p, BINDING_FLAGS) if p.parse_optional_punctuation(",") is not None else []
-        return [StringAttr(type), _flag_attr(flags)]
+        return [StringAttr(type), strings(flags)]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(self.type.data)
             if self.flags.data:
                 printer.print_string(", ")
-                _print_flags(printer, self.flags)
+                print_flags(printer, self.flags)
 
 
 @irdl_attr_definition
@@ -116,7 +112,7 @@ class PipelineLayoutAttr(ParametrizedAttribute):
                     p.raise_error(f"unknown key '{key}', expected {known}", start, start + len(key))
                 if p.parse_optional_punctuation(",") is None:
                     break
-        return [IntAttr(constants), ArrayAttr(bindings), _flag_attr(flags)]
+        return [IntAttr(constants), ArrayAttr(bindings), strings(flags)]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
@@ -126,7 +122,7 @@ class PipelineLayoutAttr(ParametrizedAttribute):
             printer.print_attribute(self.bindings)
             if self.flags.data:
                 printer.print_string(", flags = ")
-                _print_flags(printer, self.flags)
+                print_flags(printer, self.flags)
 
 
 def _parse_binding(p: AttrParser) -> PipelineBindingAttr:
@@ -203,10 +199,6 @@ class InterfaceBindingAttr(ParametrizedAttribute):
 
     def print_parameters(self, printer: Printer) -> None:
         printer.print_string(f"<{self.ordinal.data}>")
-
-
-def parse_layout(p: AttrParser) -> PipelineLayoutAttr:
-    return parse_attr_of(p, PipelineLayoutAttr)
 
 
 ATTRIBUTES: list[type[Attribute]] = [PipelineBindingAttr, PipelineLayoutAttr, InterfaceBindingAttr]

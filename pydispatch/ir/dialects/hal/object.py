@@ -8,10 +8,12 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
+from xdsl.irdl import IRDLOperation, irdl_attr_definition
+from xdsl.irdl.declarative_assembly_format import AttributeVariable, CustomDirective, ParsingState, PrintingState
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
+from pydispatch.ir.core.directives import shared
 from pydispatch.ir.core.syntax import parse_attr_of
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
@@ -91,6 +93,22 @@ def parse_object_list(p: AttrParser) -> ArrayAttr[Attribute]:
     if not isinstance(objects, ArrayAttr) or not all(isinstance(o, ExecutableObjectAttr) for o in objects):
         p.raise_error("expected a list of #hal.executable.object attributes", start, p.pos)
     return objects
+
+
+@shared
+class ObjectList(CustomDirective):
+    """`[#hal.executable.object<...>, ...]`."""
+
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.value.set(state, parse_object_list(parser))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.value.print(printer, state, op)
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return self.value.is_present(op)
 
 
 ATTRIBUTES: list[type[Attribute]] = [ExecutableObjectAttr, ExecutableObjectsAttr]

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from xdsl.dialects.builtin import (
-    IndexType,
-)
-from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.dialects.builtin import IndexType, i1
+from xdsl.ir import Attribute, Operation, Region
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import CustomDirective, ParsingState, PrintingState, RegionVariable
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
+from pydispatch.ir.core.directives import directive, shared, word_printed
 from pydispatch.ir.dialects.hal.device import DeviceType
-
-
-def parse_body(p: Parser) -> Region:
-    """A region of symbols; an empty one gets its block."""
-    region = p.parse_region()
-    if not region.blocks:
-        region.add_block(Block())
-    return region
-
-
-def print_body(printer: Printer, region: Region) -> None:
-    printer.print_string(" ")
-    printer.print_region(region, print_empty_block=False)
 
 
 def check_children(op: Operation, region: Region, allowed: Sequence[str]) -> None:
@@ -62,13 +51,48 @@ def check_count(op: Operation, region: Region, device: bool) -> None:
     check_region(op, region, [IndexType()] * 3, "count", device)
 
 
-def parse_host_region(p: Parser, results: Sequence[Attribute]) -> Region:
-    """`(%device: !hal.device, %w: index) -> (T...) {...}`, with the results that are wanted."""
-    arguments = syntax.parse_signature_args(p)
-    start = p.pos
-    p.parse_punctuation("->", " after the arguments of a host region")
-    types = syntax.parse_types(p)
-    if types != list(results):
-        wanted = ", ".join(str(r) for r in results)
-        p.raise_error(f"this region returns ({wanted}), got ({', '.join(str(t) for t in types)})", start, p.pos)
-    return p.parse_region(arguments)
+@directive
+class HostRegion(CustomDirective):
+    """`(%device: !hal.device, %w: index) -> (T...) {...}`, with results of the types `RESULTS`."""
+
+    RESULTS: ClassVar[tuple[Attribute, ...]] = ()
+
+    region: RegionVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        arguments = syntax.parse_signature_args(parser)
+        start = parser.pos
+        parser.parse_punctuation("->", " after the arguments of a host region")
+        types = syntax.parse_types(parser)
+        if tuple(types) != self.RESULTS:
+            wanted, got = (", ".join(str(t) for t in each) for each in (self.RESULTS, types))
+            parser.raise_error(f"this region returns ({wanted}), got ({got})", start, parser.pos)
+        self.region.set(state, parser.parse_region(arguments))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        syntax.print_region_signature(printer, self.region.get(op), self.RESULTS)
+        word_printed(state)
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return self.region.is_present(op)
+
+    def is_anchorable(self) -> bool:
+        return True
+
+    def set_empty(self, state: ParsingState) -> None:
+        if state.regions[self.region.index] is None:
+            self.region.set_empty(state)
+
+
+@shared
+class Count(HostRegion):
+    """A region that gives a grid."""
+
+    RESULTS: ClassVar[tuple[Attribute, ...]] = (IndexType(),) * 3
+
+
+@shared
+class Condition(HostRegion):
+    """A region that says yes or no."""
+
+    RESULTS: ClassVar[tuple[Attribute, ...]] = (i1,)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -15,21 +15,34 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
-from xdsl.ir import Attribute, Data, Operation, SSAValue
+from xdsl.ir import Attribute, Data, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    ParsePropInAttrDict,
     irdl_attr_definition,
     opt_prop_def,
     var_operand_def,
     var_region_def,
     var_result_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.irdl.declarative_assembly_format import (
+    AttrDictDirective,
+    AttributeVariable,
+    CustomDirective,
+    OperandDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
+    VariadicRegionVariable,
+)
+from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
+from pydispatch.ir.core.directives import directive, stated, word_printed
 from pydispatch.ir.dialects.linalg.structure import Structure, check_sizes
 
 
@@ -76,72 +89,169 @@ class BinaryFnAttr(_WordAttr):
 ATTRIBUTES: list[type[Attribute]] = [ElementwiseKindAttr, TypeFnAttr, UnaryFnAttr, BinaryFnAttr]
 
 
-class Operands(NamedTuple):
-    """What `ins(…) outs(…)` gives."""
-
-    inputs: list[SSAValue]
-    outputs: list[SSAValue]
-
-
-def parse_operands(p: Parser) -> Operands:
-    """`ins(%a, %b : T, U) outs(%c : V)`."""
-    return Operands(_parse_side(p, "ins"), _parse_side(p, "outs"))
-
-
-def _parse_side(p: Parser, keyword: str) -> list[SSAValue]:
+def parse_side(p: Parser, keyword: str) -> tuple[list[UnresolvedOperand], list[Attribute]]:
+    """`ins(%a, %b : T, U)`, or nothing."""
     if p.parse_optional_keyword(keyword) is None:
-        return []
+        return [], []
     p.parse_punctuation("(")
     if p.parse_optional_punctuation(")") is not None:
-        return []
+        return [], []
     names = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_unresolved_operand)
     start = p.pos
     p.parse_punctuation(":")
-    types = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_type)
+    types: list[Attribute] = list(p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_type))
     if len(types) != len(names):
         p.raise_error(f"{len(names)} operand(s) are given, but {len(types)} type(s)", start, p.pos)
     p.parse_punctuation(")")
-    return [p.resolve_operand(name, type) for name, type in zip(names, types, strict=True)]
+    return names, types
 
 
-def parse_results(p: Parser, outputs: Sequence[SSAValue]) -> list[Attribute]:
+@directive
+class Sides(CustomDirective):
+    """`ins(%a, %b : T, U) outs(%c : V)`."""
+
+    inputs: VariadicOperandVariable
+    input_types: TypeDirective
+    outputs: OperandDirective
+    output_types: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        for keyword, values, types in self._sides():
+            names, given = parse_side(parser, keyword)
+            state.operands[values.index] = names
+            types.set(state, given)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        for keyword, values, _ in self._sides():
+            found = values.get(op)
+            listed = [found] if isinstance(found, SSAValue) else list(found)
+            if listed:
+                printer.print_string(f" {keyword}(")
+                printer.print_list(listed, printer.print_ssa_value)
+                printer.print_string(" : ")
+                printer.print_list([value.type for value in listed], printer.print_attribute)
+                printer.print_string(")")
+        word_printed(state)
+
+    def _sides(self) -> tuple[tuple[str, Any, TypeDirective], ...]:
+        return ("ins", self.inputs, self.input_types), ("outs", self.outputs, self.output_types)
+
+
+@directive
+class ResultTypes(CustomDirective):
     """`-> T` or `-> (T, U)`; without it the tensors among the outputs."""
-    if p.parse_optional_punctuation("->") is not None:
-        return syntax.parse_types(p)
-    return [o.type for o in outputs if isinstance(o.type, TensorType)]
 
+    types: TypeDirective
+    outputs: TypeDirective
 
-def print_operands(printer: Printer, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
-    for keyword, values in ((" ins(", inputs), (" outs(", outputs)):
-        if values:
-            printer.print_string(keyword)
-            printer.print_list(values, printer.print_ssa_value)
-            printer.print_string(" : ")
-            printer.print_list(values, lambda v: printer.print_attribute(v.type))
-            printer.print_string(")")
-
-
-def print_results(printer: Printer, types: Sequence[Attribute]) -> None:
-    if types:
-        printer.print_string(" -> ")
-        if len(types) == 1:
-            printer.print_attribute(types[0])
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if parser.parse_optional_punctuation("->") is not None:
+            self.types.set(state, syntax.parse_types(parser))
         else:
-            with printer.in_parens():
-                printer.print_list(types, printer.print_attribute)
+            self.types.set(state, [type for type in stated(self.outputs, state) if isinstance(type, TensorType)])
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        if types := self.types.get(op):
+            printer.print_string(" -> ")
+            syntax.print_types(printer, types)
 
 
-def parse_integers(p: Parser, keyword: str) -> DenseArrayBase[Any]:
-    """`keyword = [1, 0]`, or as `array<i64: 1, 0>`."""
-    p.parse_keyword(keyword)
-    p.parse_punctuation("=")
-    start = p.pos
-    if p._current_token.text == "[":
-        return DenseArrayBase.from_list(i64, p.parse_comma_separated_list(p.Delimiter.SQUARE, p.parse_integer))
-    value = p.parse_attribute()
-    if not isinstance(value, DenseArrayBase):
-        p.raise_error("expected a list of integers such as [0, 1]", start, p.pos)
-    return value
+@directive
+class ImpliedTypes(ResultTypes):
+    """The same, printed nowhere."""
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        pass
+
+
+@directive
+class NoRegions(CustomDirective):
+    """Nothing is written: the regions of the generic spelling are not kept."""
+
+    regions: VariadicRegionVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.regions.set(state, ())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        pass
+
+
+@directive
+class Numbers(CustomDirective):
+    """`[1, 0]`, or as `array<i64: 1, 0>`."""
+
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        value: Attribute
+        if parser._current_token.text == "[":
+            numbers = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            value = DenseArrayBase.from_list(i64, numbers)
+        else:
+            value = parser.parse_attribute()
+            if not isinstance(value, DenseArrayBase):
+                parser.raise_error("expected a list of integers such as [0, 1]", start, parser.pos)
+        self.value.set(state, value)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        value = self.value.get(op)
+        assert isinstance(value, DenseArrayBase)
+        state.print_whitespace(printer)
+        printer.print_string(str([int(v) for v in value.get_values()]))
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return self.value.is_present(op)
+
+    def is_anchorable(self) -> bool:
+        return True
+
+
+@directive
+class Options(CustomDirective):
+    """`kind = #kind indexing_maps = [...] {...}` in any order, where the kind may be written as `<add>`."""
+
+    kind: AttributeVariable
+    maps: AttributeVariable
+    attributes: AttrDictDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        known = state.op_type.get_irdl_definition().properties
+        while True:
+            text = parser._current_token.text
+            if text == "{":
+                self.attributes.parse(parser, state)
+            elif text in known:
+                parser.parse_keyword(text)
+                parser.parse_punctuation("=")
+                state.properties[text] = parser.parse_attribute()
+            elif text == "<":
+                self.kind.set(state, ElementwiseKindAttr(ElementwiseKindAttr.parse_parameter(parser)))
+            else:
+                break
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        for variable in (self.kind, self.maps):
+            if (value := variable.get(op)) is not None:
+                printer.print_string(f" {variable.name} = ")
+                printer.print_attribute(value)
+        self.attributes.print(printer, state, op)
+
+
+@directive
+class LateAttributes(CustomDirective):
+    """`attrs = {...}`, as some print them."""
+
+    attributes: AttrDictDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if parser.parse_optional_keyword("attrs") is not None:
+            parser.parse_punctuation("=")
+            self.attributes.parse(parser, state)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        pass
 
 
 def integers(value: Attribute | None, count: int, default: int = 1) -> list[int]:
@@ -187,49 +297,17 @@ class StructuredOp(IRDLOperation):
     kind = opt_prop_def(ElementwiseKindAttr)
     fun = opt_prop_def(Attribute)
     hidden = var_region_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    custom_directives = (LateAttributes, NoRegions, Options, ResultTypes, Sides)
+    assembly_format = (
+        "custom<Options>($kind, $indexing_maps, attr-dict) custom<Sides>($inputs, type($inputs), $outputs, "
+        "type($outputs)) custom<LateAttributes>(attr-dict) custom<ResultTypes>(type($res), ref(type($outputs))) "
+        "custom<NoRegions>($hidden)"
+    )
 
     def structure(self) -> Structure:
         """The iterations of this operation and how its operands are reached. VerifyException when it has none."""
         raise NotImplementedError
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        properties: dict[str, Attribute | None] = {}
-        attributes: dict[str, Attribute] = {}
-        known = cls.get_irdl_definition().properties
-        while True:
-            text = p._current_token.text
-            if text == "{":
-                attributes |= p.parse_optional_attr_dict()
-            elif text in known:
-                p.parse_keyword(text)
-                p.parse_punctuation("=")
-                attributes[text] = p.parse_attribute()
-            elif text == "<":
-                attributes["kind"] = ElementwiseKindAttr(ElementwiseKindAttr.parse_parameter(p))
-            else:
-                break
-        inputs, outputs = parse_operands(p)
-        if p.parse_optional_keyword("attrs") is not None:
-            p.parse_punctuation("=")
-            attributes |= p.parse_optional_attr_dict()
-        syntax.take_inherent(cls, attributes, known, properties)
-        results = parse_results(p, outputs)
-        return cls(
-            operands=[inputs, outputs], result_types=[results], properties=properties, attributes=attributes,
-            regions=[[]],
-        )  # fmt: skip
-
-    def print(self, printer: Printer) -> None:
-        given = {k: self.properties[k] for k in _WRITTEN if k in self.properties}
-        for key in ("kind", "indexing_maps"):
-            if key in given:
-                printer.print_string(f" {key} = ")
-                printer.print_attribute(given.pop(key))
-        syntax.print_attributes(printer, {**given, **self.attributes}, keyword=False)
-        print_operands(printer, self.inputs, self.outputs)
-        print_results(printer, [r.type for r in self.res])
 
     def verify_(self) -> None:
         check_results(self.outputs, [r.type for r in self.res])
@@ -237,9 +315,6 @@ class StructuredOp(IRDLOperation):
         types = [v.type for v in self.operands]
         names = operand_names(len(self.inputs), len(self.outputs))
         check_sizes(types, structure.maps, len(structure.parallel), names)
-
-
-_WRITTEN = ("indexing_maps", "cast", "strides", "dilations", "kind", "fun")
 
 
 def check_results(outputs: Sequence[SSAValue], results: Sequence[Attribute]) -> None:
@@ -258,6 +333,3 @@ def check_counts(op: Any, inputs: int, outputs: int = 1) -> None:
         raise VerifyException(
             f"expected {inputs} input(s) and {outputs} output(s), got {len(op.inputs)} and {len(op.outputs)}"
         )
-
-
-Printing = Callable[[Any, Printer], None]

@@ -1,4 +1,4 @@
-"""The `linalg` dialect: `generic`, `index` and `yield` are the library's classes, everything else is ours."""
+"""The `linalg` dialect: `generic` and `yield` are the library's classes, everything else is ours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydispatch.ir.dialects.linalg import base, named, regions, shape
 Linalg = Dialect(
     "linalg",
     [
-        ops.GenericOp, ops.YieldOp, ops.IndexOp, *regions.OPERATIONS, *shape.OPERATIONS,
+        ops.GenericOp, ops.YieldOp, *regions.OPERATIONS, *shape.OPERATIONS,
         *named.OPERATIONS,
     ],
     [attrs.IteratorTypeAttr, *base.ATTRIBUTES],

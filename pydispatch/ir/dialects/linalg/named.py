@@ -7,9 +7,9 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineMap
-from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
+from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.dialects.linalg import table
 from pydispatch.ir.dialects.linalg.base import (
     BinaryFnAttr,
@@ -132,11 +132,11 @@ class FillOp(StructuredOp):
 def _made(base: type[StructuredOp], name: str) -> type[Operation]:
     title = "".join(part.capitalize() for part in name.split("_"))
     made = type(f"{title}Op", (base,), {"name": f"linalg.{name}", "__doc__": base.__doc__, "__module__": __name__})
-    return irdl_op_definition(made)
+    return op_definition(made)
 
 
 OPERATIONS: list[type[Operation]] = [
     *(_made(NamedOp, name) for name in (*table.CONTRACTIONS, *table.CONVOLUTIONS, *table.POOLINGS)),
     *(_made(ElementwiseOp, name) for name in table.ELEMENTWISE),
-    *(irdl_op_definition(op) for op in (ContractOp, KindedOp, ElemwiseUnaryOp, ElemwiseBinaryOp, FillOp)),
+    *(op_definition(op) for op in (ContractOp, KindedOp, ElemwiseUnaryOp, ElemwiseBinaryOp, FillOp)),
 ]

@@ -9,9 +9,12 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
+    IndexType,
+    IntegerAttr,
     ShapedType,
     StringAttr,
     TensorType,
+    i64,
 )
 from xdsl.dialects.linalg import ops
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
@@ -20,13 +23,21 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
     IRDLOperation,
     SameVariadicOperandSize,
-    irdl_op_definition,
     operand_def,
     prop_def,
     region_def,
+    result_def,
     traits_def,
     var_operand_def,
     var_result_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttrDictDirective,
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    RegionVariable,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -35,45 +46,67 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.widen import element_type, give_syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive, stated, word_printed
+from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.linalg.base import (
+    ImpliedTypes,
+    LateAttributes,
+    Numbers,
+    ResultTypes,
+    Sides,
     check_results,
     operand_names,
-    parse_integers,
-    parse_operands,
-    parse_results,
-    print_operands,
-    print_results,
 )
 from pydispatch.ir.dialects.linalg.structure import Structure, check_sizes, identity, shape_of
 
 
-def _parse_generic(cls: type[ops.GenericOp], p: Parser) -> ops.GenericOp:
-    start = p.pos
-    attributes = p.parse_optional_attr_dict()
-    if p._current_token.kind is MLIRTokenKind.HASH_IDENT:  # An alias of the dictionary.
-        given = p.parse_attribute()
-        attributes = dict(getattr(given, "data", {}))
-    end = p.pos
-    inputs, outputs = parse_operands(p)
-    if p.parse_optional_keyword("attrs") is not None:
-        p.parse_punctuation("=")
-        attributes |= p.parse_optional_attr_dict()
-    body = p.parse_region()
-    results = parse_results(p, ())
-    maps, kinds = attributes.pop("indexing_maps", None), attributes.pop("iterator_types", None)
-    if not isinstance(maps, ArrayAttr) or not all(isinstance(m, AffineMapAttr) for m in maps):
-        p.raise_error("linalg.generic needs indexing_maps = [affine_map<…>, …]", start, end)
-    if not isinstance(kinds, ArrayAttr):
-        p.raise_error('linalg.generic needs iterator_types = ["parallel", …]', start, end)
-    iterators = [_iterator(p, kind, start, end) for kind in kinds]
-    doc, call = attributes.pop("doc", None), attributes.pop("library_call", None)
-    generic = cls(
-        inputs, outputs, body, maps, iterators, results,
-        doc if isinstance(doc, StringAttr) else None, call if isinstance(call, StringAttr) else None,
-    )  # fmt: skip
-    generic.attributes |= attributes
-    return generic
+@directive
+class Trait(CustomDirective):
+    """`{indexing_maps = [...], iterator_types = ["parallel"], ...}`, or an alias of it."""
+
+    maps: AttributeVariable
+    iterators: AttributeVariable
+    doc: AttributeVariable
+    library_call: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        if parser._current_token.kind is MLIRTokenKind.HASH_IDENT:
+            given = dict(getattr(parser.parse_attribute(), "data", {}))
+        else:
+            given = parser.parse_optional_attr_dict()
+        end = parser.pos
+        maps, kinds = given.pop("indexing_maps", None), given.pop("iterator_types", None)
+        if not isinstance(maps, ArrayAttr) or not all(isinstance(m, AffineMapAttr) for m in maps):
+            parser.raise_error("linalg.generic needs indexing_maps = [affine_map<…>, …]", start, end)
+        if not isinstance(kinds, ArrayAttr):
+            parser.raise_error('linalg.generic needs iterator_types = ["parallel", …]', start, end)
+        self.maps.set(state, maps)
+        self.iterators.set(state, ArrayAttr([_iterator(parser, kind, start, end) for kind in kinds]))
+        for variable in (self.doc, self.library_call):
+            if isinstance(value := given.pop(variable.name, None), StringAttr):
+                variable.set(state, value)
+        state.attributes.update(given)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        assert isinstance(op, ops.GenericOp)
+        iterators = ArrayAttr([StringAttr(i.data.value) for i in op.iterator_types])
+        given: dict[str, Attribute] = {"indexing_maps": op.indexing_maps, "iterator_types": iterators}
+        given |= {v.name: op.properties[v.name] for v in (self.doc, self.library_call) if v.is_present(op)}
+        printer.print_op_attributes(given)
+        word_printed(state)
+
+
+@directive
+class OtherAttributes(LateAttributes):
+    """`attrs = {...}`, of attributes that are no part of the trait."""
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        if op.attributes:
+            printer.print_string(" attrs =")
+            self.attributes.print(printer, state, op)
 
 
 def _iterator(p: Parser, kind: Attribute, start: int, end: int) -> IteratorTypeAttr:
@@ -117,20 +150,16 @@ def _types(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types))
 
 
-class PayloadOp(IRDLOperation):
-    """An operation whose body may be written as the name of the one operation in it, `{ arith.addf }`."""
-
-    @classmethod
-    def parse_payload(cls, p: Parser) -> tuple[type[Operation], dict[str, Attribute]] | None:
-        """`{ name {…} }`, or nothing."""
-        if p.parse_optional_punctuation("{") is None:
-            return None
-        token = p._current_token
-        name = p.parse_identifier(" for the operation of the body")
-        kind: type[Operation] = p._get_op_by_name_at(name, token.span.start, token.span.end)  # type: ignore[attr-defined]
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation("}")
-        return kind, attributes
+def parse_payload(p: Parser) -> tuple[type[Operation], dict[str, Attribute]] | None:
+    """`{ name {…} }`, or nothing."""
+    if p.parse_optional_punctuation("{") is None:
+        return None
+    token = p._current_token
+    name = p.parse_identifier(" for the operation of the body")
+    kind: type[Operation] = p._get_op_by_name_at(name, token.span.start, token.span.end)  # type: ignore[attr-defined]
+    attributes = p.parse_optional_attr_dict()
+    p.parse_punctuation("}")
+    return kind, attributes
 
 
 def _payload_body(
@@ -151,23 +180,75 @@ def _payload_body(
     return Region(block)
 
 
-def _parse_body(p: Parser, arguments: Sequence[Attribute]) -> Region:
-    """`(%a: f32, %b: f32) { … }`, or `{ ^bb0(%a: f32): … }`."""
-    if p._current_token.text != "(":
-        return p.parse_region()
-    return p.parse_region(p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_argument, " in body arguments"))
+@directive
+class MapForm(CustomDirective):
+    """`ins(...) outs(...) {...} (%a: f32) { body }`, or `{ arith.addf } ins(...) outs(...)` with the name of the one
+    operation of the body."""
+
+    sides: Sides
+    attributes: AttrDictDirective
+    body: RegionVariable
+    results: ResultTypes
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        payload = parse_payload(parser)
+        start = parser.pos
+        self.sides.parse(parser, state)
+        inputs, outputs = (list(stated(types, state)) for types in (self.sides.input_types, self.sides.output_types))
+        self.parse_options(parser, state, outputs, start)
+        if payload is not None or parser._current_token.text == "{":
+            self.attributes.parse(parser, state)
+        if payload is not None and outputs:
+            body = _payload_body(payload, *self.elements(inputs, outputs), outputs[0])
+        elif parser._current_token.text != "(":
+            body = parser.parse_region()
+        else:
+            body = parser.parse_region(syntax.parse_signature_args(parser))
+        self.body.set(state, body)
+        self.results.parse(parser, state)
+
+    def parse_options(self, parser: Parser, state: ParsingState, outputs: list[Attribute], start: int) -> None:
+        """What stands between the operands and the attributes."""
+        if len(outputs) != 1:
+            parser.raise_error(f"linalg.map has one output, got {len(outputs)}", start, parser.pos)
+
+    def elements(self, inputs: list[Attribute], outputs: list[Attribute]) -> tuple[list[Attribute], list[int]]:
+        """The types whose elements the body takes, and which of them are the operands of its one operation."""
+        return inputs, list(range(len(inputs)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.sides.print(printer, state, op)
+        self.print_options(printer, state, op)
+        self.attributes.print(printer, state, op)
+        printer.print_string(" ")
+        syntax.print_region_signature(printer, self.body.get(op), None)
+
+    def print_options(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        pass
 
 
-def _print_body(printer: Printer, body: Region) -> None:
-    printer.print_string(" ")
-    with printer.in_parens():
-        printer.print_list(body.block.args, printer.print_block_argument)
-    printer.print_string(" ")
-    printer.print_region(body, print_entry_block_args=False)
+@directive
+class ReduceForm(MapForm):
+    """The same with `dimensions = [1]`."""
+
+    dimensions: Numbers
+
+    def parse_options(self, parser: Parser, state: ParsingState, outputs: list[Attribute], start: int) -> None:
+        parser.parse_keyword("dimensions")
+        parser.parse_punctuation("=")
+        self.dimensions.parse(parser, state)
+
+    def elements(self, inputs: list[Attribute], outputs: list[Attribute]) -> tuple[list[Attribute], list[int]]:
+        types = [*inputs, *outputs]
+        return types, [len(types) - 1, *range(len(types) - 1)]  # The running value comes first.
+
+    def print_options(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        printer.print_string(" dimensions =")
+        self.dimensions.print(printer, state, op)
 
 
-@irdl_op_definition
-class MapOp(PayloadOp):
+@op_definition
+class MapOp(IRDLOperation):
     """The body for every element. It takes the elements of the inputs, and may take that of the output behind them."""
 
     name = "linalg.map"
@@ -175,33 +256,16 @@ class MapOp(PayloadOp):
     init = operand_def(ShapedType)
     body = region_def("single_block")
     res = var_result_def(TensorType)
+    custom_directives = (ImpliedTypes, MapForm, Sides)
+    assembly_format = (
+        "custom<MapForm>(custom<Sides>($inputs, type($inputs), $init, type($init)), attr-dict, $body, "
+        "custom<ImpliedTypes>(type($res), ref(type($init))))"
+    )
 
     @property
     def outputs(self) -> Sequence[SSAValue]:
         """The one output."""
         return (self.init,)
-
-    @classmethod
-    def parse(cls, p: Parser) -> MapOp:
-        payload = cls.parse_payload(p)
-        start = p.pos
-        inputs, outputs = parse_operands(p)
-        if len(outputs) != 1:
-            p.raise_error(f"linalg.map has one output, got {len(outputs)}", start, p.pos)
-        attributes = p.parse_optional_attr_dict() if payload is not None or p._current_token.text == "{" else {}
-        types = [v.type for v in inputs]
-        if payload is not None:
-            body = _payload_body(payload, types, range(len(inputs)), outputs[0].type)
-        else:
-            body = _parse_body(p, types)
-        return cls(
-            operands=[inputs, *outputs], result_types=[parse_results(p, outputs)], regions=[body], attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.inputs, self.outputs)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        _print_body(printer, self.body)
 
     def structure(self) -> Structure:
         return identity(len(shape_of(self.outputs[0].type)), len(self.operands))
@@ -216,8 +280,8 @@ class MapOp(PayloadOp):
         check_body(self.body, types, [self.outputs[0].type])
 
 
-@irdl_op_definition
-class ReduceOp(PayloadOp):
+@op_definition
+class ReduceOp(IRDLOperation):
     """The body over `dimensions`: it takes one element of every input and then one of every output."""
 
     name = "linalg.reduce"
@@ -227,29 +291,11 @@ class ReduceOp(PayloadOp):
     res = var_result_def(TensorType)
     dimensions = prop_def(DenseArrayBase)
     irdl_options = (SameVariadicOperandSize(),)
-
-    @classmethod
-    def parse(cls, p: Parser) -> ReduceOp:
-        payload = cls.parse_payload(p)
-        inputs, outputs = parse_operands(p)
-        dimensions = parse_integers(p, "dimensions")
-        attributes = p.parse_optional_attr_dict() if payload is not None or p._current_token.text == "{" else {}
-        types = [v.type for v in (*inputs, *outputs)]
-        if payload is not None and outputs:
-            # The operation of the short spelling takes the running value first.
-            body = _payload_body(payload, types, [len(types) - 1, *range(len(types) - 1)], outputs[0].type)
-        else:
-            body = _parse_body(p, types)
-        return cls(
-            operands=[inputs, outputs], result_types=[parse_results(p, outputs)], regions=[body],
-            properties={"dimensions": dimensions}, attributes=attributes,
-        )  # fmt: skip
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.inputs, self.outputs)
-        printer.print_string(f" dimensions = {[int(d) for d in self.dimensions.get_values()]}")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        _print_body(printer, self.body)
+    custom_directives = (ImpliedTypes, Numbers, ReduceForm, Sides)
+    assembly_format = (
+        "custom<ReduceForm>(custom<Sides>($inputs, type($inputs), $outputs, type($outputs)), attr-dict, $body, "
+        "custom<ImpliedTypes>(type($res), ref(type($outputs))), custom<Numbers>($dimensions))"
+    )
 
     def structure(self) -> Structure:
         rank = len(shape_of(self.inputs[0].type))
@@ -269,38 +315,37 @@ class ReduceOp(PayloadOp):
         check_body(self.body, types, [o.type for o in self.outputs])
 
 
-def _print_generic(op: ops.GenericOp, printer: Printer) -> None:
-    given: dict[str, Attribute] = {
-        "indexing_maps": op.indexing_maps,
-        "iterator_types": ArrayAttr([StringAttr(i.data.value) for i in op.iterator_types]),
-    }
-    for key in ("doc", "library_call"):
-        if key in op.properties:
-            given[key] = op.properties[key]
-    syntax.print_attributes(printer, given, keyword=False)
-    print_operands(printer, op.inputs, op.outputs)
-    if op.attributes:
-        printer.print_string(" attrs =")
-        syntax.print_attributes(printer, op.attributes, keyword=False)
-    printer.print_string(" ")
-    printer.print_region(op.body)
-    print_results(printer, [r.type for r in op.res])
+refine(
+    ops.GenericOp,
+    assembly_format=(
+        "custom<Trait>($indexing_maps, $iterator_types, $doc, $library_call) "
+        "custom<Sides>($inputs, type($inputs), $outputs, type($outputs)) custom<OtherAttributes>(attr-dict) $body "
+        "custom<Results>(type($res))"
+    ),
+    directives=(Trait, Sides, OtherAttributes),
+    check=_verify_generic,
+)
 
 
-give_syntax(ops.GenericOp, _parse_generic, _print_generic)
-ops.GenericOp.verify_ = _verify_generic  # type: ignore[method-assign,assignment]
+@op_definition
+class IndexOp(IRDLOperation):
+    """The number of an iteration, in the body of a structured operation or inside of loops there."""
+
+    name = "linalg.index"
+    dim = prop_def(IntegerAttr.constr(i64))
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "$dim attr-dict `:` type($result)"
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(properties={"dim": IntegerAttr(dim, i64)}, result_types=[IndexType()])
+
+    def verify_(self) -> None:
+        around = self.parent_op()
+        while around is not None and not around.name.startswith("linalg."):
+            around = around.parent_op()
+        if isinstance(around, ops.GenericOp) and not 0 <= self.dim.value.data < len(around.iterator_types):
+            raise VerifyException(f"{self.dim.value.data} is not one of the {len(around.iterator_types)} iteration(s)")
 
 
-def _verify_index(op: ops.IndexOp) -> None:
-    """Its iteration exists. It may stand in the body of linalg.map and linalg.reduce too, and inside of loops there."""
-    around = op.parent_op()
-    while around is not None and not around.name.startswith("linalg."):
-        around = around.parent_op()
-    if isinstance(around, ops.GenericOp) and not 0 <= op.dim.value.data < len(around.iterator_types):
-        raise VerifyException(f"{op.dim.value.data} is not one of the {len(around.iterator_types)} iteration(s)")
-
-
-ops.IndexOp.traits = traits_def(Pure())
-ops.IndexOp.verify_ = _verify_index  # type: ignore[method-assign,assignment]
-
-OPERATIONS: list[type[Operation]] = [MapOp, ReduceOp]
+OPERATIONS: list[type[Operation]] = [MapOp, ReduceOp, IndexOp]

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, ShapedType, TensorType, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -19,19 +18,21 @@ from xdsl.irdl import (
     var_region_def,
     var_result_def,
 )
+from xdsl.irdl.declarative_assembly_format import CustomDirective, ParsingState, PrintingState, TypeDirective
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir.core import syntax
-from pydispatch.ir.core.syntax import DYNAMIC
-from pydispatch.ir.core.widen import element_type
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive, stated
+from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.core.syntax import DYNAMIC, mixed
 from pydispatch.ir.dialects.linalg.base import (
+    ImpliedTypes,
+    NoRegions,
+    Numbers,
+    ResultTypes,
     check_results,
-    parse_integers,
-    parse_operands,
-    parse_results,
-    print_operands,
 )
 from pydispatch.ir.dialects.linalg.structure import shape_of
 
@@ -43,6 +44,7 @@ class _MoveOp(IRDLOperation):
     init = operand_def(ShapedType)
     res = var_result_def(TensorType)
     hidden = var_region_def()
+    custom_directives = (ImpliedTypes, NoRegions, Numbers)
 
     @classmethod
     def keyword(cls) -> str:
@@ -54,24 +56,6 @@ class _MoveOp(IRDLOperation):
         value = self.properties[self.keyword()]
         assert isinstance(value, DenseArrayBase)
         return [int(v) for v in value.get_values()]
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        start = p.pos
-        inputs, outputs = parse_operands(p)
-        if len(inputs) != 1 or len(outputs) != 1:
-            p.raise_error(f"expected 1 input and 1 output, got {len(inputs)} and {len(outputs)}", start, p.pos)
-        numbers = parse_integers(p, cls.keyword())
-        attributes = p.parse_optional_attr_dict()
-        return cls(
-            operands=[*inputs, *outputs], result_types=[parse_results(p, outputs)],
-            properties={cls.keyword(): numbers}, attributes=attributes, regions=[[]],
-        )  # fmt: skip
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, [self.input], [self.init])
-        printer.print_string(f" {self.keyword()} = {self.numbers()}")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
 
     def check_elements(self, expected: Sequence[int]) -> None:
         """The output has the shape `expected` and the element type of the input."""
@@ -87,12 +71,19 @@ class _MoveOp(IRDLOperation):
             raise VerifyException(f"the output is {target}, expected the shape {wanted or 'of a scalar'}")
 
 
-@irdl_op_definition
+_MOVE = (
+    "`ins` `(` $input `:` type($input) `)` `outs` `(` $init `:` type($init) `)` `{0}` `=` custom<Numbers>(${0}) "
+    "attr-dict custom<ImpliedTypes>(type($res), ref(type($init))) custom<NoRegions>($hidden)"
+)
+
+
+@op_definition
 class TransposeOp(_MoveOp):
     """Dimension i of the output is dimension permutation[i] of the input."""
 
     name = "linalg.transpose"
     permutation = prop_def(DenseArrayBase)
+    assembly_format = _MOVE.format("permutation")
 
     def verify_(self) -> None:
         shape, permutation = shape_of(self.input.type), self.numbers()
@@ -101,12 +92,13 @@ class TransposeOp(_MoveOp):
         self.check_elements([shape[d] for d in permutation])
 
 
-@irdl_op_definition
+@op_definition
 class BroadcastOp(_MoveOp):
     """The input, repeated along `dimensions` of the output."""
 
     name = "linalg.broadcast"
     dimensions = prop_def(DenseArrayBase)
+    assembly_format = _MOVE.format("dimensions")
 
     def verify_(self) -> None:
         added, shape, target = self.numbers(), list(shape_of(self.input.type)), shape_of(self.init.type)
@@ -120,38 +112,20 @@ class BroadcastOp(_MoveOp):
         self.check_elements([target[d] if d in added else next(source) for d in range(len(target))])
 
 
-@irdl_op_definition
+@op_definition
 class SoftmaxOp(IRDLOperation):
     """exp(x - max) / sum of these, along `dimension`."""
 
     name = "linalg.softmax"
     input = operand_def(ShapedType)
     output = operand_def(ShapedType)
-    dimension = prop_def(IntegerAttr)
+    dimension = prop_def(IntegerAttr.constr(i64))
     res = var_result_def(TensorType)
-
-    @classmethod
-    def parse(cls, p: Parser) -> SoftmaxOp:
-        attributes = p.parse_optional_attr_dict()
-        p.parse_keyword("dimension")
-        with p.in_parens():
-            dimension = p.parse_integer()
-        start = p.pos
-        inputs, outputs = parse_operands(p)
-        if len(inputs) != 1 or len(outputs) != 1:
-            p.raise_error(f"expected 1 input and 1 output, got {len(inputs)} and {len(outputs)}", start, p.pos)
-        return cls(
-            operands=[*inputs, *outputs], result_types=[parse_results(p, outputs)],
-            properties={"dimension": IntegerAttr(dimension, 64)}, attributes=attributes,
-        )  # fmt: skip
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(f" dimension({self.dimension.value.data})")
-        print_operands(printer, [self.input], [self.output])
-        if self.res:
-            printer.print_string(" -> ")
-            printer.print_list(self.res, lambda r: printer.print_attribute(r.type))
+    custom_directives = (ResultTypes,)
+    assembly_format = (
+        "attr-dict `dimension` `(` $dimension `)` `ins` `(` $input `:` type($input) `)` `outs` `(` $output `:` "
+        "type($output) `)` custom<ResultTypes>(type($res), ref(type($output)))"
+    )
 
     def verify_(self) -> None:
         check_results([self.output], [r.type for r in self.res])
@@ -160,6 +134,25 @@ class SoftmaxOp(IRDLOperation):
             raise VerifyException(f"the output is {self.output.type}, expected the shape of {self.input.type}")
         if not 0 <= self.dimension.value.data < rank:
             raise VerifyException(f"{self.input.type} has no dimension {self.dimension.value.data}")
+
+
+@directive
+class PackedType(CustomDirective):
+    """`-> T`, of the destination and of what is made of it; the type of the source when it is left out."""
+
+    dest: TypeDirective
+    source: TypeDirective
+    results: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        given = parser.parse_optional_punctuation("->") is not None
+        type = parser.parse_type() if given else stated(self.source, state)[0]
+        self.dest.set(state, (type,))
+        self.results.set(state, (type,) if isinstance(type, TensorType) else ())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        printer.print_string(" ->")
+        self.dest.print(printer, state, op)
 
 
 class PackingOp(IRDLOperation):
@@ -177,70 +170,17 @@ class PackingOp(IRDLOperation):
     static_inner_tiles = prop_def(DenseArrayBase)
     res = var_result_def(TensorType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        source = p.parse_unresolved_operand()
-        padding: list[SSAValue] = []
-        if p.parse_optional_keyword("padding_value") is not None:
-            with p.in_parens():
-                name = p.parse_unresolved_operand()
-                p.parse_punctuation(":")
-                padding.append(p.resolve_operand(name, p.parse_type()))
-        properties: dict[str, Attribute | None] = {}
-        if p._current_token.text == "outer_dims_perm":
-            properties["outer_dims_perm"] = parse_integers(p, "outer_dims_perm")
-        properties["inner_dims_pos"] = parse_integers(p, "inner_dims_pos")
-        p.parse_keyword("inner_tiles")
-        p.parse_punctuation("=")
-        tiles: list[SSAValue] = []
-        static: list[int] = []
-
-        def tile() -> None:
-            name = p.parse_optional_unresolved_operand()
-            if name is not None:
-                tiles.append(p.resolve_operand(name, IndexType()))
-            static.append(DYNAMIC if name is not None else p.parse_integer(allow_boolean=False))
-
-        p.parse_comma_separated_list(p.Delimiter.SQUARE, tile, " in inner_tiles")
-        properties["static_inner_tiles"] = DenseArrayBase.from_list(i64, static)
-        p.parse_keyword("into")
-        dest = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        source_type = p.parse_type()
-        target = source_type
-        if p.parse_optional_punctuation("->") is not None:
-            target = p.parse_type()
-        operands: list[Any] = [p.resolve_operand(source, source_type), p.resolve_operand(dest, target), padding, tiles]
-        results = [target] if isinstance(target, TensorType) else []
-        return cls(operands=operands, result_types=[results], properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        if self.padding_value is not None:
-            printer.print_string(" padding_value(")
-            printer.print_ssa_value(self.padding_value)
-            printer.print_string(" : ")
-            printer.print_attribute(self.padding_value.type)
-            printer.print_string(")")
-        if self.outer_dims_perm is not None:
-            printer.print_string(f" outer_dims_perm = {numbers(self.outer_dims_perm)}")
-        printer.print_string(f" inner_dims_pos = {numbers(self.inner_dims_pos)} inner_tiles = [")
-        printer.print_list(self.tiles(), lambda t: _print_tile(printer, t))
-        printer.print_string("] into ")
-        printer.print_ssa_value(self.dest)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.dest.type)
+    custom_directives = (Numbers, PackedType)
+    assembly_format = (
+        "$source (`padding_value` `(` $padding_value^ `:` type($padding_value) `)`)? (`outer_dims_perm` `=` "
+        "custom<Numbers>($outer_dims_perm)^)? `inner_dims_pos` `=` custom<Numbers>($inner_dims_pos) `inner_tiles` "
+        "`=` custom<Mixed>($inner_tiles, $static_inner_tiles) `into` $dest attr-dict `:` type($source) "
+        "custom<PackedType>(type($dest), ref(type($source)), type($res))"
+    )
 
     def tiles(self) -> list[int | SSAValue]:
         """The size of each inner tile."""
-        dynamic = iter(self.inner_tiles)
-        return [next(dynamic) if t == DYNAMIC else t for t in numbers(self.static_inner_tiles)]
+        return mixed(self.static_inner_tiles, self.inner_tiles)
 
     def outer_permutation(self, rank: int) -> list[int]:
         """The order of the outer dimensions in the packed tensor."""
@@ -278,13 +218,6 @@ def numbers(value: DenseArrayBase[Any] | None) -> list[int]:
     return [] if value is None else [int(v) for v in value.get_values()]
 
 
-def _print_tile(printer: Printer, tile: int | SSAValue) -> None:
-    if isinstance(tile, int):
-        printer.print_string(str(tile))
-    else:
-        printer.print_ssa_value(tile)
-
-
 class _Pack(PackingOp):
     """The source in tiles: its dimensions, counted in tiles, and behind them those of a tile."""
 
@@ -312,7 +245,7 @@ class _Unpack(PackingOp):
 def _named(base: type[PackingOp], name: str) -> type[PackingOp]:
     title = "".join(part.capitalize() for part in name.split("."))
     made = type(f"{title}Op", (base,), {"name": name, "__doc__": base.__doc__, "__module__": __name__})
-    return irdl_op_definition(made)
+    return op_definition(made)
 
 
 LinalgPackOp = _named(_Pack, "linalg.pack")

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import AffineMapAttr, MemRefType
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl.declarative_assembly_format import AttributeVariable, CustomDirective, ParsingState, PrintingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
 
 
-@irdl_op_definition
+@directive
+class Permutation(CustomDirective):
+    """`(i, j) -> (j, i)`."""
+
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.value.set(state, AffineMapAttr(parser.parse_affine_map()))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        value = self.value.get(op)
+        assert isinstance(value, AffineMapAttr)
+        state.print_whitespace(printer)
+        printer.print_string(str(value.data))
+
+
+@op_definition
 class TransposeOp(IRDLOperation):
     """The dimensions in another order: `%source (i, j) -> (j, i) : T to U`."""
 
@@ -20,30 +38,11 @@ class TransposeOp(IRDLOperation):
     permutation = prop_def(AffineMapAttr)
     result = result_def(MemRefType)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> TransposeOp:
-        name = p.parse_unresolved_operand()
-        permutation = AffineMapAttr(p.parse_affine_map())
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        source = p.resolve_operand(name, p.parse_type())
-        p.parse_keyword("to")
-        return cls(operands=[source], result_types=[p.parse_type()], properties={"permutation": permutation},
-                   attributes=attributes)  # fmt: skip
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        printer.print_string(f" {self.permutation.data}")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.result.type)
+    custom_directives = (Permutation,)
+    assembly_format = "$source custom<Permutation>($permutation) attr-dict `:` type($source) `to` type($result)"
 
 
-@irdl_op_definition
+@op_definition
 class ReshapeOp(IRDLOperation):
     """Other sizes, which lie in a memref of integers."""
 

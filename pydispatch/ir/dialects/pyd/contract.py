@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import MemRefType, UnitAttr
 from xdsl.ir import Operation
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class ContractOp(IRDLOperation):
     """`pyd.contract %a, %b, %c accumulate : memref<MxK…>, memref<KxN…>, memref<MxN…>`: C = A·B, or C += A·B.
 
@@ -27,30 +25,7 @@ class ContractOp(IRDLOperation):
     b = operand_def(MemRefType)
     c = operand_def(MemRefType)
     accumulate = opt_prop_def(UnitAttr)
-
-    @classmethod
-    def parse(cls, p: Parser) -> ContractOp:
-        names = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_unresolved_operand)
-        properties = {}
-        if p.parse_optional_keyword("accumulate") is not None:
-            properties["accumulate"] = UnitAttr()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        start = p.pos
-        types = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_type)
-        if len(names) != 3 or len(types) != 3:
-            p.raise_error("expected three operands and three types", start, p.pos)
-        operands = [p.resolve_operand(name, type) for name, type in zip(names, types, strict=True)]
-        return cls(operands=operands, properties=dict(properties), attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        if self.accumulate is not None:
-            printer.print_string(" accumulate")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_list(self.operands, lambda v: printer.print_attribute(v.type))
+    assembly_format = "$a `,` $b `,` $c (`accumulate` $accumulate^)? attr-dict `:` type($a) `,` type($b) `,` type($c)"
 
     def verify_(self) -> None:
         a, b, c = (v.type for v in self.operands)

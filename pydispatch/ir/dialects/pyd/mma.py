@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -13,12 +15,11 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, Operation
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import Choice, directive
 
 LANES = 32
 """Invocations that do a block together."""
@@ -64,7 +65,15 @@ def run_of(bits: int) -> int:
     return max(1, min(4, 128 // bits))
 
 
-@irdl_op_definition
+@directive
+class Form(Choice):
+    """How products are summed."""
+
+    WORDS: ClassVar[Sequence[str]] = FORMS
+    WHAT: ClassVar[str] = "form"
+
+
+@op_definition
 class MmaOp(IRDLOperation):
     """`pyd.mma %lane, %a, %b, %c tensor : memref<MxK…>, memref<KxN…>, memref<S…, 5>`: C += A·B by a group of 32
     invocations that all run it, each with its number in the group as %lane.
@@ -81,27 +90,8 @@ class MmaOp(IRDLOperation):
     b = operand_def(MemRefType)
     c = operand_def(MemRefType)
     form = prop_def(StringAttr)
-
-    @classmethod
-    def parse(cls, p: Parser) -> MmaOp:
-        names = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_unresolved_operand)
-        form = p.expect(lambda: p.parse_optional_keyword_in(FORMS), f"expected one of {', '.join(FORMS)}")
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        start = p.pos
-        types = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_type)
-        if len(names) != 4 or len(types) != 3:
-            p.raise_error("expected four operands and the types of three matrices", start, p.pos)
-        operands = [p.resolve_operand(n, t) for n, t in zip(names, [IndexType(), *types], strict=True)]
-        return cls(operands=operands, properties={"form": StringAttr(form)}, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        printer.print_string(f" {self.form.data}")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_list(self.operands[1:], lambda v: printer.print_attribute(v.type))
+    custom_directives = (Form,)
+    assembly_format = "$lane `,` $a `,` $b `,` $c custom<Form>($form) attr-dict `:` type($a) `,` type($b) `,` type($c)"
 
     def verify_(self) -> None:
         a, b, c = (v.type for v in self.operands[1:])
@@ -133,7 +123,7 @@ def _bits(type_: Attribute) -> int:
     return bits if isinstance(bits, int) else 32
 
 
-@irdl_op_definition
+@op_definition
 class AgainOp(IRDLOperation):
     """`%y = pyd.again %x : index`: %x, which is below 2^32. What is computed from %y is computed there, though the same
     may have been computed from %x before, so that it need not be kept in registers meanwhile."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import IRDLOperation, operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class TransposeOp(IRDLOperation):
     """`pyd.transpose %from, %to : memref<RxC…>, memref<CxR…>`: to[j, i] = from[i, j].
 
@@ -22,25 +20,7 @@ class TransposeOp(IRDLOperation):
     name = "pyd.transpose"
     source = operand_def(MemRefType)
     target = operand_def(MemRefType)
-
-    @classmethod
-    def parse(cls, p: Parser) -> TransposeOp:
-        names = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_unresolved_operand)
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        start = p.pos
-        types = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_type)
-        if len(names) != 2 or len(types) != 2:
-            p.raise_error("expected two operands and two types", start, p.pos)
-        operands = [p.resolve_operand(name, type) for name, type in zip(names, types, strict=True)]
-        return cls(operands=operands, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_list(self.operands, lambda v: printer.print_attribute(v.type))
+    assembly_format = "$source `,` $target attr-dict `:` type($source) `,` type($target)"
 
     def verify_(self) -> None:
         source, target = self.source.type, self.target.type

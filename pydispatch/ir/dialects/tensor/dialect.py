@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, TensorType, i64
 from xdsl.ir import Dialect, Operation
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     region_def,
     result_def,
     traits_def,
     var_operand_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -22,15 +26,16 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.widen import same_shape, widen
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import Mixed, directive
+from pydispatch.ir.core.elements import same_shape
+from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.linalg import shape as linalg_shape
-from pydispatch.ir.dialects.tensor import empty as _tensor_empty  # noqa: F401  (gives tensor.empty its attributes)
-from pydispatch.ir.dialects.tensor import expand as _tensor_expand  # noqa: F401  (lets output_shape be left out)
 from pydispatch.ir.dialects.tensor import gather, insert
-from pydispatch.ir.dialects.tensor.verify import element_of, shape_of, verify_yield
+from pydispatch.ir.dialects.tensor.verify import CHECKS, element_of, shape_of, verify_yield
 
 
-@irdl_op_definition
+@op_definition
 class GenerateOp(IRDLOperation):
     """A tensor whose elements the body computes from their index."""
 
@@ -38,27 +43,7 @@ class GenerateOp(IRDLOperation):
     dynamic_extents = var_operand_def(IndexType)
     body = region_def("single_block")
     result = result_def(TensorType)
-
-    @classmethod
-    def parse(cls, p: Parser) -> GenerateOp:
-        extents = []
-        while (name := p.parse_optional_unresolved_operand()) is not None:
-            extents.append(p.resolve_operand(name, IndexType()))
-            if p.parse_optional_punctuation(",") is None:
-                break
-        body = p.parse_region()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        return cls(operands=[extents], result_types=[p.parse_type()], regions=[body], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.dynamic_extents, printer.print_ssa_value)
-        printer.print_string(" ")
-        printer.print_region(self.body)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
+    assembly_format = "$dynamic_extents $body attr-dict `:` type($result)"
 
     def verify_(self) -> None:
         expected = syntax.dynamic_dims(self.result.type)
@@ -69,7 +54,7 @@ class GenerateOp(IRDLOperation):
         verify_yield(self, element_of(self.result), len(shape_of(self.result)))
 
 
-@irdl_op_definition
+@op_definition
 class RankOp(IRDLOperation):
     """How many dimensions a tensor has."""
 
@@ -80,7 +65,7 @@ class RankOp(IRDLOperation):
     assembly_format = "$tensor attr-dict `:` type($tensor)"
 
 
-@irdl_op_definition
+@op_definition
 class BitcastOp(IRDLOperation):
     """The same bits in elements of another type of the same width."""
 
@@ -97,26 +82,50 @@ class BitcastOp(IRDLOperation):
             raise VerifyException(f"the elements of {self.source.type} and {self.dest.type} differ in width")
 
 
-def _verify_empty(op: tensor.EmptyOp) -> None:
-    expected = syntax.dynamic_dims(op.tensor.type)
-    if len(op.dynamic_sizes) != expected:
-        raise VerifyException(f"{op.tensor.type} has {expected} dynamic size(s), got {len(op.dynamic_sizes)} value(s)")
+@directive
+class OutputShape(Mixed):
+    """`output_shape [%n, 4]`, which older programs leave out where the result type has all sizes."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if parser.parse_optional_keyword("output_shape") is not None:
+            super().parse(parser, state)
+        else:
+            self.values.set(state, ())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        printer.print_string(" output_shape")
+        super().print(printer, state, op)
 
 
-def _verify_reshape(op: tensor.ReshapeOp) -> None:
-    """Static sizes fit, and there is one entry of the shape for each dimension of the result."""
-    source, shape, result = op.source.type, op.shape.type, op.result.type
-    assert isinstance(source, TensorType) and isinstance(shape, TensorType) and isinstance(result, TensorType)
-    if source.element_type != result.element_type:
-        raise VerifyException(f"a reshape keeps the element type, got {source} to {result}")
-    if len(shape.get_shape()) != 1 or shape.get_shape()[0] not in (result.get_num_dims(), syntax.DYNAMIC, -1):
-        raise VerifyException(f"the shape of {result} has {result.get_num_dims()} entries, got {shape}")
-    if source.has_static_shape() and result.has_static_shape() and prod(source.get_shape()) != prod(result.get_shape()):
-        raise VerifyException(f"{source} and {result} have different numbers of elements")
+@directive
+class ExpandedType(CustomDirective):
+    """`T`, which gives the sizes when they are left out."""
+
+    type: TypeDirective
+    numbers: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        type = parser.parse_type()
+        self.type.set(state, (type,))
+        if self.numbers.name not in state.properties:
+            if not isinstance(type, TensorType) or not type.has_static_shape():
+                parser.raise_error(f"'output_shape' expected, since {type} has a dynamic size", start, parser.pos)
+            self.numbers.set(state, DenseArrayBase.from_list(i64, type.get_shape()))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.type.print(printer, state, op)
 
 
-widen(tensor.ReshapeOp, verify=_verify_reshape)
-widen(tensor.EmptyOp, verify=_verify_empty)
+_SYNTAX = {
+    tensor.EmptyOp: "`(` $dynamic_sizes `)` attr-dict `:` type($tensor)",
+    tensor.ExpandShapeOp: (
+        "$src $reassociation custom<OutputShape>($dynamic_output_shape, $static_output_shape) attr-dict `:` "
+        "type($src) `into` custom<ExpandedType>(type($result), ref($static_output_shape))"
+    ),
+}
+for _op, _check in CHECKS.items():
+    refine(_op, check=_check, assembly_format=_SYNTAX.get(_op), directives=(OutputShape, ExpandedType))
 
 _EXTRA: list[type[Operation]] = [GenerateOp, RankOp, BitcastOp]
 Tensor = Dialect(

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerType, TensorType, UnitAttr, i64
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.dialects.tensor.verify import element_of, shape_of
 
 
-@irdl_op_definition
+@op_definition
 class GatherOp(IRDLOperation):
     """result[i..., :] = source at the coordinates indices[i..., :], which pick in `gather_dims`.
 
@@ -26,36 +24,21 @@ class GatherOp(IRDLOperation):
     name = "tensor.gather"
     source = operand_def(TensorType)
     indices = operand_def(TensorType)
-    gather_dims = prop_def(DenseArrayBase)
+    gather_dims = prop_def(DenseArrayBase.constr(i64))
     unique = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> GatherOp:
-        names = [p.parse_unresolved_operand()]
-        with p.in_square_brackets():
-            names.append(p.parse_unresolved_operand())
-        properties, attributes = _parse_dims(p, "gather_dims")
-        start = p.pos
-        type = p.parse_function_type()
-        operands = p.resolve_operands(names, type.inputs.data, start)
-        return cls(
-            operands=operands, result_types=type.outputs.data, properties=properties, attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        syntax.print_operands(printer, [self.indices], "[", "]")
-        _print_dims(printer, self, "gather_dims")
+    assembly_format = (
+        "$source `[` $indices `]` `gather_dims` `(` $gather_dims `)` (`unique` $unique^)? attr-dict `:` "
+        "functional-type(operands, results)"
+    )
 
     def verify_(self) -> None:
         _check(self, self.gather_dims, self.source, self.indices)
         _check_slices(self.gather_dims, self.source, self.indices, self.result)
 
 
-@irdl_op_definition
+@op_definition
 class ScatterOp(IRDLOperation):
     """`dest` with the slices of `source` written at the coordinates of `indices`, which pick in `scatter_dims`."""
 
@@ -63,33 +46,14 @@ class ScatterOp(IRDLOperation):
     source = operand_def(TensorType)
     dest = operand_def(TensorType)
     indices = operand_def(TensorType)
-    scatter_dims = prop_def(DenseArrayBase)
+    scatter_dims = prop_def(DenseArrayBase.constr(i64))
     unique = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> ScatterOp:
-        names = [p.parse_unresolved_operand()]
-        p.parse_keyword("into")
-        names.append(p.parse_unresolved_operand())
-        with p.in_square_brackets():
-            names.append(p.parse_unresolved_operand())
-        properties, attributes = _parse_dims(p, "scatter_dims")
-        start = p.pos
-        type = p.parse_function_type()
-        operands = p.resolve_operands(names, type.inputs.data, start)
-        return cls(
-            operands=operands, result_types=type.outputs.data, properties=properties, attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        printer.print_string(" into ")
-        printer.print_ssa_value(self.dest)
-        syntax.print_operands(printer, [self.indices], "[", "]")
-        _print_dims(printer, self, "scatter_dims")
+    assembly_format = (
+        "$source `into` $dest `[` $indices `]` `scatter_dims` `(` $scatter_dims `)` (`unique` $unique^)? attr-dict "
+        "`:` functional-type(operands, results)"
+    )
 
     def verify_(self) -> None:
         _check(self, self.scatter_dims, self.dest, self.indices)
@@ -98,28 +62,6 @@ class ScatterOp(IRDLOperation):
             raise VerifyException("a scatter needs 'unique': coordinates that meet twice have no order")
         if self.result.type != self.dest.type:
             raise VerifyException(f"the result is {self.result.type}, expected {self.dest.type} as what it is made of")
-
-
-def _parse_dims(p: Parser, keyword: str) -> tuple[dict[str, Attribute | None], dict[str, Attribute]]:
-    p.parse_keyword(keyword)
-    with p.in_parens():
-        dims = p.parse_comma_separated_list(p.Delimiter.SQUARE, p.parse_integer, " in dimensions")
-    properties: dict[str, Attribute | None] = {keyword: DenseArrayBase.from_list(i64, dims)}
-    if p.parse_optional_keyword("unique") is not None:
-        properties["unique"] = UnitAttr()
-    attributes = p.parse_optional_attr_dict()
-    p.parse_punctuation(":")
-    return properties, attributes
-
-
-def _print_dims(printer: Printer, op: GatherOp | ScatterOp, keyword: str) -> None:
-    dims = op.gather_dims if isinstance(op, GatherOp) else op.scatter_dims
-    printer.print_string(f" {keyword}([{', '.join(str(d) for d in dims.get_values())}])")
-    if op.unique is not None:
-        printer.print_string(" unique")
-    syntax.print_attributes(printer, op.attributes, keyword=False)
-    printer.print_string(" : ")
-    printer.print_operation_type(op)
 
 
 def _check(op: Operation, dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue) -> None:

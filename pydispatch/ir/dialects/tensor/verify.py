@@ -14,8 +14,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.ir.core.syntax import DYNAMIC
-from pydispatch.ir.core.widen import widen
+from pydispatch.ir.core.syntax import DYNAMIC, dynamic_dims
 from pydispatch.ir.dialects.linalg.shape import numbers
 
 
@@ -218,7 +217,25 @@ def _dim(op: tensor.DimOp) -> None:
             raise VerifyException(f"{op.source.type} has no dimension {'' if index is None else index}".rstrip())
 
 
-_CHECKS: dict[Any, Callable[[Any], None]] = {
+def _empty(op: tensor.EmptyOp) -> None:
+    expected = dynamic_dims(op.tensor.type)
+    if len(op.dynamic_sizes) != expected:
+        raise VerifyException(f"{op.tensor.type} has {expected} dynamic size(s), got {len(op.dynamic_sizes)} value(s)")
+
+
+def _reshape(op: tensor.ReshapeOp) -> None:
+    """Static sizes fit, and there is one entry of the shape for each dimension of the result."""
+    source, shape, result = op.source.type, op.shape.type, op.result.type
+    assert isinstance(source, TensorType) and isinstance(shape, TensorType) and isinstance(result, TensorType)
+    if source.element_type != result.element_type:
+        raise VerifyException(f"a reshape keeps the element type, got {source} to {result}")
+    if len(shape.get_shape()) != 1 or shape.get_shape()[0] not in (result.get_num_dims(), DYNAMIC, -1):
+        raise VerifyException(f"the shape of {result} has {result.get_num_dims()} entries, got {shape}")
+    if source.has_static_shape() and result.has_static_shape() and prod(source.get_shape()) != prod(result.get_shape()):
+        raise VerifyException(f"{source} and {result} have different numbers of elements")
+
+
+CHECKS: dict[Any, Callable[[Any], None]] = {
     tensor.PadOp: _pad,
     tensor.ExtractSliceOp: _extract_slice,
     tensor.InsertSliceOp: _insert_slice,
@@ -229,7 +246,6 @@ _CHECKS: dict[Any, Callable[[Any], None]] = {
     tensor.InsertOp: _element,
     tensor.CastOp: _cast,
     tensor.DimOp: _dim,
+    tensor.EmptyOp: _empty,
+    tensor.ReshapeOp: _reshape,
 }
-
-for _op, _check in _CHECKS.items():
-    widen(_op, verify=_check)

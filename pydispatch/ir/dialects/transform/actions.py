@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from itertools import islice
+from typing import Any, cast
 
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, Region
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     region_def,
@@ -17,12 +17,23 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    RegionVariable,
+    TypeDirective,
+    VariadicOperandVariable,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import NoTerminator
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.dialects.transform.syntax import RegionOp, TransformOp
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
+from pydispatch.ir.dialects.transform.syntax import TYPED, RegionOp, TransformOp
 
 
 class ImportSymbolLike(TransformOp):
@@ -31,24 +42,108 @@ class ImportSymbolLike(TransformOp):
     symbol = prop_def(SymbolRefAttr)
     if_undefined = opt_prop_def(UnitAttr)
     force_import = opt_prop_def(UnitAttr)
-    PIECES: ClassVar[tuple[str, ...]] = (
-        "symbol:symbol", "word:into", "operand", "flag:if_undefined=if undefined", "flag:force_import=force",
-        "attributes", "signature",
-    )  # fmt: skip
+    assembly_format = (
+        "$symbol `into` custom<One>($handles) (`if` `undefined` $if_undefined^)? (`force` $force_import^)? " + TYPED
+    )
 
 
-@irdl_op_definition
+@op_definition
 class ImportSymbolOp(ImportSymbolLike):
     """The name of today."""
 
     name = "transform.util.import_symbol"
 
 
-@irdl_op_definition
+@op_definition
 class IreeImportSymbolOp(ImportSymbolLike):
     """The name of older releases."""
 
     name = "transform.iree.import_symbol"
+
+
+@directive
+class Call(CustomDirective):
+    """`%function(%inputs) -> %outputs after %place { conversions }`; the function may be a symbol."""
+
+    function: VariadicOperandVariable
+    function_name: AttributeVariable
+    inputs: VariadicOperandVariable
+    outputs: VariadicOperandVariable
+    is_after: AttributeVariable
+    place: VariadicOperandVariable
+    conversions: RegionVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        function = parser.parse_optional_unresolved_operand()
+        self.function.set(state, () if function is None else (function,))
+        if function is None:
+            start = parser.pos
+            symbol = parser.parse_attribute()
+            if not isinstance(symbol, SymbolRefAttr):
+                parser.raise_error("expected @function or a handle of one", start, parser.pos)
+            self.function_name.set(state, symbol)
+        one = parser.parse_unresolved_operand
+        given = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, one, " in inputs")
+        self.inputs.set(state, given or ())
+        has_outputs = parser.parse_optional_punctuation("->") is not None
+        self.outputs.set(state, parser.parse_comma_separated_list(parser.Delimiter.NONE, one) if has_outputs else ())
+        start = parser.pos
+        if parser.parse_optional_keyword("after") is not None:
+            self.is_after.set(state, UnitAttr())
+        elif parser.parse_optional_keyword("before") is None:
+            parser.raise_error("expected 'before' or 'after' and an operation", start, start + 1)
+        self.place.set(state, (one(),))
+        self.conversions.set(state, parser.parse_optional_region() or Region())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        assert isinstance(op, CastAndCallLike)
+        state.print_whitespace(printer)
+        if op.function_name is not None:
+            printer.print_attribute(op.function_name)
+        else:
+            printer.print_ssa_value(op.function[0])
+        syntax.print_operands(printer, op.inputs)
+        if op.outputs:
+            printer.print_string(" -> ")
+            printer.print_list(op.outputs, printer.print_ssa_value)
+        printer.print_string(" after " if op.insert_after is not None else " before ")
+        printer.print_ssa_value(op.place[0])
+        if op.conversions.blocks:
+            printer.print_string(" ")
+            printer.print_region(op.conversions)
+
+
+@directive
+class CallTypes(CustomDirective):
+    """`(T, ...) -> T`: the type of the function comes first, as its name does."""
+
+    function: TypeDirective
+    inputs: TypeDirective
+    outputs: TypeDirective
+    place: TypeDirective
+    call: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type, " in operand types")
+        groups = (self.function, self.inputs, self.outputs, self.place)
+        counts = [len(state.operands[cast(Any, group.inner).index] or ()) for group in groups]
+        if sum(counts) != len(types):
+            given = f"{sum(counts)} operand(s) are given, but {len(types)} operand type(s)"
+            parser.raise_error(given, start, parser.pos)
+        rest = iter(types)
+        for group, count in zip(groups, counts, strict=True):
+            group.set(state, list(islice(rest, count)))
+        parser.parse_punctuation("->")
+        self.call.set(state, syntax.parse_types(parser))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        with printer.in_parens():
+            groups = (self.function, self.inputs, self.outputs, self.place)
+            printer.print_list([type for group in groups for type in group.get(op)], printer.print_attribute)
+        printer.print_string(" -> ")
+        printer.print_list(self.call.get(op), printer.print_attribute)
 
 
 class CastAndCallLike(IRDLOperation):
@@ -64,206 +159,123 @@ class CastAndCallLike(IRDLOperation):
     conversions = region_def()
     traits = traits_def(NoTerminator())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        properties: dict[str, Attribute] = {}
-        function = p.parse_optional_unresolved_operand()
-        if function is None:
-            start = p.pos
-            symbol = p.parse_attribute()
-            if not isinstance(symbol, SymbolRefAttr):
-                p.raise_error("expected @function or a handle of one", start, p.pos)
-            properties["function_name"] = symbol
-        inputs = outputs = []
-        if p._current_token.text == "(":
-            inputs = p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_unresolved_operand, " in inputs")
-        if p.parse_optional_punctuation("->") is not None:
-            outputs = [p.parse_unresolved_operand()]
-            while p.parse_optional_punctuation(",") is not None:
-                outputs.append(p.parse_unresolved_operand())
-        start = p.pos
-        if p.parse_optional_keyword("after") is not None:
-            properties["insert_after"] = UnitAttr()
-        elif p.parse_optional_keyword("before") is None:
-            p.raise_error("expected 'before' or 'after' and an operation", start, start + 1)
-        place = p.parse_unresolved_operand()
-        conversions = p.parse_region() if p._current_token.text == "{" else Region()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        start = p.pos
-        types = list(p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_type, " in operand types"))
-        p.parse_punctuation("->")
-        results = syntax.parse_types(p)
-        # The function's type comes first, as its name does.
-        names = [*([] if function is None else [function]), *inputs, *outputs, place]
-        values = p.resolve_operands(names, types, start)
-        n = 0 if function is None else 1
-        split = n + len(inputs)
-        return cls(
-            operands=[values[n:split], values[split:-1], values[-1:], values[:n]], result_types=[results],
-            properties=properties, attributes=attributes, regions=[conversions],
-        )  # fmt: skip
-
-    def print(self, q: Printer) -> None:
-        q.print_string(" ")
-        if self.function_name is not None:
-            q.print_attribute(self.function_name)
-        else:
-            q.print_ssa_value(self.function[0])
-        syntax.print_operands(q, self.inputs)
-        if self.outputs:
-            q.print_string(" -> ")
-            q.print_list(self.outputs, q.print_ssa_value)
-        q.print_string(" after " if self.insert_after is not None else " before ")
-        q.print_ssa_value(self.place[0])
-        if self.conversions.blocks:
-            q.print_string(" ")
-            q.print_region(self.conversions)
-        syntax.print_attributes(q, self.attributes, keyword=False)
-        q.print_string(" : ")
-        types = [v.type for v in (*self.function, *self.inputs, *self.outputs, *self.place)]
-        with q.in_parens():
-            q.print_list(types, q.print_attribute)
-        q.print_string(" -> ")
-        q.print_list(self.call, lambda r: q.print_attribute(r.type))
+    custom_directives = (Call, CallTypes)
+    assembly_format = (
+        "custom<Call>($function, $function_name, $inputs, $outputs, $insert_after, $place, $conversions) attr-dict `:` "
+        "custom<CallTypes>(type($function), type($inputs), type($outputs), type($place), type($call))"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class UtilCastAndCallOp(CastAndCallLike):
     """The call is a `util.call`."""
 
     name = "transform.util.cast_and_call"
 
 
-@irdl_op_definition
+@op_definition
 class FuncCastAndCallOp(CastAndCallLike):
     """The call is a `func.call`."""
 
     name = "transform.func.cast_and_call"
 
 
-@irdl_op_definition
+@op_definition
 class CastShapeDynamicDimsOp(TransformOp):
     """Tensors may be cast to types of the same rank that state fewer or more sizes."""
 
     name = "transform.type_conversion.tensor.cast_shape_dynamic_dims"
     ignore_dynamic_info = opt_prop_def(UnitAttr)
-    PIECES: ClassVar[tuple[str, ...]] = ("flag:ignore_dynamic_info=ignore_dynamic_info", "attributes")
+    assembly_format = f"(`ignore_dynamic_info` $ignore_dynamic_info^)? $handles {TYPED}"
 
 
-@irdl_op_definition
+@op_definition
 class ApplyDceOp(TransformOp):
     """Removes operations that nothing uses and private symbols of which the same holds."""
 
     name = "transform.apply_dce"
-    PIECES: ClassVar[tuple[str, ...]] = ("word:to", "operand", "attributes", "signature")
+    assembly_format = f"`to` custom<One>($handles) {TYPED}"
 
 
-@irdl_op_definition
+@op_definition
 class ApplyCseOp(TransformOp):
     """Computes equal things once."""
 
     name = "transform.apply_cse"
-    PIECES: ClassVar[tuple[str, ...]] = ("word:to", "operand", "attributes", "signature")
+    assembly_format = f"`to` custom<One>($handles) {TYPED}"
 
 
-@irdl_op_definition
+@op_definition
 class ApplyPatternsOp(RegionOp):
     """Applies the named sets of patterns until nothing changes."""
 
     name = "transform.apply_patterns"
-    PIECES: ClassVar[tuple[str, ...]] = ("word:to", "operand", "region", "attributes", "signature")
+    assembly_format = f"`to` custom<One>($handles) $body {TYPED}"
 
 
-@irdl_op_definition
+@op_definition
 class CanonicalizationOp(TransformOp):
     """The set of patterns that simplify."""
 
     name = "transform.apply_patterns.canonicalization"
-    PIECES: ClassVar[tuple[str, ...]] = ("attributes",)
+    assembly_format = f"$handles {TYPED}"
 
 
-@irdl_op_definition
+@op_definition
 class ApplyRegisteredPassOp(TransformOp):
     """Runs a pass by its name."""
 
     name = "transform.apply_registered_pass"
     pass_name = prop_def(StringAttr)
     options = opt_prop_def(Attribute)
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        properties: dict[str, Attribute] = {"pass_name": StringAttr(p.parse_str_literal())}
-        if p.parse_optional_keyword("with") is not None:
-            p.parse_keyword("options")
-            p.parse_punctuation("=")
-            properties["options"] = p.parse_attribute()
-        p.parse_keyword("to")
-        target = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        (type,) = p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_type)
-        p.parse_punctuation("->")
-        results = syntax.parse_types(p)
-        operand = p.resolve_operand(target, type)
-        return cls(operands=[[operand]], result_types=[results], properties=properties, attributes=attributes)
-
-    def print(self, q: Printer) -> None:
-        q.print_string(" ")
-        q.print_attribute(self.pass_name)
-        if self.options is not None:
-            q.print_string(" with options = ")
-            q.print_attribute(self.options)
-        q.print_string(" to ")
-        q.print_ssa_value(self.handles[0])
-        q.print_string(" : (")
-        q.print_attribute(self.handles[0].type)
-        q.print_string(") -> ")
-        q.print_list(self.results, lambda r: q.print_attribute(r.type))
+    assembly_format = (
+        "$pass_name (`with` `options` `=` $options^)? `to` custom<One>($handles) attr-dict `:` "
+        "functional-type($handles, $results_)"
+    )
 
 
-@irdl_op_definition
+@directive
+class Annotated(CustomDirective):
+    """`%operation "name"`, or `%operation "name" = %value`."""
+
+    handles: VariadicOperandVariable
+    attribute: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        handles = [parser.parse_unresolved_operand()]
+        self.attribute.set(state, StringAttr(parser.parse_str_literal()))
+        if parser.parse_optional_punctuation("=") is not None:
+            handles.append(parser.parse_unresolved_operand())
+        self.handles.set(state, handles)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        first, *rest = self.handles.get(op)
+        state.print_whitespace(printer)
+        printer.print_ssa_value(first)
+        self.attribute.print(printer, state, op)
+        for value in rest:
+            printer.print_string(" = ")
+            printer.print_ssa_value(value)
+
+
+@op_definition
 class AnnotateOp(TransformOp):
     """Gives operations an attribute."""
 
     name = "transform.annotate"
     name_ = prop_def(StringAttr, prop_name="name")
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        names = [p.parse_unresolved_operand()]
-        name = StringAttr(p.parse_str_literal())
-        if p.parse_optional_punctuation("=") is not None:
-            names.append(p.parse_unresolved_operand())
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        start = p.pos
-        types = [p.parse_type()]
-        while p.parse_optional_punctuation(",") is not None:
-            types.append(p.parse_type())
-        operands = p.resolve_operands(names, types, start)
-        return cls(operands=[operands], result_types=[[]], properties={"name": name}, attributes=attributes)
-
-    def print(self, q: Printer) -> None:
-        q.print_string(" ")
-        q.print_ssa_value(self.handles[0])
-        q.print_string(" ")
-        q.print_attribute(self.name_)
-        if len(self.handles) == 2:
-            q.print_string(" = ")
-            q.print_ssa_value(self.handles[1])
-        syntax.print_attributes(q, self.attributes, keyword=False)
-        q.print_string(" : ")
-        q.print_list(self.handles, lambda h: q.print_attribute(h.type))
+    custom_directives = (Annotated,)
+    assembly_format = (
+        "custom<Annotated>($handles, $name) attr-dict `:` type($handles) custom<Absent>(type($results_))"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class PrintOp(TransformOp):
     """Prints operations, or the whole program, to standard error."""
 
     name = "transform.print"
-    PIECES: ClassVar[tuple[str, ...]] = ("operands", "attributes", "signature")
+    assembly_format = f"$handles {TYPED}"
 
 
 OPERATIONS: list[type[Operation]] = [

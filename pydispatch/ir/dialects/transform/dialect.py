@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -13,18 +11,28 @@ from xdsl.dialects.builtin import (
     UnitAttr,
 )
 from xdsl.ir import Attribute, Dialect, Operation
-from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, prop_def, region_def, traits_def
+from xdsl.irdl import IRDLOperation, opt_prop_def, prop_def, region_def, traits_def
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 
 from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
 from pydispatch.ir.dialects.transform import actions as transform_act
 from pydispatch.ir.dialects.transform import matchers as transform_match
-from pydispatch.ir.dialects.transform.syntax import TYPES, PositionOp, RegionOp, TransformOp
+from pydispatch.ir.dialects.transform.syntax import TYPED, TYPES, PositionOp, RegionOp, TransformOp
 
 
-@irdl_op_definition
+@op_definition
 class NamedSequenceOp(IRDLOperation):
     """A matcher, an action, or `@__transform_main`, which is run."""
 
@@ -85,53 +93,29 @@ class NamedSequenceOp(IRDLOperation):
         q.print_region(self.body, print_entry_block_args=False)
 
 
-@irdl_op_definition
+@op_definition
 class YieldOp(TransformOp):
     """Ends a sequence; its operands are the results."""
 
     name = "transform.yield"
-    PIECES: ClassVar[tuple[str, ...]] = ("operands", "attributes", "signature")
     traits = traits_def(IsTerminator())
+    assembly_format = f"$handles {TYPED}"
 
 
-@irdl_op_definition
+@op_definition
 class IncludeOp(TransformOp):
     """Runs another sequence here."""
 
     name = "transform.include"
     target = prop_def(SymbolRefAttr)
     failures = opt_prop_def(StringAttr)
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        start = p.pos
-        target = p.parse_attribute()
-        if not isinstance(target, SymbolRefAttr):
-            p.raise_error("expected @sequence", start, p.pos)
-        properties: dict[str, Attribute] = {"target": target}
-        p.parse_keyword("failures")
-        with p.in_parens():
-            properties["failures"] = StringAttr(p.parse_identifier())
-        start = p.pos
-        names = p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_unresolved_operand)
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        types = list(p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_type))
-        p.parse_punctuation("->")
-        results = syntax.parse_types(p)
-        operands = p.resolve_operands(names, types, start)
-        return cls(operands=[operands], result_types=[results], properties=properties, attributes=attributes)
-
-    def print(self, q: Printer) -> None:
-        q.print_string(" ")
-        q.print_attribute(self.target)
-        q.print_string(f" failures({self.failures.data if self.failures is not None else 'propagate'}) ")
-        syntax.print_operands(q, self.handles)
-        q.print_string(" : ")
-        q.print_attribute(FunctionType.from_lists([h.type for h in self.handles], [r.type for r in self.results]))
+    assembly_format = (
+        "$target `failures` `(` custom<FailureMode>($failures) `)` `(` $handles `)` attr-dict `:` "
+        "functional-type($handles, $results_)"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class StructuredMatchOp(TransformOp):
     """Every operation inside of the targets with one of these names, interfaces and attributes."""
 
@@ -141,62 +125,51 @@ class StructuredMatchOp(TransformOp):
     op_attrs = opt_prop_def(DictionaryAttr)
     filter_result_type = opt_prop_def(Attribute)
     filter_operand_types = opt_prop_def(Attribute)
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        properties: dict[str, Attribute] = {}
-        while p.parse_optional_keyword("in") is None:
-            start = p.pos
-            word = p.parse_identifier(" (ops, interface, attributes, filter_result_type or in)")
-            if word == "ops":
-                with p.in_braces():
-                    properties["ops"] = p.parse_attribute()
-            elif word == "interface":
-                with p.in_braces():
-                    properties["interface"] = StringAttr(p.parse_identifier())
-            elif word == "attributes":
-                properties["op_attrs"] = DictionaryAttr(p.parse_optional_attr_dict())
-            elif word in ("filter_result_type", "filter_operand_types"):
-                p.parse_punctuation("=")
-                properties[word] = p.parse_attribute()
-            else:
-                p.raise_error(f"'{word}' is not a filter", start, start + len(word))
-        name = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        (type,) = p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_type)
-        p.parse_punctuation("->")
-        results = syntax.parse_types(p)
-        operand = p.resolve_operand(name, type)
-        return cls(operands=[[operand]], result_types=[results], properties=properties, attributes=attributes)
-
-    def print(self, q: Printer) -> None:
-        for word, value in (("ops", self.ops), ("interface", self.interface)):
-            if value is not None:
-                q.print_string(f" {word}{{")
-                q.print_string(value.data) if isinstance(value, StringAttr) else q.print_attribute(value)
-                q.print_string("}")
-        if self.op_attrs is not None:
-            syntax.print_attributes(q, self.op_attrs.data)
-        for word in ("filter_result_type", "filter_operand_types"):
-            if word in self.properties:
-                q.print_string(f" {word} = ")
-                q.print_attribute(self.properties[word])
-        q.print_string(" in ")
-        q.print_ssa_value(self.handles[0])
-        q.print_string(" : ")
-        q.print_attribute(FunctionType.from_lists([h.type for h in self.handles], [r.type for r in self.results]))
+    assembly_format = (
+        "oilist(`ops` `{` $ops `}` | `interface` `{` custom<Word>($interface) `}` | `attributes` $op_attrs | "
+        "`filter_result_type` `=` $filter_result_type | `filter_operand_types` `=` $filter_operand_types) `in` "
+        "custom<One>($handles) attr-dict `:` functional-type($handles, $results_)"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class ForeachOp(RegionOp):
     """Runs its body once for each operation of the handle."""
 
     name = "transform.foreach"
-    PIECES: ClassVar[tuple[str, ...]] = ("operands", "attributes", "signature", "region")
+    assembly_format = f"$handles {TYPED} $body"
 
 
-@irdl_op_definition
+@directive
+class MatchPairs(CustomDirective):
+    """`@matcher -> @action, ...`."""
+
+    matchers: AttributeVariable
+    actions: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        def pair() -> tuple[SymbolRefAttr, SymbolRefAttr]:
+            matcher = SymbolRefAttr(parser.parse_symbol_name())
+            parser.parse_punctuation("->")
+            return matcher, SymbolRefAttr(parser.parse_symbol_name())
+
+        pairs = parser.parse_comma_separated_list(parser.Delimiter.NONE, pair)
+        self.matchers.set(state, ArrayAttr([matcher for matcher, _ in pairs]))
+        self.actions.set(state, ArrayAttr([action for _, action in pairs]))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        assert isinstance(op, ForeachMatchOp)
+
+        def pair(each: tuple[Attribute, Attribute]) -> None:
+            printer.print_attribute(each[0])
+            printer.print_string(" -> ")
+            printer.print_attribute(each[1])
+
+        state.print_whitespace(printer)
+        printer.print_list(list(zip(op.matchers, op.actions, strict=True)), pair)
+
+
+@op_definition
 class ForeachMatchOp(TransformOp):
     """Visits every operation inside of the roots, innermost first; the first matcher that agrees has its action run."""
 
@@ -205,157 +178,128 @@ class ForeachMatchOp(TransformOp):
     actions = prop_def(ArrayAttr[SymbolRefAttr])
     restrict_root = opt_prop_def(UnitAttr)
     flatten_results = opt_prop_def(UnitAttr)
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        properties: dict[str, Attribute] = {}
-        for flag in ("restrict_root", "flatten_results"):
-            if p.parse_optional_keyword(flag) is not None:
-                properties[flag] = UnitAttr()
-        p.parse_keyword("in")
-        names = [p.parse_unresolved_operand()]
-        while p.parse_optional_punctuation(",") is not None:
-            names.append(p.parse_unresolved_operand())
-        matchers, actions = [], []
-        while True:
-            matchers.append(SymbolRefAttr(p.parse_symbol_name()))
-            p.parse_punctuation("->")
-            actions.append(SymbolRefAttr(p.parse_symbol_name()))
-            if p.parse_optional_punctuation(",") is None:
-                break
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        start = p.pos
-        types = list(p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_type))
-        p.parse_punctuation("->")
-        results = syntax.parse_types(p)
-        operands = p.resolve_operands(names, types, start)
-        properties |= {"matchers": ArrayAttr(matchers), "actions": ArrayAttr(actions)}
-        return cls(operands=[operands], result_types=[results], properties=properties, attributes=attributes)
-
-    def print(self, q: Printer) -> None:
-        for flag in ("restrict_root", "flatten_results"):
-            q.print_string(f" {flag}" if flag in self.properties else "")
-        q.print_string(" in ")
-        q.print_list(self.handles, q.print_ssa_value)
-        q.print_string(" ")
-        pairs = list(zip(self.matchers, self.actions, strict=True))
-        q.print_list(pairs, lambda pair: q.print_string(f"{pair[0]} -> {pair[1]}".replace('"', "")))
-        q.print_string(" : ")
-        q.print_attribute(FunctionType.from_lists([h.type for h in self.handles], [r.type for r in self.results]))
+    custom_directives = (MatchPairs,)
+    assembly_format = (
+        "(`restrict_root` $restrict_root^)? (`flatten_results` $flatten_results^)? `in` $handles "
+        "custom<MatchPairs>($matchers, $actions) attr-dict `:` functional-type($handles, $results_)"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class ParamConstantOp(TransformOp):
     """A number or text."""
 
     name = "transform.param.constant"
     value = prop_def(Attribute)
-    PIECES: ClassVar[tuple[str, ...]] = ("attribute:value", "attributes", "result")
+    assembly_format = "$value $handles attr-dict `->` type($results_) custom<Absent>(type($handles))"
 
 
-@irdl_op_definition
+@op_definition
 class GetOperandOp(PositionOp):
     """Operands of an operation."""
 
     name = "transform.get_operand"
 
 
-@irdl_op_definition
+@op_definition
 class GetResultOp(PositionOp):
     """Results of an operation."""
 
     name = "transform.get_result"
 
 
-@irdl_op_definition
+@op_definition
 class GetDefiningOp(TransformOp):
     """The operations that make the values."""
 
     name = "transform.get_defining_op"
 
 
-@irdl_op_definition
+@op_definition
 class GetProducerOfOperandOp(PositionOp):
     """The operation that makes an operand."""
 
     name = "transform.get_producer_of_operand"
 
 
-@irdl_op_definition
+@op_definition
 class GetConsumersOfResultOp(PositionOp):
     """The operations that use a result."""
 
     name = "transform.get_consumers_of_result"
 
 
-@irdl_op_definition
+@op_definition
 class GetParentOp(TransformOp):
     """The operation around; `{op_name = "..."}` or `{isolated_from_above}` goes on until it fits."""
 
     name = "transform.get_parent_op"
 
 
-@irdl_op_definition
+@op_definition
 class GetNearestSymbolTableOp(TransformOp):
     """The module around."""
 
     name = "transform.util.get_nearest_symbol_table"
 
 
-@irdl_op_definition
+@op_definition
 class IreeGetNearestSymbolTableOp(TransformOp):
     """The name of older releases."""
 
     name = "transform.iree.get_nearest_symbol_table"
 
 
-@irdl_op_definition
+@directive
+class SameHandles(CustomDirective):
+    """`T`, of every handle and of the result."""
+
+    handles: VariadicOperandVariable
+    types: TypeDirective
+    result: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        type = parser.parse_type()
+        self.types.set(state, [type] * len(state.operands[self.handles.index] or ()))
+        self.result.set(state, (type,))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.result.print(printer, state, op)
+
+
+@op_definition
 class MergeHandlesOp(TransformOp):
     """One handle for what all hold."""
 
     name = "transform.merge_handles"
     deduplicate = opt_prop_def(UnitAttr)
-    PIECES: ClassVar[tuple[str, ...]] = ("flag:deduplicate=deduplicate", "operands", "attributes", "same")
+    custom_directives = (SameHandles,)
+    assembly_format = (
+        "(`deduplicate` $deduplicate^)? $handles attr-dict `:` custom<SameHandles>(ref($handles), type($handles), "
+        "type($results_))"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class SplitHandleOp(TransformOp):
     """One handle for each operation that a handle holds."""
 
     name = "transform.split_handle"
 
 
-@irdl_op_definition
+@op_definition
 class NumAssociationsOp(TransformOp):
     """How many things a handle holds."""
 
     name = "transform.num_associations"
 
 
-@irdl_op_definition
+@op_definition
 class CastOp(TransformOp):
     """The same handle with another type."""
 
     name = "transform.cast"
-
-    @classmethod
-    def parse(cls, p: Parser) -> Operation:
-        name = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        type = p.parse_type()
-        p.parse_keyword("to")
-        result = p.parse_type()
-        return cls(operands=[[p.resolve_operand(name, type)]], result_types=[[result]], attributes=attributes)
-
-    def print(self, q: Printer) -> None:
-        q.print_string(" ")
-        q.print_ssa_value(self.handles[0])
-        q.print_string(" : ")
-        q.print_attribute(self.handles[0].type)
-        q.print_string(" to ")
-        q.print_attribute(self.results[0].type)
+    assembly_format = "custom<One>($handles) attr-dict `:` type($handles) `to` type($results_)"
 
 
 OPERATIONS: list[type[Operation]] = [

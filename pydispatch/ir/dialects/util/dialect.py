@@ -8,13 +8,13 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     StringAttr,
+    SymbolNameConstraint,
     SymbolRefAttr,
     UnitAttr,
 )
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -23,11 +23,19 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    VariadicOperandVariable,
+)
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import SymbolOpInterface
 
-from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
 from pydispatch.ir.dialects.hal.device import DEVICE_ATTRS, DeviceType
 from pydispatch.ir.dialects.util import functions, scalars
 from pydispatch.ir.dialects.util.functions import CallOp, FuncOp, InitializerOp, ReturnOp
@@ -45,53 +53,57 @@ __all__ = [
 ]
 
 
-@irdl_op_definition
+@directive
+class TypeAndValue(CustomDirective):
+    """`: T`, `= value` or both; the type is left out where the value has it."""
+
+    type: AttributeVariable
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        type: Attribute | None = parser.parse_type() if parser.parse_optional_punctuation(":") is not None else None
+        start = parser.pos
+        if parser.parse_optional_punctuation("=") is not None:
+            start = parser.pos
+            value = parser.parse_attribute()
+            self.value.set(state, value)
+            if type is None and parser.parse_optional_punctuation(":") is not None:
+                type = parser.parse_type()
+            type = type or _type_of(value)
+            if type is None:
+                message = "the type of this value is not clear: write ': type' after it"
+                parser.raise_error(message, start, parser.pos)
+        if type is None:
+            parser.raise_error("a global needs a type or an initial value")
+        self.type.set(state, type)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        type, value = self.type.get(op), self.value.get(op)
+        assert type is not None
+        if value is None or _type_of(value) != type:
+            printer.print_string(" : ")
+            printer.print_attribute(type)
+        if value is not None:
+            printer.print_string(" = ")
+            printer.print_attribute(value)
+
+
+@op_definition
 class GlobalOp(IRDLOperation):
     """A value that lives as long as the program."""
 
     name = "util.global"
-    sym_name = prop_def(StringAttr)
+    sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
     is_mutable = opt_prop_def(UnitAttr)
     type = prop_def(Attribute)
     initial_value = opt_prop_def(Attribute)
     traits = traits_def(SymbolOpInterface())
-
-    @classmethod
-    def parse(cls, p: Parser) -> GlobalOp:
-        properties: dict[str, Attribute | None] = {"sym_visibility": p.parse_optional_visibility_keyword()}
-        if p.parse_optional_keyword("mutable") is not None:
-            properties["is_mutable"] = UnitAttr()
-        properties["sym_name"] = p.parse_symbol_name()
-        attributes = syntax.parse_attributes(p) | p.parse_optional_attr_dict()
-        if p.parse_optional_punctuation(":") is not None:
-            properties["type"] = p.parse_type()
-        if p.parse_optional_punctuation("=") is not None:
-            start = p.pos
-            value = p.parse_attribute()
-            properties["initial_value"] = value
-            if "type" not in properties and p.parse_optional_punctuation(":") is not None:
-                properties["type"] = p.parse_type()
-            if "type" not in properties:
-                properties["type"] = _type_of(value)
-            if properties["type"] is None:
-                p.raise_error("the type of this value is not clear: write ': type' after it", start, p.pos)
-        if properties.get("type") is None:
-            p.raise_error("a global needs a type or an initial value")
-        return cls(properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_visibility(printer, self.sym_visibility)
-        printer.print_string(" " if self.is_mutable is None else " mutable ")
-        printer.print_symbol_name(self.sym_name.data)
-        syntax.print_attributes(printer, self.attributes)
-        value = self.initial_value
-        if value is None or _type_of(value) != self.type:
-            printer.print_string(" : ")
-            printer.print_attribute(self.type)
-        if value is not None:
-            printer.print_string(" = ")
-            printer.print_attribute(value)
+    custom_directives = (TypeAndValue,)
+    assembly_format = (
+        "custom<Visibility>($sym_visibility) (`mutable` $is_mutable^)? $sym_name attr-dict-with-keyword "
+        "custom<TypeAndValue>($type, $initial_value)"
+    )
 
 
 def _type_of(value: Attribute) -> Attribute | None:
@@ -101,7 +113,7 @@ def _type_of(value: Attribute) -> Attribute | None:
     return type if isinstance(type, Attribute) else None
 
 
-@irdl_op_definition
+@op_definition
 class GlobalLoadOp(IRDLOperation):
     name = "util.global.load"
     is_immutable = opt_prop_def(UnitAttr)
@@ -110,7 +122,7 @@ class GlobalLoadOp(IRDLOperation):
     assembly_format = "(`immutable` $is_immutable^)? $global attr-dict `:` type($result)"
 
 
-@irdl_op_definition
+@op_definition
 class GlobalStoreOp(IRDLOperation):
     name = "util.global.store"
     value = operand_def()
@@ -118,7 +130,45 @@ class GlobalStoreOp(IRDLOperation):
     assembly_format = "$value `,` $global attr-dict `:` type($value)"
 
 
-@irdl_op_definition
+@directive
+class Assumed(CustomDirective):
+    """`%a<umin = 0>, %b[<umin = 0>, <udiv = 8>]`."""
+
+    values: VariadicOperandVariable
+    assumptions: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        rows: list[Attribute] = []
+
+        def one() -> UnresolvedOperand:
+            name = parser.parse_unresolved_operand()
+            if parser._current_token.text == "[":
+                given = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _assumption(parser))
+            else:
+                given = [_assumption(parser)]
+            rows.append(ArrayAttr(given))
+            return name
+
+        self.values.set(state, parser.parse_comma_separated_list(parser.Delimiter.NONE, one))
+        self.assumptions.set(state, ArrayAttr(rows))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        rows = self.assumptions.get(op)
+        assert isinstance(rows, ArrayAttr)
+
+        def one(row: tuple[SSAValue, Attribute]) -> None:
+            value, given = row
+            assert isinstance(given, ArrayAttr)
+            printer.print_ssa_value(value)
+            printer.print_string("[" if len(given) != 1 else "")
+            printer.print_list(given, lambda a: _print_assumption(printer, a))
+            printer.print_string("]" if len(given) != 1 else "")
+
+        state.print_whitespace(printer)
+        printer.print_list(list(zip(self.values.get(op), rows, strict=True)), one)
+
+
+@op_definition
 class AssumeIntOp(IRDLOperation):
     """Passes integers on with what is known of them: `%a<umin = 0, udiv = 8>` or `%a[<...>, <...>]` per call site.
 
@@ -129,49 +179,11 @@ class AssumeIntOp(IRDLOperation):
     operands_ = var_operand_def()
     assumptions = prop_def(ArrayAttr)
     results_ = var_result_def()
-
-    @classmethod
-    def parse(cls, p: Parser) -> AssumeIntOp:
-        names: list[UnresolvedOperand] = []
-        rows: list[Attribute] = []
-        while True:
-            names.append(p.parse_unresolved_operand())
-            if p._current_token.text == "[":
-                rows.append(ArrayAttr(p.parse_comma_separated_list(p.Delimiter.SQUARE, lambda: _assumption(p))))
-            else:
-                rows.append(ArrayAttr([_assumption(p)]))
-            if p.parse_optional_punctuation(",") is None:
-                break
-        attributes = p.parse_optional_attr_dict()
-        start = p.pos
-        p.parse_punctuation(":")
-        types = [p.parse_type()]
-        while p.parse_optional_punctuation(",") is not None:
-            types.append(p.parse_type())
-        operands = p.resolve_operands(names, types, start)
-        return cls(
-            operands=[operands], result_types=[types], properties={"assumptions": ArrayAttr(rows)},
-            attributes=attributes,
-        )  # fmt: skip
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        rows = list(zip(self.operands_, self.assumptions, strict=True))
-
-        def one(row: tuple[SSAValue, Attribute]) -> None:
-            printer.print_ssa_value(row[0])
-            assert isinstance(row[1], ArrayAttr)
-            if len(row[1]) == 1:
-                _print_assumption(printer, row[1].data[0])
-            else:
-                printer.print_string("[")
-                printer.print_list(row[1], lambda a: _print_assumption(printer, a))
-                printer.print_string("]")
-
-        printer.print_list(rows, one)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_list(self.results_, lambda r: printer.print_attribute(r.type))
+    custom_directives = (Assumed,)
+    assembly_format = (
+        "custom<Assumed>($operands_, $assumptions) attr-dict `:` type($operands_) "
+        "custom<SameTypes>(type($results_), ref(type($operands_)))"
+    )
 
 
 def _assumption(p: Parser) -> DictionaryAttr:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
+    ParsePropInAttrDict,
     opt_prop_def,
     prop_def,
     region_def,
@@ -27,9 +27,10 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class FuncOp(IRDLOperation):
     """A host function. A declaration has an empty body. `tied_operands[i]` is the argument of result i, or -1."""
 
@@ -186,7 +187,7 @@ def _parse_results(
         one()
 
 
-@irdl_op_definition
+@op_definition
 class ReturnOp(IRDLOperation):
     """Ends a function, an initializer or a host region."""
 
@@ -196,7 +197,7 @@ class ReturnOp(IRDLOperation):
     assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
 
 
-@irdl_op_definition
+@op_definition
 class CallOp(IRDLOperation):
     """A call of a host function."""
 
@@ -205,53 +206,22 @@ class CallOp(IRDLOperation):
     arguments = var_operand_def()
     tied_operands = opt_prop_def(DenseArrayBase)
     results_ = var_result_def()
-
-    @classmethod
-    def parse(cls, p: Parser) -> CallOp:
-        start = p.pos
-        callee = p.parse_attribute()
-        if not isinstance(callee, SymbolRefAttr):
-            p.raise_error("expected the function to call: @name", start, p.pos)
-        names = p.parse_op_args_list()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        signature = syntax.parse_shaped_signature(p, names, with_dims=False)
-        return cls(
-            operands=[signature.arguments],
-            result_types=[signature.result_types],
-            properties={"callee": callee, "tied_operands": syntax.tied_attr(signature.tied)},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_attribute(self.callee)
-        syntax.print_operands(printer, self.arguments)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        types = [r.type for r in self.results_]
-        tied = syntax.tied_list(self.tied_operands)
-        syntax.print_shaped_signature(printer, self.arguments, [], types, [], tied)
+    assembly_format = (
+        "$callee `(` $arguments `)` attr-dict `:` custom<PlainSignature>(ref($arguments), type($arguments), "
+        "type($results_), $tied_operands)"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class InitializerOp(IRDLOperation):
     """Runs once when a program is loaded."""
 
     name = "util.initializer"
     function_type = opt_prop_def(FunctionType)
     body = region_def()
+    irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(IsolatedFromAbove())
-
-    @classmethod
-    def parse(cls, p: Parser) -> InitializerOp:
-        attributes = syntax.parse_attributes(p)
-        return cls(attributes=attributes, regions=[p.parse_region()])
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_attributes(printer, self.attributes)
-        printer.print_string(" ")
-        printer.print_region(self.body)
+    assembly_format = "attr-dict-with-keyword $body"
 
 
 OPERATIONS: list[type[Operation]] = [FuncOp, ReturnOp, CallOp, InitializerOp]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import IndexType, StringAttr
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
+    AnyAttr,
     IRDLOperation,
+    VarConstraint,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -18,11 +20,11 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 
-from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
 
 
 @irdl_attr_definition
@@ -49,90 +51,42 @@ class UninitializedAttr(ParametrizedAttribute):
         printer.print_attribute(self.type)
 
 
-@irdl_op_definition
+@op_definition
 class OptimizationBarrierOp(IRDLOperation):
     """Passes its operands on, and nothing may be known about them."""
 
     name = "util.optimization_barrier"
     operands_ = var_operand_def()
     results_ = var_result_def()
-
-    @classmethod
-    def parse(cls, p: Parser) -> OptimizationBarrierOp:
-        names = [p.parse_unresolved_operand()]
-        while p.parse_optional_punctuation(",") is not None:
-            names.append(p.parse_unresolved_operand())
-        attributes = p.parse_optional_attr_dict()
-        start = p.pos
-        p.parse_punctuation(":")
-        types = [p.parse_type()]
-        while p.parse_optional_punctuation(",") is not None:
-            types.append(p.parse_type())
-        operands = p.resolve_operands(names, types, start)
-        return cls(operands=[operands], result_types=[types], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.operands_, printer.print_ssa_value)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_list(self.operands_, lambda o: printer.print_attribute(o.type))
+    assembly_format = (
+        "$operands_ attr-dict `:` type($operands_) custom<SameTypes>(type($results_), ref(type($operands_)))"
+    )
 
 
-@irdl_op_definition
+@op_definition
 class UnfoldableConstantOp(IRDLOperation):
     """A constant that no pass may fold."""
 
     name = "util.unfoldable_constant"
     value = prop_def(Attribute)
     result = result_def()
-
-    @classmethod
-    def parse(cls, p: Parser) -> UnfoldableConstantOp:
-        attributes = p.parse_optional_attr_dict()
-        start = p.pos
-        value = p.parse_attribute()
-        type = getattr(value, "type", None)
-        if not isinstance(type, Attribute):
-            p.raise_error("expected a typed constant", start, p.pos)
-        return cls(result_types=[type], properties={"value": value}, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" ")
-        printer.print_attribute(self.value)
+    assembly_format = "attr-dict custom<TypedConstant>($value, type($result))"
 
 
-@irdl_op_definition
+@op_definition
 class AlignOp(IRDLOperation):
     """The next multiple of `alignment` that is not below `value`."""
 
     name = "util.align"
-    value = operand_def()
-    alignment = operand_def()
-    result = result_def()
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    value = operand_def(T)
+    alignment = operand_def(T)
+    result = result_def(T)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> AlignOp:
-        first = p.parse_unresolved_operand()
-        p.parse_punctuation(",")
-        second = p.parse_unresolved_operand()
-        attributes = p.parse_optional_attr_dict()
-        p.parse_punctuation(":")
-        type = p.parse_type()
-        operands = [p.resolve_operand(first, type), p.resolve_operand(second, type)]
-        return cls(operands=operands, result_types=[type], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        syntax.print_operands(printer, [self.value, self.alignment], "", "")
-        syntax.print_attributes(printer, self.attributes, keyword=False)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
+    assembly_format = "$value `,` $alignment attr-dict `:` type($result)"
 
 
-@irdl_op_definition
+@op_definition
 class SizeofOp(IRDLOperation):
     """Bytes of one element of a type."""
 
@@ -140,21 +94,10 @@ class SizeofOp(IRDLOperation):
     sized_type = prop_def(Attribute)
     size = result_def(IndexType)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, p: Parser) -> SizeofOp:
-        type = p.parse_type()
-        return cls(
-            result_types=[IndexType()], properties={"sized_type": type}, attributes=p.parse_optional_attr_dict()
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_attribute(self.sized_type)
-        syntax.print_attributes(printer, self.attributes, keyword=False)
+    assembly_format = "custom<TypeValue>($sized_type) attr-dict"
 
 
-@irdl_op_definition
+@op_definition
 class NullOp(IRDLOperation):
     """No object."""
 
@@ -164,7 +107,7 @@ class NullOp(IRDLOperation):
     assembly_format = "attr-dict `:` type($result)"
 
 
-@irdl_op_definition
+@op_definition
 class CastOp(IRDLOperation):
     """The same value under another type."""
 
@@ -175,7 +118,7 @@ class CastOp(IRDLOperation):
     assembly_format = "$operand attr-dict `:` type($operand) `to` type($result)"
 
 
-@irdl_op_definition
+@op_definition
 class UnreachableOp(IRDLOperation):
     """Ends a block that is never reached."""
 

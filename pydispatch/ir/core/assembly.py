@@ -1,0 +1,126 @@
+"""Declared syntax: `assembly_format` as MLIR defines it, compiled when an operation is first read or printed.
+
+A dialect has many operations of which a program uses few, so nothing is compiled while a dialect is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, VerificationContext, irdl_op_definition
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+
+if TYPE_CHECKING:
+    from xdsl.irdl.declarative_assembly_format import FormatDirective, ParsingState
+
+OpT = TypeVar("OpT", bound=IRDLOperation)
+
+
+class Format:
+    """The syntax of one operation.
+
+    text: an assembly format. definition: the operands, results, properties and regions that the text names.
+    """
+
+    def __init__(self, text: str, definition: OpDef) -> None:
+        self._text = text
+        self._definition = definition
+
+    @cached_property
+    def _directives(self) -> tuple[FormatDirective, ...]:
+        from pydispatch.ir.core.grammar import Grammar
+
+        return Grammar(self._text, self._definition).parse_format().stmts
+
+    @cached_property
+    def _demanding(self) -> tuple[Any, ...]:
+        """Lists of clauses, not all of which may be left out: whether one is missing is known at the end."""
+        return tuple(each for each in self._directives if hasattr(each, "require"))
+
+    @cached_property
+    def _has_variables(self) -> bool:
+        """Whether types that the text leaves out may follow from those that it states."""
+        groups = (self._definition.operands, self._definition.results)
+        return any(part.constr.variables() for group in groups for _, part in group)
+
+    def parse(self, op_type: type[Operation], p: Parser) -> Operation:
+        """The operation behind whose name the parser stands."""
+        from xdsl.irdl.declarative_assembly_format import FormatProgram, ParsingState
+
+        assert issubclass(op_type, IRDLOperation)
+        state = ParsingState(op_type)
+        start = p.pos
+        for directive in self._directives:
+            directive.parse(p, state)
+        for each in self._demanding:
+            each.require(p, state, start)
+        if self._has_variables and None in (*state.operand_types, *state.result_types):
+            FormatProgram(self._directives).resolve_constraint_variables(state, self._definition)
+        operands: list[SSAValue] = []
+        sizes: list[int] = []
+        for number, (names, types) in enumerate(zip(state.operands, state.operand_types, strict=True)):
+            assert names is not None
+            if types is None:
+                fixed = self._fixed_types[number]
+                types = self._inferred(number, len(names), state) if fixed is None else [fixed] * len(names)
+            if len(names) != len(types):
+                _raise_counts(p, names, types)
+            sizes.append(len(names))
+            for name, type in zip(names, types, strict=True):
+                operands.append(p.resolve_operand(name, type))
+        if self._has_segments:
+            state.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
+        results: list[Attribute] = []
+        for (_, result), known in zip(self._definition.results, state.result_types, strict=True):
+            results += result.constr.infer(state.context, length=None) if known is None else known
+        return op_type.create(
+            operands=operands, result_types=results, properties=state.properties, attributes=state.attributes,
+            regions=[region for group in state.regions for region in group or ()],
+            successors=[block for group in state.successors for block in group or ()],
+        )  # fmt: skip
+
+    def _inferred(self, number: int, count: int, state: ParsingState) -> Sequence[Attribute]:
+        return self._definition.operands[number][1].constr.infer(state.context, length=count)
+
+    @cached_property
+    def _fixed_types(self) -> tuple[Attribute | None, ...]:
+        """The type of each operand that has always the same, such as index."""
+        context = VerificationContext()
+        return tuple(
+            operand.constr.infer(context, length=1)[0] if operand.constr.can_infer(set(), length_known=True) else None
+            for _, operand in self._definition.operands
+        )
+
+    @cached_property
+    def _has_segments(self) -> bool:
+        return any(isinstance(option, AttrSizedOperandSegments) for option in self._definition.options)
+
+    def print(self, op: Operation, printer: Printer) -> None:
+        """Prints what stands behind the name of `op`."""
+        from xdsl.irdl.declarative_assembly_format import PrintingState
+
+        assert isinstance(op, IRDLOperation)
+        state = PrintingState()
+        for directive in self._directives:
+            directive.print(printer, state, op)
+
+
+def _raise_counts(p: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute]) -> NoReturn:
+    start, end = (names[0].span.start, names[-1].span.end) if names else (p.pos, p.pos + 1)
+    p.raise_error(f"{len(names)} operand(s) are given, but {len(types)} operand type(s)", start, end)
+
+
+def op_definition(cls: type[OpT]) -> type[OpT]:
+    """`irdl_op_definition` for operations of ours: `assembly_format` is compiled late, by our grammar."""
+    text, cls.assembly_format = cls.assembly_format, None
+    defined = irdl_op_definition(cls)
+    if text is not None:
+        format = Format(text, defined.get_irdl_definition())
+        defined.parse = classmethod(lambda kind, p: format.parse(kind, p))  # type: ignore[method-assign,assignment]
+        defined.print = lambda op, printer: format.print(op, printer)  # type: ignore[method-assign,assignment]
+    return defined

@@ -1,0 +1,29 @@
+"""Elements of shaped types, where a scalar is its own element."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ShapedType, TensorType, VectorType
+from xdsl.ir import Attribute, Operation
+from xdsl.utils.exceptions import VerifyException
+
+
+def element_type(type: Attribute) -> Attribute:
+    """The type of one element; the type itself for a scalar."""
+    return type.get_element_type() if isinstance(type, ShapedType) else type  # type: ignore[attr-defined]
+
+
+def same_shape(op: Operation, a: Attribute, b: Attribute) -> None:
+    """Two types have the same shape, and are both tensors, both vectors or both scalars."""
+    shape_a = a.get_shape() if isinstance(a, ShapedType) else None
+    shape_b = b.get_shape() if isinstance(b, ShapedType) else None
+    if shape_a != shape_b or (shape_a is not None and a.name != b.name):
+        raise VerifyException(f"'{op.name}' has operand {a} and result {b}, which differ in shape")
+
+
+def with_element(type: Attribute, element: Attribute) -> Attribute:
+    """`element` in the shape of `type`."""
+    if isinstance(type, TensorType):
+        return TensorType(element, type.shape, type.encoding)
+    if isinstance(type, VectorType):
+        return VectorType(element, type.get_shape(), type.scalable_dims)
+    return element

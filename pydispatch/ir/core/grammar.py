@@ -1,0 +1,242 @@
+"""The language of assembly formats: the library's, with `oilist`, directives known by name, and errors that help.
+
+`oilist(`a` `(` $x `)` | `b` $y)` is MLIR's list of clauses that may be given in any order, each at most once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, cast
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import AttrSizedSegments, IRDLOperation, OpDef, ParsePropInAttrDict
+from xdsl.irdl.declarative_assembly_format import (
+    AttrDictDirective,
+    AttributeVariable,
+    FormatDirective,
+    KeywordDirective,
+    ParsingState,
+    PrintingState,
+    PunctuationDirective,
+    TypedAttributeVariable,
+    UniqueBaseAttributeVariable,
+    WhitespaceDirective,
+)
+from xdsl.irdl.declarative_assembly_format_parser import FormatParser
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core import directives
+from pydispatch.ir.core.names import FORMER_ATTRIBUTES
+from pydispatch.ir.core.syntax import parse_attr_of
+
+_WANTED: dict[type[Attribute], str] = {
+    SymbolRefAttr: "a symbol such as @name",
+    StringAttr: 'text such as "name"',
+    ArrayAttr: "a list such as [1, 2]",
+    DictionaryAttr: "a dictionary such as {key = 1}",
+    AffineMapAttr: "an affine map such as affine_map<(i, j) -> (j, i)>",
+    DenseArrayBase: "a list such as array<i64: 1, 2>",
+}
+_LITERALS = (KeywordDirective, PunctuationDirective, WhitespaceDirective)
+
+
+@dataclass(frozen=True)
+class AttrDict(AttrDictDirective):
+    """An attribute dictionary. Properties may stand in it, as older releases write them.
+
+    printed: those that the format has nowhere else.
+    """
+
+    printed: dict[str, None]
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if self.with_keyword and parser.parse_optional_keyword("attributes") is None:
+            return
+        for given, value in parser.parse_optional_attr_dict().items():
+            name = FORMER_ATTRIBUTES.get(given, given)
+            if name not in self.expected_properties:
+                state.attributes[given] = value
+            else:
+                state.properties[name] = value
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        entries = op.attributes
+        if self.printed:
+            entries = {name: op.properties[name] for name in self.printed if name in op.properties} | entries
+        if printer.print_op_attributes(
+            entries, reserved_attr_names=self.reserved_attr_names, print_keyword=self.with_keyword
+        ):
+            directives.word_printed(state)
+
+
+@dataclass(frozen=True)
+class Punctuation(PunctuationDirective):
+    """Names the operation when it is missing."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if parser.parse_optional_punctuation(self.punctuation) is None:
+            parser.raise_error(f"expected '{self.punctuation}' in '{state.op_type.name}'")
+
+
+@dataclass(frozen=True)
+class Keyword(KeywordDirective):
+    """Names the operation when it is missing."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if parser.parse_optional_keyword(self.keyword) is None:
+            parser.raise_error(f"expected '{self.keyword}' in '{state.op_type.name}'")
+
+
+@dataclass(frozen=True)
+class CheckedAttribute(AttributeVariable):
+    """An attribute of one kind; another kind is an error right there."""
+
+    base: type[Attribute]
+
+    def parse_attr(self, parser: Parser) -> Attribute | None:
+        start = parser.pos
+        if self.is_optional and self.base is StringAttr:  # What follows may be an attribute too.
+            text = parser.parse_optional_str_literal()
+            return None if text is None else StringAttr(text)
+        value = parser.parse_optional_attribute()
+        if not isinstance(value, self.base) and not (value is None and self.is_optional):
+            parser.raise_error(f"expected {_WANTED[self.base]}", start, max(parser.pos, start + 1))
+        return value
+
+
+class DialectAttribute(UniqueBaseAttributeVariable):
+    """An attribute of a dialect: `<...>` or with its name, or by an alias; printed with its name."""
+
+    def parse_attr(self, parser: Parser) -> Attribute:
+        return parse_attr_of(parser, cast(Any, self.unique_base))
+
+    def print_attr(self, printer: Printer, attr: Attribute) -> None:
+        printer.print_attribute(attr)
+
+
+class Number(TypedAttributeVariable):
+    """A number whose type is known."""
+
+    def parse_attr(self, parser: Parser) -> Attribute:
+        return IntegerAttr(parser.parse_integer(allow_boolean=False), cast(Any, self.unique_type))
+
+
+@dataclass(frozen=True)
+class AnyOrder(FormatDirective):
+    """`oilist`: clauses in any order, each at most once. A clause is printed when what it holds is there."""
+
+    clauses: tuple[tuple[FormatDirective, ...], ...]
+    attributes: AttrDict
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        by_word = {_word(clause): clause for clause in self.clauses}
+        given: set[str] = set()
+        while (word := parser._current_token.text) in by_word or word == "attributes":
+            if word == "attributes" and word not in by_word:  # Older releases write them between clauses too.
+                self.attributes.parse(parser, state)
+                continue
+            if word in given:
+                parser.raise_error(f"'{word}' is given twice", parser.pos, parser.pos + len(word))
+            given.add(word)
+            for directive in by_word[word]:
+                directive.parse(parser, state)
+        for word in by_word.keys() - given:
+            for directive in by_word[word]:
+                directive.set_empty(state)
+
+    def require(self, parser: Parser, state: ParsingState, start: int) -> None:
+        for clause in self.clauses:
+            for part in clause:
+                directives.require(_word(clause), part, parser, state, start)
+
+    def set_empty(self, state: ParsingState) -> None:
+        for clause in self.clauses:
+            for directive in clause:
+                directive.set_empty(state)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        for clause in self.clauses:
+            if any(part.is_present(op) for part in clause if not isinstance(part, _LITERALS)):
+                for part in clause:
+                    part.print(printer, state, op)
+
+
+def _word(clause: tuple[FormatDirective, ...]) -> str:
+    """The token that begins a clause: custom directives name it as `OPENS`."""
+    first = clause[0]
+    return first.keyword if isinstance(first, KeywordDirective) else str(getattr(first, "OPENS"))  # noqa: B009
+
+
+class Grammar(FormatParser):
+    """Reads one assembly format."""
+
+    def __init__(self, text: str, definition: OpDef) -> None:
+        super().__init__(text, definition)
+        self.op_def.custom_directives = {**directives.SHARED, **definition.custom_directives}
+        self._has_attributes = False
+        self._unwritten: dict[str, None] = {}
+
+    def parse_format_directive(self, inside_ref: bool) -> FormatDirective:
+        if self.parse_optional_keyword("oilist"):
+            with self.in_parens():
+                clauses = [self._clause(inside_ref)]
+                while self.parse_optional_punctuation("|"):
+                    clauses.append(self._clause(inside_ref))
+            return AnyOrder(tuple(clauses), self.create_attr_dict_directive(True))
+        return super().parse_format_directive(inside_ref)
+
+    def _clause(self, inside_ref: bool) -> tuple[FormatDirective, ...]:
+        parts = []
+        while self._current_token.text not in ("|", ")"):
+            parts.append(self.parse_format_directive(inside_ref))
+        return tuple(parts)
+
+    def create_attr_dict_directive(self, with_keyword: bool) -> AttrDict:
+        self._has_attributes = True
+        return AttrDict(with_keyword, self.seen_attributes, set(self.op_def.properties), self._unwritten)
+
+    def verify_attr_dict(self, elements: list[FormatDirective]) -> int:
+        if not self._has_attributes:  # It may stand in a custom directive.
+            self.raise_error("'attr-dict' directive not found")
+        return -1
+
+    def verify_properties(self, elements: list[FormatDirective], attr_dict_idx: int) -> None:
+        sizes = {option.attribute_name for option in self.op_def.options if isinstance(option, AttrSizedSegments)}
+        missing = [p for p in self.op_def.properties if p not in self.seen_properties | sizes]
+        if missing and not any(isinstance(option, ParsePropInAttrDict) for option in self.op_def.options):
+            self.raise_error(f"the format does not say how {', '.join(missing)} is written")
+        self._unwritten.update(dict.fromkeys(missing))
+
+    def parse_keyword_or_punctuation(self) -> FormatDirective:
+        found = super().parse_keyword_or_punctuation()
+        if isinstance(found, KeywordDirective):
+            return Keyword(found.keyword)
+        return Punctuation(found.punctuation) if isinstance(found, PunctuationDirective) else found
+
+    def parse_optional_variable(self, inside_ref: bool, *, qualified: bool = False) -> FormatDirective | None:
+        found = super().parse_optional_variable(inside_ref, qualified=qualified)
+        if isinstance(found, TypedAttributeVariable):
+            return _as(Number, found) if issubclass(found.unique_base, IntegerAttr) else found
+        if isinstance(found, UniqueBaseAttributeVariable):
+            return _as(DialectAttribute, found) if issubclass(found.unique_base, ParametrizedAttribute) else found
+        if type(found) is AttributeVariable:
+            known = self.op_def.properties if found.is_property else self.op_def.attributes
+            bases = known[found.name].constr.get_bases() or set()
+            if len(bases) == 1 and (base := next(iter(bases))) in _WANTED:
+                return CheckedAttribute(found.name, found.is_property, found.is_optional, found.default_value, base)
+        return found
+
+
+def _as(kind: Any, variable: Any) -> Any:
+    """The same variable, read and printed as `kind` does."""
+    return kind(*(getattr(variable, field.name) for field in fields(variable)))

@@ -1,0 +1,88 @@
+"""Operations of the library that programs write in more ways, or with more types, than the library has them.
+
+Their classes stay as the library made them, since other code names them. What differs is kept beside them: the parser,
+the printer and the verifier of programs look here first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from xdsl.ir import Operation
+from xdsl.irdl import AttrConstraint, AttributeDef, IRDLOperation, OperandDef, PropertyDef, ResultDef
+from xdsl.irdl.declarative_assembly_format import CustomDirective
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core.assembly import Format
+
+Parse = Callable[[Any, Parser], Operation]
+Print = Callable[[Any, Printer], None]
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """parse, print: None where the library's syntax is right. verify: None where its verification is."""
+
+    parse: Parse | None
+    print: Print | None
+    verify: Callable[[Any], None] | None
+
+
+_REFINED: dict[type[Operation], Refinement] = {}
+
+
+def refine(
+    op: type[IRDLOperation],
+    *,
+    assembly_format: str | None = None,
+    syntax: tuple[Parse, Print] | None = None,
+    operands: AttrConstraint[Any] | Mapping[str, AttrConstraint[Any]] | None = None,
+    results: AttrConstraint[Any] | None = None,
+    properties: Mapping[str, PropertyDef] = MappingProxyType({}),
+    attributes: Mapping[str, AttributeDef] = MappingProxyType({}),
+    directives: tuple[type[CustomDirective], ...] = (),
+    check: Callable[[Any], None] | None = None,
+) -> None:
+    """States how programs have an operation of the library.
+
+    assembly_format: how it is written, with its custom directives; or syntax, as `parse(cls, parser)` and
+    `print(op, printer)`. operands, results: the types of all of them, or of those named. properties, attributes: those
+    that the library lacks.
+    check: what is verified besides types and properties, in place of what the library checks.
+    """
+    known = op.get_irdl_definition()
+    wider = operands if isinstance(operands, Mapping) else dict.fromkeys((n for n, _ in known.operands), operands)
+    definition = replace(
+        known,
+        operands=[(n, old if wider.get(n) is None else OperandDef(wider[n])) for n, old in known.operands],  # type: ignore[arg-type]
+        results=[(n, old if results is None else ResultDef(results)) for n, old in known.results],
+        properties={**known.properties, **properties},
+        attributes={**known.attributes, **attributes},
+        accessor_names={
+            **known.accessor_names,
+            **{name: (name, "property") for name in properties},
+            **{name: (name, "attribute") for name in attributes},
+        },
+        custom_directives={each.__name__: each for each in directives},
+    )
+    parse, print = syntax or (None, None)
+    if assembly_format is not None:
+        format = Format(assembly_format, definition)
+        parse, print = format.parse, format.print
+
+    def verify(op: Operation) -> None:
+        definition.verify(op)
+        if check is not None:
+            check(op)
+
+    changed = check is not None or operands is not None or results is not None or properties
+    _REFINED[op] = Refinement(parse, print, verify if changed else None)
+
+
+def refinement(op: type[Operation]) -> Refinement | None:
+    """What programs have differently of an operation of the library; None for all others."""
+    return _REFINED.get(op)
