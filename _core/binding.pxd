@@ -1,6 +1,10 @@
+from libc.stdint cimport uint32_t
+
 from pydispatch._core.arrays cimport ElementType
 
 
+# The element type of a value of a program. ArtifactError, which names the value, when NumPy has none.
+cdef ElementType value_type(str function, str what, uint32_t index, uint32_t word)
 cdef object input_array(str function, int index, str name, ElementType kind, tuple dims, object given)
 cdef object output_array(str function, int index, ElementType kind, tuple shape, object given)
 cdef object wrong_scalar(str function, int index, str name, ElementType kind, object given, object error)

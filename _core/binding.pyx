@@ -2,8 +2,9 @@
 
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport uint32_t
 
-from pydispatch._core.arrays cimport ElementType, array_of
+from pydispatch._core.arrays cimport ElementType, array_of, element_type
 from pydispatch._core.c_numpy cimport (
     NPY_ARRAY_C_CONTIGUOUS,
     PyArray_DESCR,
@@ -16,12 +17,19 @@ from pydispatch._core.c_numpy cimport (
 import numpy as np
 
 from pydispatch._core.dlpack import read_only_text
-from pydispatch._core.status import InvalidArgumentError
+from pydispatch._core.status import ArtifactError, InvalidArgumentError
 
 cnp.import_array()
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
+
+
+cdef ElementType value_type(str function, str what, uint32_t index, uint32_t word):
+    try:
+        return element_type(word)
+    except ValueError as error:
+        raise ArtifactError(f"@{function}: {what} {index}: {error}") from None
 
 
 cdef str type_text(ElementType kind, tuple dims):

@@ -12,8 +12,8 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
-from pydispatch._core.arrays cimport ElementType, element_type
-from pydispatch._core.binding cimport type_text, wrong_scalar
+from pydispatch._core.arrays cimport ElementType
+from pydispatch._core.binding cimport type_text, value_type, wrong_scalar
 from pydispatch._core.bound cimport Binding
 from pydispatch._core.c_numpy cimport (
     NPY_ARRAY_C_CONTIGUOUS,
@@ -206,13 +206,6 @@ cdef class Function:
 
     cdef object scalar_result(self, uint32_t result, uint64_t word):
         return (<ElementType>self.result_types[result]).unpack(word)
-
-
-cdef object value_type(str function, str what, uint32_t index, uint32_t word):
-    try:
-        return element_type(word)
-    except ValueError as error:
-        raise ArtifactError(f"@{function}: {what} {index}: {error}") from None
 
 
 cdef int check_sizes(Function self, Plan plan) except -1:

@@ -8,8 +8,8 @@ from libc.stdio cimport fflush
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from pydispatch._core.arrays cimport ElementType, element_type, packed_of, unpack_into
-from pydispatch._core.binding cimport input_array, output_array, type_text, wrong_scalar
+from pydispatch._core.arrays cimport ElementType, packed_of, unpack_into
+from pydispatch._core.binding cimport input_array, output_array, type_text, value_type, wrong_scalar
 from pydispatch._core.c_numpy cimport (
     NPY_ARRAY_CARRAY,
     PyArray_DATA,
@@ -339,13 +339,6 @@ cdef object array_over(str function, ElementType kind, pyd_value_t* value, Block
     return array
 
 cdef uint64_t[2] EMPTY  # where arrays of no bytes are
-
-
-cdef object value_type(str function, str what, uint32_t index, uint32_t word):
-    try:
-        return element_type(word)
-    except ValueError as error:
-        raise ArtifactError(f"@{function}: {what} {index}: {error}") from None
 
 
 @cython.final
