@@ -13,9 +13,12 @@ from devlib_driver import CPUS, FUNCTIONS, Library, errors, expected, samples
 
 HEAD = """# Mathematical functions
 
-Generated kernels call no libm. `pydispatch/compiler/devlib` implements the functions in C, branch-free where
-possible; its bitcode is inlined into kernels and vectorised there. This page, for users who need error bounds, is
-written by `python tests/devlib/measure.py`. The tests check the limit of 2 units in the last place (ulp) on fewer
+Generated kernels call no libm. For CPUs and CUDA, `pydispatch/compiler/devlib` implements the functions in C,
+branch-free where possible; its bitcode is inlined into kernels and vectorised there. For Vulkan,
+`pydispatch/compiler/kernel_ir/math` defines them in plain arithmetic; [vulkan.md](vulkan.md) has their errors. One
+program, `devlib/fit.py`, computes the coefficients of both. Conversions of small floats and powers with whole
+exponents are defined in `kernel_ir/math` for every target. This page, for users who need error bounds, is written by
+`python tests/devlib/measure.py`. The tests check the limit of 2 units in the last place (ulp) on fewer
 samples, and all special values (zeros, infinities, NaN, subnormal numbers).
 
 Largest errors found, in ulp, against mpmath with 160 bits. Samples are drawn uniformly from intervals and, where the

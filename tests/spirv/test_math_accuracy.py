@@ -24,13 +24,14 @@ UNARY: dict[str, tuple[Wide, list[tuple[float, float]], float]] = {
     "log2": (np.log2, [(1e-30, 1e30), (0.5, 2)], 3), "log10": (np.log10, [(1e-30, 1e30), (0.5, 2)], 3),
     "log1p": (np.log1p, [(-0.9, 10), (-0.01, 0.01)], 3), "sinh": (np.sinh, [(-80, 80), (-1, 1)], 3),
     "cosh": (np.cosh, [(-80, 80), (-1, 1)], 3), "tanh": (np.tanh, [(-10, 10), (-1, 1)], 3),
-    "erf": (np.vectorize(math.erf), [(-5, 5), (-1, 1)], 3), "erfc": (np.vectorize(math.erfc), [(-3, 9)], 8),
+    "erf": (np.vectorize(math.erf), [(-5, 5), (-1, 1)], 3),
+    "erfc": (np.vectorize(math.erfc), [(-3, 9), (-0.9, 0.9)], 3),
     "sin": (np.sin, [(-6, 6), (-1000, 1000)], 1), "cos": (np.cos, [(-6, 6), (-1000, 1000)], 1),
     "tan": (np.tan, [(-1.5, 1.5), (-100, 100)], 1), "asin": (np.arcsin, [(-1, 1)], 3),
     "acos": (np.arccos, [(-1, 1)], 3),
     "atan": (np.arctan, [(-1, 1), (-1e4, 1e4)], 3), "asinh": (np.arcsinh, [(-50, 50), (-1e10, 1e10)], 4),
     "acosh": (np.arccosh, [(1, 50), (1, 1e10)], 4), "atanh": (np.arctanh, [(-0.99, 0.99)], 4),
-    "cbrt": (np.cbrt, [(-90, 90), (-1e30, 1e30)], 1.5), "rsqrt": (lambda x: 1 / np.sqrt(x), [(1e-3, 1e3)], 1.5),
+    "cbrt": (np.cbrt, [(-90, 90), (-3e38, 3e38)], 1), "rsqrt": (lambda x: 1 / np.sqrt(x), [(1e-3, 1e3)], 1.5),
 }  # fmt: skip
 """Function in f64, intervals, and the error that is allowed on lavapipe, where Fma is not fused."""
 
@@ -66,7 +67,7 @@ def test_pow() -> None:
     found = buffer(np.zeros_like(x))
     source = elementwise("%y0 = math.powf %x0, %x1 : f32", ["f32", "f32"], ["f32"])
     load(source, constants=1, bindings=3).run(buffer(x), buffer(y), found, constants=[COUNT])
-    assert ulps(found, x.astype(np.float64) ** y.astype(np.float64)) <= 8
+    assert ulps(found, x.astype(np.float64) ** y.astype(np.float64)) <= 4
 
 
 def test_pow_of_special_values() -> None:

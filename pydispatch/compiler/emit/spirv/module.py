@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pydispatch.compiler.emit.spirv.words import CAPABILITY, DECORATION, EXTENSION_OF, GLSL, OP, STORAGE
 
@@ -59,6 +59,13 @@ class Module:
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = make()
+        return found
+
+    def keys(self) -> dict[int, Any]:
+        """What each type, constant and table was made from."""
+        found: dict[int, Any] = {made: key for key, made in self._made.items()}
+        if self._glsl is not None:
+            found[self._glsl] = "glsl"
         return found
 
     def capability(self, name: str) -> None:

@@ -98,8 +98,7 @@ class _Outer:
     """What a module has outside its functions, and how another module gets it. ids: in the order of `makes`."""
 
     def __init__(self, m: Module) -> None:
-        self._keys: dict[int, Any] = {made: key for key, made in m._made.items()}
-        self._glsl = m._glsl
+        self._keys = m.keys()
         self._globals: dict[int, list[int]] = {}
         at = 0
         while at < len(m.globals):
@@ -113,12 +112,13 @@ class _Outer:
         """Whether an id is of this kind; then it is noted, behind what it needs itself."""
         if id in self.ids:
             return True
-        if id == self._glsl:
+        if self._keys.get(id) == "glsl":
             return self._note(id, lambda m, parts: m.glsl(), ())
         words = self._globals.get(id)
         if words is None:
             return False
-        key, code = self._keys.get(id), words[0] & 0xFFFF
+        key: Any = self._keys.get(id, ("", ()))
+        code = words[0] & 0xFFFF
         if code == OP["Variable"]:  # a constant table
             _, array, _, *elements = self._globals[words[4]]
             element = self._globals[elements[0]][1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -99,6 +100,8 @@ TESTS: dict[str, Callable[[Number], Truth]] = {
     "math.isfinite": lambda x: x.size() < float("inf"),
 }
 
+_MEANINGS: dict[str, Callable[..., Any]] = {**FUNCTIONS, **COMPOSED, **TESTS}
+
 _made: dict[object, Definition] = {}
 
 
@@ -126,19 +129,19 @@ def _results(body: Body, op: Operation, native: Native, exponent: int | None) ->
         single = small_floats.integer_to_single(Word(body, operands[0]), name == "arith.sitofp")
         return [converted(body, single.value, results[0])]
     if name in ("arith.scaling_extf", "arith.scaling_truncf"):
-        return [_scaled(body, *operands, results[0], name == "arith.scaling_truncf")]
+        return [_scaled(body, operands[0], operands[1], results[0], name == "arith.scaling_truncf")]
     if name == "math.isnormal":
         return [_is_normal(body, operands[0]).value]
     if name in ("math.fpowi", "math.ipowi"):
-        return [_power(body, *operands, exponent, native)]
+        return [_power(body, operands[0], operands[1], exponent, native)]
     if name in ("arith.mulsi_extended", "arith.mului_extended"):
-        factors = (Word(body, each) for each in operands)
-        return [each.value for each in products.extended_product(*factors, name == "arith.mulsi_extended")]
+        a, b = (Word(body, each) for each in operands)
+        return [each.value for each in products.extended_product(a, b, name == "arith.mulsi_extended")]
     if name in _SIGNS and bit_width(source) == 16:
         return [_SIGNS[name](*(word_of(body, each) for each in operands)).as_bits(source)]
     if type(source) not in (PLAIN if name in FUNCTIONS else native.arithmetic):
         return _in_single(body, op)
-    found = {**FUNCTIONS, **COMPOSED, **TESTS}[name](*(Number(body, each) for each in operands))
+    found: Any = _MEANINGS[name](*(Number(body, each) for each in operands))
     return [each.value for each in (found if isinstance(found, tuple) else (found,))]
 
 

@@ -39,10 +39,10 @@ def _less(angle: float, angle_low: float, s: Number, tail: Number) -> Number:
 
 
 def asin(x: Number) -> Number:
-    format, size = format_of(x), x.size()
+    (pio2, low), size = format_of(x).pio2, x.size()
     outer, s, tail = _asin_parts(size)
-    y = choose(outer, _less(*format.pio2, 2.0 * s, 2.0 * tail), s + tail).with_sign_of(x)
-    y = choose(size < format.tiny, x, y)
+    y = choose(outer, _less(pio2, low, 2.0 * s, 2.0 * tail), s + tail).with_sign_of(x)
+    y = choose(size < format_of(x).tiny, x, y)
     return choose(size > 1.0, NAN, y)
 
 

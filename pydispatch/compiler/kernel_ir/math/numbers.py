@@ -407,7 +407,7 @@ def one_of(
             ways.append(way())
             block.add_op(scf.YieldOp(*(each.value for each in ways[-1])))
         regions.append(Region(block))
-    made = scf.IfOp(condition.value, [each.value.type for each in ways[0]], *regions)
+    made = scf.IfOp(condition.value, [each.value.type for each in ways[0]], regions[0], regions[1])
     body.block.add_op(made)
     return [like.made(result) for like, result in zip(ways[0], made.results, strict=True)]
 

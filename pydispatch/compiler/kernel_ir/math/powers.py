@@ -78,7 +78,8 @@ def whole_power(base: N, exponent: Word, known: int | None) -> N:
         return choose((left & 1).differs(0), found * square, found), square * square, left >> 1
 
     def goes_on(carried: Any) -> Truth:
-        return carried[2].differs(0)  # type: ignore[no-any-return]
+        remaining: Word = carried[2]
+        return remaining.differs(0)
 
     found, _, _ = repeated((base.new(1), base, left), goes_on, step, exponent.width)
     return choose(negative, _inverse(base, found), found)
