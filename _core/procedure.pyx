@@ -21,6 +21,7 @@ from pydispatch._core.c_numpy cimport (
     PyArrayObject,
 )
 from pydispatch._core.c_procedure cimport *
+from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
 from pydispatch._core.c_program cimport (
     pyd_program_check,
     pyd_program_check_t,
@@ -38,9 +39,9 @@ from pydispatch._core.c_status cimport (
     pyd_status_values,
 )
 from pydispatch._core.memory cimport Block
-from pydispatch._core.process cimport atfork_add, atfork_remove, interrupt_of
 from pydispatch._core.program cimport Module, flush_python
 from pydispatch._core.sched cimport Caller, enter, leave
+from pydispatch._core.signals cimport interrupt_of
 from pydispatch._core.status cimport check
 
 cimport numpy as cnp
@@ -85,7 +86,7 @@ cdef class State:
             raise Error("a State is made once")
         self.sched, self.pool = module.sched, module.pool
         check(pyd_state_create(module.program, module.sched.sched, module.pool.pool, &self.state))
-        check(atfork_add(self.state, fork_prepare, fork_done, fork_child))
+        check(pyd_process_atfork_add(self.state, fork_prepare, fork_done, fork_child))
         enter(&module.sched.callers, &caller)
         interrupt = interrupt_of(caller.thread)
         with nogil:
@@ -95,7 +96,7 @@ cdef class State:
 
     def __dealloc__(self):
         if self.state != NULL:
-            atfork_remove(self.state)
+            pyd_process_atfork_remove(self.state)
             pyd_state_free(self.state)
 
 

@@ -26,7 +26,13 @@ from pydispatch._core.c_executable cimport (
     pyd_library_t,
 )
 from pydispatch._core.c_pool cimport pyd_pool_acquire, pyd_pool_release
-from pydispatch._core.c_process cimport pyd_process_code_info_t, pyd_process_code_t, pyd_process_symbol_t
+from pydispatch._core.c_process cimport (
+    pyd_process_code_info_t,
+    pyd_process_code_register,
+    pyd_process_code_t,
+    pyd_process_code_unregister,
+    pyd_process_symbol_t,
+)
 from pydispatch._core.c_program cimport *
 from pydispatch._core.c_status cimport (
     pyd_interrupt_t,
@@ -38,8 +44,8 @@ from pydispatch._core.c_status cimport (
 )
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plugin cimport Resolution
-from pydispatch._core.process cimport code_register, code_unregister, interrupt_of
 from pydispatch._core.sched cimport Caller, Scheduler, enter, leave
+from pydispatch._core.signals cimport interrupt_of
 from pydispatch._core.status cimport check
 
 import os
@@ -97,7 +103,7 @@ cdef class Module:
             pyd_program_free(self.contracts)
         for i in range(self.executable_count):
             if self.codes != NULL and self.codes[i] != NULL:
-                code_unregister(self.codes[i])
+                pyd_process_code_unregister(self.codes[i])
             if self.executables != NULL and self.executables[i] != NULL:
                 pyd_executable_free(self.executables[i])
         free(self.executables)
@@ -293,7 +299,7 @@ cdef class Module:
                 count += 1
             info.name, info.address, info.size = name, image.data, image.size
             info.machine, info.symbols, info.symbol_count = pyd_elf_machine_host(), symbols, count
-            check(code_register(&info, WRITES_PERF_MAP, &self.codes[index]))
+            check(pyd_process_code_register(&info, WRITES_PERF_MAP, &self.codes[index]))
         finally:
             free(symbols)
             free(found)
