@@ -1,4 +1,4 @@
-"""Builds the C core (csrc/) and the Cython modules around it (_core/) into one library. See pyproject.toml for the rest.
+"""Builds the C core (csrc/) and the Cython modules around it (_core/) into one library; pyproject.toml has the rest.
 
 PYDISPATCH_SANITIZE=address|thread|undefined builds the extensions with that sanitizer.
 """
@@ -41,7 +41,7 @@ def compile_flags() -> list[str]:
 
 def c_sources() -> list[Path]:
     """The .c files of csrc that belong to this system, relative to the root."""
-    folders = sorted({p.parent for p in (ROOT / "csrc").rglob("*.c")})
+    folders = sorted(p for p in (ROOT / "csrc").iterdir() if p.is_dir())
     return [p.relative_to(ROOT) for folder in folders for p in sources(folder, host())]
 
 

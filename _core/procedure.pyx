@@ -30,14 +30,7 @@ from pydispatch._core.c_program cimport (
     pyd_program_value_t,
     pyd_tensor_bytes,
 )
-from pydispatch._core.c_status cimport (
-    pyd_interrupt_t,
-    pyd_status_code,
-    pyd_status_free,
-    pyd_status_t,
-    pyd_status_text,
-    pyd_status_values,
-)
+from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 from pydispatch._core.memory cimport Block
 from pydispatch._core.program cimport Module, flush_python
 from pydispatch._core.sched cimport Caller, enter, leave
@@ -46,18 +39,12 @@ from pydispatch._core.status cimport check
 
 cimport numpy as cnp
 
-import re
-
 import numpy as np
 
-from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError, KernelError
+from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError
 
 cnp.import_array()
 
-cdef enum:
-    KERNEL_CODE = 6
-
-cdef object PLACE = re.compile(r"@(.*?)::@(.*?): ")
 cdef tuple KINDS = ("expect_true", "expect_false", "expect_all_true", "expect_eq", "expect_almost_eq")
 
 
@@ -92,7 +79,7 @@ cdef class State:
         with nogil:
             status = pyd_state_initialize(self.state, interrupt)
         leave(&module.sched.callers, &caller)
-        raise_call(status)
+        check(status)
 
     def __dealloc__(self):
         if self.state != NULL:
@@ -102,20 +89,6 @@ cdef class State:
 
 cdef str text_of(const char* data, uint32_t length):
     return data[:length].decode("utf-8", "replace") if length else ""
-
-
-cdef int raise_call(pyd_status_t status) except -1:
-    """Raises what a call reported; a kernel's failure names its executable and export."""
-    cdef const int64_t* values
-    if status == NULL or <int>pyd_status_code(status) != <int>KERNEL_CODE:
-        return check(status)
-    values = pyd_status_values(status)
-    text = pyd_status_text(status).decode("utf-8", "replace")
-    workgroup, code = (values[1], values[2], values[3]), values[4]
-    pyd_status_free(status)
-    place = PLACE.search(text)
-    executable, export = place.groups() if place else (None, None)
-    raise KernelError(text, executable=executable, export=export, workgroup=workgroup, code=code)
 
 
 @cython.final
@@ -236,7 +209,7 @@ cdef class Procedure:
             if flushes:
                 fflush(NULL)
         leave(&self.module.sched.callers, &caller)
-        raise_call(status)
+        check(status)
         try:
             return self.finish(invocation, given)
         finally:

@@ -34,14 +34,7 @@ from pydispatch._core.c_process cimport (
     pyd_process_symbol_t,
 )
 from pydispatch._core.c_program cimport *
-from pydispatch._core.c_status cimport (
-    pyd_interrupt_t,
-    pyd_status_code,
-    pyd_status_free,
-    pyd_status_t,
-    pyd_status_text,
-    pyd_status_values,
-)
+from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plugin cimport Resolution
 from pydispatch._core.sched cimport Caller, Scheduler, enter, leave
@@ -49,20 +42,17 @@ from pydispatch._core.signals cimport interrupt_of
 from pydispatch._core.status cimport check
 
 import os
-import re
 import sys
 
-from pydispatch._core.status import ArtifactError, InvalidArgumentError, KernelError
+from pydispatch._core.status import ArtifactError, InvalidArgumentError
 
 cdef enum:
-    KERNEL_CODE = 6
     STAGE_ALIGNMENT = 64
     MAX_CONSTANTS = 256
     PROCESSOR_WORDS = 8
     KEPT_SCRATCH_BYTES = 1 << 20  # more is taken for one call and given back
 
 cdef bint WRITES_PERF_MAP = os.environ.get("PYDISPATCH_PERF_MAP", "0") not in ("", "0")
-cdef object PLACE = re.compile(r"@(\S+)::@(\S+)")
 
 
 cdef str text_of(pyd_string_t string):
@@ -454,8 +444,7 @@ cdef class Plan:
         if staged and self.stage_bytes > KEPT_SCRATCH_BYTES:
             pyd_pool_release(self.module.pool.pool, slot.scratch)
             slot.scratch = NULL
-        if status != NULL:
-            raise_run(self, status)
+        check(status)
         for i in range(function.result_count):
             if function.results[i].kind != 0:
                 out_scalars[i] = pyd_call_scalar_result(slot.call, i)
@@ -477,19 +466,3 @@ cdef class Plan:
             check(pyd_plan_describe(self.plan, i, line, sizeof(line)))
             lines.append((<bytes>line).decode("utf-8", "replace"))
         return lines
-
-
-cdef int raise_run(Plan plan, pyd_status_t status) except -1:
-    """Raises what a run reported; a kernel's failure names its executable and export."""
-    cdef char line[512]
-    cdef const int64_t* values
-    if <int>pyd_status_code(status) != <int>KERNEL_CODE:
-        return check(status)
-    values = pyd_status_values(status)
-    text = pyd_status_text(status).decode("utf-8", "replace")
-    workgroup, code, command = (values[1], values[2], values[3]), values[4], values[0]
-    pyd_status_free(status)
-    check(pyd_plan_describe(plan.plan, <uint32_t>command, line, sizeof(line)))
-    place = PLACE.search((<bytes>line).decode("utf-8", "replace"))
-    executable, export = place.groups() if place else (None, None)
-    raise KernelError(text, executable=executable, export=export, workgroup=workgroup, code=code)
