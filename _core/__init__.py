@@ -10,8 +10,8 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
 
 MODULES = (
-    "arrays", "artifact", "binding", "bound", "capi", "device", "dlpack", "elf", "function", "memory", "plugin",
-    "prepared", "procedure", "program", "sched", "signals", "status",
+    "arrays", "artifact", "binding", "bound", "capi", "device", "dlpack", "elf", "function", "memory", "plan",
+    "plan_data", "plugin", "prepared", "procedure", "program", "sched", "signals", "state", "status",
 )  # fmt: skip
 
 
@@ -37,4 +37,4 @@ class _Finder:
         return spec_from_file_location(name, cls.path, loader=ExtensionFileLoader(name, cls.path))
 
 
-sys.meta_path.append(_Finder)  # type: ignore[arg-type]  # of methods of classes, it knows none
+sys.meta_path.append(_Finder)

@@ -8,6 +8,7 @@ cdef extern from "pydispatch/program_device.h" nogil:
     ctypedef struct pyd_runner_t:
         pyd_status_t (*run)(void* self, pyd_call_t* call) noexcept
         void* self
+    int PYD_COMMAND_FILL, PYD_COMMAND_COPY
     ctypedef struct pyd_command_slot_t:
         uint32_t buffer
         uint64_t offset

@@ -21,7 +21,6 @@ from pydispatch._core.c_numpy cimport (
     PyArrayObject,
 )
 from pydispatch._core.c_procedure cimport *
-from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
 from pydispatch._core.c_program cimport (
     pyd_program_check,
     pyd_program_check_t,
@@ -32,9 +31,11 @@ from pydispatch._core.c_program cimport (
 )
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 from pydispatch._core.memory cimport Block
-from pydispatch._core.program cimport Module, flush_python
+from pydispatch._core.plan cimport flush_python
+from pydispatch._core.program cimport Module, text_of
 from pydispatch._core.sched cimport Caller, enter, leave
 from pydispatch._core.signals cimport interrupt_of
+from pydispatch._core.state cimport State
 from pydispatch._core.status cimport check
 
 cimport numpy as cnp
@@ -46,49 +47,6 @@ from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError
 cnp.import_array()
 
 cdef tuple KINDS = ("expect_true", "expect_false", "expect_all_true", "expect_eq", "expect_almost_eq")
-
-
-cdef void fork_prepare(void* self) noexcept nogil:
-    pyd_state_fork_prepare(<pyd_state_t*>self)
-
-
-cdef void fork_done(void* self) noexcept nogil:
-    pyd_state_fork_done(<pyd_state_t*>self)
-
-
-cdef void fork_child(void* self) noexcept nogil:
-    pyd_state_fork_child(<pyd_state_t*>self)
-
-
-@cython.final
-@cython.no_gc
-cdef class State:
-    """Globals and plans of a loaded program. Made when everything is linked; runs the initializers."""
-
-    def __init__(self, Module module not None):
-        cdef pyd_status_t status
-        cdef Caller caller
-        cdef const pyd_interrupt_t* interrupt
-        if self.state != NULL:
-            raise Error("a State is made once")
-        self.sched, self.pool = module.sched, module.pool
-        check(pyd_state_create(module.program, module.sched.sched, module.pool.pool, &self.state))
-        check(pyd_process_atfork_add(self.state, fork_prepare, fork_done, fork_child))
-        enter(&module.sched.callers, &caller)
-        interrupt = interrupt_of(caller.thread)
-        with nogil:
-            status = pyd_state_initialize(self.state, interrupt)
-        leave(&module.sched.callers, &caller)
-        check(status)
-
-    def __dealloc__(self):
-        if self.state != NULL:
-            pyd_process_atfork_remove(self.state)
-            pyd_state_free(self.state)
-
-
-cdef str text_of(const char* data, uint32_t length):
-    return data[:length].decode("utf-8", "replace") if length else ""
 
 
 @cython.final
@@ -106,14 +64,14 @@ cdef class Procedure:
         if self.module is not None or info == NULL or not isinstance(module.state, State):
             raise Error("a Procedure is made once, of a program that is linked")
         self.module, self.index, self.state, self.verify = module, index, module.state, verify
-        self.name = text_of(info.name.data, info.name.length)
-        self.signature = text_of(info.signature.data, info.signature.length)
+        self.name = text_of(info.name)
+        self.signature = text_of(info.signature)
         self.arg_count, self.result_count = info.arg_count, info.result_count
         types, names, dims = [], [], []
         for i in range(info.arg_count):
             value = &info.args[i]
             types.append(value_type(self.name, "argument", i, value.dtype))
-            names.append(text_of(value.name.data, value.name.length))
+            names.append(text_of(value.name))
             dims.append(tuple([value.dims[k] for k in range(value.rank)]) if value.kind == 0 else None)
         self.arg_types, self.arg_names, self.arg_dims = tuple(types), tuple(names), tuple(dims)
         types, ranks = [], []
@@ -285,7 +243,7 @@ cdef class Procedure:
                 # Copied: whoever catches the error may keep it, and the invocation goes now.
                 values.append(kind.unpack(value.word) if value.kind else
                               array_over(self.name, kind, &value, None).copy())
-            location = text_of(record.location.data, record.location.length)
+            location = text_of(record.location)
             found.append(((KINDS[record.kind], location, tuple(types), record.atol, record.rtol), values))
         return found
 
