@@ -1,4 +1,4 @@
-"""Builds the C core (csrc/) and its Cython face (_core/). Everything else is declared in pyproject.toml.
+"""Builds the C core (csrc/) and the Cython modules around it (_core/) into one library; pyproject.toml has the rest.
 
 PYDISPATCH_SANITIZE=address|thread|undefined builds the extensions with that sanitizer.
 """
@@ -9,6 +9,7 @@ import itertools
 import os
 import shutil
 import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,29 +22,8 @@ sys.path.insert(0, str(ROOT / "csrc"))  # a build backend does not look here
 from sources import host, sources  # noqa: E402
 
 INCLUDE = "csrc/include"
-
-# module of _core -> the folders of csrc that are linked into it. A folder holds no mutable state, so linking one into
-# several modules is safe; process/ is the exception and belongs to its own module alone.
-EXTENSIONS = {
-    "status": ["base"],
-    "elf": ["base", "platform", "elf"],
-    "sched": ["base", "platform", "sched"],
-    "artifact": ["base", "platform", "artifact"],
-    "process": ["base", "platform", "process"],
-    "memory": ["base", "platform", "memory"],
-    "plugin": ["base", "platform", "elf", "fatelf", "imports", "plugin"],
-    "dlpack": [],
-    "arrays": [],
-    "binding": [],
-    "program": ["base", "platform", "elf", "imports", "executable", "sched", "memory", "program"],
-    "function": [],
-    "bound": [],
-    "prepared": [],
-    "device": ["base", "platform", "elf", "imports", "executable", "sched", "memory", "program"],
-    "procedure": ["base", "platform", "elf", "imports", "executable", "sched", "memory", "program"],
-    "capi": ["base", "platform", "elf", "imports", "executable", "sched", "memory", "program", "api"],
-}
-
+LIBRARY = "pydispatch._core.core"  # what everything is linked into; _core/__init__.py finds the modules in it
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")  # tells the interpreters apart
 
 QUIET = ("unused-function", "unused-parameter", "missing-field-initializers", "cast-function-type",
          "deprecated-declarations", "sign-compare")  # fmt: skip
@@ -59,9 +39,10 @@ def compile_flags() -> list[str]:
     return [*flags, f"-fsanitize={SANITIZER}", "-g", "-fno-omit-frame-pointer"] if SANITIZER else flags
 
 
-def c_sources(folder: str) -> list[Path]:
-    """The .c files of one folder of csrc that belong to this system, relative to the root."""
-    return [p.relative_to(ROOT) for p in sources(ROOT / "csrc" / folder, host())]
+def c_sources() -> list[Path]:
+    """The .c files of csrc that belong to this system, relative to the root."""
+    folders = sorted(p for p in (ROOT / "csrc").iterdir() if p.is_dir())
+    return [p.relative_to(ROOT) for folder in folders for p in sources(folder, host())]
 
 
 def headers() -> list[str]:
@@ -69,71 +50,71 @@ def headers() -> list[str]:
 
 
 class BuildExt(build_ext):
-    """Compiles each file of csrc/ once, whatever number of modules it is linked into, and says how far it is.
+    """Compiles csrc/ and what Cython made of the modules, files side by side, and links all of it into one library.
 
-    Modules are built side by side, so that two of them must never write the same object file. Objects stay in
-    build/csrc and are compiled again when their source, a header or this file is newer. Finished modules stay in
-    build/modules in the same way: pip builds an editable install in a new folder each time.
+    Objects stay in build/objects and are compiled again when their source, a header or this file is newer. The library
+    stays in build/library in the same way: pip builds an editable install in a new folder each time.
     """
 
-    def build_extensions(self) -> None:
-        folder = ROOT / "build" / "csrc" / (SANITIZER or "plain")
-        newest = max(Path(p).stat().st_mtime for p in [*headers(), "setup.py"])
-        used = {name for folders in EXTENSIONS.values() for name in folders}
-        objects = {path: folder / path.with_suffix(".o") for name in used for path in c_sources(name)}
+    def build_extension(self, extension: Extension) -> None:
+        target = Path(self.get_ext_fullpath(extension.name))
+        kept = ROOT / "build" / "library" / (SANITIZER or "plain") / target.name
+        folder = ROOT / "build" / "objects" / (SANITIZER or "plain")
+        own = folder / SUFFIX.strip(".")  # objects of this interpreter
+        headers_changed = max(Path(p).stat().st_mtime for p in [*headers(), "setup.py"])
+
+        core = {path: folder / path.with_suffix(self.compiler.obj_extension) for path in c_sources()}
+        modules = {p: own / p.with_suffix(self.compiler.obj_extension) for p in map(Path, extension.sources)}
+        objects = {**core, **modules}
 
         def is_stale(path: Path) -> bool:
             target = objects[path]
-            return self.force or not target.exists() or target.stat().st_mtime < max(newest, path.stat().st_mtime)
-
-        stale = sorted(filter(is_stale, objects))
-        says = Progress("C core", len(stale))
+            newest = max(headers_changed, path.stat().st_mtime)
+            return bool(self.force) or not target.exists() or target.stat().st_mtime < newest
 
         def compile_one(path: Path) -> None:
-            says.next(path)
+            progress.next(path)
+            is_core = path in core
             self.compiler.compile(
-                [str(path)], str(folder), [("_GNU_SOURCE", "1")], [INCLUDE, "csrc"], extra_postargs=compile_flags()
+                [str(path)],
+                str(folder if is_core else own),
+                [("_GNU_SOURCE", "1")] if is_core else extension.define_macros,
+                [INCLUDE, "csrc"] if is_core else extension.include_dirs,
+                extra_postargs=compile_flags() if is_core else extension.extra_compile_args,
             )
 
+        stale = sorted(filter(is_stale, objects))
+        progress = Progress(len(stale))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(compile_one, stale))
-        for extension in self.extensions:
-            folders = EXTENSIONS[extension.name.rpartition(".")[2]]
-            extension.extra_objects = [str(objects[path]) for name in folders for path in c_sources(name)]
-            extension.depends = [*extension.depends, *extension.extra_objects]
-        self.modules = Progress("module", sum(self.is_stale(extension) for extension in self.extensions))
-        super().build_extensions()
-
-    def kept(self, extension: Extension) -> Path:
-        """Where a finished module stays; its name tells the interpreters apart."""
-        return ROOT / "build" / "modules" / (SANITIZER or "plain") / Path(self.get_ext_filename(extension.name)).name
-
-    def is_stale(self, extension: Extension) -> bool:
-        kept = self.kept(extension)
-        newest = max(Path(p).stat().st_mtime for p in [*extension.sources, *extension.depends, "setup.py"])
-        return self.force or not kept.exists() or kept.stat().st_mtime < newest
-
-    def build_extension(self, extension: Extension) -> None:
-        target, kept = Path(self.get_ext_fullpath(extension.name)), self.kept(extension)
-        if self.is_stale(extension):
-            self.modules.next(extension.name)
-            target.unlink(missing_ok=True)  # it may be one of another sanitizer, and newer than its sources
-            super().build_extension(extension)
+        if not kept.exists() or kept.stat().st_mtime < max(p.stat().st_mtime for p in objects.values()):
             kept.parent.mkdir(parents=True, exist_ok=True)
-            replace_by_copy(target, kept)
-        else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            replace_by_copy(kept, target)
+            self.compiler.link_shared_object(
+                [str(p) for p in objects.values()],
+                str(kept),
+                libraries=self.get_libraries(extension),
+                library_dirs=extension.library_dirs,
+                extra_postargs=extension.extra_link_args,
+                build_temp=self.build_temp,
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        replace_by_copy(kept, target)
+
+    def copy_extensions_to_source(self) -> None:
+        super().copy_extensions_to_source()
+        for path in (ROOT / "_core").glob(f"*{SUFFIX}"):  # Python would find a module of its own before the library
+            if path.name != f"{LIBRARY.rpartition('.')[2]}{SUFFIX}":
+                path.unlink()
 
 
 class Progress:
-    """Prints "C core, 3 of 41: csrc/elf/parse.c" for one thing after the other, from any thread."""
+    """Prints "compiles 3 of 41: csrc/elf/parse.c" for one file after the other, from any thread."""
 
-    def __init__(self, what: str, count: int) -> None:
-        self.what, self.count, self.numbers = what, count, itertools.count(1)
+    def __init__(self, count: int) -> None:
+        self.count, self.numbers = count, itertools.count(1)
 
     def next(self, name: object) -> None:
-        print(f"{self.what}, {next(self.numbers)} of {self.count}: {name}", flush=True)
+        print(f"compiles {next(self.numbers)} of {self.count}: {name}", flush=True)
 
 
 def replace_by_copy(source: Path, target: Path) -> None:
@@ -165,21 +146,14 @@ def extensions() -> list[Extension]:
     link_args = ["-pthread", "-lm", *(["-ldl"] if host() == "linux" else [])]
     if SANITIZER:
         link_args.append(f"-fsanitize={SANITIZER}")
-    modules = []
-    for name in EXTENSIONS:
-        modules.append(
-            Extension(
-                f"pydispatch._core.{name}",
-                [f"_core/{name}.pyx"],
-                include_dirs=[INCLUDE, "csrc", numpy.get_include()],
-                depends=headers(),
-                extra_compile_args=compile_args,
-                extra_link_args=link_args,
-                define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("_GNU_SOURCE", "1")],
-            )
-        )
-    return cythonize(
-        modules,
+    settings = {
+        "include_dirs": [INCLUDE, "csrc", numpy.get_include()],
+        "extra_compile_args": compile_args,
+        "extra_link_args": link_args,
+        "define_macros": [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("_GNU_SOURCE", "1")],
+    }
+    written = cythonize(
+        [Extension(f"pydispatch._core.{p.stem}", [f"_core/{p.name}"]) for p in sorted((ROOT / "_core").glob("*.pyx"))],
         include_path=[cython_view()],
         build_dir="build/cython",
         annotate=bool(os.environ.get("PYDISPATCH_ANNOTATE")),
@@ -193,6 +167,7 @@ def extensions() -> list[Extension]:
             "freethreading_compatible": False,
         },
     )
+    return [Extension(LIBRARY, [path for module in written for path in module.sources], **settings)]
 
 
 class BuildPy(build_py):
@@ -212,5 +187,4 @@ setup(
     package_dir={"pydispatch._core": "_core"},
     ext_modules=extensions() if needs_build else [],
     cmdclass={"build_ext": BuildExt, "build_py": BuildPy},
-    options={"build_ext": {"parallel": os.cpu_count()}},
 )

@@ -1,1 +1,40 @@
-"""The compiled core. One module per folder of csrc/; other extensions may cimport from here."""
+"""The compiled core. Other extensions may cimport from here.
+
+All modules are in one shared library, so that the C core is in the process once.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
+from importlib.util import spec_from_file_location
+
+MODULES = (
+    "arrays", "artifact", "binding", "bound", "capi", "device", "dlpack", "elf", "function", "memory", "plan",
+    "plan_data", "plugin", "prepared", "procedure", "program", "sched", "signals", "state", "status",
+)  # fmt: skip
+
+
+def _library() -> str:
+    spec = PathFinder.find_spec(f"{__name__}.core", __path__)
+    if spec is None or spec.origin is None:
+        raise ImportError(
+            f"the library of {__name__} is not built for this Python; run: python setup.py build_ext --inplace"
+        )
+    return spec.origin
+
+
+class _Finder:
+    """Finds the modules in the library, as PEP 489 describes it under "Multiple modules in one library"."""
+
+    path = _library()
+
+    @classmethod
+    def find_spec(cls, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        package, _, module = name.rpartition(".")
+        if package != __name__ or module not in MODULES:
+            return None
+        return spec_from_file_location(name, cls.path, loader=ExtensionFileLoader(name, cls.path))
+
+
+sys.meta_path.append(_Finder)

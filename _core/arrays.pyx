@@ -1,4 +1,4 @@
-"""Element types and their NumPy faces; scalars to and from 64-bit words; foreign arrays without copying."""
+"""Element types and their NumPy faces; scalars to and from 64-bit words; arrays of other libraries without copying."""
 
 cimport cython
 from cpython.buffer cimport PyObject_CheckBuffer

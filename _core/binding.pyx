@@ -1,4 +1,4 @@
-"""The careful half of a call: foreign arrays, everything that does not fit, and the words for it."""
+"""The careful half of a call: arrays of other libraries, everything that does not fit, and the words for it."""
 
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject

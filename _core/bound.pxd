@@ -1,7 +1,7 @@
 from libc.stdint cimport uint64_t
 
 from pydispatch._core.function cimport Frame, Function
-from pydispatch._core.program cimport Plan, Slot
+from pydispatch._core.plan cimport Plan, Slot
 
 
 # Arguments and results of one call, checked and held. Serves one thread at a time.

@@ -13,7 +13,7 @@ from pydispatch._core.binding cimport input_array, output_array, wrong_scalar
 from pydispatch._core.c_numpy cimport PyArray_DATA, PyArray_NDIM, PyArray_DIMS, PyArrayObject
 from pydispatch._core.function cimport Function
 from pydispatch._core.memory cimport Block
-from pydispatch._core.program cimport Slot
+from pydispatch._core.plan cimport Slot
 
 from pydispatch._core.status import Error, InvalidArgumentError
 

@@ -4,14 +4,11 @@ from pydispatch._core.c_elf cimport pyd_span_t
 from pydispatch._core.c_program cimport pyd_call_t, pyd_plan_t, pyd_program_function_t, pyd_program_t, pyd_string_t
 from pydispatch._core.c_status cimport pyd_status_t
 
-cdef extern from "pydispatch/status.h" nogil:
-    pyd_status_t pyd_status_make(int code, const char* format, ...)
-    pyd_status_t pyd_status_make_values(int code, const int64_t* values, const char* format, ...)
-
 cdef extern from "pydispatch/program_device.h" nogil:
     ctypedef struct pyd_runner_t:
         pyd_status_t (*run)(void* self, pyd_call_t* call) noexcept
         void* self
+    int PYD_COMMAND_FILL, PYD_COMMAND_COPY
     ctypedef struct pyd_command_slot_t:
         uint32_t buffer
         uint64_t offset

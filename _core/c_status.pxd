@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 cdef extern from "pydispatch/status.h" nogil:
     ctypedef struct pyd_status_payload_s:
@@ -10,9 +10,13 @@ cdef extern from "pydispatch/status.h" nogil:
         void* self
     int PYD_CODE_INVALID_ARGUMENT, PYD_CODE_CORRUPT, PYD_CODE_UNSUPPORTED, PYD_CODE_MISSING_IMPORT, PYD_CODE_UNAVAILABLE
     int PYD_CODE_KERNEL, PYD_CODE_OUT_OF_MEMORY, PYD_CODE_SYSTEM, PYD_CODE_INTERNAL, PYD_CODE_INTERRUPTED
+    ctypedef enum pyd_status_name_t:
+        PYD_STATUS_EXECUTABLE, PYD_STATUS_EXPORT, PYD_STATUS_SYMBOL
     pyd_status_t pyd_status_make(int code, const char* format, ...)
     pyd_status_t pyd_status_make_values(int code, const int64_t* values, const char* format, ...)
+    pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length)
     int pyd_status_code(pyd_status_t status)
     const char* pyd_status_text(pyd_status_t status)
     const int64_t* pyd_status_values(pyd_status_t status)
+    const char* pyd_status_name(pyd_status_t status, pyd_status_name_t kind, uint32_t index)
     void pyd_status_free(pyd_status_t status)

@@ -23,10 +23,10 @@ from pydispatch._core.c_status cimport (
     pyd_status_t,
 )
 from pydispatch._core.memory cimport Pool
-from pydispatch._core.procedure cimport State
-from pydispatch._core.process cimport is_signalled
 from pydispatch._core.program cimport Module
 from pydispatch._core.sched cimport Scheduler
+from pydispatch._core.signals cimport is_signalled
+from pydispatch._core.state cimport State
 from pydispatch._core.status cimport status_of
 
 import os

@@ -1,25 +1,14 @@
 from collections.abc import Callable
 from typing import Any
 
+from pydispatch._core.commands import Export
 from pydispatch._core.function import Function
-from pydispatch._core.program import Module, Plan
+from pydispatch._core.plan import Plan
+from pydispatch._core.plan_data import PlanData
+from pydispatch._core.program import Module
 
-class PlanData:
-    commands: list[tuple[Any, ...]]
-    numbers: list[int]
-    buffers: list[tuple[int, int, int, int]]
-    results: list[tuple[tuple[int, ...], int] | None]
-    constants: bytes
-    arena_bytes: int
-    late: bool
-    function: int
-    command_count: int
-    constant_count: int
-    device: Any
-
-def data_of(plan: Plan) -> PlanData: ...
 def link_executable(module: Module, index: int, variant: int, alignment: int) -> None: ...
-def exports_of(module: Module, executable: int) -> list[tuple[int, str, int, int]]: ...
+def exports_of(module: Module, executable: int) -> list[Export]: ...
 def constant_bytes(module: Module, index: int) -> memoryview: ...
 def memory_at(address: int, size: int, writable: bool) -> memoryview: ...
 

@@ -12,20 +12,17 @@ from pydispatch._core.arrays cimport ElementType, packed_of
 from pydispatch._core.binding cimport input_array, type_text, wrong_scalar
 from pydispatch._core.c_device cimport *
 from pydispatch._core.c_numpy cimport PyArray_DIMS, PyArrayObject
-from pydispatch._core.c_program cimport (
-    pyd_plan_arena_bytes,
-    pyd_plan_command_count,
-    pyd_plan_result_bytes,
-    pyd_plan_result_dims,
-    pyd_program_function_t,
-)
+from pydispatch._core.c_program cimport pyd_plan_command_count, pyd_program_function_t
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.function cimport Function
-from pydispatch._core.program cimport Module, Plan
+from pydispatch._core.plan cimport Plan
+from pydispatch._core.plan_data cimport PlanData, plan_data
+from pydispatch._core.program cimport Module, text_of
 from pydispatch._core.status cimport check, status_of
 
 cimport numpy as cnp
 
+from pydispatch._core.commands import BufferKind, Export
 from pydispatch._core.status import Error, InvalidArgumentError
 
 cnp.import_array()
@@ -36,68 +33,7 @@ cdef extern from "Python.h":
 cdef enum:
     MAX_PLANS = 64  # that a runner remembers
 
-
-@cython.final
-cdef class PlanData:
-    """A plan as data; see program_device.h.
-
-    commands: (kind, region, executable, export, ordinal, name, grid, first constant, constant count, slots, pattern,
-    pattern bytes) of every command that does something; kind 0 is a dispatch, 1 a fill, 2 a copy; a slot is (buffer,
-    offset, length). numbers: of these commands in the plan. buffers: (kind, index, bytes, offset in the arena); kind 0
-    is an argument, 1 a result, 2 a transient, 3 a constant. constants: words, as bytes. results: per result (shape,
-    bytes), or None for a number. late: whether constants, patterns and numbers follow the scalars of each call.
-    """
-
-    cdef readonly list commands, numbers, buffers, results
-    cdef readonly bytes constants
-    cdef readonly uint64_t arena_bytes
-    cdef readonly bint late
-    cdef readonly uint32_t function, command_count, constant_count
-    cdef public object device
-
-
-cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* function):
-    cdef PlanData data = PlanData.__new__(PlanData)
-    cdef pyd_command_info_t command
-    cdef pyd_command_slot_t slot
-    cdef pyd_buffer_info_t buffer
-    cdef const int64_t* dims
-    cdef uint32_t i, k
-    data.commands, data.numbers, data.buffers, data.results = [], [], [], []
-    data.function, data.command_count = pyd_plan_function(plan), pyd_plan_command_count(plan)
-    for i in range(data.command_count):
-        pyd_plan_command(plan, i, &command)
-        if command.is_empty:
-            continue
-        slots = []
-        for k in range(command.slot_count):
-            pyd_plan_command_slot(plan, i, k, &slot)
-            slots.append((slot.buffer, slot.offset, slot.length))
-        name = command.name.data[:command.name.length].decode("utf-8", "replace") if command.name.length else ""
-        data.numbers.append(i)
-        data.commands.append((
-            command.kind, command.region, command.executable, command.export, command.ordinal, name,
-            (command.grid[0], command.grid[1], command.grid[2]), command.first_constant, command.constant_count,
-            slots, command.pattern, command.pattern_bytes))
-    for i in range(pyd_plan_buffer_count(plan)):
-        pyd_plan_buffer(plan, i, &buffer)
-        data.buffers.append((buffer.kind, buffer.index, buffer.bytes, buffer.offset))
-    for i in range(function.result_count):
-        if function.results[i].kind != 0:
-            data.results.append(None)
-            continue
-        dims = pyd_plan_result_dims(plan, i)
-        shape = tuple([dims[k] for k in range(function.results[i].rank)])
-        data.results.append((shape, pyd_plan_result_bytes(plan, i)))
-    data.constant_count = pyd_plan_constant_count(plan)
-    data.constants = (<const char*>pyd_plan_constants(plan))[:4 * data.constant_count] if data.constant_count else b""
-    data.arena_bytes, data.late = pyd_plan_arena_bytes(plan), pyd_plan_is_late(plan)
-    return data
-
-
-def data_of(Plan plan not None):
-    """The PlanData of a plan."""
-    return plan_data(plan.plan, plan.function)
+cdef tuple MEMORY_OF_CALLS = (BufferKind.ARGUMENT, BufferKind.RESULT)
 
 
 def link_executable(Module module not None, uint32_t index, uint32_t variant, uint32_t alignment):
@@ -109,15 +45,14 @@ def link_executable(Module module not None, uint32_t index, uint32_t variant, ui
 
 
 def exports_of(Module module not None, uint32_t executable):
-    """(ordinal, name, constants, bindings) of every export of an executable that host code dispatches."""
+    """Every export of an executable that host code dispatches, as a commands.Export."""
     cdef pyd_export_info_t info
     cdef uint32_t i
     found = []
     for i in range(pyd_program_export_count(module.program)):
         pyd_program_export(module.program, i, &info)
         if info.executable == executable:
-            name = info.name.data[:info.name.length].decode("utf-8", "replace") if info.name.length else ""
-            found.append((info.ordinal, name, info.constant_count, info.binding_count))
+            found.append(Export(info.ordinal, text_of(info.name), info.constant_count, info.binding_count))
     return found
 
 
@@ -196,7 +131,8 @@ cdef int run_here(Runner self, pyd_call_t* call) except -1:
     constants = (<const char*>pyd_call_constants(call))[:4 * data.constant_count] if data.constant_count else b""
     patterns = [pyd_call_pattern(call, i) for i in data.numbers]
     addresses = [
-        <uintptr_t>pyd_call_buffer(call, i) if data.buffers[i][0] < 2 else 0 for i in range(len(data.buffers))
+        <uintptr_t>pyd_call_buffer(call, i) if buffer.kind in MEMORY_OF_CALLS else 0
+        for i, buffer in enumerate(data.buffers)
     ]
     self.run(data, constants, patterns, addresses)
     return 0

@@ -19,9 +19,14 @@ from pydispatch._core.c_elf cimport (
     pyd_elf_validate,
     pyd_span_t,
 )
-from pydispatch._core.c_process cimport pyd_process_code_info_t, pyd_process_code_t, pyd_process_symbol_t
+from pydispatch._core.c_process cimport (
+    pyd_process_code_info_t,
+    pyd_process_code_register,
+    pyd_process_code_t,
+    pyd_process_code_unregister,
+    pyd_process_symbol_t,
+)
 from pydispatch._core.c_status cimport pyd_status_t
-from pydispatch._core.process cimport code_register, code_unregister
 from pydispatch._core.status cimport check
 
 
@@ -89,7 +94,7 @@ cdef pyd_status_t announce(
     info.machine = pyd_elf_machine_host()
     info.symbols = named
     info.symbol_count = count
-    status = code_register(&info, perf_map, out_code)
+    status = pyd_process_code_register(&info, perf_map, out_code)
     free(symbols)
     free(named)
     return status
@@ -151,7 +156,7 @@ cdef class Module:
 
     def close(self):
         """Runs the finalisers and unmaps the code; addresses taken from it are invalid from then on. Idempotent."""
-        code_unregister(self.code)
+        pyd_process_code_unregister(self.code)
         self.code = NULL
         pyd_elf_module_unload(&self.module)
 

@@ -2,7 +2,8 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pydispatch._core.memory cimport Pool
-from pydispatch._core.program cimport Module, Plan
+from pydispatch._core.plan cimport Plan
+from pydispatch._core.program cimport Module
 
 cdef extern from "Python.h":
     ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject* const*, size_t, PyObject*)

@@ -2,7 +2,7 @@
 
 The way of a call whose arguments are plain NumPy arrays takes no detour through Python objects: the type objects below
 get a vectorcall slot, because `__call__` of an extension type would build a tuple per call. Whatever is unusual
-(foreign arrays, `out=`, many arguments) goes through `Binding`, which also words the errors.
+(arrays of other libraries, `out=`, many arguments) goes through `Binding`, which also words the errors.
 """
 
 cimport cython
@@ -30,9 +30,10 @@ from pydispatch._core.c_numpy cimport (
     PyArray_Type,
     PyArrayObject,
 )
-from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_value_t
+from pydispatch._core.c_program cimport pyd_plan_hash, pyd_program_function_t, pyd_program_value_t
 from pydispatch._core.memory cimport Block
-from pydispatch._core.program cimport Module, Plan, Slot
+from pydispatch._core.plan cimport Plan, Slot, make_plan
+from pydispatch._core.program cimport Module, text_of
 
 cimport numpy as cnp
 
@@ -66,8 +67,8 @@ cdef class Function:
         cdef const pyd_program_value_t* value
         cdef uint32_t i, offset = 0
         self.module, self.index, self.plans = module, index, [None] * PLAN_SLOTS
-        self.name = function.name.data[:function.name.length].decode("utf-8", "replace")
-        self.signature = function.signature.data[:function.signature.length].decode("utf-8", "replace")
+        self.name = text_of(function.name)
+        self.signature = text_of(function.signature)
         self.arg_count, self.result_count = function.arg_count, function.result_count
         self.dims_count = function.dims_count
         self.args = <Value*>calloc(self.arg_count + self.result_count + 1, sizeof(Value))
@@ -78,7 +79,7 @@ cdef class Function:
         for i in range(self.arg_count):
             value = &function.args[i]
             types.append(value_type(self.name, "argument", i, value.dtype))
-            names.append(value.name.data[:value.name.length].decode("utf-8", "replace") if value.name.length else "")
+            names.append(text_of(value.name))
             if value.kind == 0:
                 self.args[i].descr = <PyObject*>(<ElementType>types[i]).dtype
                 self.args[i].rank, self.args[i].dims_offset = value.rank, offset
@@ -156,14 +157,14 @@ cdef class Function:
         cdef Plan plan
         if self.module.closed:
             raise Error(f"@{self.name}: its program was closed")
-        key = self.module.key(self.index, dims, scalars)
+        key = pyd_plan_hash(self.module.program, self.index, dims, scalars)
         first = <uint32_t>((key ^ key >> 32) % PLAN_SETS) * PLAN_WAYS
         for way in range(PLAN_WAYS):
             found = self.plans[first + way]
             if found is not None and (<Plan>found).key == key and (<Plan>found).matches(dims, scalars):
                 self.last = <Plan>found
                 return <Plan>found
-        plan = self.module.plan(self.index, dims, scalars)
+        plan = make_plan(self.module, self.index, dims, scalars, key)
         check_sizes(self, plan)
         for way in range(PLAN_WAYS):
             if self.plans[first + way] is None:

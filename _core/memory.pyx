@@ -15,8 +15,8 @@ from pydispatch._core.c_pool cimport (
     pyd_pool_t,
     pyd_pool_trim,
 )
+from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
 from pydispatch._core.c_status cimport pyd_status_t
-from pydispatch._core.process cimport atfork_add, atfork_remove
 from pydispatch._core.status cimport check
 
 from pydispatch._core.status import OutOfMemoryError
@@ -38,7 +38,7 @@ cdef class Pool:
         cdef pyd_pool_t* pool = NULL
         cdef pyd_status_t status
         check(pyd_pool_create(retain, &pool))
-        status = atfork_add(pool, fork_prepare, fork_done, fork_done)
+        status = pyd_process_atfork_add(pool, fork_prepare, fork_done, fork_done)
         if status != NULL:
             pyd_pool_destroy(pool)
         check(status)
@@ -47,7 +47,7 @@ cdef class Pool:
     def __dealloc__(self):
         # Every Block holds its pool, so none is left here.
         if self.pool != NULL:
-            atfork_remove(self.pool)
+            pyd_process_atfork_remove(self.pool)
             pyd_pool_destroy(self.pool)
 
     cdef Block acquire(self, size_t size):

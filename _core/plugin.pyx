@@ -55,8 +55,8 @@ from pydispatch._core.c_plugin cimport (
     pyd_resolution_symbol_count,
     pyd_resolution_symbol_t,
 )
+from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
 from pydispatch._core.c_status cimport pyd_status_t
-from pydispatch._core.process cimport atfork_add, atfork_remove
 from pydispatch._core.status cimport check
 
 from pydispatch._core.status import InvalidArgumentError
@@ -331,11 +331,11 @@ cdef class Manager:
     def __cinit__(self):
         self.kept = {}
         check(pyd_plugin_manager_create(&self.manager))
-        check(atfork_add(self.manager, before_fork, after_fork, after_fork))
+        check(pyd_process_atfork_add(self.manager, before_fork, after_fork, after_fork))
 
     def __dealloc__(self):
         if self.manager != NULL:
-            atfork_remove(self.manager)
+            pyd_process_atfork_remove(self.manager)
             with nogil:
                 pyd_plugin_manager_release(self.manager)
 

@@ -5,7 +5,7 @@ from cpython.object cimport PyObject, PyTypeObject
 
 from pydispatch._core.bound cimport Binding
 from pydispatch._core.function cimport Function, pyd_type_set_vectorcall, vectorcallfunc
-from pydispatch._core.program cimport Slot
+from pydispatch._core.plan cimport Slot
 
 from pydispatch._core.status import Error, InvalidArgumentError
 

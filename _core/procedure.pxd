@@ -1,16 +1,8 @@
 from libc.stdint cimport uint32_t
 
-from pydispatch._core.c_procedure cimport pyd_input_t, pyd_invocation_t, pyd_state_t
-from pydispatch._core.memory cimport Pool
+from pydispatch._core.c_procedure cimport pyd_input_t, pyd_invocation_t
 from pydispatch._core.program cimport Module
-from pydispatch._core.sched cimport Scheduler
-
-
-# What a loaded program keeps between calls of its procedures. Owned by its Module alone, whose program it uses.
-cdef class State:
-    cdef pyd_state_t* state
-    cdef Scheduler sched
-    cdef Pool pool
+from pydispatch._core.state cimport State
 
 
 # A public procedure. Looks like a Function from outside.

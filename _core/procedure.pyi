@@ -4,9 +4,6 @@ from typing import Any
 from pydispatch._core.arrays import ElementType
 from pydispatch._core.program import Module
 
-class State:
-    def __init__(self, module: Module) -> None: ...
-
 class Procedure:
     name: str
     signature: str

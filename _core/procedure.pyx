@@ -29,92 +29,24 @@ from pydispatch._core.c_program cimport (
     pyd_program_value_t,
     pyd_tensor_bytes,
 )
-from pydispatch._core.c_status cimport (
-    pyd_interrupt_t,
-    pyd_status_code,
-    pyd_status_free,
-    pyd_status_t,
-    pyd_status_text,
-    pyd_status_values,
-)
+from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 from pydispatch._core.memory cimport Block
-from pydispatch._core.process cimport atfork_add, atfork_remove, interrupt_of
-from pydispatch._core.program cimport Module, flush_python
+from pydispatch._core.plan cimport flush_python
+from pydispatch._core.program cimport Module, text_of
 from pydispatch._core.sched cimport Caller, enter, leave
+from pydispatch._core.signals cimport interrupt_of
+from pydispatch._core.state cimport State
 from pydispatch._core.status cimport check
 
 cimport numpy as cnp
 
-import re
-
 import numpy as np
 
-from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError, KernelError
+from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError
 
 cnp.import_array()
 
-cdef enum:
-    KERNEL_CODE = 6
-
-cdef object PLACE = re.compile(r"@(.*?)::@(.*?): ")
 cdef tuple KINDS = ("expect_true", "expect_false", "expect_all_true", "expect_eq", "expect_almost_eq")
-
-
-cdef void fork_prepare(void* self) noexcept nogil:
-    pyd_state_fork_prepare(<pyd_state_t*>self)
-
-
-cdef void fork_done(void* self) noexcept nogil:
-    pyd_state_fork_done(<pyd_state_t*>self)
-
-
-cdef void fork_child(void* self) noexcept nogil:
-    pyd_state_fork_child(<pyd_state_t*>self)
-
-
-@cython.final
-@cython.no_gc
-cdef class State:
-    """Globals and plans of a loaded program. Made when everything is linked; runs the initializers."""
-
-    def __init__(self, Module module not None):
-        cdef pyd_status_t status
-        cdef Caller caller
-        cdef const pyd_interrupt_t* interrupt
-        if self.state != NULL:
-            raise Error("a State is made once")
-        self.sched, self.pool = module.sched, module.pool
-        check(pyd_state_create(module.program, module.sched.sched, module.pool.pool, &self.state))
-        check(atfork_add(self.state, fork_prepare, fork_done, fork_child))
-        enter(&module.sched.callers, &caller)
-        interrupt = interrupt_of(caller.thread)
-        with nogil:
-            status = pyd_state_initialize(self.state, interrupt)
-        leave(&module.sched.callers, &caller)
-        raise_call(status)
-
-    def __dealloc__(self):
-        if self.state != NULL:
-            atfork_remove(self.state)
-            pyd_state_free(self.state)
-
-
-cdef str text_of(const char* data, uint32_t length):
-    return data[:length].decode("utf-8", "replace") if length else ""
-
-
-cdef int raise_call(pyd_status_t status) except -1:
-    """Raises what a call reported; a kernel's failure names its executable and export."""
-    cdef const int64_t* values
-    if status == NULL or <int>pyd_status_code(status) != <int>KERNEL_CODE:
-        return check(status)
-    values = pyd_status_values(status)
-    text = pyd_status_text(status).decode("utf-8", "replace")
-    workgroup, code = (values[1], values[2], values[3]), values[4]
-    pyd_status_free(status)
-    place = PLACE.search(text)
-    executable, export = place.groups() if place else (None, None)
-    raise KernelError(text, executable=executable, export=export, workgroup=workgroup, code=code)
 
 
 @cython.final
@@ -132,14 +64,14 @@ cdef class Procedure:
         if self.module is not None or info == NULL or not isinstance(module.state, State):
             raise Error("a Procedure is made once, of a program that is linked")
         self.module, self.index, self.state, self.verify = module, index, module.state, verify
-        self.name = text_of(info.name.data, info.name.length)
-        self.signature = text_of(info.signature.data, info.signature.length)
+        self.name = text_of(info.name)
+        self.signature = text_of(info.signature)
         self.arg_count, self.result_count = info.arg_count, info.result_count
         types, names, dims = [], [], []
         for i in range(info.arg_count):
             value = &info.args[i]
             types.append(value_type(self.name, "argument", i, value.dtype))
-            names.append(text_of(value.name.data, value.name.length))
+            names.append(text_of(value.name))
             dims.append(tuple([value.dims[k] for k in range(value.rank)]) if value.kind == 0 else None)
         self.arg_types, self.arg_names, self.arg_dims = tuple(types), tuple(names), tuple(dims)
         types, ranks = [], []
@@ -235,7 +167,7 @@ cdef class Procedure:
             if flushes:
                 fflush(NULL)
         leave(&self.module.sched.callers, &caller)
-        raise_call(status)
+        check(status)
         try:
             return self.finish(invocation, given)
         finally:
@@ -311,7 +243,7 @@ cdef class Procedure:
                 # Copied: whoever catches the error may keep it, and the invocation goes now.
                 values.append(kind.unpack(value.word) if value.kind else
                               array_over(self.name, kind, &value, None).copy())
-            location = text_of(record.location.data, record.location.length)
+            location = text_of(record.location)
             found.append(((KINDS[record.kind], location, tuple(types), record.atol, record.rtol), values))
         return found
 

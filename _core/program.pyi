@@ -41,7 +41,3 @@ class Module:
     state: object
     bound: tuple[Any, ...] | None
     def functions(self) -> list[tuple[int, str]]: ...
-
-class Plan:
-    device: Any
-    def describe(self) -> list[str]: ...

@@ -1,10 +1,9 @@
-"""Loaded programs and their plans: the C objects of program.h with owners that Python can hold."""
+"""Loaded programs: the C objects of program.h with an owner that Python can hold."""
 
 cimport cython
-from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdio cimport fflush
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
 
 from pydispatch._core.c_elf cimport (
     pyd_elf_debug_symbols,
@@ -25,50 +24,28 @@ from pydispatch._core.c_executable cimport (
     pyd_library_query_fn_t,
     pyd_library_t,
 )
-from pydispatch._core.c_pool cimport pyd_pool_acquire, pyd_pool_release
-from pydispatch._core.c_process cimport pyd_process_code_info_t, pyd_process_code_t, pyd_process_symbol_t
-from pydispatch._core.c_program cimport *
-from pydispatch._core.c_status cimport (
-    pyd_interrupt_t,
-    pyd_status_code,
-    pyd_status_free,
-    pyd_status_t,
-    pyd_status_text,
-    pyd_status_values,
+from pydispatch._core.c_process cimport (
+    pyd_process_code_info_t,
+    pyd_process_code_register,
+    pyd_process_code_t,
+    pyd_process_code_unregister,
+    pyd_process_symbol_t,
 )
+from pydispatch._core.c_program cimport *
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plugin cimport Resolution
-from pydispatch._core.process cimport code_register, code_unregister, interrupt_of
-from pydispatch._core.sched cimport Caller, Scheduler, enter, leave
+from pydispatch._core.sched cimport Scheduler
 from pydispatch._core.status cimport check
 
 import os
-import re
-import sys
 
-from pydispatch._core.status import ArtifactError, InvalidArgumentError, KernelError
+from pydispatch._core.status import ArtifactError, InvalidArgumentError
 
 cdef enum:
-    KERNEL_CODE = 6
-    STAGE_ALIGNMENT = 64
     MAX_CONSTANTS = 256
     PROCESSOR_WORDS = 8
-    KEPT_SCRATCH_BYTES = 1 << 20  # more is taken for one call and given back
 
 cdef bint WRITES_PERF_MAP = os.environ.get("PYDISPATCH_PERF_MAP", "0") not in ("", "0")
-cdef object PLACE = re.compile(r"@(\S+)::@(\S+)")
-
-
-cdef str text_of(pyd_string_t string):
-    return string.data[:string.length].decode("utf-8", "replace")
-
-
-cdef int flush_python() except -1:
-    """What Python has written so far goes out before a kernel prints through C."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and not getattr(stream, "closed", False):
-            stream.flush()
-    return 0
 
 
 @cython.final
@@ -97,7 +74,7 @@ cdef class Module:
             pyd_program_free(self.contracts)
         for i in range(self.executable_count):
             if self.codes != NULL and self.codes[i] != NULL:
-                code_unregister(self.codes[i])
+                pyd_process_code_unregister(self.codes[i])
             if self.executables != NULL and self.executables[i] != NULL:
                 pyd_executable_free(self.executables[i])
         free(self.executables)
@@ -293,7 +270,7 @@ cdef class Module:
                 count += 1
             info.name, info.address, info.size = name, image.data, image.size
             info.machine, info.symbols, info.symbol_count = pyd_elf_machine_host(), symbols, count
-            check(code_register(&info, WRITES_PERF_MAP, &self.codes[index]))
+            check(pyd_process_code_register(&info, WRITES_PERF_MAP, &self.codes[index]))
         finally:
             free(symbols)
             free(found)
@@ -324,166 +301,3 @@ cdef class Module:
             raise InvalidArgumentError(
                 f"function {index} does not exist; the program has {pyd_program_function_count(self.program)}")
         return pyd_program_function(self.program, index)
-
-    cdef uint64_t key(self, uint32_t function, const int64_t* dims, const uint64_t* scalars) noexcept:
-        return pyd_plan_hash(self.program, function, dims, scalars)
-
-    cdef Plan plan(self, uint32_t function, const int64_t* dims, const uint64_t* scalars):
-        cdef Plan plan = Plan.__new__(Plan)
-        cdef pyd_status_t status
-        with nogil:
-            status = pyd_plan_create(self.program, function, dims, scalars, &plan.plan)
-        check(status)
-        plan.module = self
-        plan.function = pyd_program_function(self.program, function)
-        plan.key = pyd_plan_hash(self.program, function, dims, scalars)
-        fill_plan(plan)
-        return plan
-
-
-cdef int fill_plan(Plan plan) except -1:
-    """Works out what a call needs to know about arguments and results."""
-    cdef const pyd_program_function_t* function = plan.function
-    cdef const pyd_program_value_t* value
-    cdef uint32_t i, count = function.arg_count, results = function.result_count
-    cdef size_t* words = <size_t*>calloc(3 * count + 2 * results + 1, sizeof(size_t))
-    cdef size_t size
-    if words == NULL:
-        raise MemoryError()
-    plan.arg_bytes, plan.stage_offset, plan.arg_mask = words, words + count, words + 2 * count
-    plan.result_bytes, plan.result_mask = words + 3 * count, words + 3 * count + results
-    for i in range(count):
-        value = &function.args[i]
-        if value.kind != 0:
-            plan.has_scalars = True
-            continue
-        size = pyd_plan_arg_bytes(plan.plan, i)
-        plan.arg_bytes[i] = size
-        plan.arg_mask[i] = max(1, pyd_plan_arg_alignment(plan.plan, i)) - 1
-        plan.stage_offset[i] = plan.stage_bytes
-        plan.stage_bytes += (size + STAGE_ALIGNMENT - 1) & ~<size_t>(STAGE_ALIGNMENT - 1)
-    for i in range(results):
-        if function.results[i].kind == 0:
-            plan.result_bytes[i] = pyd_plan_result_bytes(plan.plan, i)
-            plan.result_mask[i] = max(1, pyd_plan_result_alignment(plan.plan, i)) - 1
-    return 0
-
-
-@cython.final
-@cython.no_gc_clear  # __dealloc__ gives memory back to the pool of its module
-cdef class Plan:
-    def __dealloc__(self):
-        cdef uint32_t i
-        for i in range(self.free_count):
-            self.drop(&self.free_slots[i])
-        if self.plan != NULL:
-            pyd_plan_free(self.plan)
-        free(self.arg_bytes)
-
-    cdef void drop(self, Slot* slot) noexcept:
-        pyd_call_free(slot.call)
-        if slot.scratch != NULL:
-            pyd_pool_release(self.module.pool.pool, slot.scratch)
-
-    cdef bint matches(self, const int64_t* dims, const uint64_t* scalars) noexcept:
-        return pyd_plan_matches(self.plan, dims, scalars)
-
-    cdef const int64_t* result_dims(self, uint32_t result) noexcept:
-        return pyd_plan_result_dims(self.plan, result)
-
-    cdef uint64_t result_tensor_bytes(self, uint32_t result) noexcept:
-        cdef const pyd_program_value_t* value = &self.function.results[result]
-        cdef uint64_t size = 0
-        pyd_tensor_bytes(value.dtype, value.rank, self.result_dims(result), &size)  # it fits, or there would be no plan
-        return size
-
-    cdef int take(self, Slot* out_slot) except -1:
-        if self.free_count:
-            self.free_count -= 1
-            out_slot[0] = self.free_slots[self.free_count]
-            return 0
-        out_slot.scratch = NULL
-        return check(pyd_call_create(self.plan, self.module.sched.sched, self.module.pool.pool, &out_slot.call))
-
-    cdef void give(self, Slot* slot) noexcept:
-        if self.free_count < MAX_FREE_SLOTS:
-            self.free_slots[self.free_count] = slot[0]
-            self.free_count += 1
-        else:
-            self.drop(slot)
-
-    cdef int execute(
-            self, Slot* slot, void** args, const uint64_t* scalars, void** results, uint64_t* out_scalars) except -1:
-        cdef const pyd_program_function_t* function = self.function
-        cdef uint32_t i
-        cdef bint staged = False
-        cdef pyd_status_t status
-        cdef Caller caller
-        cdef const pyd_interrupt_t* interrupt
-        for i in range(function.arg_count):
-            if function.args[i].kind != 0:
-                continue
-            if <uintptr_t>args[i] & self.arg_mask[i] and self.arg_bytes[i]:
-                staged = True
-            else:
-                pyd_call_bind_arg(slot.call, i, args[i])
-        if self.has_scalars:
-            pyd_call_set_scalars(slot.call, scalars)
-        for i in range(function.result_count):
-            if results[i] != NULL:
-                pyd_call_bind_result(slot.call, i, results[i])
-        if staged and slot.scratch == NULL:
-            check(pyd_pool_acquire(self.module.pool.pool, self.stage_bytes, <void**>&slot.scratch))
-        if self.module.flushes:
-            flush_python()
-        enter(&self.module.sched.callers, &caller)
-        interrupt = interrupt_of(caller.thread)
-        with nogil:
-            if staged:
-                self.stage(slot, args)
-            status = pyd_call_run_until(slot.call, interrupt)
-            if self.module.flushes:
-                fflush(NULL)
-        leave(&self.module.sched.callers, &caller)
-        if staged and self.stage_bytes > KEPT_SCRATCH_BYTES:
-            pyd_pool_release(self.module.pool.pool, slot.scratch)
-            slot.scratch = NULL
-        if status != NULL:
-            raise_run(self, status)
-        for i in range(function.result_count):
-            if function.results[i].kind != 0:
-                out_scalars[i] = pyd_call_scalar_result(slot.call, i)
-        return 0
-
-    cdef void stage(self, Slot* slot, void** args) noexcept nogil:
-        """Copies the arguments that are less aligned than a kernel needs."""
-        cdef uint32_t i
-        for i in range(self.function.arg_count):
-            if <uintptr_t>args[i] & self.arg_mask[i] and self.arg_bytes[i]:
-                memcpy(slot.scratch + self.stage_offset[i], args[i], self.arg_bytes[i])
-                pyd_call_bind_arg(slot.call, i, slot.scratch + self.stage_offset[i])
-
-    def describe(self):
-        """One line per command, for people."""
-        cdef char line[512]
-        lines = []
-        for i in range(pyd_plan_command_count(self.plan)):
-            check(pyd_plan_describe(self.plan, i, line, sizeof(line)))
-            lines.append((<bytes>line).decode("utf-8", "replace"))
-        return lines
-
-
-cdef int raise_run(Plan plan, pyd_status_t status) except -1:
-    """Raises what a run reported; a kernel's failure names its executable and export."""
-    cdef char line[512]
-    cdef const int64_t* values
-    if <int>pyd_status_code(status) != <int>KERNEL_CODE:
-        return check(status)
-    values = pyd_status_values(status)
-    text = pyd_status_text(status).decode("utf-8", "replace")
-    workgroup, code, command = (values[1], values[2], values[3]), values[4], values[0]
-    pyd_status_free(status)
-    check(pyd_plan_describe(plan.plan, <uint32_t>command, line, sizeof(line)))
-    place = PLACE.search((<bytes>line).decode("utf-8", "replace"))
-    executable, export = place.groups() if place else (None, None)
-    raise KernelError(text, executable=executable, export=export, workgroup=workgroup, code=code)

@@ -2,6 +2,12 @@
 
 from libc.stdint cimport uint64_t
 
+from pydispatch._core.c_process cimport (
+    pyd_process_atfork_add,
+    pyd_process_atfork_remove,
+    pyd_process_scope_get,
+    pyd_process_scope_set,
+)
 from pydispatch._core.c_sched cimport (
     PYD_CPU_FEATURE_WORDS,
     PYD_CPU_WORDS,
@@ -23,7 +29,6 @@ from pydispatch._core.c_sched cimport (
     pyd_sched_workers,
 )
 from pydispatch._core.c_status cimport pyd_status_t
-from pydispatch._core.process cimport atfork_add, atfork_remove, scope_access
 from pydispatch._core.status cimport check
 
 from pydispatch._core.status import Error, InvalidArgumentError
@@ -75,12 +80,12 @@ cdef class Scheduler:
             raise InvalidArgumentError(f"spin_us: expected 0 to 1000000, or -1 to adapt; got {spin_us}")
         options.workers = workers
         options.spin_us = spin_us
-        options.scopes = scope_access()
+        options.scopes.get, options.scopes.set = pyd_process_scope_get, pyd_process_scope_set
         with nogil:
             status = pyd_sched_create(&options, &sched)
         check(status)
         self.sched = sched
-        status = atfork_add(<void*>self, fork_prepare, fork_parent, fork_child)
+        status = pyd_process_atfork_add(<void*>self, fork_prepare, fork_parent, fork_child)
         if status != NULL:
             self.sched = NULL
             pyd_sched_destroy(sched)
@@ -89,7 +94,7 @@ cdef class Scheduler:
     def __dealloc__(self):
         if self.sched != NULL:
             with nogil:
-                atfork_remove(<void*>self)
+                pyd_process_atfork_remove(<void*>self)
                 pyd_sched_destroy(self.sched)
 
     @property

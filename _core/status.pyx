@@ -14,9 +14,15 @@ from pydispatch._core.c_status cimport (
     PYD_CODE_SYSTEM,
     PYD_CODE_UNAVAILABLE,
     PYD_CODE_UNSUPPORTED,
+    PYD_STATUS_EXECUTABLE,
+    PYD_STATUS_EXPORT,
+    PYD_STATUS_SYMBOL,
+    pyd_status_add_name,
     pyd_status_code,
     pyd_status_free,
     pyd_status_make_values,
+    pyd_status_name,
+    pyd_status_name_t,
     pyd_status_t,
     pyd_status_text,
     pyd_status_values,
@@ -101,14 +107,32 @@ cdef int raise_status(pyd_status_t status) except -1 with gil:
     if pyd_status_code(status) == PYD_CODE_INTERRUPTED and PyErr_Occurred() != NULL:
         pyd_status_free(status)
         return -1
-    code = pyd_status_code(status)
+    try:
+        raise exception_of(status)
+    finally:
+        pyd_status_free(status)
+
+
+cdef object exception_of(pyd_status_t status):
+    cdef const int64_t* values = pyd_status_values(status)
     text = pyd_status_text(status).decode("utf-8", "replace")
-    values = [pyd_status_values(status)[i] for i in range(5)]
-    pyd_status_free(status)
-    cls = CODES.get(code, InternalError)
+    cls = CODES.get(pyd_status_code(status), InternalError)
     if cls is KernelError:
-        raise KernelError(text, workgroup=tuple(values[1:4]), code=values[4])
-    raise cls(text)
+        executables, exports = names_of(status, PYD_STATUS_EXECUTABLE), names_of(status, PYD_STATUS_EXPORT)
+        return KernelError(
+            text, executables[0] if executables else None, exports[0] if exports else None,
+            (values[1], values[2], values[3]), values[4])
+    if cls is MissingImportError:
+        return MissingImportError(text, names_of(status, PYD_STATUS_SYMBOL))
+    return cls(text)
+
+
+cdef list names_of(pyd_status_t status, pyd_status_name_t kind):
+    cdef const char* name
+    names = []
+    while (name := pyd_status_name(status, kind, len(names))) != NULL:
+        names.append(name.decode("utf-8", "replace"))
+    return names
 
 
 # ---- the other way: what Python raised, as a status
@@ -141,22 +165,41 @@ cdef int kernel_values(object error, int64_t* values) except -1:
     return 0
 
 
+cdef list names_in(object error, int code):
+    """(kind of name, name) of every name that an exception has for its status."""
+    if code == PYD_CODE_KERNEL:
+        names = [(PYD_STATUS_EXECUTABLE, error.executable), (PYD_STATUS_EXPORT, error.export)]
+    elif code == PYD_CODE_MISSING_IMPORT:
+        names = [(PYD_STATUS_SYMBOL, symbol) for symbol in error.symbols]
+    else:
+        return []
+    return [(kind, str(name).encode("utf-8", "backslashreplace")) for kind, name in names if name is not None]
+
+
 cdef pyd_status_t status_of(object error, const char* where) noexcept:
     """The status of an exception; never NULL. `where` begins the text when the error cannot say what it is."""
     cdef int64_t values[5]
     cdef int code = PYD_CODE_INTERNAL
     cdef const char* kind = pyd_type_name(error)
-    cdef bytes text = None
+    cdef bytes text = None, name
+    cdef list names = []
+    cdef pyd_status_t status
+    cdef int name_kind
     values[0] = values[1] = values[2] = values[3] = values[4] = 0
     try:
         code = code_of(error)
         if code == PYD_CODE_KERNEL:
             kernel_values(error, values)
+        names = names_in(error, code)
         text = text_of(error, code)
     except KeyboardInterrupt:
         PyErr_SetInterrupt()  # raised again where Python code runs next
     except BaseException:  # its __str__ fails, or memory is short
         pass
     if text is None:
-        return pyd_status_make_values(code, values, "%s: an error of class %s without a text", where, kind)
-    return pyd_status_make_values(code, values, "%s", <const char*>text)
+        status = pyd_status_make_values(code, values, "%s: an error of class %s without a text", where, kind)
+    else:
+        status = pyd_status_make_values(code, values, "%s", <const char*>text)
+    for name_kind, name in names:
+        status = pyd_status_add_name(status, <pyd_status_name_t>name_kind, name, len(name))
+    return status

@@ -4,16 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct name_s {
+  struct name_s* next;
+  pyd_status_name_t kind;
+  char text[];
+} name_t;
+
 struct pyd_status_payload_s {
   pyd_code_t code;
   bool is_static;
   int64_t values[5];
+  name_t* names;     // in the order of adding
   const char* text;  // behind the payload itself, or a literal when is_static
 };
 
 // Used when there is no memory for a text: one constant per code, so that the code is never lost.
-#define X(name, value) \
-  static const struct pyd_status_payload_s kBare_##name = {PYD_CODE_##name, true, {0}, #name " (no memory for its text)"};
+#define X(name, value)                                      \
+  static const struct pyd_status_payload_s kBare_##name = { \
+      PYD_CODE_##name, true, {0}, NULL, #name " (no memory for its text)"};
 PYD_STATUS_CODES(X)
 #undef X
 
@@ -38,6 +46,7 @@ static pyd_status_t make(pyd_code_t code, const int64_t* values, const char* for
   if (!payload) return bare(code);
   payload->code = code;
   payload->is_static = false;
+  payload->names = NULL;
   if (values) {
     memcpy(payload->values, values, sizeof(payload->values));
   } else {
@@ -65,15 +74,39 @@ pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], co
   return status;
 }
 
+// The payload of a failure that may be changed: one that is not a constant; else NULL.
+static struct pyd_status_payload_s* heap_of(pyd_status_t status) {
+  return status && !status->is_static ? (struct pyd_status_payload_s*)status : NULL;
+}
+
 pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
   if (pyd_ok(status)) return status;
   va_list args;
   va_start(args, format);
   pyd_status_t longer = make(status->code, status->values, format, args);
   va_end(args);
-  if (longer->is_static) return status;  // no memory: the shorter text is still the better one
+  struct pyd_status_payload_s *from = heap_of(status), *to = heap_of(longer);
+  if (!to) return status;  // no memory: the shorter text is still the better one
+  if (from) {
+    to->names = from->names;
+    from->names = NULL;
+  }
   pyd_status_free(status);
   return longer;
+}
+
+pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length) {
+  struct pyd_status_payload_s* payload = heap_of(status);
+  name_t* made = payload ? malloc(sizeof(*made) + length + 1) : NULL;
+  if (!made) return status;
+  made->next = NULL;
+  made->kind = kind;
+  memcpy(made->text, name, length);
+  made->text[length] = 0;
+  name_t** end = &payload->names;
+  while (*end) end = &(*end)->next;
+  *end = made;
+  return status;
 }
 
 pyd_code_t pyd_status_code(pyd_status_t status) { return status ? status->code : PYD_CODE_OK; }
@@ -85,6 +118,19 @@ const int64_t* pyd_status_values(pyd_status_t status) {
   return status ? status->values : kNone;
 }
 
+const char* pyd_status_name(pyd_status_t status, pyd_status_name_t kind, uint32_t index) {
+  for (const name_t* name = status ? status->names : NULL; name; name = name->next) {
+    if (name->kind == kind && index-- == 0) return name->text;
+  }
+  return NULL;
+}
+
 void pyd_status_free(pyd_status_t status) {
-  if (status && !status->is_static) free((void*)status);
+  struct pyd_status_payload_s* payload = heap_of(status);
+  if (!payload) return;
+  for (name_t *name = payload->names, *next; name; name = next) {
+    next = name->next;
+    free(name);
+  }
+  free(payload);
 }

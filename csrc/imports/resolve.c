@@ -37,15 +37,16 @@ static pyd_status_t report_missing(const char* executable, uint32_t count, const
   if (!missing) return PYD_STATUS_OK;
   const char* noun = missing == 1 ? "import" : "imports";
   const int64_t values[5] = {missing};
+  pyd_status_t status = pyd_status_make_values(
+      PYD_CODE_MISSING_IMPORT, values, "executable '%s' needs %u %s that nobody provides", executable, missing, noun);
+  status = pyd_status_add_name(status, PYD_STATUS_EXECUTABLE, executable, strlen(executable));
   char* list = malloc(length);
-  if (!list) {
-    return pyd_status_make_values(PYD_CODE_MISSING_IMPORT, values, "executable '%s' needs %u %s that nobody provides",
-                                  executable, missing, noun);
-  }
+  if (!list) return status;
   char* end = list;
   for (uint32_t i = 0; i < count; ++i) {
     if (!is_missing(symbols[i], functions[i])) continue;
     size_t name_length = strlen(symbols[i]);
+    status = pyd_status_add_name(status, PYD_STATUS_SYMBOL, symbols[i], name_length);
     if (end != list) {
       *end++ = ',';
       *end++ = ' ';
@@ -56,9 +57,7 @@ static pyd_status_t report_missing(const char* executable, uint32_t count, const
     *end++ = '\'';
   }
   *end = 0;
-  pyd_status_t status = pyd_status_make_values(PYD_CODE_MISSING_IMPORT, values,
-                                               "executable '%s' needs %u %s that nobody provides: %s", executable,
-                                               missing, noun, list);
+  status = pyd_status_annotate(status, "%s: %s", pyd_status_text(status), list);
   free(list);
   return status;
 }

@@ -96,17 +96,17 @@ static pyd_status_t start(pyd_plugin_t* plugin, const pyd_plugin_options_t* opti
   return PYD_STATUS_OK;
 }
 
-// |out_is_foreign|: nothing is wrong with the file, it is only not meant for this loader.
+// |out_is_for_other_loader|: nothing is wrong with the file, but another loader is to take it.
 static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const pyd_plugin_options_t* options,
-                                    bool* out_is_foreign) {
+                                    bool* out_is_for_other_loader) {
   pyd_span_t elf;
   uint32_t host = pyd_elf_machine_host();
   const char* host_name = pyd_elf_machine_name(host);
-  *out_is_foreign = false;
+  *out_is_for_other_loader = false;
   pyd_status_t status = pyd_fatelf_select(file, host, host_name ? host_name : "this machine", &elf);
   if (pyd_ok(status)) {
     status = pyd_elf_module_load(elf, &plugin->module);
-    *out_is_foreign = pyd_status_code(status) == PYD_CODE_UNSUPPORTED;
+    *out_is_for_other_loader = pyd_status_code(status) == PYD_CODE_UNSUPPORTED;
   }
   if (!pyd_ok(status)) return named(plugin, ":", status);
   void* symbol = pyd_elf_module_symbol(&plugin->module, PYD_PLUGIN_QUERY_SYMBOL);
@@ -118,7 +118,7 @@ static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const
   const pyd_plugin_header_t* const* answer = query(PYD_PLUGIN_VERSION, NULL);
   status = pyd_plugin_check_answer(plugin, answer);
   if (!pyd_ok(status)) return status;
-  *out_is_foreign = answer && *answer && (*answer)->version == PYD_PLUGIN_VERSION &&
+  *out_is_for_other_loader = answer && *answer && (*answer)->version == PYD_PLUGIN_VERSION &&
                     !((*answer)->features & PYD_PLUGIN_FEATURE_STANDALONE);
   status = pyd_plugin_check(plugin, answer);
   if (pyd_ok(status)) status = start(plugin, options);
@@ -153,12 +153,12 @@ static bool ends_with(const char* text, const char* end) {
 }
 
 static pyd_status_t load_as(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
-                            const pyd_plugin_options_t* options, bool* out_is_foreign, pyd_plugin_t** out_plugin) {
+                            const pyd_plugin_options_t* options, bool* out_is_for_other_loader, pyd_plugin_t** out_plugin) {
   pyd_plugin_t* plugin = NULL;
-  *out_is_foreign = false;
+  *out_is_for_other_loader = false;
   pyd_status_t status = create(label, kind, &plugin);
   if (pyd_ok(status)) {
-    status = kind == PYD_PLUGIN_KIND_EMBEDDED ? attach_embedded(plugin, file, options, out_is_foreign)
+    status = kind == PYD_PLUGIN_KIND_EMBEDDED ? attach_embedded(plugin, file, options, out_is_for_other_loader)
                                               : attach_system(plugin, file, path, options);
   }
   if (pyd_ok(status)) {
@@ -171,21 +171,21 @@ static pyd_status_t load_as(pyd_plugin_kind_t kind, const char* label, pyd_span_
 
 static pyd_status_t load(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
                          const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
-  bool is_foreign = false;
+  bool is_for_other_loader = false;
   bool is_certain = kind != PYD_PLUGIN_KIND_AUTO;
   if (kind == PYD_PLUGIN_KIND_AUTO) {
     is_certain = pyd_fatelf_is(file) || (path && ends_with(path, ".sos"));
     kind = is_certain || is_elf(file) ? PYD_PLUGIN_KIND_EMBEDDED : PYD_PLUGIN_KIND_SYSTEM;
   }
-  pyd_status_t status = load_as(kind, label, file, path, options, &is_foreign, out_plugin);
-  if (pyd_ok(status) || is_certain || !is_foreign) return status;
+  pyd_status_t status = load_as(kind, label, file, path, options, &is_for_other_loader, out_plugin);
+  if (pyd_ok(status) || is_certain || !is_for_other_loader) return status;
   // A system whose libraries have another format can only say so; then the first answer is the better one.
   pyd_status_t check = pyd_dl_check(file);
   bool is_other_format = pyd_status_code(check) == PYD_CODE_CORRUPT;
   pyd_status_free(check);
   if (is_other_format) return status;
   pyd_status_free(status);
-  return load_as(PYD_PLUGIN_KIND_SYSTEM, label, file, path, options, &is_foreign, out_plugin);
+  return load_as(PYD_PLUGIN_KIND_SYSTEM, label, file, path, options, &is_for_other_loader, out_plugin);
 }
 
 static pyd_status_t check_options(const pyd_plugin_options_t* options, bool allows_static) {

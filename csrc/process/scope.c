@@ -1,4 +1,4 @@
-// What each thread works for. One variable for all task systems of the process, whichever module they are linked into.
+// What each thread works for. One variable for all task systems of the process.
 #include "pydispatch/process.h"
 
 static _Thread_local const pyd_scope_t* innermost;

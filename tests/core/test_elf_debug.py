@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from elf_build import Builder, without_sections
 from elftools.elf.elffile import ELFFile
-from pydispatch._core import elf, process
+from pydispatch._core import elf
 
 pytestmark = pytest.mark.skipif(elf.host_machine() != "x86_64", reason="builds and runs x86_64 code")
 
@@ -41,7 +41,7 @@ class Descriptor(ctypes.Structure):
 
 def announced() -> list[ELFFile]:
     """The files that a debugger would find now."""
-    descriptor = Descriptor.in_dll(ctypes.CDLL(process.__file__), "__jit_debug_descriptor")
+    descriptor = Descriptor.in_dll(ctypes.CDLL(elf.__file__), "__jit_debug_descriptor")
     assert descriptor.version == 1
     files, entry = [], descriptor.first
     while entry:

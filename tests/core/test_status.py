@@ -80,8 +80,9 @@ def fails(artifact: Any) -> Callable[[BaseException], Any]:
         (pd.OutOfMemoryError("caf\xe9 \udcff"), pd.OutOfMemoryError, "caf\xe9 \\\\udcff"),
         (ValueError("\ud800"), pd.InvalidArgumentError, r"\\ud800"),
         (ZeroDivisionError("\udfff"), pd.InternalError, r"ZeroDivisionError: \\udfff"),
-        (pd.KernelError("\ud800", workgroup=(1, 2, 3), code=4), pd.KernelError, r"\\ud800"),
+        (pd.KernelError("\ud800", "library", "export \ud800", (1, 2, 3), 4), pd.KernelError, r"\\ud800"),
         (pd.Error("one\0two"), pd.Error, r"one\\0two"),
+        (pd.MissingImportError("none", ("sin", "cos")), pd.MissingImportError, "none"),
         (Mute(), pd.InternalError, r"a device's program: an error of class .*Mute without a text"),
         (Forgetful(), pd.InternalError, "an error of class .*Forgetful without a text"),
         (Strange(), pd.KernelError, "an error of class .*Strange without a text"),
@@ -95,8 +96,12 @@ def test_what_a_device_raises_arrives(
 ) -> None:
     with pytest.raises(kind, match=text) as caught:
         fails(error)
+    found: Any = caught.value
     if type(error) is pd.KernelError:
-        assert (caught.value.workgroup, caught.value.code) == ((1, 2, 3), 4)  # type: ignore[attr-defined]
+        names = (found.executable, found.export)
+        assert (*names, found.workgroup, found.code) == ("library", r"export \ud800", (1, 2, 3), 4)
+    if type(error) is pd.MissingImportError:
+        assert found.symbols == ("sin", "cos")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt("stop"), SystemExit(7), GeneratorExit()], ids=repr)

@@ -13,6 +13,7 @@ from cuda_device_programs import CONSTANTS, REVERSE, SCALE, STEPS, WIDE
 from cuda_fake import device, fake, install
 from cuda_programs import MIXED, MUL, TWO, export, layout, size, source, target, vectors
 from fake_driver import CUresult, FakeDriver
+from pydispatch._core.commands import Copy, Fill, Slot
 from tools import DATA
 
 import pydispatch as pd
@@ -309,27 +310,30 @@ def moves(device: Any) -> None:
     context: Any = device._context
     data = np.arange(256, dtype=np.uint8)
 
-    def command(kind: int, region: int, *more: Any) -> Any:
-        return (kind, region, 0, 0, 0, "", (), 0, 0, *more)
+    def fill(region: int, offset: int, size: int, pattern: int, width: int) -> Fill:
+        return Fill(region, (Slot(0, offset, size),), pattern, width)
+
+    def copy(region: int, source: int, target: int, size: int) -> Copy:
+        return Copy(region, (Slot(0, source, size), Slot(0, target, size)))
 
     pattern = 0x1122334455667788
     commands = [
-        command(1, 0, [(0, 3, 6)], pattern, 2), command(1, 0, [(0, 17, 24)], pattern, 8),
-        command(1, 0, [(0, 60, 12)], 7, 4),
-        command(2, 1, [(0, 0, 100), (0, 10, 100)], 0, 0),  # over itself, forwards
-        command(2, 2, [(0, 50, 90), (0, 20, 90)], 0, 0),  # and backwards
-        command(2, 3, [(0, 5, 5), (0, 5, 5)], 0, 0), command(2, 3, [(0, 0, 40), (0, 200, 40)], 0, 0),
+        fill(0, 3, 6, pattern, 2), fill(0, 17, 24, pattern, 8), fill(0, 60, 12, 7, 4),
+        copy(1, 0, 10, 100),  # over itself, forwards
+        copy(2, 50, 20, 90),  # and backwards
+        copy(3, 5, 5, 5), copy(3, 0, 200, 40),
     ]  # fmt: skip
     expected = data.copy()
-    for kind, _, *_, slots, value, width in commands:
-        if kind == 1:
-            start, length = slots[0][1:]
-            word = np.frombuffer((value & (1 << 8 * width) - 1).to_bytes(width, "little"), np.uint8)
-            expected[start : start + length] = np.tile(word, length // width)
+    for command in commands:
+        at, size = command.slots[0].offset, command.slots[0].size
+        if isinstance(command, Fill):
+            width = command.pattern_size
+            word = np.frombuffer((command.pattern & (1 << 8 * width) - 1).to_bytes(width, "little"), np.uint8)
+            expected[at : at + size] = np.tile(word, size // width)
         else:
-            (_, at, length), (_, to, _) = slots
-            expected[to : to + length] = expected[at : at + length].copy()
-    patterns = [c[10] for c in commands]
+            to = command.target.offset
+            expected[to : to + size] = expected[at : at + size].copy()
+    patterns = [c.pattern if isinstance(c, Fill) else 0 for c in commands]
     for late in (False, True):
         buffer, scratch = device.upload(data), device.empty(1024, np.uint8)
         addresses = [buffer.memory.block.address, scratch.memory.block.address]

@@ -19,7 +19,7 @@ from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.formats.artifact.pack import Entry, layout
 from pydispatch.formats.program.program import Argument, Op, Result
 from pydispatch.runtime.devices import cpu
-from pydispatch.runtime.program.loader import Host
+from pydispatch.runtime.program.variants import Host
 
 A = np.arange(8, dtype=np.float32)
 

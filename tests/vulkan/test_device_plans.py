@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydispatch._core.device import DeviceFunction, Runner, data_of
+from pydispatch._core.commands import BufferKind, Dispatch, PlanBuffer, TensorResult
+from pydispatch._core.device import DeviceFunction, Runner
+from pydispatch._core.plan_data import data_of
 
 import pydispatch as pd
 from pydispatch.runtime.buffer import Buffer
@@ -34,17 +36,19 @@ def test_a_plan_as_data(program: Any) -> None:
     assert inputs[0] is a and inputs[1] is None and scalars == (7).to_bytes(8, "little")
     data = data_of(plan)
     assert len(data.commands) == len(data.numbers) <= data.command_count == len(plan.describe())
-    assert data.results == [((10,), 40), None]
-    assert [b[:3] for b in data.buffers if b[0] == 0] == [(0, 0, 40)]
+    assert data.results == [TensorResult((10,), 40), None]
+    assert [b for b in data.buffers if b.kind == BufferKind.ARGUMENT] == [PlanBuffer(BufferKind.ARGUMENT, 0, 40, 0)]
     words, patterns, values = core.compute(plan, scalars)
     assert values == [None, 14] and len(patterns) == data.command_count
     assert len(words) == 4 * data.constant_count and data.late
     other, _, _ = core.compute(plan, (9).to_bytes(8, "little"))
     assert other != words  # the scalar reaches a kernel
-    for kind, region, _, _, _, name, grid, first, count, slots, _, _ in data.commands:
-        assert kind in (0, 1, 2) and region >= 0 and first + count <= data.constant_count
-        assert kind != 0 or (name and all(grid))
-        assert all(offset + length <= data.buffers[buffer][2] for buffer, offset, length in slots)
+    for command in data.commands:
+        assert command.region >= 0
+        assert all(slot.offset + slot.size <= data.buffers[slot.buffer].size for slot in command.slots)
+    dispatches = [command for command in data.commands if isinstance(command, Dispatch)]
+    assert dispatches and all(command.name and all(command.grid) for command in dispatches)
+    assert all(c.first_constant + c.constant_count <= data.constant_count for c in dispatches)
 
 
 def test_calls_are_handed_over_and_errors_come_back(program: Any) -> None:
@@ -63,9 +67,8 @@ def test_calls_are_handed_over_and_errors_come_back(program: Any) -> None:
     assert n == 6
     data, constants, addresses = seen[0]
     assert len(addresses) == len(data.buffers) and len(constants) == 4 * data.constant_count
-    assert [bool(address) for address, buffer in zip(addresses, data.buffers, strict=True) if buffer[0] > 1] == [
-        False for buffer in data.buffers if buffer[0] > 1
-    ]
+    own = (BufferKind.TRANSIENT, BufferKind.CONSTANT)
+    assert not any(a for a, buffer in zip(addresses, data.buffers, strict=True) if buffer.kind in own)
     with pytest.raises(pd.OutOfMemoryError, match="no memory here"):
         program.f(a, 3)
     with pytest.raises(pd.InternalError, match="ZeroDivisionError: oops"):

@@ -1,6 +1,5 @@
 // The process-wide mutable state: code registered with debuggers and profilers, fork handlers, and the scopes of each
 // thread.
-// Linked into exactly one extension module (_core/process); others reach it through that module's exported functions.
 // Every function may be called from any thread.
 #ifndef PYDISPATCH_PROCESS_H_
 #define PYDISPATCH_PROCESS_H_

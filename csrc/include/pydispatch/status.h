@@ -54,15 +54,26 @@ pyd_status_t pyd_status_make(pyd_code_t code, const char* format, ...)
 #endif
     ;
 
-// As pyd_status_make, and attaches |count| (at most 4) numbers for callers, so that none parses the text.
-// A KERNEL status has {command index, workgroup x, y, z} and its code as the fifth, see pyd_status_values.
+// As pyd_status_make, and attaches numbers that a caller can act on without parsing the text. KERNEL: {command, workgroup
+// x, y, z, code}; MISSING_IMPORT: {how many}.
 pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], const char* format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 3, 4), cold))
 #endif
     ;
 
-// Replaces the text of |status| by one made from |format|, keeping code and values; frees |status|. For adding names
+// What a name that is attached to a status is the name of.
+typedef enum pyd_status_name_e {
+  PYD_STATUS_EXECUTABLE,  // KERNEL, MISSING_IMPORT: the executable that failed
+  PYD_STATUS_EXPORT,      // KERNEL: its export
+  PYD_STATUS_SYMBOL,      // MISSING_IMPORT: one for each import that nobody provides
+} pyd_status_name_t;
+
+// Attaches the |length| bytes at |name| (a copy) behind those of the same kind, for callers that act on it without parsing
+// the text; returns |status|. Never fails: when memory is short the name is dropped.
+pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length);
+
+// Replaces the text of |status| by one made from |format|, keeping code, values and names; frees |status|. For adding names
 // while propagating: pyd_status_annotate(st, "executable '%s': %s", name, pyd_status_text(st)).
 pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...)
 #if defined(__GNUC__)
@@ -75,6 +86,8 @@ pyd_code_t pyd_status_code(pyd_status_t status);
 const char* pyd_status_text(pyd_status_t status);
 // The five attached numbers, all zero when none were.
 const int64_t* pyd_status_values(pyd_status_t status);
+// Attached name |index| of a kind, valid until pyd_status_free; NULL when there are not so many.
+const char* pyd_status_name(pyd_status_t status, pyd_status_name_t kind, uint32_t index);
 void pyd_status_free(pyd_status_t status);
 
 #ifdef __cplusplus

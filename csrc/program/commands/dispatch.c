@@ -272,9 +272,12 @@ static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* com
   pyd_string_t executable = call->plan->program->executables[export->executable].name;
   group_t id = workgroup_at(command, index - command->start);
   const int64_t values[5] = {command->number, id.x, id.y, id.z, code};
-  return pyd_status_make_values(PYD_CODE_KERNEL, values, "@%.*s::@%.*s: workgroup (%u, %u, %u) returned %d%s",
-                                (int)executable.length, executable.data, (int)export->name.length, export->name.data, id.x,
-                                id.y, id.z, code, code_text(code));
+  pyd_status_t status =
+      pyd_status_make_values(PYD_CODE_KERNEL, values, "@%.*s::@%.*s: workgroup (%u, %u, %u) returned %d%s",
+                             (int)executable.length, executable.data, (int)export->name.length, export->name.data, id.x, id.y,
+                             id.z, code, code_text(code));
+  status = pyd_status_add_name(status, PYD_STATUS_EXECUTABLE, executable.data, executable.length);
+  return pyd_status_add_name(status, PYD_STATUS_EXPORT, export->name.data, export->name.length);
 }
 
 const pyd_command_type_t pyd_command_type_DISPATCH = {

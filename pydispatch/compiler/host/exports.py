@@ -34,7 +34,7 @@ from pydispatch.formats.program.program import (
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.hal import dialect as hal
 
-FOREIGN_ALIGNMENT = 64
+USERS_ALIGNMENT = 64
 """What code that others compiled may expect of its bindings."""
 
 
@@ -141,7 +141,7 @@ class Executables:
         found = 1
         for variant in variants_of(executable):
             if not any(isinstance(op, ModuleOp) for op in variant.body.block.ops):
-                found = max(found, FOREIGN_ALIGNMENT)
+                found = max(found, USERS_ALIGNMENT)
             for op in variant.walk():
                 stated = op.properties.get("alignment") if isinstance(op, hal.InterfaceBindingSubspanOp) else None
                 if isinstance(stated, IntegerAttr):

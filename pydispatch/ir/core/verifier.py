@@ -31,7 +31,7 @@ def verify(module: Operation) -> None:
         except CompileError:
             raise
         except Exception as e:  # The library also asserts, or raises what has no type of its own.
-            _raise_foreign_value(op)
+            _raise_outside_value(op)
             message, note = explain_refusal(op.name, e)
             raise missing(op, str(e)) or CompileError(message, location_of(op), note) from e
 
@@ -56,7 +56,7 @@ def _check_defined(op: Operation, order: dict[Operation, int]) -> None:
                 raise CompileError(f"'{op.name}' uses {name} in front of its definition", location_of(op))
 
 
-def _raise_foreign_value(op: Operation) -> None:
+def _raise_outside_value(op: Operation) -> None:
     """CompileError when something in a closed operation, such as a function, uses a value from outside of it."""
     if not op.has_trait(IsolatedFromAbove):
         return

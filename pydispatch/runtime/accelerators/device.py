@@ -16,15 +16,18 @@ from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.device import Runner, constant_bytes, exports_of, link_executable
 from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
-from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError, MissingImportError
+from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
 from pydispatch.files import read_code
 from pydispatch.runtime.accelerators.context import DeviceMemory
-from pydispatch.runtime.accelerators.function import ForeignFunction
+from pydispatch.runtime.accelerators.execute import Executable
+from pydispatch.runtime.accelerators.function import AcceleratorFunction
 from pydispatch.runtime.accelerators.libraries import Libraries, Resolution
-from pydispatch.runtime.accelerators.procedure import ForeignProcedure
+from pydispatch.runtime.accelerators.procedure import AcceleratorProcedure
 from pydispatch.runtime.buffer import Buffer, element_of, source_of
-from pydispatch.runtime.program.loader import Host, load
+from pydispatch.runtime.program.linker import not_given
+from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, _verify
+from pydispatch.runtime.program.variants import Chosen, Host
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -42,7 +45,7 @@ ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
 HOST_BYTES = 64 << 20  # of the process that programs with steps on the host keep
 
 
-class ForeignDevice(ABC):
+class AcceleratorDevice(ABC):
     """Functions of its programs take and return `pydispatch.Buffer`."""
 
     def __init__(self, name: str, context: Context, dialect: Dialect) -> None:
@@ -62,7 +65,7 @@ class ForeignDevice(ABC):
 
     def _program(self, module: Module, name: str, executor: Executor, imports: Any) -> Program:
         """What `load` returns."""
-        return ForeignProgram(module, name, self, executor, imports)
+        return AcceleratorProgram(module, name, self, executor, imports)
 
     def _loaded(self) -> None:  # noqa: B027
         """A program was loaded."""
@@ -93,8 +96,8 @@ class ForeignDevice(ABC):
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
         resolution = Resolution(self._dialect, self._libraries.asked())
-        linker = _Linker(self._executor(), dict(self._given), file.name, resolution)
-        module, _ = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), None, parameters, linker)
+        linker = _Linker(self._executor(), dict(self._given), resolution)
+        module = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), linker, parameters)
         self._loaded()
         return self._program(module, file.name, linker.executor, resolution.imports)
 
@@ -184,63 +187,44 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 class _Linker:
-    """Loads executables for one program: runtime.loader.Foreign."""
+    """Loads executables for one program: runtime.program.loader.Linker."""
 
-    def __init__(
-        self, executor: Executor, given: dict[str, tuple[bytes, str]], file: str, resolution: Resolution
-    ) -> None:
-        self.executor, self.given, self.file, self.resolution = executor, given, file, resolution
+    def __init__(self, executor: Executor, given: dict[str, tuple[bytes, str]], resolution: Resolution) -> None:
+        self.executor, self.given, self.resolution = executor, given, resolution
 
-    def link(
-        self,
-        module: Module,
-        index: int,
-        executable: dict[str, Any],
-        variant: dict[str, Any],
-        data: memoryview,
-        constants: list[int],
-        chosen: int,
-    ) -> None:
-        name: str = executable["name"]
-        code: bytes | memoryview = data
+    def link(self, module: Module, file: ArtifactFile, chosen: Chosen) -> None:
+        index, variant = chosen.index, chosen.entry
+        code: bytes | memoryview = file.find(variant["member"], True)
         source = None
         if variant.get("dynamic"):
-            if name not in self.given:
-                self._missing(name, executable)
-            code, source = self.given[name]
+            if chosen.name not in self.given:
+                raise not_given(chosen, self.given, f"kernels{self.resolution.dialect.suffix}")
+            code, source = self.given[chosen.name]
         exports = exports_of(module, index)
-        alignment = self.executor.load(
-            index, name, code, variant, exports, constants, self.resolution, source, self.file
+        executable = Executable(
+            index, chosen.name, code, source, variant, exports, chosen.constants, self.resolution, file.name
         )
+        alignment = self.executor.load(executable)
         if alignment is not None:
             if alignment not in ALIGNMENTS:
-                raise ArtifactError(f"{self.file}: executable '{name}' wants bindings aligned to {alignment} bytes")
+                raise ArtifactError(
+                    f"{file.name}: executable '{chosen.name}' wants bindings aligned to {alignment} bytes"
+                )
             self.executor.alignments[index] = alignment
-        link_executable(module, index, chosen, 1)
-
-    def _missing(self, name: str, executable: dict[str, Any]) -> NoReturn:
-        given = ", ".join(f"'{other}'" for other in self.given)
-        exports = ", ".join(f"@{export}" for export in executable["exports"])
-        file = f"kernels{self.resolution.dialect.suffix}"
-        raise MissingImportError(
-            f"the program only declares executable '@{name}' ({exports}) and the device was not given its code"
-            f"{f'; it was given {given}' if given else ''}\n"
-            f"supply it with device.add_executable('{name}', '{file}') before loading",
-            (name,),
-        )
+        link_executable(module, index, chosen.number, 1)
 
     def finish(self, module: Module) -> None:
         self.executor.constants = [constant_bytes(module, i) for i in range(len(module.constants()))]
         Runner(module, self.executor.run_addresses)
 
 
-class ForeignProgram(Program):
+class AcceleratorProgram(Program):
     """The public functions of an artifact on a device of its own; see Program. They return buffers of the device, and
     take such buffers where they lie. `program.f.profile(a, b)` says how long each dispatch takes."""
 
-    FUNCTION: type[ForeignFunction] = ForeignFunction
+    FUNCTION: type[AcceleratorFunction] = AcceleratorFunction
 
-    def __init__(self, module: Module, name: str, device: ForeignDevice, executor: Executor, imports: Any) -> None:
+    def __init__(self, module: Module, name: str, device: AcceleratorDevice, executor: Executor, imports: Any) -> None:
         self._device, self._executor = device, executor
         super().__init__(module, name, imports)
 
@@ -252,5 +236,5 @@ class ForeignProgram(Program):
             from pydispatch._core.procedure import Procedure
 
             for index, entry in module.procedures():
-                functions[entry] = ForeignProcedure(Procedure(module, index, _verify), self._device, self._executor)
+                functions[entry] = AcceleratorProcedure(Procedure(module, index, _verify), self._device, self._executor)
         return functions

@@ -5,18 +5,37 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing
 
 if TYPE_CHECKING:
-    from pydispatch._core.device import PlanData
+    from pydispatch._core.commands import Export
+    from pydispatch._core.plan_data import PlanData
     from pydispatch.runtime.accelerators.context import Context
     from pydispatch.runtime.accelerators.libraries import Resolution
 
-Exports = Sequence[tuple[int, str, int, int]]
-"""(ordinal, name, constants, bindings) of the exports that host code dispatches."""
+
+@dataclass(frozen=True)
+class Executable:
+    """The variant of an executable that a device loads for one program.
+
+    index: of the executable in the program. code: of the variant; source: where it came from when the program only
+    declares it, else None. variant: its entry of the manifest. exports: those that host code dispatches. constants:
+    executable constants, words. resolution: gives the functions that it imports. file: of the artifact, for messages.
+    """
+
+    index: int
+    name: str
+    code: bytes | memoryview
+    source: str | None
+    variant: dict[str, Any]
+    exports: Sequence[Export]
+    constants: Sequence[int]
+    resolution: Resolution
+    file: str
 
 
 class Fixed(Protocol):
@@ -45,23 +64,10 @@ class Executor(ABC):
         self.stopped: KeyboardInterrupt | None = None
 
     @abstractmethod
-    def load(
-        self,
-        index: int,
-        name: str,
-        code: bytes | memoryview,
-        variant: dict[str, Any],
-        exports: Exports,
-        constants: Sequence[int],
-        resolution: Resolution,
-        source: str | None,
-        file: str,
-    ) -> int | None:
-        """Loads a variant of executable `index`. variant: its entry of the manifest. constants: executable constants,
-        words. resolution: gives the functions that it imports. source: None, or where the code of a declared
-        executable came from. file: of the artifact, for messages. Returns the alignment in bytes, at most 64,
-        that bindings need (None: the device takes them as they lie); the plan copies those that lie otherwise.
-        ArtifactError, DeviceUnavailableError, MissingImportError."""
+    def load(self, executable: Executable) -> int | None:
+        """Loads its kernels. Returns the alignment in bytes, at most 64, that bindings need (None: the device takes
+        them as they lie); the plan copies those that lie otherwise. ArtifactError, DeviceUnavailableError,
+        MissingImportError."""
 
     @abstractmethod
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydispatch._core.device import DeviceFunction, data_of
+from pydispatch._core.device import DeviceFunction
+from pydispatch._core.plan_data import data_of
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory, bytes_of
 from pydispatch.runtime.accelerators.given import check_out, unexpected
@@ -14,11 +15,12 @@ from pydispatch.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
     from pydispatch._core.arrays import ElementType
-    from pydispatch._core.program import Module, Plan
+    from pydispatch._core.plan import Plan
+    from pydispatch._core.program import Module
     from pydispatch.runtime.accelerators.execute import Executor
 
 
-class ForeignFunction:
+class AcceleratorFunction:
     """`f(*args, out=None)`. Arguments are buffers of the device, which are used where they lie, or arrays, which are
     copied to it. The value is a `pydispatch.Buffer` or number for one result, a tuple for several, None for none.
 
@@ -132,8 +134,9 @@ class ForeignFunction:
         if self._context.convert is not None:
             taken = [o if o is None or isinstance(o, PLAIN) else self._context.convert(o, True) for o in outs]
         for i, (given, (element, rank)) in enumerate(zip(taken, self._results, strict=True)):
-            expected = None if rank is None else record.data.results[i]
-            check_out(f"@{self.name}: out {i}", given, element, rank is None, None if expected is None else expected[0])
+            expected = record.data.results[i]  # None for a number
+            shape = None if expected is None else expected.shape
+            check_out(f"@{self.name}: out {i}", given, element, rank is None, shape)
         return outs, taken
 
     def _hand_over(self, result: Buffer, given: Any) -> None:
@@ -161,10 +164,9 @@ class ForeignFunction:
         return one.memory is other.memory
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
-        shape = record.data.results[index]
-        assert shape is not None
-        element = self._results[index][0]
-        return Buffer(memory, shape[0], element, shape[1])
+        result = record.data.results[index]
+        assert result is not None
+        return Buffer(memory, result.shape, self._results[index][0], result.size)
 
     def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
         constants, patterns, values = self._core.compute(plan, scalars)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from pydispatch._core.device import PlanData
+from pydispatch._core.commands import BufferKind, Command, Copy, Dispatch, Fill, Slot
 
-DISPATCH, FILL, COPY = 0, 1, 2
-"""Kinds of commands: entry 0 of a command of `PlanData.commands`."""
-ARGUMENT, RESULT, TRANSIENT, CONSTANT = 0, 1, 2, 3
-"""Kinds of buffers."""
+if TYPE_CHECKING:
+    from pydispatch._core.plan_data import PlanData
 
 ARENA_ALIGNMENT = 256
 """Bytes: of what is added to an arena."""
 
-Slot = tuple[int, int, int]
-"""(buffer, byte offset, byte length) of a binding."""
-Command = tuple[Any, ...]
-"""An entry of `PlanData.commands`."""
 Blocks = list[Any]
 """The block of each buffer of a plan; None for one that no command uses."""
 
@@ -54,16 +47,17 @@ class Record:
         self.origins: list[int] | None = (
             None  # where commands are more than those of the data: which each is, or is for
         )
-        self.arguments = [(n, index, size) for n, (kind, index, size, _) in enumerate(data.buffers) if kind == ARGUMENT]
-        self.results = [(n, index, size) for n, (kind, index, size, _) in enumerate(data.buffers) if kind == RESULT]
-        self.transients = [(n, offset) for n, (kind, _, _, offset) in enumerate(data.buffers) if kind == TRANSIENT]
-        self.constants = [(n, index) for n, (kind, index, _, _) in enumerate(data.buffers) if kind == CONSTANT]
-        self.sizes = [size for _, _, size, _ in data.buffers]
+        buffers = list(enumerate(data.buffers))
+        self.arguments = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.ARGUMENT]
+        self.results = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.RESULT]
+        self.transients = [(n, b.offset) for n, b in buffers if b.kind == BufferKind.TRANSIENT]
+        self.constants = [(n, b.index) for n, b in buffers if b.kind == BufferKind.CONSTANT]
+        self.sizes = [b.size for b in data.buffers]
         self.arena_bytes = data.arena_bytes
         self.state: Any = None
-        if alignments and any(_is_odd(command, alignments) for command in data.commands):
+        if alignments and any(_unaligned(command, alignments) for command in data.commands):
             self._stage(alignments)
-        self.patterns = [command[10] for command in self.commands]
+        self.patterns = [c.pattern if isinstance(c, Fill) else 0 for c in self.commands]
         self.count = len(self.sizes)
         self._commands_with_arena()
 
@@ -76,21 +70,20 @@ class Record:
         made: list[Command] = []
         origins: list[int] = []
         for number, command in enumerate(self.data.commands):
-            before, after, slots = [], [], list(command[9])
-            staged: dict[Slot, int] = {}
-            for i, slot in enumerate(slots if _is_odd(command, alignments) else ()):
-                buffer, offset, length = slot
-                if not length or offset % alignments[command[2]] == 0:
-                    continue
+            before: list[Command] = []
+            after: list[Command] = []
+            first = 3 * command.region
+            staged: dict[Slot, Slot] = {}
+            for slot in _unaligned(command, alignments):
                 if slot not in staged:
-                    own = staged[slot] = self._new_transient(length)
-                    before.append(_copy(3 * command[1], slot, (own, 0, length)))
-                    if self.data.buffers[buffer][0] in (RESULT, TRANSIENT):  # nothing else is ever written
-                        after.append(_copy(3 * command[1] + 2, (own, 0, length), slot))
-                slots[i] = (staged[slot], 0, length)
-            made += [*before, (command[0], 3 * command[1] + 1, *command[2:9], slots, *command[10:]), *after]
+                    own = staged[slot] = Slot(self._new_transient(slot.size), 0, slot.size)
+                    before.append(Copy(first, (slot, own)))
+                    if self.data.buffers[slot.buffer].kind in (BufferKind.RESULT, BufferKind.TRANSIENT):
+                        after.append(Copy(first + 2, (own, slot)))  # nothing else is ever written
+            slots = tuple(staged.get(slot, slot) for slot in command.slots)
+            made += [*before, replace(command, region=first + 1, slots=slots), *after]
             origins += [number] * (len(before) + 1 + len(after))
-        order = sorted(range(len(made)), key=lambda i: made[i][1])
+        order = sorted(range(len(made)), key=lambda i: made[i].region)
         self.commands, self.origins = [made[i] for i in order], [origins[i] for i in order]
         self.numbers = [self.data.numbers[i] for i in self.origins]
 
@@ -108,26 +101,22 @@ class Record:
         self.count += 1
 
         def place(slot: Slot) -> Slot:
-            buffer, offset, length = slot
-            return (arena, offset + moved[buffer], length) if buffer in moved else slot
+            start = moved.get(slot.buffer)
+            return slot if start is None else Slot(arena, start + slot.offset, slot.size)
 
-        self.commands = [(*c[:9], [place(slot) for slot in c[9]], *c[10:]) for c in self.commands]
-
-
-def _is_odd(command: Command, alignments: Mapping[int, int]) -> bool:
-    """Whether a dispatch has a binding that its executable does not take where it lies."""
-    if command[0] != DISPATCH:
-        return False
-    alignment = alignments.get(command[2], 1)
-    return alignment > 1 and any(offset % alignment for _, offset, length in command[9] if length)
+        self.commands = [replace(c, slots=tuple(map(place, c.slots))) for c in self.commands]
 
 
-def _copy(region: int, source: Slot, target: Slot) -> Command:
-    return COPY, region, 0, 0, 0, "", (0, 0, 0), 0, 0, [source, target], 0, 0
+def _unaligned(command: Command, alignments: Mapping[int, int]) -> list[Slot]:
+    """The bindings of a dispatch that its executable does not take where they lie."""
+    if not isinstance(command, Dispatch):
+        return []
+    alignment = alignments.get(command.executable, 1)
+    return [slot for slot in command.slots if slot.size and slot.offset % alignment]
 
 
 def label(command: Command, kernel: str) -> str:
     """A command in words; kernel: the name of what a dispatch runs."""
-    if command[0] == DISPATCH:
-        return f"{kernel} {'x'.join(map(str, command[6]))}"
-    return f"{'fill' if command[0] == FILL else 'copy'} {command[9][0][2]} bytes"
+    if isinstance(command, Dispatch):
+        return f"{kernel} {'x'.join(map(str, command.grid))}"
+    return f"{'fill' if isinstance(command, Fill) else 'copy'} {command.slots[0].size} bytes"

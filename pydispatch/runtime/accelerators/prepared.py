@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pydispatch._core.device import data_of
+from pydispatch._core.plan_data import data_of
 from pydispatch.errors import Error, InvalidArgumentError
 from pydispatch.runtime.accelerators.context import DeviceMemory, bytes_of
 from pydispatch.runtime.accelerators.given import unexpected
@@ -12,7 +12,7 @@ from pydispatch.runtime.accelerators.plan import Blocks, Record
 from pydispatch.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
-    from pydispatch._core.program import Plan
+    from pydispatch._core.plan import Plan
     from pydispatch.runtime.accelerators.execute import Fixed
 
 

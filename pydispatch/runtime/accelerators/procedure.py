@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executor
 
 
-class ForeignProcedure:
+class AcceleratorProcedure:
     """A function with control flow, state or checks: the host runs its steps, the device its pieces. Arguments and
-    results are as for `ForeignFunction`."""
+    results are as for `AcceleratorFunction`."""
 
     def __init__(self, procedure: Procedure, device: Any, executor: Executor) -> None:
         self._procedure, self._device, self._executor = procedure, device, executor

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pydispatch.formats.ptx.interface import capabilities, why_not
-from pydispatch.runtime.program.loader import Host
+from pydispatch.runtime.program.variants import Host
 
 if TYPE_CHECKING:
     from pydispatch.link.ptx.library import Library

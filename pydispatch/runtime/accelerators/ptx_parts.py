@@ -5,18 +5,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.strict import count, listed, table, text
+
+if TYPE_CHECKING:
+    from pydispatch._core.commands import Export
 
 PTX, CUBIN = "ptx", "cubin"
 MAX_THREADS = 1024
 """Invocations of a block that any device starts."""
 
 Block = tuple[int, int, int]
-Export = tuple[int, str, int, int]
-"""(ordinal, name, constants, bindings) of an export that host code dispatches."""
 
 
 @dataclass(frozen=True)
@@ -120,23 +121,23 @@ class Parts:
         return [self._found(export, modules) for export in exports]
 
     def _stated(self, export: Export, entries: Sequence[tuple[int, str]]) -> Entry:
-        ordinal, name, constants, bindings = export
+        ordinal, name = export.ordinal, export.name
         if ordinal >= min(len(entries), len(self.blocks), len(self.shared), len(self.parameters)):
             raise ArtifactError(
                 f"{self.where}: export '@{name}' has the ordinal {ordinal}, its variant lists {len(entries)}"
             )
         block, sizes = self.blocks[ordinal], self.parameters[ordinal]
         words = sum(max(1, size // 4) for size in sizes)
-        if words != constants or block is None:
+        if words != export.constants or block is None:
             raise ArtifactError(
-                f"{self.where}: export '@{name}' has {constants} constants in the program, and parameters for {words} "
-                "in its variant"
+                f"{self.where}: export '@{name}' has {export.constants} constants in the program, and parameters for "
+                f"{words} in its variant"
             )
-        return Entry(ordinal, name, *entries[ordinal], block, self.shared[ordinal], bindings, sizes)
+        return Entry(ordinal, name, *entries[ordinal], block, self.shared[ordinal], export.bindings, sizes)
 
     def _found(self, export: Export, modules: Sequence[bytes]) -> Entry:
         """The kernel of an export in a file that was given: the one of its name, or the only one."""
-        ordinal, name, _, bindings = export
+        ordinal, name, bindings = export.ordinal, export.name, export.bindings
         kind = self.modules[0][2]
         kernels = facts_of(modules[0], kind, self.where)
         kernel = next((k for k in kernels if k.name == name), kernels[0] if len(kernels) == 1 else None)
@@ -152,7 +153,7 @@ class Parts:
         return Entry(ordinal, name, 0, kernel.name, block, shared, bindings, sizes)
 
     def _check(self, export: Export, kernel: Facts, sizes: Sequence[int], text: bytes | None) -> None:
-        _, name, constants, bindings = export
+        constants, bindings = export.constants, export.bindings
         problem: str | None = None
         if text is not None:
             from pydispatch.formats.ptx import interface, read
@@ -165,10 +166,10 @@ class Parts:
         elif sum(max(1, size // 4) for size in sizes) != constants:
             problem = f"the program gives {constants} constants, the parameters behind its bindings have {list(sizes)}"
         if problem is not None:
-            raise ArtifactError(f"{self.where}, export '@{name}', entry '{kernel.name}': {problem}")
+            raise ArtifactError(f"{self.where}, export '@{export.name}', entry '{kernel.name}': {problem}")
 
     def _stated_block(self, export: Export, kernel: Facts, wanted: Block | None) -> Block:
-        where = f"{self.where}, export '@{export[1]}', entry '{kernel.name}'"
+        where = f"{self.where}, export '@{export.name}', entry '{kernel.name}'"
         if kernel.required is None:
             raise ArtifactError(
                 f"{where}: nothing states the size of its blocks; write workgroup_size = [64 : index, 1 : index, "

@@ -17,8 +17,10 @@ from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 from pydispatch.runtime.options import check_options, whole_number
-from pydispatch.runtime.program.loader import Host, load
+from pydispatch.runtime.program.linker import CpuLinker
+from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program
+from pydispatch.runtime.program.variants import Host
 
 if TYPE_CHECKING:
     from pydispatch._core.plugin import Plugin
@@ -86,8 +88,9 @@ class CpuDevice:
             raise InvalidArgumentError(
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
-        module, imports = load(file, self._host, self._sched, self._pool, self._registry, parameters)
-        return Program(module, file.name, imports)
+        linker = CpuLinker(self._host.processor_data, self._registry)
+        module = load(file, self._host, self._sched, self._pool, linker, parameters)
+        return Program(module, file.name, linker.imports)
 
     def add_plugin(
         self, plugin: str | os.PathLike[str] | bytes | Plugin, /, *, priority: int = 0, **params: object
@@ -120,9 +123,7 @@ class CpuDevice:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
         from pydispatch.runtime.program.imports import code_of
 
-        registry = self._providers()
-        registry.executables[name] = given = code_of(name, code)
-        registry.system = registry.system or given.elf is None
+        self._providers().executables[name] = code_of(name, code)
 
     def remove_plugin(self, provider: Provider) -> None:
         """Removes a registration of `add_plugin` or `add_import`. Loaded programs keep the functions that they use."""

@@ -117,7 +117,6 @@ class Registry:
         self.manager: Manager = Manager()
         self.executables: dict[str, Code] = {}  # name -> the last one added
         self.names: dict[int, str] = {}  # of the functions registered individually, for "did you mean"
-        self.system = False  # whether a registered plugin may print through C stdio
 
     def add_plugin(
         self, source: str | os.PathLike[str] | bytes | Plugin, priority: int, params: Mapping[str, object]
@@ -133,7 +132,6 @@ class Registry:
         if not isinstance(source, (Plugin, bytes, bytearray, memoryview)):
             check_path("add_plugin", source, "a plugin (pydispatch plugin build makes one)")
         plugin = source if isinstance(source, Plugin) else Plugin(source, texts)
-        self.system = self.system or plugin.kind != "embedded"
         return Provider(self.manager.add(plugin, priority), plugin.label, plugin.kind)
 
     def add_import(self, name: str, function: object, context: object, priority: int) -> Provider:
@@ -228,14 +226,12 @@ def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mappi
 
 
 def missing(
-    name: str, variant: Mapping[str, Any], provided: Iterable[str], asked: Sequence[str], known: Iterable[str]
+    name: str, variant: Mapping[str, Any], lacking: Sequence[str], asked: Sequence[str], known: Iterable[str]
 ) -> MissingImportError:
     """The error for an executable with unresolved required imports.
 
-    provided: the resolved symbols. asked: labels of the providers asked. known: symbols that a provider has.
+    lacking: their symbols. asked: labels of the providers asked. known: symbols that a provider has.
     """
-    have = set(provided)
-    lacking = [s for s in variant.get("imports", ()) if not s.startswith("?") and s not in have]
     users: dict[str, tuple[str, ...]] = {s.symbol: s.exports for s in signatures_of(variant)}
     plural = "s" if len(lacking) != 1 else ""
     lines = [f"executable '@{name}' needs {len(lacking)} function{plural} that nobody provides:"]

@@ -29,7 +29,7 @@ from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
 from pydispatch.formats.elf.library import read_tables
 
-FOREIGN_ALIGNMENT = 64
+USERS_ALIGNMENT = 64
 """Bytes to which bindings of kernels that others compiled are aligned: such code may assume it."""
 
 BITCODE = (".bc",)
@@ -82,8 +82,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         for suffix, content in everything:
             dump(suffix, content)
     objects.check_library(elf, machine.arch, QUERY_SYMBOL)
-    foreign = variant.module is None
-    if foreign:
+    is_users = variant.module is None
+    if is_users:
         _check_tables(variant, elf)
     notes: dict[str, object] = {"seconds": clock.seconds, "cpu": machine.cpu, "features": machine.llvm_features}
     notes["imports"] = [signature.to_json() for signature in platform.import_calls.signatures]
@@ -91,7 +91,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         data=elf,
         suffix=".so",
         requires=machine.requires,
-        alignment=FOREIGN_ALIGNMENT if foreign else platform.alignment,
+        alignment=USERS_ALIGNMENT if is_users else platform.alignment,
         imports=tuple(str(entry) for entry in platform.imports),
         notes=notes,
     )
@@ -216,12 +216,12 @@ def _whole_library(variant: Variant, machine: Machine) -> Binary:
     (file,) = variant.objects
     objects.check_library(file.data, machine.arch, QUERY_SYMBOL, file)
     _check_tables(variant, file.data)
-    return Binary(file.data, ".so", machine.requires, FOREIGN_ALIGNMENT)
+    return Binary(file.data, ".so", machine.requires, USERS_ALIGNMENT)
 
 
 def _supplied_at_run_time(machine: Machine) -> Binary:
     """An executable that the program only declares: layouts and grids are known, its code is given to the device."""
-    return Binary(b"", ".so", machine.requires, FOREIGN_ALIGNMENT, notes={"dynamic": True})
+    return Binary(b"", ".so", machine.requires, USERS_ALIGNMENT, notes={"dynamic": True})
 
 
 def _check_tables(variant: Variant, elf: bytes) -> None:

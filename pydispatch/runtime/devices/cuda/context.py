@@ -7,18 +7,18 @@ import threading
 import time
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pydispatch.errors import DeviceUnavailableError, KernelError
-from pydispatch.runtime.accelerators import context as foreign
+from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators.context import Source, view_of
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.memory import Block, Pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 _REMEMBERED = 32  # runs whose names are known when one of them failed
 _DISABLE_TIMING = 2
@@ -53,7 +53,15 @@ class Current:
         self._pop()
 
 
-class Context(foreign.Context):
+class StepName(NamedTuple):
+    """What ran, for messages: a step in words, and of a dispatch its names."""
+
+    label: str
+    executable: str | None = None
+    export: str | None = None
+
+
+class Context(base.Context):
     """One device. Everything goes on `stream`, in the order of giving; `lock` is held while something is put there that
     belongs together. The stream waits for the default stream of the process, and that one for it, on the device.
 
@@ -70,7 +78,7 @@ class Context(foreign.Context):
             raise DeviceUnavailableError(f"there is no device '{self.name}'; this machine has: {have}")
         self.lost, self.is_shut = "", False
         self.lock = threading.RLock()
-        self.recent: deque[tuple[str, tuple[str, ...]]] = deque(maxlen=_REMEMBERED)
+        self.recent: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_REMEMBERED)
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
         self.attributes = self._facts()
         self.version = int(self.check(driver.cuDriverGetVersion(), "cuDriverGetVersion"))
@@ -141,10 +149,10 @@ class Context(foreign.Context):
         executable = export = None
         hint = ""
         if len(dispatches) == 1:
-            who = f"dispatch {dispatches[0]}"
-            executable, _, export = (part.lstrip("@") for part in dispatches[0].split(" ")[0].partition("::"))
+            label, executable, export = dispatches[0]
+            who = f"dispatch {label}"
         else:
-            who = f"one of the dispatches {', '.join(dispatches)}"
+            who = f"one of the dispatches {', '.join(name.label for name in dispatches)}"
             hint = f"; pydispatch.device('{self.name}?check=1') says which"
         others = [name for name in ("torch", "cupy", "jax", "numba") if name in sys.modules]
         if others:
@@ -164,10 +172,6 @@ class Context(foreign.Context):
             )
         if self.is_shut:
             raise DeviceUnavailableError(f"{self.name} was closed; open it again with pydispatch.device()")
-
-    def ran(self, function: str, dispatches: Iterable[str]) -> None:
-        """Remembers what was put on the stream, for messages."""
-        self.recent.append((function, tuple(dispatches)))
 
     def synchronize(self) -> None:
         """Waits until everything that was given is done. Ctrl-C is heard, also when a kernel never ends."""
@@ -280,16 +284,16 @@ class Context(foreign.Context):
 
     def tidy(self) -> None:
         """Destroys what is left to destroy, and lets go of memory of others that nothing uses any more."""
-        foreign = self.pool.foreign
-        if not (foreign or self._leaving or self.garbage):
+        lent = self.pool.lent
+        if not (lent or self._leaving or self.garbage):
             return
         driver = self.driver
         with self.lock, self.current:
             self._destroy_garbage()
-            if foreign:
+            if lent:
                 event, blocks = self.event(), []
-                while foreign:
-                    blocks.append(foreign.popleft())
+                while lent:
+                    blocks.append(lent.popleft())
                 self.check(driver.cuEventRecord(event, self.stream), "cuEventRecord")
                 self._leaving.append((event, blocks))
             while self._leaving and not driver.cuEventQuery(self._leaving[0][0])[0]:

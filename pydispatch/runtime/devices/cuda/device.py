@@ -12,7 +12,7 @@ import numpy as np
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.interface import capabilities
-from pydispatch.runtime.accelerators.device import ForeignDevice
+from pydispatch.runtime.accelerators.device import AcceleratorDevice
 from pydispatch.runtime.accelerators.ptx import FORMAT, Ptx, host_of
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, facts_of, kind_of
 from pydispatch.runtime.buffer import Buffer
@@ -21,7 +21,7 @@ from pydispatch.runtime.devices.cuda.context import Context
 from pydispatch.runtime.devices.cuda.execute import CudaExecutor
 from pydispatch.runtime.devices.cuda.function import CudaProgram
 from pydispatch.runtime.devices.cuda.interop import CudaBuffer, convert
-from pydispatch.runtime.program.loader import Host
+from pydispatch.runtime.program.variants import Host
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -49,7 +49,7 @@ def open_device(index: int, is_checked: bool) -> CudaDevice:
         return CudaDevice(context)
 
 
-class CudaDevice(ForeignDevice):
+class CudaDevice(AcceleratorDevice):
     """An NVIDIA GPU. Functions of its programs take and return `pydispatch.Buffer`, and take tensors of PyTorch, CuPy
     and others on the same device. Calls return before the device is done."""
 

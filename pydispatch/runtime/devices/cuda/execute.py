@@ -6,9 +6,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pydispatch._core import commands
 from pydispatch.errors import ArtifactError
 from pydispatch.runtime.accelerators.context import DeviceMemory
-from pydispatch.runtime.accelerators.execute import Executor, Exports
+from pydispatch.runtime.accelerators.execute import Executable, Executor
 from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing, label
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Parts
 from pydispatch.runtime.devices.cuda import driver as cuda
@@ -18,7 +19,6 @@ from pydispatch.runtime.devices.cuda.steps import Dispatch, Step, steps_of
 from pydispatch.runtime.devices.cuda.timing import Stopwatch
 
 if TYPE_CHECKING:
-    from pydispatch.runtime.accelerators.libraries import Resolution
     from pydispatch.runtime.devices.cuda.context import Context
 
 KEPT = 4  # graphs of one plan
@@ -43,27 +43,19 @@ class CudaExecutor(Executor):
         self.names: dict[int, str] = {}  # of functions, by their number
         self.alignment = 1  # bytes that bindings are aligned to
 
-    def load(
-        self,
-        index: int,
-        name: str,
-        code: bytes | memoryview,
-        variant: dict[str, Any],
-        exports: Exports,
-        constants: Sequence[int],
-        resolution: Resolution,
-        source: str | None,
-        file: str,
-    ) -> int | None:
+    def load(self, executable: Executable) -> int | None:
         """See `Executor.load`."""
-        where = f"{file}: executable '@{name}'" + (f", given by {source}" if source else "")
-        parts = Parts(code, variant.get("ptx"), where)
-        pieces = parts.pieces(code)
+        name, variant = executable.name, executable.variant
+        source = f", given by {executable.source}" if executable.source else ""
+        parts = Parts(executable.code, variant.get("ptx"), f"{executable.file}: executable '@{name}'{source}")
+        pieces = parts.pieces(executable.code)
         if variant.get("imports"):
             if any(kind == CUBIN for _, _, kind in parts.modules):
-                raise ArtifactError(f"{where}: it imports functions and is a cubin, which cannot be linked any more")
-            pieces = resolution.link(name, pieces, variant)
-        self.modules.load(index, name, parts, pieces, exports, constants)
+                raise ArtifactError(
+                    f"{parts.where}: it imports functions and is a cubin, which cannot be linked any more"
+                )
+            pieces = executable.resolution.link(name, pieces, variant)
+        self.modules.load(executable, parts, pieces)
         alignment = int(variant.get("alignment", 1))
         self.alignment = max(self.alignment, alignment)
         return alignment
@@ -89,11 +81,10 @@ class CudaExecutor(Executor):
                 self._graph(record, state, addresses, constants, patterns).launch()
 
     def _state(self, record: Record) -> State:
-        commands = record.commands
         steps, scratch = self._steps(record)
         flat = [step for command in steps for step in command]
         single = flat[0] if len(flat) == 1 and not scratch and isinstance(flat[0], Dispatch) else None
-        state = record.state = State(self._name(record), single, not commands)
+        state = record.state = State(self._name(record), single, not record.commands)
         return state
 
     def _name(self, record: Record) -> str:
@@ -108,7 +99,7 @@ class CudaExecutor(Executor):
         context = self.context
         step.place(addresses, constants, patterns)
         result = step.launch(context.stream)
-        context.recent.append((state.function, (step.label,)))
+        context.recent.append((state.function, (step.name,)))
         if result[0]:
             if cuda.is_of_other_context(result[0]):
                 result = context.retry(lambda: step.launch(context.stream))
@@ -156,7 +147,7 @@ class CudaExecutor(Executor):
         context.synchronize()
         with context.current:
             for step in self._placed(record, addresses, constants, patterns):
-                context.recent.append((state.function, (step.label,)))
+                context.recent.append((state.function, (step.name,)))
                 context.check(step.launch(context.stream), f"launching {step.label}")
                 context.synchronize()
 
@@ -186,20 +177,20 @@ class CudaExecutor(Executor):
                 for command in steps:
                     for step in command:
                         step.place(addresses, constants, patterns)
-                        context.recent.append((self._name(record), (step.label,)))
+                        context.recent.append((self._name(record), (step.name,)))
                         context.check(step.launch(context.stream), f"launching {step.label}")
                     watch.mark()
                 context.synchronize()
                 seconds = watch.seconds()
             finally:
                 watch.close()
-        kernels = self.modules.kernels
-        names = [label(c, kernels[c[2], c[4]].label if c[0] == 0 else "") for c in record.commands]
+        kernel_of = self.modules.kernel_of
+        names = [label(c, kernel_of(c).label if isinstance(c, commands.Dispatch) else "") for c in record.commands]
         return [Timing(name, spent) for name, spent in zip(names, seconds, strict=True)]
 
 
 class Fixed:
-    """A run of a plan over memory that stays: foreign.execute.Fixed."""
+    """A run of a plan over memory that stays: pydispatch.runtime.accelerators.execute.Fixed."""
 
     def __init__(
         self, executor: CudaExecutor, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pydispatch.runtime.accelerators.device import ForeignDevice, ForeignProgram
-from pydispatch.runtime.accelerators.function import ForeignFunction
+from pydispatch.runtime.accelerators.device import AcceleratorDevice, AcceleratorProgram
+from pydispatch.runtime.accelerators.function import AcceleratorFunction
 from pydispatch.runtime.accelerators.given import unexpected
 from pydispatch.runtime.accelerators.prepared import Prepared
 from pydispatch.runtime.devices.cuda.interop import CudaBuffer, stream_number
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.execute import CudaExecutor
 
 
-class CudaFunction(ForeignFunction):
+class CudaFunction(AcceleratorFunction):
     """`f(*args, out=None, stream=None)`. Arguments are buffers of the device and tensors of PyTorch, CuPy and others on
     it, which are used where they lie, or arrays of the process, which are copied. Results are `pydispatch.Buffer`.
 
@@ -51,9 +51,9 @@ class CudaFunction(ForeignFunction):
         return CudaPrepared(self, args, out)
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
-        shape = record.data.results[index]
-        assert shape is not None
-        return CudaBuffer(memory, shape[0], self._results[index][0], shape[1])
+        result = record.data.results[index]
+        assert result is not None
+        return CudaBuffer(memory, result.shape, self._results[index][0], result.size)
 
     def _is_here(self, given: Any) -> bool:
         # Of others there is memory at any place, where wide loads of kernels would fail.
@@ -91,10 +91,10 @@ def _between(context: Context, stream: Any) -> Iterator[None]:
             context.lead(number)
 
 
-class CudaProgram(ForeignProgram):
+class CudaProgram(AcceleratorProgram):
     """The public functions of an artifact on a CUDA device; see Program. They return buffers of the device."""
 
     FUNCTION = CudaFunction
 
-    def __init__(self, module: Module, name: str, device: ForeignDevice, executor: Executor, imports: Any) -> None:
+    def __init__(self, module: Module, name: str, device: AcceleratorDevice, executor: Executor, imports: Any) -> None:
         super().__init__(module, name, device, executor, imports)

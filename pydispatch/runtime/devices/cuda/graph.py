@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.runtime.devices.cuda import driver as cuda
+from pydispatch.runtime.devices.cuda.steps import Dispatch, Fill
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.context import Context
@@ -22,7 +23,7 @@ class Graph:
         """steps: of each command, placed; they belong to the graph from now on. scratch: memory that goes with it."""
         self.context, self.function, self.scratch = context, function, scratch
         self.steps = [step for command in steps for step in command]
-        self.labels = tuple(step.label for step in self.steps if step.label.startswith("@"))
+        self.dispatches = tuple(step.name for step in self.steps if isinstance(step, Dispatch))
         self.commands = steps
         self.nodes: list[Any] = []
         self.executable: Any = None
@@ -46,7 +47,7 @@ class Graph:
                     if command[0].region != region:
                         before, behind, region = self._joined(graph, behind, what), [], command[0].region
                     after = before
-                    is_chain = len(command) > 1 and not command[0].label.startswith("fill")
+                    is_chain = len(command) > 1 and not isinstance(command[0], Fill)
                     for step in command:
                         node = context.check(step.add(graph, after), f"{what}, {step.label}")
                         self.nodes.append(node)
@@ -90,7 +91,7 @@ class Graph:
         if context.is_shut:
             context.require_usable()
         (status,) = self._launch(self.executable, self._stream)
-        context.recent.append((self.function, self.labels))
+        context.recent.append((self.function, self.dispatches))
         if status:
             self._again(status)
 

@@ -55,7 +55,7 @@ class Pool:
         self.lock = threading.Lock()
         self.ready: OrderedDict[int, list[Block]] = OrderedDict()  # by size, those used last at the end
         self.returned: deque[Block] = deque()
-        self.foreign: deque[Block] = deque()  # memory of others that no call uses any more
+        self.lent: deque[Block] = deque()  # memory of others that no call uses any more
         self.numbers = 0
         self.live_bytes = self.peak_bytes = self.live_blocks = self.ready_bytes = 0
         properties = driver.CUmemPoolProps()
@@ -87,7 +87,7 @@ class Pool:
             return block
 
     def release(self, block: Block) -> None:
-        (self.returned if block.owner is None else self.foreign).append(block)
+        (self.returned if block.owner is None else self.lent).append(block)
 
     def lend(self, address: int, size: int, owner: Any) -> Block:
         """A block over memory of others, which `owner` keeps alive."""

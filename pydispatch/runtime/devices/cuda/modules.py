@@ -11,6 +11,8 @@ from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.cubins import Log, compile_ptx, refused
 
 if TYPE_CHECKING:
+    from pydispatch._core.commands import Dispatch
+    from pydispatch.runtime.accelerators.execute import Executable
     from pydispatch.runtime.devices.cuda.context import Context
 
 _PLAIN_SHARED = 48 << 10
@@ -20,11 +22,16 @@ _PLAIN_SHARED = 48 << 10
 class Kernel:
     """One export, ready to be launched. function: its handle; packer: of its parameters."""
 
-    __slots__ = ("block", "function", "label", "packer", "shared")
+    __slots__ = ("block", "executable", "export", "function", "packer", "shared")
 
-    def __init__(self, label: str, function: Any, entry: Entry) -> None:
-        self.label, self.function, self.block, self.shared = label, function, entry.block, entry.shared
+    def __init__(self, executable: str, function: Any, entry: Entry) -> None:
+        self.executable, self.export, self.function = executable, entry.name, function
+        self.block, self.shared = entry.block, entry.shared
         self.packer = Packer(entry.bindings, entry.sizes)
+
+    @property
+    def label(self) -> str:
+        return f"@{self.executable}::@{self.export}"
 
 
 class Modules:
@@ -39,32 +46,29 @@ class Modules:
     def __del__(self) -> None:
         self.destroy()
 
-    def load(
-        self,
-        index: int,
-        name: str,
-        parts: Parts,
-        pieces: Sequence[bytes],
-        exports: Sequence[tuple[int, str, int, int]],
-        constants: Sequence[int],
-    ) -> None:
-        """Loads executable `index`. pieces: its modules, imports resolved. constants: executable constants, words.
+    def load(self, executable: Executable, parts: Parts, pieces: Sequence[bytes]) -> None:
+        """Loads an executable. pieces: its modules, imports resolved.
 
         ArtifactError when the driver refuses it, DeviceUnavailableError when the device lacks something.
         """
         context = self.context
-        entries = parts.plan(pieces, exports)
+        entries = parts.plan(pieces, executable.exports)
         for entry in entries:
             self._check_entry(entry, parts.where)
         loaded = [
             self._load(piece, kind, parts.where) for piece, (_, _, kind) in zip(pieces, parts.modules, strict=True)
         ]
         with context.current:
-            for variable, word in parts.constant_values(constants):
+            for variable, word in parts.constant_values(executable.constants):
                 if not self._set_constant(loaded, variable, word, parts.where):
                     self._check_named(pieces, variable, parts.where)
             for entry in entries:
-                self.kernels[index, entry.ordinal] = self._kernel(loaded, entry, name, parts.where)
+                kernel = self._kernel(loaded, entry, executable.name, parts.where)
+                self.kernels[executable.index, entry.ordinal] = kernel
+
+    def kernel_of(self, command: Dispatch) -> Kernel:
+        """What a dispatch runs."""
+        return self.kernels[command.executable, command.ordinal]
 
     def _check_entry(self, entry: Entry, where: str) -> None:
         facts, (x, y, z) = self.context.attributes, entry.block
@@ -126,7 +130,7 @@ class Modules:
                 f"{int(most)} invocations in a block, it wants {x * y * z}; state __launch_bounds__({x * y * z}), or "
                 ".maxntid in PTX, so that its compiler keeps to it"
             )
-        return Kernel(label, function, entry)
+        return Kernel(name, function, entry)
 
     def _set_constant(self, loaded: Sequence[Any], variable: str, word: int, where: str) -> bool:
         """Writes an executable constant wherever a module has the variable; whether one has."""

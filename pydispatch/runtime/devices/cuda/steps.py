@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydispatch.runtime.accelerators.plan import COPY, DISPATCH, FILL, Command
+from pydispatch._core import commands
+from pydispatch.runtime.devices.cuda.context import StepName
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.context import Context
@@ -24,10 +25,15 @@ _DEVICE = "CU_MEMORYTYPE_DEVICE"
 
 
 class Step(ABC):
-    """One operation of the driver. region: those of one region may run side by side. label: what it is, in words."""
+    """One operation of the driver. region: those of one region may run side by side."""
 
     region: int
-    label: str
+    name: StepName
+
+    @property
+    def label(self) -> str:
+        """What it is, in words."""
+        return self.name.label
 
     @abstractmethod
     def place(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
@@ -49,12 +55,13 @@ class Step(ABC):
 class Dispatch(Step):
     """A kernel. Its parameters lie in memory of this step, where the driver reads them when it is called."""
 
-    def __init__(self, context: Context, command: Command, kernel: Kernel) -> None:
+    def __init__(self, context: Context, command: commands.Dispatch, kernel: Kernel) -> None:
         driver, packer = context.driver, kernel.packer
-        self.region, self.kernel = command[1], kernel
-        self.label = f"{kernel.label} {'x'.join(map(str, command[6]))}"
-        self.grid, self.first = command[6], command[7]
-        self.slots = [(buffer, offset) for buffer, offset, _ in command[9]]
+        self.region, self.kernel = command.region, kernel
+        label = f"{kernel.label} {'x'.join(map(str, command.grid))}"
+        self.name = StepName(label, kernel.executable, kernel.export)
+        self.grid, self.first = command.grid, command.first_constant
+        self.slots = [(slot.buffer, slot.offset) for slot in command.slots]
         self.memory = bytearray(max(1, packer.size))
         self.packed = b""
         base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
@@ -103,7 +110,7 @@ class Copy(Step):
     ) -> None:
         driver = self.driver = context.driver
         self.context, self.region, self.size = context, region, size
-        self.source, self.target, self.label = source, target, f"copy {size} bytes"
+        self.source, self.target, self.name = source, target, StepName(f"copy {size} bytes")
         self.placed = (-1, -1)
         node = self.node = driver.CUDA_MEMCPY3D()
         node.srcMemoryType = node.dstMemoryType = getattr(driver.CUmemorytype, _DEVICE)
@@ -147,7 +154,7 @@ class Fill(Step):
         driver = self.driver = context.driver
         self.context, self.region, self.number, self.target = context, region, number, target
         self.element, self.count, self.part, self.pitch = element, count, part, pitch
-        self.label = f"fill {element * count} bytes"
+        self.name = StepName(f"fill {element * count} bytes")
         self.placed = (-1, -1)
         node = self.node = driver.CUDA_MEMSET_NODE_PARAMS()
         node.elementSize, node.pitch = element, pitch
@@ -185,14 +192,14 @@ class Fill(Step):
         return result
 
 
-def fills(context: Context, command: Command, number: int, late: bool) -> list[Fill]:
+def fills(context: Context, command: commands.Fill, number: int, late: bool) -> list[Fill]:
     """A fill with whole patterns of 1, 2, 4 or 8 bytes, which start at a multiple of themselves or anywhere.
 
     late: the pattern follows the call, so its bytes are not looked at.
     """
-    buffer, offset, length = command[9][0]
-    region, pattern, size = command[1], command[10], command[11]
-    target, bits = (buffer, offset), pattern & (1 << 8 * size) - 1
+    offset, length = command.target.offset, command.target.size
+    region, size = command.region, command.pattern_size
+    target, bits = (command.target.buffer, offset), command.pattern & (1 << 8 * size) - 1
     same = bits.to_bytes(size, "little")
     if not late and same == same[:1] * size:
         return [Fill(context, region, number, target, 1, length)]
@@ -215,23 +222,24 @@ def copies(context: Context, region: int, source: tuple[int, int], target: tuple
 
 
 def steps_of(
-    context: Context, commands: Sequence[Command], late: bool, modules: Modules, scratch: int
+    context: Context, plan: Sequence[commands.Command], late: bool, modules: Modules, scratch: int
 ) -> tuple[list[list[Step]], int]:
     """(the steps of each command, bytes of scratch memory), in the order of the plan. Steps of one command follow each
     other where they are a copy through scratch memory, buffer number `scratch`."""
     made: list[list[Step]] = []
     most = 0
-    for number, command in enumerate(commands):
-        if command[0] == DISPATCH:
-            kernel = modules.kernels[command[2], command[4]]
-            modules.check_grid(kernel, command[6])
+    for number, command in enumerate(plan):
+        if isinstance(command, commands.Dispatch):
+            kernel = modules.kernel_of(command)
+            modules.check_grid(kernel, command.grid)
             made.append([Dispatch(context, command, kernel)])
-        elif command[0] == FILL:
+        elif isinstance(command, commands.Fill):
             made.append(list(fills(context, command, number, late)))
         else:
-            assert command[0] == COPY
-            (source, at, size), (target, to, _) = command[9]
-            region = command[1]
+            assert isinstance(command, commands.Copy)
+            source, at, size = command.source.buffer, command.source.offset, command.source.size
+            target, to = command.target.buffer, command.target.offset
+            region = command.region
             if source != target or abs(at - to) >= size:
                 made.append(copies(context, region, (source, at), (target, to), size))
             elif at == to:

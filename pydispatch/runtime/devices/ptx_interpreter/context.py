@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pydispatch.errors import DeviceUnavailableError
-from pydispatch.runtime.accelerators import context as foreign
+from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators.context import view_of
 from pydispatch.runtime.simulators.ptx.machine import Machine
 
@@ -27,7 +27,7 @@ class Block:
         self.size, self.is_borrowed = size, is_borrowed
 
 
-class Context(foreign.Context):
+class Context(base.Context):
     """One machine. It works under `lock`, and is done when a method returns."""
 
     def __init__(self, name: str, capability: tuple[int, int], races: bool) -> None:
@@ -54,7 +54,7 @@ class Context(foreign.Context):
         """Kernels read the array itself; writing it is an error."""
         with self.lock:
             self._drain()
-            flat = np.frombuffer(view_of(foreign.bytes_of(array), size), np.uint8)
+            flat = np.frombuffer(view_of(base.bytes_of(array), size), np.uint8)
             flat.flags.writeable = False
             return Block(self.memory.adopt(flat), size, True)
 
@@ -71,11 +71,11 @@ class Context(foreign.Context):
         while self.retired:
             self.retired.popleft().free()
 
-    def copy_in(self, block: Block, source: foreign.Source, size: int) -> None:
+    def copy_in(self, block: Block, source: base.Source, size: int) -> None:
         with self.lock:
             self.memory.view(block.address, size)[:] = np.frombuffer(view_of(source, size), np.uint8)
 
-    def copy_out(self, block: Block, target: foreign.Source, size: int) -> None:
+    def copy_out(self, block: Block, target: base.Source, size: int) -> None:
         with self.lock:
             view_of(target, size, True)[:] = self.memory.view(block.address, size).data
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 from pydispatch.errors import ArtifactError, DeviceUnavailableError
 from pydispatch.formats.ptx import read
 from pydispatch.formats.ptx.interface import capabilities, shared_limit
-from pydispatch.runtime.accelerators.device import ForeignDevice
+from pydispatch.runtime.accelerators.device import AcceleratorDevice
 from pydispatch.runtime.accelerators.ptx import FORMAT, Ptx, host_of
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, kind_of
 from pydispatch.runtime.devices.ptx_interpreter.context import Context
 from pydispatch.runtime.devices.ptx_interpreter.execute import NO_CUBINS, Executor
-from pydispatch.runtime.program.loader import Host
+from pydispatch.runtime.program.variants import Host
 
 if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.runtime.program.program import Program
 
 
-class PtxInterpreterDevice(ForeignDevice):
+class PtxInterpreterDevice(AcceleratorDevice):
     """Runs CUDA kernels without a GPU: slowly, exactly, and with every access checked. Kernels and libraries are PTX.
 
     A kernel that leaves its memory raises KernelError, which names the line of the PTX, the thread and the address;
@@ -43,7 +43,7 @@ class PtxInterpreterDevice(ForeignDevice):
         source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
-        """As ForeignDevice.load."""
+        """As AcceleratorDevice.load."""
         try:
             return super().load(source, parameters)
         except DeviceUnavailableError as error:

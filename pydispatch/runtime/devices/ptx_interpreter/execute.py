@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydispatch._core.commands import Command, Copy, Dispatch, Fill
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError, KernelError
 from pydispatch.formats.ptx import interface, read
 from pydispatch.runtime.accelerators import execute
-from pydispatch.runtime.accelerators.plan import DISPATCH, FILL, Blocks, Command, Record, Timing, label
+from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing, label
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Entry, Packer, Parts
 
 if TYPE_CHECKING:
-    from pydispatch._core.device import PlanData
+    from pydispatch._core.plan_data import PlanData
     from pydispatch.formats.ptx.module import PtxModule
-    from pydispatch.runtime.accelerators.execute import Exports
-    from pydispatch.runtime.accelerators.libraries import Resolution
+    from pydispatch.runtime.accelerators.execute import Executable
     from pydispatch.runtime.devices.ptx_interpreter.context import Context
     from pydispatch.runtime.simulators.ptx.image import Loaded
 
@@ -69,36 +69,27 @@ class Executor(execute.Executor):
     def keep(self, data: PlanData) -> Record:
         return Apart(data, self.alignments)
 
-    def load(
-        self,
-        index: int,
-        name: str,
-        code: bytes | memoryview,
-        variant: dict[str, Any],
-        exports: Exports,
-        constants: Sequence[int],
-        resolution: Resolution,
-        source: str | None,
-        file: str,
-    ) -> int:
+    def load(self, executable: Executable) -> int:
+        name, source, variant, file = executable.name, executable.source, executable.variant, executable.file
         where = f"executable '{name}'{f' ({source})' if source else ''}"
-        parts = Parts(code, variant.get("ptx"), f"{file}: {where}")
+        parts = Parts(executable.code, variant.get("ptx"), f"{file}: {where}")
         if any(kind == CUBIN for _, _, kind in parts.modules):
             raise DeviceUnavailableError(f"{file}: {where}: {NO_CUBINS}")
-        pieces = parts.pieces(code)
+        pieces = parts.pieces(executable.code)
         if variant.get("imports"):
-            pieces = resolution.link(name, pieces, variant)
-        entries = parts.plan(pieces, exports)
+            pieces = executable.resolution.link(name, pieces, variant)
+        entries = parts.plan(pieces, executable.exports)
         names = [f"{Path(source).name if source else name + '.ptx'}{f' {i}' if i else ''}" for i in range(len(pieces))]
         modules = [read.read(piece, f"{where}: {label}") for piece, label in zip(pieces, names, strict=True)]
         for module in modules:
             self._check_target(module, where)
         modules = [replace(module, name=label) for module, label in zip(modules, names, strict=True)]
         loaded = [self._load(module, where) for module in modules]
-        self._write_constants(loaded, modules, parts.constant_values(constants))
+        self._write_constants(loaded, modules, parts.constant_values(executable.constants))
         for entry in entries:
             self._check_shared(entry, modules[entry.module], where)
-            self.kernels[index, entry.ordinal] = Kernel(name, entry, loaded[entry.module].entry(entry.symbol))
+            kernel = Kernel(name, entry, loaded[entry.module].entry(entry.symbol))
+            self.kernels[executable.index, entry.ordinal] = kernel
         return int(variant["alignment"])
 
     def _load(self, module: PtxModule, where: str) -> Loaded:
@@ -159,7 +150,10 @@ class Executor(execute.Executor):
         return [Timing(self._label(command), stamps[i + 1] - stamps[i]) for i, command in enumerate(record.commands)]
 
     def _label(self, command: Command) -> str:
-        return label(command, self.kernels[command[2], command[4]].label if command[0] == DISPATCH else "")
+        return label(command, self._kernel_of(command).label if isinstance(command, Dispatch) else "")
+
+    def _kernel_of(self, command: Dispatch) -> Kernel:
+        return self.kernels[command.executable, command.ordinal]
 
     def _run(
         self,
@@ -180,34 +174,33 @@ class Executor(execute.Executor):
                     own.append(block := context.acquire(size))
                     addresses[number] = block.address
                 for number, command in enumerate(record.commands):
-                    if command[0] == DISPATCH:
+                    if isinstance(command, Dispatch):
                         self._dispatch(command, addresses, constants)
-                    elif command[0] == FILL:
-                        buffer, offset, length = command[9][0]
-                        pattern = (patterns[number] & (1 << 8 * command[11]) - 1).to_bytes(command[11], "little")
-                        context.memory.fill(addresses[buffer] + offset, pattern, length // command[11])
-                    else:
-                        (source, at, length), (target, to, _) = command[9]
-                        data = context.memory.read(addresses[source] + at, length)
-                        context.memory.write(addresses[target] + to, data)
+                    elif isinstance(command, Fill):
+                        target, size = command.target, command.pattern_size
+                        pattern = (patterns[number] & (1 << 8 * size) - 1).to_bytes(size, "little")
+                        context.memory.fill(addresses[target.buffer] + target.offset, pattern, target.size // size)
+                    elif isinstance(command, Copy):
+                        source, target = command.source, command.target
+                        data = context.memory.read(addresses[source.buffer] + source.offset, source.size)
+                        context.memory.write(addresses[target.buffer] + target.offset, data)
                     if after is not None:
                         after()
             finally:
                 for block in own:
                     context.release(block)
 
-    def _dispatch(self, command: Command, addresses: Sequence[int], constants: bytes) -> None:
-        kernel, grid = self.kernels[command[2], command[4]], command[6]
+    def _dispatch(self, command: Dispatch, addresses: Sequence[int], constants: bytes) -> None:
+        kernel, grid = self._kernel_of(command), command.grid
         if any(have > most for have, most in zip(grid, MAX_GRID, strict=True)):
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {' x '.join(map(str, grid))} workgroups, CUDA starts at most "
                 f"{' x '.join(map(str, MAX_GRID))}"
             )
-        bindings = [addresses[buffer] + offset for buffer, offset, _ in command[9]]
+        bindings = [addresses[slot.buffer] + slot.offset for slot in command.slots]
         try:
-            self.context.machine.launch(
-                kernel.entry, grid, kernel.block, kernel.pack(bindings, constants, command[7]), kernel.shared
-            )
+            packed = kernel.pack(bindings, constants, command.first_constant)
+            self.context.machine.launch(kernel.entry, grid, kernel.block, packed, kernel.shared)
         except KernelError as error:
             raise KernelError(
                 f"{kernel.label}: {error}", kernel.executable, kernel.export, error.workgroup, error.code

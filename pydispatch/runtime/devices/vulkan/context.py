@@ -10,7 +10,7 @@ from typing import Any
 
 from pydispatch._core.device import memory_at
 from pydispatch.errors import DeviceUnavailableError
-from pydispatch.runtime.accelerators import context as foreign
+from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.devices.vulkan import api, cache
 from pydispatch.runtime.devices.vulkan.features import ATOMIC_FLOAT, Features
 from pydispatch.runtime.devices.vulkan.instance import KINDS, Instance
@@ -75,7 +75,7 @@ CALLS = tuple(
 _SLICE_NS = 200_000_000  # a wait is cut into slices, so that Ctrl-C is heard
 
 
-class Context(foreign.Context):
+class Context(base.Context):
     """One VkDevice. Its queue is used under `lock`; waiting is not. Work is done when what it was given to returns."""
 
     def __init__(self, instance: Instance, physical: Any, index: int, force_staging: bool = False) -> None:
@@ -229,7 +229,7 @@ class Context(foreign.Context):
             for pool in {self.pool, self.staging}:
                 pool.trim()
 
-    def copy_in(self, block: Block, source: foreign.Source, size: int) -> None:
+    def copy_in(self, block: Block, source: base.Source, size: int) -> None:
         if size == 0:
             return
         if type(source) is int:
@@ -244,7 +244,7 @@ class Context(foreign.Context):
         finally:
             self.staging.release(stage)
 
-    def copy_out(self, block: Block, target: foreign.Source, size: int) -> None:
+    def copy_out(self, block: Block, target: base.Source, size: int) -> None:
         if size == 0:
             return
         if type(target) is int:

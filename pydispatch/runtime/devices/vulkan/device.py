@@ -13,12 +13,12 @@ from pydispatch.errors import ArtifactError, DeviceUnavailableError
 from pydispatch.formats.spirv.check import check
 from pydispatch.formats.spirv.module import is_spirv
 from pydispatch.formats.spirv.reflect import reflect
-from pydispatch.runtime.accelerators.device import ForeignDevice
+from pydispatch.runtime.accelerators.device import AcceleratorDevice
 from pydispatch.runtime.devices.vulkan.context import Context
 from pydispatch.runtime.devices.vulkan.execute import Executor
 from pydispatch.runtime.devices.vulkan.instance import instance
 from pydispatch.runtime.devices.vulkan.spirv import Spirv
-from pydispatch.runtime.program.loader import Host
+from pydispatch.runtime.program.variants import Host
 
 FORMAT = "vulkan-spirv-fb"
 _opening = threading.Lock()
@@ -48,7 +48,7 @@ def _save_caches() -> None:
                 context.cache.save()
 
 
-class VulkanDevice(ForeignDevice):
+class VulkanDevice(AcceleratorDevice):
     """A device with Vulkan 1.2 or newer. Functions of its programs take and return `pydispatch.Buffer`; kernels and
     libraries are SPIR-V, docs/vulkan.md and docs/vulkan-functions.md."""
 

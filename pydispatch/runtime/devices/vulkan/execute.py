@@ -6,15 +6,16 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pydispatch._core.commands import Dispatch
 from pydispatch.runtime.accelerators import execute
-from pydispatch.runtime.accelerators.plan import DISPATCH, Blocks, Record, Timing, label
+from pydispatch.runtime.accelerators.plan import Blocks, Record, Timing, label
 from pydispatch.runtime.devices.vulkan.pipelines import Executables, Parts
 from pydispatch.runtime.devices.vulkan.record import Recorded, Recorder
 from pydispatch.runtime.devices.vulkan.spirv import check_writes
 
 if TYPE_CHECKING:
-    from pydispatch.runtime.accelerators.execute import Exports
-    from pydispatch.runtime.accelerators.libraries import Resolution
+    from pydispatch._core.commands import Command
+    from pydispatch.runtime.accelerators.execute import Executable
     from pydispatch.runtime.devices.vulkan.context import Context
 
 KEPT = 8  # recordings of one plan
@@ -27,28 +28,15 @@ class Executor(execute.Executor):
         super().__init__(context)
         self.executables = Executables(context)
 
-    def load(
-        self,
-        index: int,
-        name: str,
-        code: bytes | memoryview,
-        variant: dict[str, Any],
-        exports: Exports,
-        constants: Sequence[int],
-        resolution: Resolution,
-        source: str | None,
-        file: str,
-    ) -> None:
-        notes = variant.get("spirv") if source is None else None
-        parts = Parts(len(code), notes, f"{file}: executable '{name}'")
+    def load(self, executable: Executable) -> None:
+        name, variant = executable.name, executable.variant
+        notes = variant.get("spirv") if executable.source is None else None
+        parts = Parts(len(executable.code), notes, f"{executable.file}: executable '{name}'")
+        modules = [bytes(executable.code[at : at + size]) for at, size in parts.modules]
         if variant.get("imports"):
-            modules = resolution.link(name, [bytes(code[at : at + size]) for at, size in parts.modules], variant)
+            modules = executable.resolution.link(name, modules, variant)
             check_writes(f"executable '@{name}'", modules, parts.entries, variant)
-            end = 0
-            for i, module in enumerate(modules):
-                parts.modules[i], end = (end, len(module)), end + len(module)
-            code = b"".join(modules)
-        self.executables.load(index, name, code, parts, exports, constants, source or "")
+        self.executables.load(executable, parts, modules)
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         """One submission; returns when it is done."""
@@ -112,9 +100,8 @@ class Executor(execute.Executor):
         labels = [self._label(command) for command in record.commands]
         return [Timing(label, (stamps[i + 1] - stamps[i]) * tick) for i, label in enumerate(labels)]
 
-    def _label(self, command: tuple[Any, ...]) -> str:
-        is_dispatch = command[0] == DISPATCH
-        return label(command, self.executables.kernels[command[2], command[4]].label if is_dispatch else "")
+    def _label(self, command: Command) -> str:
+        return label(command, self.executables.kernel_of(command).label if isinstance(command, Dispatch) else "")
 
 
 class Fixed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
 from pydispatch.formats.artifact.strict import count, flag, listed, table, text
@@ -14,6 +14,10 @@ from pydispatch.formats.spirv.check import check
 from pydispatch.formats.spirv.reflect import EntryPoint, Reflection, reflect
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.logical import OBJECT_PIPELINE, OBJECT_SHADER_MODULE, LogicalDevice
+
+if TYPE_CHECKING:
+    from pydispatch._core.commands import Dispatch, Export
+    from pydispatch.runtime.accelerators.execute import Executable
 
 _COMPUTE_STAGE = 0x20
 _STORAGE_BUFFER = 7
@@ -26,11 +30,12 @@ class Kernel:
     written: per binding whether the shader may write it."""
 
     __slots__ = (
-        "bindings", "constants", "grid_limits", "is_spilled", "is_watched", "label", "layout", "pipeline", "set_layout",
-        "written",
+        "bindings", "constants", "executable", "export", "grid_limits", "is_spilled", "is_watched", "layout",
+        "pipeline", "set_layout", "written",
     )  # fmt: skip
 
-    label: str
+    executable: str
+    export: str
     pipeline: Any
     layout: Any
     set_layout: Any
@@ -40,6 +45,10 @@ class Kernel:
     is_watched: bool
     written: list[bool]
     grid_limits: tuple[int, int, int]
+
+    @property
+    def label(self) -> str:
+        return f"@{self.executable}::@{self.export}"
 
 
 class Executables:
@@ -52,38 +61,28 @@ class Executables:
         self.modules: list[Any] = []
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
 
-    def load(
-        self,
-        index: int,
-        name: str,
-        data: bytes | memoryview,
-        parts: Parts,
-        exports: Sequence[tuple[int, str, int, int]],
-        constants: Sequence[int],
-        source: str = "",
-    ) -> None:
-        """Makes the pipelines of one executable.
+    def load(self, executable: Executable, parts: Parts, modules: Sequence[bytes]) -> None:
+        """Makes the pipelines of one executable. modules: SPIR-V, with imports linked in.
 
-        exports: (ordinal, name, constants, bindings) as the program has them. constants: executable constants, words.
         Raises ArtifactError, or DeviceUnavailableError when the device lacks something, before a driver sees anything.
         """
-        where = f"executable '{name}'{f' ({source})' if source else ''}"
-        modules = [bytes(data[offset : offset + size]) for offset, size in parts.modules]
+        name = executable.name
+        where = f"executable '{name}'{f' ({executable.source})' if executable.source else ''}"
         for code in modules:
             check(code, where)
         reflections = [reflect(module, where) for module in modules]
-        plans = [self._plan(where, export, parts, reflections) for export in exports]
-        values = parts.values(constants)
+        plans = [self._plan(where, export, parts, reflections) for export in executable.exports]
+        values = parts.values(executable.constants)
         handles: dict[int, Any] = {}
-        for (ordinal, export, constant_count, binding_count), (module, entry) in zip(exports, plans, strict=True):
+        for export, (module, entry) in zip(executable.exports, plans, strict=True):
             if module not in handles:
                 handles[module] = self._module(modules[module], f"@{name}")
             kernel = Kernel()
-            kernel.label = f"@{name}::@{export}"
-            kernel.is_spilled = parts.is_spilled(ordinal)
-            kernel.constants = 0 if kernel.is_spilled else constant_count
-            kernel.is_watched = parts.is_watched(ordinal)
-            kernel.bindings = binding_count + kernel.is_spilled + kernel.is_watched
+            kernel.executable, kernel.export = name, export.name
+            kernel.is_spilled = parts.is_spilled(export.ordinal)
+            kernel.constants = 0 if kernel.is_spilled else export.constants
+            kernel.is_watched = parts.is_watched(export.ordinal)
+            kernel.bindings = export.bindings + kernel.is_spilled + kernel.is_watched
             written = {r.binding for r in entry.resources if r.written or not r.read_only}
             kernel.written = [i in written for i in range(kernel.bindings)]
             limits = self.context.features.limits
@@ -92,13 +91,17 @@ class Executables:
             known = {c.id: c.bytes for c in reflections[module].spec_constants}
             chosen = {id: (value, known[id]) for id, value in values.items() if id in known}
             kernel.pipeline = self._pipeline(handles[module], entry, kernel, chosen)
-            self.kernels[index, ordinal] = kernel
+            self.kernels[executable.index, export.ordinal] = kernel
+
+    def kernel_of(self, command: Dispatch) -> Kernel:
+        """What a dispatch runs."""
+        return self.kernels[command.executable, command.ordinal]
 
     def _plan(
-        self, where: str, export: tuple[int, str, int, int], parts: Parts, reflections: Sequence[Reflection]
+        self, where: str, export: Export, parts: Parts, reflections: Sequence[Reflection]
     ) -> tuple[int, EntryPoint]:
         """The module and entry point of an export, checked against the program and the device."""
-        ordinal, name, constants, bindings = export
+        ordinal, name, constants, bindings = export.ordinal, export.name, export.constants, export.bindings
         module, entry_name = parts.entry(ordinal, name, reflections, where)
         entry = reflections[module].entry_point(entry_name)
         if entry is None:

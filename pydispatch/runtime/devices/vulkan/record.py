@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pydispatch._core.commands import Command, Copy, Dispatch, Fill, Slot
 from pydispatch.errors import InvalidArgumentError, KernelError
-from pydispatch.runtime.accelerators.plan import DISPATCH, FILL, Command, Slot
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.logical import LogicalDevice, Submission
 from pydispatch.runtime.devices.vulkan.memory import Block
@@ -39,19 +39,20 @@ class Recorded:
         self.context, self.buffer, self.sets, self.blocks = context, buffer, sets, blocks
         self.submission: Submission = context.new_submission(buffer)
         self.queries: Any = None
-        self.watches: list[tuple[Any, str]] = []  # words that kernels set when a loop was cut short, and which kernels
+        self.watches: list[tuple[Any, Kernel]] = []  # words that kernels set when a loop was cut short
         self.epoch = context.pool.epoch
 
     def check(self) -> None:
         """Once it has run: KernelError when the device ended a loop that was not done."""
-        for word, label in self.watches:
+        for word, kernel in self.watches:
             if word[0]:
                 word[0] = 0
                 raise KernelError(
-                    f"{label}: vulkan:{self.context.index} ({self.context.model}) ends all loops of a shader when an "
-                    "invocation has run 65,535 iterations, and this kernel has longer ones: its results are not "
-                    "complete; give more invocations less each, use static sizes, or another device"
-                )
+                    f"{kernel.label}: vulkan:{self.context.index} ({self.context.model}) ends all loops of a shader "
+                    "when an invocation has run 65,535 iterations, and this kernel has longer ones: its results are "
+                    "not complete; give more invocations less each, use static sizes, or another device",
+                    kernel.executable, kernel.export,
+                )  # fmt: skip
 
     def __del__(self) -> None:
         # The collector may come while any lock is held: what is left is freed when the next one is recorded.
@@ -87,7 +88,7 @@ class Recorder:
         self.blocks: list[Block] = []  # memory of its own
         self.stages = 0  # used since the last barrier
         self.queries: Any = None
-        self.watches: list[tuple[Any, str]] = []
+        self.watches: list[tuple[Any, Kernel]] = []
         begin = self.arena.new("VkCommandBufferBeginInfo")
         api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
 
@@ -175,17 +176,18 @@ class Recorder:
             self._time(len(commands))
         region = None
         for number, command in enumerate(commands):
-            if command[1] != region or timed:
+            if command.region != region or timed:
                 self.barrier()
-                region = command[1]
-            if command[0] == DISPATCH:
+                region = command.region
+            if isinstance(command, Dispatch):
                 self._dispatch(number, command, blocks, words, executables)
-            elif command[0] == FILL:
-                buffer, offset, length = command[9][0]
-                self.fill(_block(blocks, buffer), offset, length, patterns[number], command[11])
-            else:
-                (source, at, length), (target, to, _) = command[9]
-                self.copy_within(_block(blocks, source), at, _block(blocks, target), to, length)
+            elif isinstance(command, Fill):
+                at = command.target
+                self.fill(_block(blocks, at.buffer), at.offset, at.size, patterns[number], command.pattern_size)
+            elif isinstance(command, Copy):
+                source, target = command.source, command.target
+                from_, to = _block(blocks, source.buffer), _block(blocks, target.buffer)
+                self.copy_within(from_, source.offset, to, target.offset, source.size)
             if timed:
                 self.calls.vkCmdWriteTimestamp(self.buffer, _BOTTOM, self.queries, number + 1)
 
@@ -203,7 +205,7 @@ class Recorder:
         """One descriptor set per dispatch, all of them written at once; what has to be moved is found here."""
         self.bound: dict[int, Any] = {}
         self.moved: dict[int, list[tuple[Block, Block, int, int, bool]]] = {}
-        dispatches = [(i, c, executables.kernels[c[2], c[4]]) for i, c in enumerate(commands) if c[0] == DISPATCH]
+        dispatches = [(i, c, executables.kernel_of(c)) for i, c in enumerate(commands) if isinstance(c, Dispatch)]
         count = sum(kernel.bindings for _, _, kernel in dispatches)
         if not dispatches:
             return
@@ -215,11 +217,12 @@ class Recorder:
         sets = self._sets([kernel.set_layout for _, _, kernel in dispatches], [k.bindings for _, _, k in dispatches])
         at = 0
         for (number, command, kernel), set_ in zip(dispatches, sets, strict=True):
-            executables.check_grid(kernel, command[6])
+            executables.check_grid(kernel, command.grid)
             self.bound[number] = set_
-            places = [self._placed(number, slot, blocks, kernel, i) for i, slot in enumerate(command[9])]
+            places = [self._placed(number, slot, blocks, kernel, i) for i, slot in enumerate(command.slots)]
             if kernel.is_spilled:
-                places.append(self._spilled(constants[4 * command[7] : 4 * (command[7] + command[8])]))
+                first = command.first_constant
+                places.append(self._spilled(constants[4 * first : 4 * (first + command.constant_count)]))
             if kernel.is_watched:
                 places.append(self._watched(kernel))
             for binding, (block, offset, length) in enumerate(places):
@@ -244,15 +247,14 @@ class Recorder:
         words = self.ffi.cast("uint32_t*", block.pointer)
         words[0], words[1] = 0, 2
         if self.context.ends_loops:
-            self.watches.append((words, kernel.label))
+            self.watches.append((words, kernel))
         return block, 0, 8
 
     def _placed(
         self, number: int, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int
     ) -> tuple[Block, int, int]:
         """Where a binding of command `number` lies: in place, or moved to where the device can bind it."""
-        buffer, offset, length = slot
-        block = _block(blocks, buffer)
+        block, offset, length = _block(blocks, slot.buffer), slot.offset, slot.size
         bound = max(4, -(-length // 4) * 4)
         if bound > self.context.max_range:
             raise InvalidArgumentError(
@@ -283,9 +285,9 @@ class Recorder:
         return made
 
     def _dispatch(
-        self, number: int, command: Command, blocks: Sequence[Block | None], words: Any, executables: Executables
+        self, number: int, command: Dispatch, blocks: Sequence[Block | None], words: Any, executables: Executables
     ) -> None:
-        calls, buffer, kernel = self.calls, self.buffer, executables.kernels[command[2], command[4]]
+        calls, buffer, kernel = self.calls, self.buffer, executables.kernel_of(command)
         moved = self.moved.get(number, ())
         if moved:
             self.barrier()
@@ -295,9 +297,10 @@ class Recorder:
         calls.vkCmdBindPipeline(buffer, 1, kernel.pipeline)
         sets = self.ffi.new("VkDescriptorSet[1]", [self.bound[number]])
         calls.vkCmdBindDescriptorSets(buffer, 1, kernel.layout, 0, 1, sets, 0, self.ffi.NULL)
-        if command[8] and not kernel.is_spilled:
-            calls.vkCmdPushConstants(buffer, kernel.layout, 0x20, 0, 4 * command[8], words + 4 * command[7])
-        calls.vkCmdDispatch(buffer, *command[6])
+        if command.constant_count and not kernel.is_spilled:
+            first, size = words + 4 * command.first_constant, 4 * command.constant_count
+            calls.vkCmdPushConstants(buffer, kernel.layout, 0x20, 0, size, first)
+        calls.vkCmdDispatch(buffer, *command.grid)
         self.stages |= _COMPUTE
         if any(written for *_, written in moved):
             self.barrier()

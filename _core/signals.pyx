@@ -1,24 +1,9 @@
-"""The state that a process has once: code announced to debuggers and profilers, fork handlers, what threads work for,
-and the thread that hears signals.
+"""Which thread hears signals, and how calls on it end when one comes.
 
-Nothing here is for Python; process.pxd exports it to the other extension modules.
+Nothing here is for Python; signals.pxd exports it to the other extension modules.
 """
 
 from libc.stdint cimport int32_t, uint64_t
-
-from pydispatch._core.c_process cimport (
-    pyd_process_atfork_add,
-    pyd_process_atfork_fn_t,
-    pyd_process_atfork_remove,
-    pyd_process_code_info_t,
-    pyd_process_code_register,
-    pyd_process_code_t,
-    pyd_process_code_unregister,
-    pyd_process_scope_get,
-    pyd_process_scope_set,
-)
-from pydispatch._core.c_sched cimport pyd_scope_access_t
-from pydispatch._core.c_status cimport pyd_status_t
 
 import os
 import threading
@@ -59,31 +44,6 @@ def _find_main_thread():
 _find_main_thread()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_find_main_thread)
-
-
-cdef pyd_status_t code_register(
-        const pyd_process_code_info_t* info, bint perf_map, pyd_process_code_t** out_code) noexcept nogil:
-    return pyd_process_code_register(info, perf_map, out_code)
-
-
-cdef void code_unregister(pyd_process_code_t* code) noexcept nogil:
-    pyd_process_code_unregister(code)
-
-
-cdef pyd_status_t atfork_add(
-        void* self, pyd_process_atfork_fn_t prepare, pyd_process_atfork_fn_t parent,
-        pyd_process_atfork_fn_t child) noexcept nogil:
-    return pyd_process_atfork_add(self, prepare, parent, child)
-
-
-cdef void atfork_remove(void* self) noexcept nogil:
-    pyd_process_atfork_remove(self)
-
-
-cdef pyd_scope_access_t scope_access() noexcept nogil:
-    cdef pyd_scope_access_t access
-    access.get, access.set = pyd_process_scope_get, pyd_process_scope_set
-    return access
 
 
 cdef int32_t is_signalled(void* asked) noexcept nogil:

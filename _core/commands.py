@@ -1,0 +1,105 @@
+"""The commands and buffers of a plan, as devices get them that run plans by themselves."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class BufferKind(enum.IntEnum):
+    """What a buffer of a plan is; the numbers are those of program_device.h."""
+
+    ARGUMENT = 0
+    RESULT = 1
+    TRANSIENT = 2
+    CONSTANT = 3
+
+
+@dataclass(frozen=True)
+class PlanBuffer:
+    """A buffer of a plan.
+
+    index: of the argument, result or constant. size: bytes. offset: of a transient, bytes in the arena.
+    """
+
+    kind: BufferKind
+    index: int
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A range of a buffer. buffer: its number in the plan. offset, size: bytes."""
+
+    buffer: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Command:
+    """Something that a plan does. region: commands of one region are independent; a region runs after the one before.
+    slots: the ranges that it uses."""
+
+    region: int
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True)
+class Dispatch(Command):
+    """A grid of workgroups; its slots are the bindings, in order.
+
+    executable: its number in the program. ordinal, name: of the export; the name may be empty. first_constant,
+    constant_count: words, in the constants of the plan.
+    """
+
+    executable: int
+    ordinal: int
+    name: str
+    grid: tuple[int, int, int]
+    first_constant: int
+    constant_count: int
+
+
+@dataclass(frozen=True)
+class Fill(Command):
+    """Whole patterns over the one slot. pattern: as the plan knows it. pattern_size: 1, 2, 4 or 8 bytes."""
+
+    pattern: int
+    pattern_size: int
+
+    @property
+    def target(self) -> Slot:
+        return self.slots[0]
+
+
+@dataclass(frozen=True)
+class Copy(Command):
+    """Bytes of the first slot to the second, which is as large and may overlap it."""
+
+    @property
+    def source(self) -> Slot:
+        return self.slots[0]
+
+    @property
+    def target(self) -> Slot:
+        return self.slots[1]
+
+
+@dataclass(frozen=True)
+class TensorResult:
+    """A result that is an array. size: bytes of its buffer."""
+
+    shape: tuple[int, ...]
+    size: int
+
+
+@dataclass(frozen=True)
+class Export:
+    """An export that host code dispatches. constants: words; bindings: their number."""
+
+    ordinal: int
+    name: str
+    constants: int
+    bindings: int

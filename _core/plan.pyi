@@ -1,0 +1,5 @@
+from typing import Any
+
+class Plan:
+    device: Any
+    def describe(self) -> list[str]: ...

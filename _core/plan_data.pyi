@@ -1,0 +1,19 @@
+from typing import Any
+
+from pydispatch._core.commands import Command, PlanBuffer, TensorResult
+from pydispatch._core.plan import Plan
+
+class PlanData:
+    commands: list[Command]
+    numbers: list[int]
+    buffers: list[PlanBuffer]
+    results: list[TensorResult | None]
+    constants: bytes
+    arena_bytes: int
+    late: bool
+    function: int
+    command_count: int
+    constant_count: int
+    device: Any
+
+def data_of(plan: Plan) -> PlanData: ...

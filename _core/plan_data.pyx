@@ -1,0 +1,82 @@
+"""Plans as data: what a device that runs plans by itself reads of them, once per plan."""
+
+cimport cython
+from libc.stdint cimport int64_t, uint32_t
+
+from pydispatch._core.c_device cimport *
+from pydispatch._core.c_program cimport (
+    pyd_plan_arena_bytes,
+    pyd_plan_command_count,
+    pyd_plan_result_bytes,
+    pyd_plan_result_dims,
+    pyd_program_function_t,
+)
+from pydispatch._core.plan cimport Plan
+from pydispatch._core.program cimport text_of
+
+from pydispatch._core.commands import BufferKind, Copy, Dispatch, Fill, PlanBuffer, Slot, TensorResult
+
+
+@cython.final
+cdef class PlanData:
+    """A plan; see program_device.h.
+
+    commands: a commands.Dispatch, Fill or Copy for each that does something, in order; numbers: of these in the plan.
+    buffers: a commands.PlanBuffer each. results: a commands.TensorResult each, or None for a number. constants: words,
+    as bytes. arena_bytes: of the memory that transients lie in. late: whether constants, patterns and numbers follow
+    the scalars of each call. device: what the device keeps with it.
+    """
+
+
+cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* function):
+    cdef PlanData data = PlanData.__new__(PlanData)
+    cdef pyd_buffer_info_t buffer
+    cdef const int64_t* dims
+    cdef uint32_t i
+    data.commands, data.numbers, data.buffers, data.results = [], [], [], []
+    data.function, data.command_count = pyd_plan_function(plan), pyd_plan_command_count(plan)
+    for i in range(data.command_count):
+        command = command_of(plan, i)
+        if command is not None:
+            data.numbers.append(i)
+            data.commands.append(command)
+    for i in range(pyd_plan_buffer_count(plan)):
+        pyd_plan_buffer(plan, i, &buffer)
+        data.buffers.append(PlanBuffer(BufferKind(buffer.kind), buffer.index, buffer.bytes, buffer.offset))
+    for i in range(function.result_count):
+        if function.results[i].kind != 0:
+            data.results.append(None)
+            continue
+        dims = pyd_plan_result_dims(plan, i)
+        shape = tuple([dims[k] for k in range(function.results[i].rank)])
+        data.results.append(TensorResult(shape, pyd_plan_result_bytes(plan, i)))
+    data.constant_count = pyd_plan_constant_count(plan)
+    data.constants = (<const char*>pyd_plan_constants(plan))[:4 * data.constant_count] if data.constant_count else b""
+    data.arena_bytes, data.late = pyd_plan_arena_bytes(plan), pyd_plan_is_late(plan)
+    return data
+
+
+cdef object command_of(const pyd_plan_t* plan, uint32_t index):
+    """Command `index` of a plan; None when it does nothing."""
+    cdef pyd_command_info_t info
+    cdef pyd_command_slot_t slot
+    cdef uint32_t k
+    pyd_plan_command(plan, index, &info)
+    if info.is_empty:
+        return None
+    slots = []
+    for k in range(info.slot_count):
+        pyd_plan_command_slot(plan, index, k, &slot)
+        slots.append(Slot(slot.buffer, slot.offset, slot.length))
+    if info.kind == PYD_COMMAND_FILL:
+        return Fill(info.region, tuple(slots), info.pattern, info.pattern_bytes)
+    if info.kind == PYD_COMMAND_COPY:
+        return Copy(info.region, tuple(slots))
+    return Dispatch(
+        info.region, tuple(slots), info.executable, info.ordinal, text_of(info.name),
+        (info.grid[0], info.grid[1], info.grid[2]), info.first_constant, info.constant_count)
+
+
+def data_of(Plan plan not None):
+    """The PlanData of a plan."""
+    return plan_data(plan.plan, plan.function)

@@ -1,0 +1,52 @@
+"""What a loaded program keeps between calls of its procedures."""
+
+cimport cython
+
+from pydispatch._core.c_process cimport pyd_process_atfork_add, pyd_process_atfork_remove
+from pydispatch._core.c_procedure cimport *
+from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
+from pydispatch._core.program cimport Module
+from pydispatch._core.sched cimport Caller, enter, leave
+from pydispatch._core.signals cimport interrupt_of
+from pydispatch._core.status cimport check
+
+from pydispatch._core.status import Error
+
+
+cdef void fork_prepare(void* self) noexcept nogil:
+    pyd_state_fork_prepare(<pyd_state_t*>self)
+
+
+cdef void fork_done(void* self) noexcept nogil:
+    pyd_state_fork_done(<pyd_state_t*>self)
+
+
+cdef void fork_child(void* self) noexcept nogil:
+    pyd_state_fork_child(<pyd_state_t*>self)
+
+
+@cython.final
+@cython.no_gc
+cdef class State:
+    """Globals and plans of a loaded program. Made when everything is linked; runs the initializers."""
+
+    def __init__(self, Module module not None):
+        cdef pyd_status_t status
+        cdef Caller caller
+        cdef const pyd_interrupt_t* interrupt
+        if self.state != NULL:
+            raise Error("a State is made once")
+        self.sched, self.pool = module.sched, module.pool
+        check(pyd_state_create(module.program, module.sched.sched, module.pool.pool, &self.state))
+        check(pyd_process_atfork_add(self.state, fork_prepare, fork_done, fork_child))
+        enter(&module.sched.callers, &caller)
+        interrupt = interrupt_of(caller.thread)
+        with nogil:
+            status = pyd_state_initialize(self.state, interrupt)
+        leave(&module.sched.callers, &caller)
+        check(status)
+
+    def __dealloc__(self):
+        if self.state != NULL:
+            pyd_process_atfork_remove(self.state)
+            pyd_state_free(self.state)

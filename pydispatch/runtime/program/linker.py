@@ -1,0 +1,114 @@
+"""Executables of a program in this process: embedded ELFs and libraries, with the functions that they import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pydispatch._core.artifact import ArtifactFile
+from pydispatch._core.program import Module
+from pydispatch.errors import ArtifactError, Error, MissingImportError
+from pydispatch.runtime.program.manifest import MANIFEST
+from pydispatch.runtime.program.variants import Chosen
+
+if TYPE_CHECKING:
+    from pydispatch._core.plugin import Resolution
+    from pydispatch.runtime.program.imports import Code, Import, Registry
+
+
+class CpuLinker:
+    """Links the executables of one program: loader.Linker. imports: who provides which import, when it is done.
+
+    processor_data: the eight words that kernels are given.
+    """
+
+    def __init__(self, processor_data: tuple[int, ...], registry: Registry | None) -> None:
+        self.processor_data, self.registry = processor_data, registry
+        self.imports: Sequence[Import] = ()
+        self._resolution: Resolution | None = None
+        self._importing: list[Chosen] = []  # executables with imports, in the order of loading
+
+    def link(self, module: Module, file: ArtifactFile, chosen: Chosen) -> None:
+        """Raises ArtifactError, and MissingImportError for imports or code that nobody provides."""
+        if chosen.entry.get("dynamic"):
+            self._link_given(module, chosen)
+            return
+        resolution = None
+        if chosen.entry.get("imports"):
+            self._importing.append(chosen)
+            resolution = self._asked()
+        elf, alignment = file.find(chosen.entry["member"], True), chosen.entry["alignment"]
+        try:
+            count = module.load_executable(
+                chosen.index, elf, chosen.name, chosen.constants, self.processor_data, chosen.number, alignment,
+                resolution,
+            )  # fmt: skip
+        except MissingImportError as error:
+            raise self._missing(chosen, error.symbols) from None
+        if len(chosen.exports) > count:  # a library linked elsewhere may have more exports than the program uses
+            raise ArtifactError(
+                f"{file.name}: {MANIFEST} lists {len(chosen.exports)} exports of executable '{chosen.name}', "
+                f"'{chosen.entry['member']}' has {count}"
+            )
+
+    def _link_given(self, module: Module, chosen: Chosen) -> None:
+        """The same for an executable that the program only declares: its code comes from the device."""
+        code = self._given(chosen)
+        alignment = max(code.ALIGNMENT, chosen.entry["alignment"])
+        self._importing.append(chosen)
+        resolution = self._asked()
+        try:
+            module.load_executable(
+                chosen.index, code.elf, chosen.name, chosen.constants, self.processor_data, chosen.number, alignment,
+                resolution, code.query, code.owner,
+            )  # fmt: skip
+        except Error as error:
+            error.args = (f"{error} (the code was given by device.add_executable from {code.source})",)
+            raise
+        if resolution is None or not any(s.group == len(self._importing) - 1 for s in resolution.report()):
+            self._importing.pop()  # it has no imports
+
+    def _given(self, chosen: Chosen) -> Code:
+        """The code of an executable that the program only declares."""
+        known = self.registry.executables if self.registry is not None else {}
+        code = known.get(chosen.name)
+        if code is None:
+            raise not_given(chosen, known, "library.so")
+        return code
+
+    def _asked(self) -> Resolution | None:
+        """What asks the providers of the device."""
+        if self.registry is not None and self._resolution is None:
+            self._resolution = self.registry.manager.resolution()
+        return self._resolution
+
+    def finish(self, module: Module) -> None:
+        """Everything is linked, and nothing has run."""
+        if self._resolution is not None:
+            self._resolution.settle()
+        if self._importing:
+            from pydispatch.runtime.program.imports import report
+
+            executables = [(chosen.name, chosen.entry) for chosen in self._importing]
+            self.imports = report(self._resolution, executables)
+
+    def _missing(self, chosen: Chosen, symbols: Sequence[str]) -> MissingImportError:
+        """Names all unresolved imports of an executable, the providers asked, and the remedy."""
+        from pydispatch.runtime.program.imports import missing
+
+        asked = [p.label for p in self._resolution.providers()] if self._resolution is not None else []
+        known = self.registry.names.values() if self.registry is not None else ()
+        return missing(chosen.name, chosen.entry, symbols, asked, known)
+
+
+def not_given(chosen: Chosen, given: Iterable[str], file: str) -> MissingImportError:
+    """The error for an executable whose code the device was not given. given: names of those that it was; file: what
+    the code might be in."""
+    have = ", ".join(f"'{other}'" for other in given)
+    exports = ", ".join(f"@{export}" for export in chosen.exports)
+    return MissingImportError(
+        f"the program only declares executable '@{chosen.name}' ({exports}) and the device was not given its code"
+        f"{f'; it was given {have}' if have else ''}\n"
+        f"supply it with device.add_executable('{chosen.name}', '{file}') before loading",
+        (chosen.name,),
+    )

@@ -1,0 +1,95 @@
+"""The members that loading reads of an artifact, and what it needs of the manifest."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydispatch._core.artifact import ArtifactFile
+from pydispatch.errors import ArtifactError
+
+MANIFEST = "manifest.json"
+PROGRAM = "program.bin"
+CONTRACTS = "contracts.bin"
+"""Members of an artifact, which messages name too."""
+
+_TEXT = frozenset((str,))
+
+
+def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], list[str]]:
+    """The entries of the executables, whose shape is right as far as loading needs it, and the names of the functions.
+
+    ArtifactError when they cannot be read.
+    """
+    text = bytes(file.find(MANIFEST, True))
+    try:
+        manifest = json.loads(text.decode())
+        executables, functions = _executables(manifest), _names(manifest)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        executables = functions = None
+    if executables is None or functions is None:
+        raise _error(file.name, text)
+    return executables, functions
+
+
+def _names(manifest: dict[str, Any]) -> list[str] | None:
+    """The functions of a manifest, None unless they and the constants are well-formed."""
+    functions, constants = manifest["functions"], manifest["constants"]
+    if type(functions) is not list or type(constants) is not list:
+        return None
+    for entry in constants:
+        if not (type(entry["member"]) is type(entry["dtype"]) is str and type(entry["shape"]) is list):
+            return None
+        if not all(type(size) is int for size in entry["shape"]):
+            return None
+    names = [entry["name"] for entry in functions if type(entry["signature"]) is str]
+    return names if len(names) == len(functions) and _are_texts(names) else None
+
+
+def _are_texts(value: object) -> bool:
+    return type(value) is list and _TEXT.issuperset(map(type, value))  # of nothing, too
+
+
+def _are_numbers(value: object) -> bool:
+    """Of functions, or null where an export has none."""
+    return type(value) is list and all(n is None or (type(n) is int and 0 <= n < 2**32 - 1) for n in value)
+
+
+def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The executables of a manifest when well-formed as far as loading needs, else None."""
+    header = manifest["pydispatch"]
+    if type(header["format"]) is not int or header["format"] != 1 or type(header["version"]) is not str:
+        return None
+    executables: list[dict[str, Any]] = manifest["executables"]
+    if type(executables) is not list:
+        return None
+    for executable in executables:
+        if type(executable["name"]) is not str or not _are_texts(executable["exports"]):
+            return None
+        if type(executable["variants"]) is not list or not all(map(_is_variant, executable["variants"])):
+            return None
+    return executables
+
+
+def _is_variant(variant: dict[str, Any]) -> bool:
+    alignment = variant["alignment"]
+    return (
+        type(alignment) is int and 0 < alignment <= 4096 and not alignment & (alignment - 1)
+        and type(variant["member"]) is type(variant["name"]) is type(variant["format"]) is str
+        and _are_texts(variant["requires"]) and _are_texts(variant["imports"])
+        and type(variant.get("dynamic", False)) is bool
+        and type(variant.get("calls", [])) is type(variant.get("warnings", [])) is list
+        and _are_numbers(variant.get("contracts", []))
+        and type(variant.get("spirv", {})) is type(variant.get("ptx", {})) is dict
+    )  # fmt: skip
+
+
+def _error(name: str, text: bytes) -> ArtifactError:
+    """What is wrong with a manifest, and where, according to the strict reader."""
+    from pydispatch.formats.artifact.manifest import Manifest
+
+    try:
+        Manifest.from_bytes(text)
+    except ArtifactError as error:
+        return ArtifactError(f"{name}: {error}")
+    return ArtifactError(f"{name}: {MANIFEST} cannot be read")

@@ -1,0 +1,144 @@
+"""Which variant of an executable runs on a device, or why none does."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydispatch._core.program import Module
+from pydispatch.errors import ArtifactError, DeviceUnavailableError
+from pydispatch.runtime.program.manifest import MANIFEST, PROGRAM
+
+
+@dataclass(frozen=True)
+class Host:
+    """Properties of a device by which variants are chosen, and which programs may query.
+
+    ids: names of the device. format: of the executables that it runs. features: what its CPU has; known: all names of
+    features. processor_data: the eight words that kernels are given. why_not: in words, why requirements that the
+    device does not meet are not met; without, their names are listed. remedy: what to do about it.
+    """
+
+    ids: tuple[str, ...]
+    format: str
+    features: frozenset[str]
+    known: frozenset[str]
+    processor_data: tuple[int, ...]
+    workers: int
+    why_not: Callable[[Sequence[str]], str] | None = None
+    remedy: str = ""
+
+    def answer(self, category: str, key: str) -> int | None:
+        """The answer to `hal.device.query`, or None when the device does not know such a thing."""
+        if category == "hal.executable.format":
+            return int(key == self.format)
+        if category == "hal.cpu":
+            return int(key in self.features) if key in self.known else None
+        if category == "hal.device.id":
+            return int(any(fnmatch.fnmatchcase(name, key) for name in self.ids))
+        if key == "concurrency":
+            # Same results as IREE: queues of the device, workers of a dispatch.
+            return {"hal.device": 1, "hal.dispatch": self.workers}.get(category)
+        return None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The variant of an executable that runs here.
+
+    index: of the executable in the program. exports: names, as the manifest has them. number: of the variant; entry:
+    that of the manifest. constants: executable constants, words.
+    """
+
+    index: int
+    name: str
+    exports: list[str]
+    number: int
+    entry: dict[str, Any]
+    constants: list[int]
+
+
+def choose(module: Module, file: str, host: Host, index: int, executable: dict[str, Any]) -> Chosen:
+    """The variant of executable `index` that asks for most of what runs on `host`.
+
+    executable: its entry of the manifest. file: of the artifact, for messages. ArtifactError when manifest and program
+    differ, DeviceUnavailableError when no variant runs.
+    """
+    name, constants_function, constant_count, conditions = module.executable(index)
+    variants = executable["variants"]
+    if executable["name"] != name or len(variants) != len(conditions):
+        raise ArtifactError(
+            f"{file}: executable {index} is '{executable['name']}' with {len(variants)} variants in {MANIFEST}, "
+            f"'{name}' with {len(conditions)} in {PROGRAM}"
+        )
+    number = _choose(module, host, variants, conditions)
+    if number is None:
+        raise DeviceUnavailableError(_no_variant(module, file, host, name, variants, conditions))
+    constants = [] if constants_function is None else module.evaluate(constants_function, constant_count, number)
+    return Chosen(index, name, executable["exports"], number, variants[number], constants)
+
+
+def _choose(
+    module: Module, host: Host, variants: Sequence[dict[str, Any]], conditions: Sequence[int | None]
+) -> int | None:
+    """Of the variants that run here the one with the most requirements; the first of equals."""
+    best, most = None, -1
+    for i, variant in enumerate(variants):
+        requires = variant["requires"]
+        if variant["format"] != host.format or len(requires) <= most or not host.features.issuperset(requires):
+            continue
+        if _holds(module, conditions[i]):
+            best, most = i, len(requires)
+    return best
+
+
+def _holds(module: Module, condition: int | None) -> bool:
+    return condition is None or bool(module.evaluate(condition, 1)[0] & 1)
+
+
+def _no_variant(
+    module: Module,
+    file: str,
+    host: Host,
+    name: str,
+    variants: Sequence[dict[str, Any]],
+    conditions: Sequence[int | None],
+) -> str:
+    lines = [f"{file}: no variant of executable '{name}' runs on this device ({host.format}):"]
+    lists = unmet = False
+    for variant, condition in zip(variants, conditions, strict=True):
+        if variant["format"] != host.format:
+            why = f"has the format {variant['format']}"
+        elif (missing := _missing(variant["requires"], host)) and host.why_not is not None:
+            why, unmet = host.why_not(variant["requires"]), True
+        elif missing:
+            why = f"needs {', '.join(_shown(need, host) for need in missing)}, which the machine lacks"
+            lists |= any(">=" not in need for need in missing)
+        elif not _holds(module, condition):
+            why = "its condition does not hold on this device"
+        lines.append(f"  variant '{variant['name']}' {why}")
+    if not variants:
+        lines.append("  it has no variants at all")
+    if all(variant["format"] != host.format for variant in variants):
+        lines.append(f"compile it for this device too: targets=('{_TARGETS.get(host.format, 'cpu')}', ...)")
+    if unmet and host.remedy:
+        lines.append(host.remedy)
+    if lists:
+        lines.append(f"the machine has: {', '.join(sorted(host.features)) or 'no optional features'}")
+    return "\n".join(lines)
+
+
+_TARGETS = {"vulkan-spirv-fb": "vulkan", "cuda-nvptx-fb": "cuda"}
+
+
+def _shown(need: str, host: Host) -> str:
+    """A requirement; for a limit also the device's value."""
+    limit, is_limit, _ = need.partition(">=")
+    have = getattr(host.features, "limits", {}).get(limit)
+    return f"{need} (it has {have})" if is_limit and have is not None else need
+
+
+def _missing(requires: Iterable[str], host: Host) -> list[str]:
+    return [feature for feature in requires if feature not in host.features]
