@@ -1,11 +1,13 @@
-"""What `scf.reduce` combines with, and whether the order matters: for both emitters for GPUs."""
+"""What `scf.reduce` combines with, and whether the order matters."""
 
 from __future__ import annotations
 
 from xdsl.dialects import scf
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
+from pydispatch.compiler.kernel_ir.build import Build
 from pydispatch.compiler.kernel_ir.readers import flags
+from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.op_info import Grouping, info_of
 
 
@@ -28,3 +30,13 @@ def is_free(op: Operation | None) -> bool:
     if grouping is Grouping.ROUNDED:
         return bool({"reassoc", "fast"} & set(flags(op, "fastmath").split()))
     return grouping is Grouping.EXACT
+
+
+def combined(build: Build, loop: scf.ParallelOp, number: int, left: SSAValue, right: SSAValue) -> SSAValue:
+    """Combines two values of a result whose combination is one operation."""
+    op = combiners(loop)[number]
+    assert op is not None and op.parent is not None
+    made = op.clone(value_mapper=dict(zip(op.parent.args, (left, right), strict=True)))
+    set_location(made, op)
+    build.insert(made)
+    return made.results[0]

@@ -67,7 +67,7 @@ def _constant(f: FunctionEmitter, op: Operation) -> None:
 
 
 INDEX_ARITHMETIC: dict[str, Callable[[FunctionEmitter, Index, Index], Index]] = {
-    "IAdd": FunctionEmitter.add, "ISub": FunctionEmitter.sub, "IMul": FunctionEmitter.mul,
+    "IAdd": FunctionEmitter.plus, "ISub": FunctionEmitter.minus, "IMul": FunctionEmitter.times,
 }  # fmt: skip
 """What indices have of their own: it folds, and gives what a block has already."""
 
