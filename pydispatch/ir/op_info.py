@@ -53,7 +53,8 @@ class OpInfo:
     elementwise: on tensors it applies to each element, as it applies to scalars. commutative: its two operands may
     change places. grouping: of an operation that combines two values to one of their type. identity: the value that
     changes nothing when combined: of integers as a function of their width, of floats as it is. idempotent: a value
-    combined with itself is that value. traps: it may end the program, so it must not run where the program does not run it.
+    combined with itself is that value. traps: it may end the program, so it must not run where the program does not
+    run it.
     """
 
     effects: Effects = Effects.ORDERED

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
+from pydispatch.compiler.kernel_ir.kernel import IN_RANGE, MOST
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.arith import IndexCastUIOp
@@ -121,17 +122,22 @@ class Build(IndexArithmetic[SSAValue]):
         return max(a, b) if type(a) is int and type(b) is int else self.binary(arith.MaxSIOp, a, b)
 
     def divide(self, a: Index, b: Index, narrow: bool = False) -> tuple[Index, Index]:
-        """Quotient and remainder of numbers that are not negative. narrow: both fit into 31 bits."""
+        """Quotient and remainder of numbers that are not negative, by one that is not 0. narrow: both fit into 31
+        bits."""
         if type(a) is int and type(b) is int:
             return a // b, a % b
         if b == 1:
             return a, 0
-        if not narrow:
-            return self.binary(arith.DivUIOp, a, b), self.binary(arith.RemUIOp, a, b)
-        left, right = (self.let(arith.IndexCastOp(self.value(part), WORD)) for part in (a, b))
-        both = self.let(arith.DivUIOp(left, right)), self.let(arith.RemUIOp(left, right))
-        quotient, remainder = (self.let(IndexCastUIOp.create(operands=[each], result_types=[INDEX])) for each in both)
-        return quotient, remainder
+        operands, type_ = [self.value(a), self.value(b)], WORD if narrow else INDEX
+        if narrow:
+            operands = [self.let(arith.IndexCastOp(operand, WORD)) for operand in operands]
+        both = [
+            self.let(kind.create(operands=operands, result_types=[type_], attributes={IN_RANGE: UnitAttr()}))
+            for kind in (arith.DivUIOp, arith.RemUIOp)
+        ]
+        if narrow:
+            both = [self.let(IndexCastUIOp.create(operands=[each], result_types=[INDEX])) for each in both]
+        return both[0], both[1]
 
     def compare(self, predicate: str, a: Index, b: Index) -> SSAValue:
         """Two indices, an i1."""
@@ -161,14 +167,19 @@ class Build(IndexArithmetic[SSAValue]):
         step: Index,
         carried: Sequence[SSAValue],
         body: Callable[[Build, SSAValue, list[SSAValue]], Sequence[SSAValue]],
+        most: int | None = None,
     ) -> list[SSAValue]:
-        """An scf.for; body: gets counter and carried values, returns the next ones."""
+        """An scf.for; body: gets counter and carried values, returns the next ones. most: iterations that there are at
+        most, where the bounds do not say it."""
         types = [value.type for value in carried]
         block = Block(arg_types=[INDEX, *types])
         inner = self.inside(block)
         inner.end(body(inner, block.args[0], list(block.args[1:])))
         operands = [*(self.value(part) for part in (lower, upper, step)), *carried]
-        return list(self.op(scf.ForOp.create(operands=operands, result_types=types, regions=[Region(block)])).results)
+        loop = self.op(scf.ForOp.create(operands=operands, result_types=types, regions=[Region(block)]))
+        if most is not None:
+            loop.attributes[MOST] = IntegerAttr(most, 64)
+        return list(loop.results)
 
 
 def replace(op: Operation, results: Sequence[SSAValue]) -> None:

@@ -149,8 +149,8 @@ class FunctionEmitter(BlockArithmetic):
     ) -> list[Id]:
         """A counted loop. carried: (type, value in front of it); body: gets the counter and them, returns the next.
         most: iterations that there are at most, where the bounds do not say it."""
-        if known(upper) and known(step) and step > 0 and (known(lower) or lower == self._cache.get("invocation")):
-            most = max(0, -(-(upper - (lower if known(lower) else 0)) // step))
+        if known(lower) and known(upper) and known(step) and step > 0:
+            most = max(0, -(-(upper - lower) // step))
         copies = 1
         if known(step) and less == "SLessThan":
             if most is not None and known(upper):

@@ -147,7 +147,8 @@ def _rounds(
         else:
             start = build.binary(arith.AndIOp, build.most(total, 0), -many)
         values = build.loop(0, start, many, values, several)
-    return build.loop(build.plus(start, own), total, n, values, lambda b, k, v: body(b, k, v, True))
+    most = -(-(total - start) // n) if type(total) is int and type(start) is int else None
+    return build.loop(build.plus(start, own), total, n, values, lambda b, k, v: body(b, k, v, True), most)
 
 
 def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[SSAValue], body: Body) -> list[SSAValue]:

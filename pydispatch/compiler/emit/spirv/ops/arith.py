@@ -17,7 +17,7 @@ from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.floats import float_constant
 from pydispatch.compiler.emit.spirv.types import Index, known, signed
-from pydispatch.compiler.kernel_ir.math.numbers import IN_RANGE
+from pydispatch.compiler.kernel_ir.kernel import IN_RANGE
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES, attribute, integer, op_name, operands_of
 from pydispatch.compiler.kernel_ir.types import bit_width, is_integer
 

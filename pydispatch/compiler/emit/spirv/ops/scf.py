@@ -8,7 +8,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.types import Root, open_parts
-from pydispatch.compiler.kernel_ir.math.numbers import MOST
+from pydispatch.compiler.kernel_ir.kernel import MOST
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, op_name
 
 
