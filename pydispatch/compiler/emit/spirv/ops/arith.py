@@ -149,7 +149,7 @@ def _division(instruction: str) -> Lowering:
         if known(a) and known(b) and a >= 0 and b > 0:
             f.define(op.results[0], a // b if instruction.endswith("Div") else a % b)
             return
-        if IN_RANGE in op.attributes and bits == width:
+        if IN_RANGE in op.attributes and bits == width and not known(b):
             f.define(op.results[0], f.code.let(instruction, f.m.int(width), *(f.get(o) for o in op.operands)))
             return
         if width == 1:
