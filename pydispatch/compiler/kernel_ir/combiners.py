@@ -32,11 +32,16 @@ def is_free(op: Operation | None) -> bool:
     return grouping is Grouping.EXACT
 
 
-def combined(build: Build, loop: scf.ParallelOp, number: int, left: SSAValue, right: SSAValue) -> SSAValue:
-    """Combines two values of a result whose combination is one operation."""
-    op = combiners(loop)[number]
-    assert op is not None and op.parent is not None
-    made = op.clone(value_mapper=dict(zip(op.parent.args, (left, right), strict=True)))
+def combined(build: Build, op: Operation, left: SSAValue, right: SSAValue) -> SSAValue:
+    """Combines two values as `op` combines the arguments of its block."""
+    assert op.parent is not None
+    first = op.parent.args[0]
+    made = type(op).create(
+        operands=[left if operand is first else right for operand in op.operands],
+        result_types=[left.type],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
     set_location(made, op)
     build.insert(made)
     return made.results[0]

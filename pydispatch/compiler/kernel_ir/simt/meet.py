@@ -7,9 +7,9 @@ combines eight. The order depends on the number of invocations alone.
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Build, Index
 from pydispatch.compiler.kernel_ir.combiners import combined
@@ -26,31 +26,34 @@ RADIX = 8
 """How many partial results one invocation combines in a step of the tree."""
 
 
-def meet(w: Workgroup, build: Build, loop: scf.ParallelOp, values: list[SSAValue]) -> list[SSAValue]:
-    """The results of a reduction from the partial ones of this invocation."""
+def meet(w: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue]) -> list[SSAValue]:
+    """The results of a reduction from the partial ones of this invocation, which `ops` combine; written in front of the
+    loop."""
+    build = w.build(loop)
     if not w.machine.warp:
-        return [_tree(w, build, loop, number, value) for number, value in enumerate(values)]
+        return [_tree(w, loop, number, *pair) for number, pair in enumerate(zip(ops, values, strict=True))]
     lanes = min(w.machine.warp, w.count)
     if w.count % lanes or lanes & (lanes - 1):
-        return _line(w, build, loop, values, w.count, w.own())
+        return _line(w, loop, ops, values, w.count, w.own())
     for number, value in enumerate(values):
         width = lanes // 2
         while width:
-            value = combined(build, loop, number, value, shuffle(build, value, DOWN, width, lanes))
+            value = combined(build, ops[number], value, shuffle(build, value, DOWN, width, lanes))
             width //= 2
         values[number] = value
     if w.count == lanes:
         return [shuffle(build, value, INDEX, 0, lanes) for value in values]
-    return _line(w, build, loop, values, w.count // lanes, None)
+    return _line(w, loop, ops, values, w.count // lanes, None)
 
 
 def _line(
-    w: Workgroup, build: Build, loop: scf.ParallelOp, values: list[SSAValue], count: int, place: SSAValue | None
+    w: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue], count: int, place: SSAValue | None
 ) -> list[SSAValue]:
     """So many partial results in a line of workgroup memory, which every invocation combines from the first on.
 
     place: where in the line this invocation writes; None: the first invocation of each warp has one.
     """
+    build = w.build(loop)
     w.reductions += 1
     # Two reductions in a row do not share memory, so that no barrier stands between them.
     lines = [_scratch(w, (number, w.reductions % 2), value.type, count) for number, value in enumerate(values)]
@@ -71,7 +74,7 @@ def _line(
         parts = [_get(build, line, n, type_) for n in range(count)]
         value = parts[0]
         for part in parts[1:]:
-            value = combined(build, loop, number, value, part)
+            value = combined(build, ops[number], value, part)
         results.append(value)
     w.hazards.note(Accesses(set(keys), set()), MANY)
     return results
@@ -83,7 +86,8 @@ def _lane(build: Build, own: SSAValue, warp: int) -> tuple[SSAValue, SSAValue]:
     return first, build.binary(arith.ShRUIOp, own, warp.bit_length() - 1)
 
 
-def _tree(w: Workgroup, build: Build, loop: scf.ParallelOp, number: int, value: SSAValue) -> SSAValue:
+def _tree(w: Workgroup, loop: Operation, number: int, op: Operation, value: SSAValue) -> SSAValue:
+    build = w.build(loop)
     own, count, type_ = w.own(), w.count, value.type
     line = _scratch(w, number, type_, count)
     keys = {line.owner}
@@ -96,12 +100,12 @@ def _tree(w: Workgroup, build: Build, loop: scf.ParallelOp, number: int, value: 
         if not is_float(type_) or bit_width(type_) >= 32:
             for part in range(1, many):
                 place = inner.plus(first, part * apart)
-                total = combined(inner, loop, number, total, _get(inner, line, place, type_))
+                total = combined(inner, op, total, _get(inner, line, place, type_))
             return total
 
         def step(deep: Build, part: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
             place = deep.plus(first, deep.times(part, apart))
-            return [combined(deep, loop, number, carried[0], _get(deep, line, place, type_))]
+            return [combined(deep, op, carried[0], _get(deep, line, place, type_))]
 
         # Small floats take a hundred instructions each time.
         return inner.loop(1, many, 1, [total], step)[0]

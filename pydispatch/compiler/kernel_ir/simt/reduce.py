@@ -44,21 +44,20 @@ def regroups(loop: scf.ParallelOp) -> bool:
 def regrouped(w: Workgroup, loop: scf.ParallelOp, bounds: list[Range]) -> None:
     """Replaces the loop: an invocation combines what its iterations give, then the invocations meet. What the loop
     accesses has been noted."""
-    build = w.build(loop)
-    starts = [_start(w, build, op, value) for op, value in zip(combiners(loop), loop.initVals, strict=True)]
+    build, ops = w.build(loop), [op for op in combiners(loop) if op is not None]
+    starts = [_start(w, build, op, value) for op, value in zip(ops, loop.initVals, strict=True)]
     block = loop.body.blocks[0]
 
     def element(inner: Build, indices: list[SSAValue], carried: list[SSAValue], last: bool) -> list[SSAValue]:
         made = placed(block, inner, indices, last)
-        return [combined(inner, loop, n, *pair) for n, pair in enumerate(zip(carried, made, strict=True))]
+        return [combined(inner, *each) for each in zip(ops, carried, made, strict=True)]
 
     partial = distribute(w, loop, bounds, starts, element, repeats(w, block))
-    replace(loop, meet(w, build, loop, partial))
+    replace(loop, meet(w, loop, ops, partial))
 
 
-def _start(w: Workgroup, build: Build, op: Operation | None, value: SSAValue) -> SSAValue:
+def _start(w: Workgroup, build: Build, op: Operation, value: SSAValue) -> SSAValue:
     """What an invocation combines its first element with: the value before the loop counts once."""
-    assert op is not None
     if info_of(op).idempotent:
         return value
     identity = identity_of(op, value.type)

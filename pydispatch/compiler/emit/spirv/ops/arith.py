@@ -32,7 +32,7 @@ def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
     if not is_integer(type_):
         raise f.error(
             f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
-            "kernel IR computes on scalars; vectors come from the loops over points",
+            "kernel IR computes on scalars; vectors come from parallel loops",
         )
     return f.index_width if isinstance(type_, IndexType) else min(bit_width(type_), f.width(type_))
 
