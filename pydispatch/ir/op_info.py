@@ -52,8 +52,9 @@ class OpInfo:
 
     elementwise: on tensors it applies to each element, as it applies to scalars. commutative: its two operands may
     change places. grouping: of an operation that combines two values to one of their type. identity: the value that
-    changes nothing when combined: of integers as a function of their width, of floats as it is. traps: it may end the
-    program, so it must not run where the program does not run it.
+    changes nothing when combined: of integers as a function of their width, of floats as it is. idempotent: a value
+    combined with itself is that value. traps: it may end the program, so it must not run where the program does not
+    run it.
     """
 
     effects: Effects = Effects.ORDERED
@@ -61,6 +62,7 @@ class OpInfo:
     commutative: bool = False
     grouping: Grouping = Grouping.FIXED
     identity: Identity = None
+    idempotent: bool = False
     cost: Cost = Cost.CHEAP
     traps: bool = False
 
@@ -78,6 +80,10 @@ _UNORDERED = OpInfo(Effects.UNORDERED)
 
 def _combining(identity: Identity, grouping: Grouping = Grouping.EXACT) -> OpInfo:
     return replace(_SCALAR, commutative=True, grouping=grouping, identity=identity)
+
+
+def _choosing(identity: Identity) -> OpInfo:
+    return replace(_combining(identity), idempotent=True)
 
 
 def _lowest(bits: int) -> int:
@@ -105,7 +111,7 @@ _OPERATIONS = {
     "affine.min": _PURE,
     "arith.addf": _combining(-0.0, Grouping.ROUNDED),
     "arith.addi": _combining(lambda bits: 0),
-    "arith.andi": _combining(lambda bits: -1),
+    "arith.andi": _choosing(lambda bits: -1),
     "arith.ceildivsi": _INTEGER_DIVISION,
     "arith.ceildivui": _INTEGER_DIVISION,
     "arith.constant": _FREE,
@@ -113,17 +119,17 @@ _OPERATIONS = {
     "arith.divsi": _INTEGER_DIVISION,
     "arith.divui": _INTEGER_DIVISION,
     "arith.floordivsi": _INTEGER_DIVISION,
-    "arith.maximumf": _combining(-math.inf),
-    "arith.maxnumf": _combining(math.nan),
-    "arith.maxsi": _combining(_lowest),
-    "arith.maxui": _combining(lambda bits: 0),
-    "arith.minimumf": _combining(math.inf),
-    "arith.minnumf": _combining(math.nan),
-    "arith.minsi": _combining(lambda bits: -1 - _lowest(bits)),
-    "arith.minui": _combining(lambda bits: -1),
+    "arith.maximumf": _choosing(-math.inf),
+    "arith.maxnumf": _choosing(math.nan),
+    "arith.maxsi": _choosing(_lowest),
+    "arith.maxui": _choosing(lambda bits: 0),
+    "arith.minimumf": _choosing(math.inf),
+    "arith.minnumf": _choosing(math.nan),
+    "arith.minsi": _choosing(lambda bits: -1 - _lowest(bits)),
+    "arith.minui": _choosing(lambda bits: -1),
     "arith.mulf": _combining(1.0, Grouping.ROUNDED),
     "arith.muli": _combining(lambda bits: 1),
-    "arith.ori": _combining(lambda bits: 0),
+    "arith.ori": _choosing(lambda bits: 0),
     "arith.remf": _DIVISION,
     "arith.remsi": _INTEGER_DIVISION,
     "arith.remui": _INTEGER_DIVISION,

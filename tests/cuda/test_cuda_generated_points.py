@@ -496,12 +496,12 @@ def test_packed_elements_in_place() -> None:
 
 
 REFUSED = [
-    ("scf.parallel (%i) = (%c0) to (%c64) step (%c1) {\ngpu.barrier\n}", "gpu.barrier inside a loop over points"),
+    ("scf.parallel (%i) = (%c0) to (%c64) step (%c1) {\ngpu.barrier\n}", "gpu.barrier inside a parallel loop"),
     ("%t = gpu.thread_id x", "operation 'gpu.thread_id' cannot be compiled into a kernel"),
     ('%t = arith.constant true\ncf.assert %t, "never"', r"cf.assert cannot be .* for this target \('never'\)"),
     ("""%one = arith.constant 1 : i32
         %x = memref.atomic_rmw addi %one, %m[%c0] : (i32, memref<64xi32>) -> i32
-        memref.store %x, %m[%c1] : memref<64xi32>""", "the result of 'memref.atomic_rmw' outside a loop over points"),
+        memref.store %x, %m[%c1] : memref<64xi32>""", "the result of 'memref.atomic_rmw' outside a parallel loop"),
     ("%x = arith.constant 1 : i128\n%y = arith.sitofp %x : i128 to f32", "a float of i128"),
     ("%x = arith.constant 1.0 : f32\n%y = arith.fptosi %x : f32 to i128", r"llvm.fptosi.sat.i128.f32"),
     ("%l = memref.alloc() : memref<100000xf32, #gpu.address_space<workgroup>>", "400000 bytes of workgroup memory"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, MemRefType
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.kernel_ir.readers import attribute, integer
+from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.types import alignment, checked_memref
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
 
 SUBSPAN = "hal.interface.binding.subspan"
 
@@ -22,18 +24,24 @@ class BindingFacts:
     read_only: bool = True
 
 
-def bindings_of(function: FuncOp) -> dict[int, BindingFacts]:
-    """The bindings that the function names."""
+def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
+    """The bindings that a function names. Raises CompileError for one whose type is no memref of scalars."""
     facts: dict[int, BindingFacts] = {}
-    for op in function.walk():
-        if op.name == SUBSPAN and isinstance(op.results[0].type, MemRefType):
-            binding = facts.setdefault(integer(op, "binding"), BindingFacts())
-            memref = checked_memref(op.results[0].type)
-            binding.alignment = max(binding.alignment, integer(op, "alignment", 1), alignment(memref.element_type))
-            binding.read_only &= _read_only(op)
+    for op in ops.get(SUBSPAN, ()):
+        binding = facts.setdefault(integer(op, "binding"), BindingFacts())
+        try:
+            element = checked_memref(op.results[0].type).element_type
+        except CompileError as error:
+            raise CompileError(error.message, location_of(op), error.note) from None
+        binding.alignment = max(binding.alignment, integer(op, "alignment", 1), alignment(element))
+        binding.read_only &= _read_only(op)
     return facts
 
 
 def _read_only(op: Operation) -> bool:
     flags = attribute(op, "flags")
-    return isinstance(flags, ArrayAttr) and any("ReadOnly" in str(flag) for flag in flags.data)
+    return isinstance(flags, ArrayAttr) and any(_says_read_only(flag) for flag in flags.data)
+
+
+def _says_read_only(flag: Attribute) -> bool:
+    return flag.data == "ReadOnly" if isinstance(flag, StringAttr) else "ReadOnly" in str(flag)

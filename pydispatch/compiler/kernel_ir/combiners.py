@@ -1,11 +1,13 @@
-"""What `scf.reduce` combines with, and whether the order matters: for both emitters for GPUs."""
+"""What `scf.reduce` combines with, and whether the order matters."""
 
 from __future__ import annotations
 
 from xdsl.dialects import scf
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
+from pydispatch.compiler.kernel_ir.build import Build
 from pydispatch.compiler.kernel_ir.readers import flags
+from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.op_info import Grouping, info_of
 
 
@@ -28,3 +30,18 @@ def is_free(op: Operation | None) -> bool:
     if grouping is Grouping.ROUNDED:
         return bool({"reassoc", "fast"} & set(flags(op, "fastmath").split()))
     return grouping is Grouping.EXACT
+
+
+def combined(build: Build, op: Operation, left: SSAValue, right: SSAValue) -> SSAValue:
+    """Combines two values as `op` combines the arguments of its block."""
+    assert op.parent is not None
+    first = op.parent.args[0]
+    made = type(op).create(
+        operands=[left if operand is first else right for operand in op.operands],
+        result_types=[left.type],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
+    set_location(made, op)
+    build.insert(made)
+    return made.results[0]

@@ -1,8 +1,8 @@
 """Where the invocations of a workgroup must meet.
 
-Code outside point loops is uniform: every invocation runs it with the same values, and one of them stores. Memory that
-one invocation wrote and another accesses next, or the other way round, needs a barrier between; what lies in a loop
-meets its own last turn too.
+Code outside parallel loops is uniform: every invocation runs it with the same values, and one of them stores. Memory
+that one invocation wrote and another accesses next, or the other way round, needs a barrier between; what lies in a
+loop meets its own previous iteration too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
+from pydispatch.compiler.kernel_ir.calls import CALLS
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name
 
 Key = object
@@ -136,45 +137,21 @@ def accesses_of(op: Operation) -> Accesses:
     return found
 
 
-def accesses_among(op: Operation, candidates: Iterable[Operation]) -> Accesses:
-    """The same for an operation with regions, where all that touches memory has been listed."""
-    found, seen, inside = Accesses(), set[tuple[str, SSAValue]](), dict[Block | None, bool]()
-    for each in candidates:
-        block = each.parent
-        if block not in inside:
-            inside[block] = op.is_ancestor(each)
-        if not inside[block]:
-            continue
-        name = each.name
-        if name == "memref.load" or name == "memref.store":
-            key = name, each.operands[1 if name == "memref.store" else 0]
-            if key in seen:
-                continue
-            seen.add(key)
-        found.add(_own(each))
-    return found
-
-
-TOUCHING = frozenset(("memref.load", "affine.load", "memref.store", "affine.store", "memref.atomic_rmw", "memref.copy",
-                      "memref.reshape", "func.call", "util.call", "pyd.mma"))  # fmt: skip
+TOUCHING = frozenset(("memref.load", "memref.store", "memref.atomic_rmw", "memref.copy", *CALLS, "pyd.mma"))
 """Operations that may read or write memory."""
 
 
 def _own(op: Operation) -> Accesses:
     name = op_name(op)
-    if name in ("memref.load", "affine.load"):
+    if name == "memref.load":
         return Accesses(base_of(op.operands[0]), set())
-    if name in ("memref.store", "affine.store"):
-        return Accesses(set(), base_of(op.operands[1]))
-    if name == "memref.atomic_rmw":
+    if name in ("memref.store", "memref.atomic_rmw"):
         return Accesses(set(), base_of(op.operands[1]))
     if name == "memref.copy":
         return Accesses(base_of(op.operands[0]), base_of(op.operands[1]))
-    if name == "memref.reshape":
-        return Accesses(base_of(op.operands[1]), set())
     if name == "pyd.mma":  # besides, it has sums of its own invocation
         return Accesses(base_of(op.operands[1]) | base_of(op.operands[2]), base_of(op.operands[3]))
-    if name in ("func.call", "util.call"):
+    if name in CALLS:
         keys = {key for o in op.operands if isinstance(o.type, MemRefType) for key in base_of(o)}
         return Accesses(set(keys), set(keys))
     return Accesses()

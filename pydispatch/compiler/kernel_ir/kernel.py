@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 ARCHITECTURES = {"x86_64": "x86_64", "arm_64": "aarch64", "riscv_64": "riscv64"}
 """Architecture suffix of an embedded ELF format name -> the name that compilers and readers use."""
 
+IN_RANGE = "pyd.in_range"
+"""On a shift: its count is below the width; on an unsigned division: its divisor is not 0. It needs no guard."""
+
+MOST = "pyd.most"
+"""On scf.for and scf.while: how many iterations there are at most, where nothing else says it."""
+
 OWN_BYTE = "pyd.own_byte"
 """On a store of a packed element: no other point or workgroup writes elements of its byte."""
 

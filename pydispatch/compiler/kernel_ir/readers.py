@@ -69,7 +69,7 @@ def segments(op: Operation, count: int) -> list[list[SSAValue]]:
     return [[next(rest) for _ in range(size)] for size in sizes]
 
 
-def mixed(op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[[SSAValue], T]) -> list[T | int]:
+def mixed(op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[[SSAValue], int | T]) -> list[int | T]:
     """Integers of an attribute, those left open read from the operands `dynamic` in turn."""
     rest = iter(dynamic)
     return [read(next(rest)) if value == DYNAMIC_INDEX else value for value in integers(op, name)]

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, StringAttr
+from xdsl.ir import Operation
+
+from pydispatch.compiler.kernel_ir.readers import attribute
 
 STORAGE = "pyd.storage"
 """Whose an allocation is, where that is decided: "workgroup" or "private"."""
+
+
+MET = "pyd.met"
+"""On an entry point: the bindings through which invocations of a workgroup tell each other something."""
 
 
 READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a result of the dispatch to the operand"
@@ -25,3 +32,9 @@ def is_private(type_: MemRefType) -> bool:
     if isinstance(space, IntegerAttr):
         return bool(space.value.data == 5)
     return "private" in str(space)
+
+
+def is_common(op: Operation, type_: MemRefType) -> bool:
+    """Whether the memory of an allocation is the workgroup's: as was decided, else as its type says."""
+    stated = attribute(op, STORAGE)
+    return stated.data == "workgroup" if isinstance(stated, StringAttr) else is_workgroup(type_)

@@ -7,6 +7,7 @@ that is not a scalar of this table, or a memref of such scalars, is refused here
 from __future__ import annotations
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     BFloat16Type,
     Float4E2M1FNType,
     Float6E2M3FNType,
@@ -144,3 +145,12 @@ def checked_memref(type_: Attribute) -> MemRefType:
     if strides is None or len(strides) != type_.get_num_dims():
         raise CompileError(f"layout of {type_} is not strided", note="use strided<[...], offset: ...>")
     return type_
+
+
+def layout_of(type_: Attribute) -> tuple[int | None, tuple[int | None, ...], tuple[int | None, ...]]:
+    """(offset, sizes, strides) of a memref type; None where it is open. Raises CompileError as `checked_memref`."""
+    memref = checked_memref(type_)
+    strides = memref.get_strides()
+    assert strides is not None
+    sizes = tuple(None if size == DYNAMIC_INDEX else size for size in memref.get_shape())
+    return memref.get_offset(), sizes, tuple(strides)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import FuncOp
 
 from pydispatch.compiler import devlib
@@ -21,20 +20,22 @@ from pydispatch.compiler.emit.llvm.nvptx.platform import (
     binding_alignment,
     entry_symbol,
 )
-from pydispatch.compiler.kernel_ir.calls import is_declaration, reachable
+from pydispatch.compiler.kernel_ir.calls import AVAILABLE, CALLS
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Export, Variant
-from pydispatch.compiler.kernel_ir.readers import attribute, op_name
-from pydispatch.compiler.kernel_ir.simt.lower import POINTS, Size
-from pydispatch.compiler.kernel_ir.simt.spread import spread_kernels
+from pydispatch.compiler.kernel_ir.simt.distribute import distribute_kernels
+from pydispatch.compiler.kernel_ir.simt.inline import copied
+from pydispatch.compiler.kernel_ir.simt.workgroup import PARALLEL, Size
+from pydispatch.compiler.kernel_ir.simt.workgroup import Machine as Invocations
 from pydispatch.compiler.toolchain.llvm import opened
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
 from pydispatch.formats.ptx.interface import shared_limit, split
 from pydispatch.ir.core.locations import location_of
 
-INVOCATIONS = 64
-"""Default workgroup size of a kernel that maps loop iterations to invocations."""
+INVOCATIONS = Invocations(warp=32, divides_in_words=True, unrolls=True)
+TOGETHER = (*PARALLEL, *CALLS, AVAILABLE)
+"""What all invocations of a workgroup do: external functions are called by all of them."""
 
 LIBRARY_MACHINE = ("sm_70", ("+ptx60",))
 """What the device library is compiled for; it becomes part of kernels for any architecture."""
@@ -103,14 +104,15 @@ def generate(
     machine = machine_of(arch)
     names = [export.name for export in variant.exports]
     module = resolve_fallbacks(variant.module, lambda: frozenset(provided))
+    module = copied(module)  # it is compiled for other architectures, too
+    kernels = distribute_kernels(module, variant.exports, INVOCATIONS, TOGETHER)
+    sizes = {name: kernels[name].size if name in kernels else (1, 1, 1) for name in names}
+    _check_sizes(variant.exports)
     functions = _functions(module.body.block.ops)
-    sizes = {export.name: size_of(export, functions) for export in variant.exports}
-    spread = spread_kernels(module, sizes)
-    functions = _functions(spread.body.block.ops)
     dynamic: frozenset[str] = frozenset()
     while True:
         platform = CudaPlatform(machine.has, variant.exports, sizes, variant.constants, functions, dynamic)
-        text = emit_module(spread, platform, names, SUBJECTS)
+        text = emit_module(module, platform, names, SUBJECTS)
         large = frozenset(name for name, size in platform.shared.items() if size > STATIC_SHARED)
         if large == dynamic:
             break
@@ -129,27 +131,13 @@ def _functions(ops: object) -> dict[str, FuncOp]:
     return {op.sym_name.data: op for op in ops if isinstance(op, FuncOp)}  # type: ignore[attr-defined]
 
 
-def size_of(export: Export, functions: Mapping[str, FuncOp]) -> Size:
-    """The workgroup size: that of the function or the export, else one invocation for sequential code.
-
-    Points are spread, and functions of others are called by all invocations together.
-    """
-    function = functions.get(export.name)
-    stated = None if function is None else attribute(function, "pyd.invocations")
-    if isinstance(stated, IntegerAttr):
-        return (int(stated.value.data), 1, 1)
-    if export.workgroup_size[0] > 0:
+def _check_sizes(exports: Sequence[Export]) -> None:
+    for export in exports:
         x, y, z = (max(1, n) for n in export.workgroup_size)
         if x * y * z > 1024:
             raise CompileError(
                 f"export '{export.name}' has workgroups of {x}x{y}x{z} invocations, the limit is 1024", export.location
             )
-        return (x, y, z)
-    if function is None:
-        return (1, 1, 1)
-    reached = [functions[name] for name in reachable(functions, export.name)]
-    spreads = any(is_declaration(each) or any(op_name(op) in POINTS for op in each.walk()) for each in reached)
-    return (INVOCATIONS if spreads else 1, 1, 1)
 
 
 def _check_shared(shared: Mapping[str, int], machine: Machine, variant: Variant) -> None:

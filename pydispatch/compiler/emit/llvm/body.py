@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pydispatch.compiler.emit.llvm.values import Index
+from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
 
 
 def as_index(operand: Index) -> Index:
@@ -24,7 +25,7 @@ class Phi:
     incoming: list[tuple[str, str]] = field(default_factory=list)
 
 
-class Body:
+class Body(IndexArithmetic[str]):
     """Instructions of one function. `label` is the block being written; `open` is False behind a terminator."""
 
     def __init__(self) -> None:
@@ -97,32 +98,22 @@ class Body:
 
     # Index arithmetic. Offsets inside an object never overflow a signed 64-bit number, hence nsw.
 
-    def add(self, a: Index, b: Index) -> Index:
-        a, b = as_index(a), as_index(b)
-        if isinstance(a, int) and isinstance(b, int):
-            return a + b
-        if a == 0:
-            return b
-        if b == 0:
-            return a
+    def plus(self, a: Index, b: Index) -> Index:
+        return super().plus(as_index(a), as_index(b))
+
+    def minus(self, a: Index, b: Index) -> Index:
+        return super().minus(as_index(a), as_index(b))
+
+    def times(self, a: Index, b: Index) -> Index:
+        return super().times(as_index(a), as_index(b))
+
+    def _sum(self, a: str, b: Index) -> str:
         return self.let(f"add nsw i64 {a}, {b}")
 
-    def sub(self, a: Index, b: Index) -> Index:
-        a, b = as_index(a), as_index(b)
-        if isinstance(a, int) and isinstance(b, int):
-            return a - b
-        return a if b == 0 else self.let(f"sub nsw i64 {a}, {b}")
+    def _difference(self, a: Index, b: str) -> str:
+        return self.let(f"sub nsw i64 {a}, {b}")
 
-    def mul(self, a: Index, b: Index) -> Index:
-        a, b = as_index(a), as_index(b)
-        if isinstance(a, int) and isinstance(b, int):
-            return a * b
-        if a == 0 or b == 0:
-            return 0
-        if a == 1:
-            return b
-        if b == 1:
-            return a
+    def _product(self, a: str, b: Index) -> str:
         return self.let(f"mul nsw i64 {a}, {b}")
 
     def shift_right(self, a: Index, count: int) -> Index:
@@ -135,3 +126,7 @@ class Body:
     def low_bits(self, a: Index, mask: int) -> Index:
         a = as_index(a)
         return a & mask if isinstance(a, int) else self.let(f"and i64 {a}, {mask}")
+
+    def byte_address(self, pointer: str, offset: Index) -> str:
+        """A pointer so many bytes further, inside the same object."""
+        return pointer if offset == 0 else self.let(f"getelementptr inbounds i8, ptr {pointer}, i64 {offset}")

@@ -41,7 +41,7 @@ def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> No
     if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
         raise f.error(
             f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel",
-            "kernel IR computes on scalars; vectors come from the loops over points",
+            "kernel IR computes on scalars; vectors come from parallel loops",
         )
     function = definition(op, native(f.platform), exponent).function
     f.values.update(zip(function.body.blocks[0].args, (f.values[operand] for operand in op.operands), strict=True))

@@ -16,7 +16,6 @@ from xdsl.dialects.func import FuncOp
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.module import ModuleWriter
 from pydispatch.compiler.emit.llvm.ops import (
-    affine,
     arith,
     calls,
     contract,
@@ -30,11 +29,11 @@ from pydispatch.compiler.emit.llvm.ops import (
     views,
 )
 from pydispatch.compiler.emit.llvm.platform import Platform
+from pydispatch.compiler.kernel_ir.expand.expand import expand
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
-SUBJECTS = (arith, divide, math, memref, views, scf, parallel, affine,
-            calls, hal, contract, transpose)  # fmt: skip
+SUBJECTS = (arith, divide, math, memref, views, scf, parallel, calls, hal, contract, transpose)
 
 
 @functools.cache
@@ -57,12 +56,18 @@ def emit_module(
 ) -> str:
     """LLVM IR text of the functions `exports` of a kernel IR module and all that they reach.
 
+    module: its affine operations and views are expanded in place.
     subjects: the modules whose `ROWS` lower operations. Raises CompileError, at the op, for whatever has no lowering.
     """
     writer = ModuleWriter(module, platform.fallible, lowerings(subjects))
-    text = [FunctionEmitter(writer, platform, _export(writer, name), exported=True).run() for name in exports]
+
+    def emitted(function: FuncOp, exported: bool) -> str:
+        expand(function)
+        return FunctionEmitter(writer, platform, function, exported).run()
+
+    text = [emitted(_export(writer, name), exported=True) for name in exports]
     for name in writer.needed:  # grows while helpers ask for helpers
-        text.append(FunctionEmitter(writer, platform, writer.functions[name], exported=False).run())
+        text.append(emitted(writer.functions[name], exported=False))
     platform.finish(writer)
     return writer.text(text)
 

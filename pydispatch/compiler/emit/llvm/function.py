@@ -14,6 +14,7 @@ from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.emit.llvm.values import Index, MemRef, Value, components, flatten, unflatten
 from pydispatch.compiler.kernel_ir.bindings import bindings_of
 from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, quoted, reverse_post_order, unsupported
+from pydispatch.compiler.kernel_ir.scan import ops_by_name
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
@@ -46,7 +47,7 @@ class FunctionEmitter:
         self._edges: dict[Block, list[tuple[str, list[str]]]] = {}
         self._scopes: dict[str, tuple[int, int, int]] = {}
         self._domain = -1
-        self.bindings = bindings_of(function)
+        self.bindings = bindings_of(ops_by_name(function))
         width = attribute(function, "pyd.index_width")
         self.narrow_indices = (
             self.platform.divides_in_words and isinstance(width, IntegerAttr) and width.value.data <= 32

@@ -65,18 +65,18 @@ def nest(
     Only the innermost loop is marked: it is the one that is vectorised. A range of one step is no loop.
     """
     loops: list[Loop] = []
-    point: list[str] = []
+    indices: list[str] = []
     group = metadata = None
     marked = next((i for i in reversed(range(len(bounds))) if not _single(bounds[i])), None)
     for number, range_ in enumerate(bounds):
         if _single(range_):
-            point.append(str(range_[0]))
+            indices.append(str(range_[0]))
             continue
         loop = Loop(f, range_)
         loop.begin()
         loop.enter()
         loops.append(loop)
-        point.append(loop.counter)
+        indices.append(loop.counter)
         if parallel and number == marked:
             group = f.module.metadata("distinct !{}")
             accesses = f.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
@@ -85,7 +85,7 @@ def nest(
             f.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}{whole}}}")
     if group is not None:
         f.groups.append(group)
-    body(point)
+    body(indices)
     if group is not None:
         f.groups.pop()
     for loop in reversed(loops):

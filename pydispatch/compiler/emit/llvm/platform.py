@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from pydispatch.compiler.emit.llvm.values import Index, Value
+from pydispatch.compiler.emit.llvm.values import Value
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -52,8 +51,8 @@ class Platform(ABC, Generic[F]):
     least_atomic: int = 8
     """Bits of the narrowest integer that has atomic operations of its own."""
 
-    points_at_once: bool = False
-    """Whether the points of a loop run at the same time."""
+    concurrent: bool = False
+    """Whether several invocations of a workgroup run at the same time."""
 
     atomic_scope: str = ""
     """Who sees atomic operations, `syncscope("...") `; nothing: everybody."""
@@ -101,10 +100,6 @@ class Platform(ABC, Generic[F]):
     def import_available(self, f: F, callee: FuncOp) -> str:
         """Whether an import was found when the program was loaded, an i1."""
         return "true"
-
-    @abstractmethod
-    def parallel(self, f: F, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]) -> None:
-        """Runs `body` for every point of the (lower, upper, step) ranges, in any order."""
 
     def knows(self, intrinsic: str) -> bool:
         """Whether LLVM makes code of an intrinsic, `llvm.exp2.f32`, here; it would end the process otherwise."""

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm.types import scalar
-from pydispatch.compiler.kernel_ir.types import checked_memref
+from pydispatch.compiler.kernel_ir.types import layout_of
 
 Index = int | str
 """An i64: a Python int when known, else an LLVM operand."""
-
-DYNAMIC = DYNAMIC_INDEX
-"""An open dimension in a shape."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +41,6 @@ class MemRef:
 
 
 Value = str | MemRef
-
-
-def layout_of(type_: MemRefType) -> tuple[int | None, tuple[int | None, ...], tuple[int | None, ...]]:
-    """(offset, sizes, strides) of a type; None where it is open."""
-    type_ = checked_memref(type_)
-    strides = type_.get_strides()
-    assert strides is not None
-    sizes = tuple(None if size == DYNAMIC else size for size in type_.get_shape())
-    return type_.get_offset(), sizes, tuple(strides)
 
 
 def components(type_: Attribute) -> list[str]:

@@ -11,36 +11,32 @@ import functools
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.ops import (
-    affine,
     arith,
     calls,
     casts,
-    copies,
     floats,
     hal,
     math,
     memref,
-    parallel,
     scf,
+    simt,
     views,
 )
 from pydispatch.compiler.emit.spirv.watch import watch as watch_loops
 from pydispatch.compiler.emit.spirv.words import OP
 from pydispatch.compiler.kernel_ir.kernel import Export, Target
-from pydispatch.compiler.kernel_ir.readers import attribute
+from pydispatch.compiler.kernel_ir.readers import integers
+from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_kernels
+from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
+from pydispatch.compiler.kernel_ir.storage import MET
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
-SUBJECTS = (arith, floats, casts, math, memref, copies, views, scf, parallel,
-            affine, calls, hal)  # fmt: skip
-
-INVOCATIONS = 64
-"""Invocations of a workgroup that spreads points, when neither the export nor the function says."""
+SUBJECTS = (arith, floats, casts, math, memref, views, scf, simt, calls, hal)
 
 
 @functools.cache
@@ -65,34 +61,34 @@ def emit_module(
 ) -> bytes:
     """A SPIR-V module with an entry point for each export.
 
-    watch: entry points whose loops may be longer than some device runs take a buffer more, see spirv_iterations.
-
+    module: is rewritten in place, so that its functions say what one invocation does.
+    watch: entry points whose loops may be longer than some device runs take a buffer more, see iterations.py.
     constants: the keys of the executable constants, in order; target: what its configuration says about the device is a
-    hint; libraries: (name, SPIR-V) of modules whose functions calls
-    of external functions are resolved from. Raises CompileError, at the op, for whatever has no lowering.
+    hint; libraries: (name, SPIR-V) of modules whose functions calls of external functions are resolved from. Raises
+    CompileError, at the op, for whatever has no lowering.
     """
+    found = distribute_kernels(module, exports, Machine())
     kernels = Kernels(module, lowerings(), constants, libraries)
     for export in exports:
-        _export(kernels, export, watch)
+        _check(kernels, export.name)
+        _export(kernels, export, found[export.name], watch)
     return kernels.m.bytes()
 
 
-def _export(kernels: Kernels, export: Export, watch: bool) -> None:
-    function = _function(kernels, export.name)
-    size = local_size(export, kernels, function)
-    f = FunctionEmitter(kernels, function, size[0] * size[1] * size[2])
+def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> None:
+    f = FunctionEmitter(kernels, kernel)
     m, name = kernels.m, export.name
     f.declared_size, f.layout = export.workgroup_size, export.layout
-    memref.find_shared(f)
-    f.region(function.body, lambda op: None)
+    f.region(kernel.function.body, lambda op: None)
     if watch and f.iterations.is_open:
         watch_loops(f)
     f.code.do("Return")
+    met = integers(kernel.function, MET)
     for binding, variables in f.units.items():
         for variable in variables:
             if len(variables) > 1:
                 m.decorate(variable, "Aliased")
-            if ("binding", binding) in f.met:
+            if binding in met:
                 m.decorate(variable, "Coherent")
     made = m.id()
     void = m.void()
@@ -100,10 +96,11 @@ def _export(kernels: Kernels, export: Export, watch: bool) -> None:
     f.code.lines[:0] = f.entry
     f.code.finish(head)
     m.name(made, name)
-    m.entry(name, made, [*f.interface.values()], size)
+    m.entry(name, made, [*f.interface.values()], kernel.size)
 
 
-def _function(kernels: Kernels, name: str) -> FuncOp:
+def _check(kernels: Kernels, name: str) -> None:
+    """CompileError where an export is no entry point."""
     function = kernels.functions.get(name)
     if function is None or not function.body.blocks:
         defined = ", ".join(sorted(n for n, f in kernels.functions.items() if f.body.blocks)) or "none"
@@ -114,17 +111,3 @@ def _function(kernels: Kernels, name: str) -> FuncOp:
             location_of(function),
             "reach buffers and scalars through hal.interface.binding.subspan and hal.interface.constant.load",
         )
-    return function
-
-
-def local_size(export: Export, kernels: Kernels, function: FuncOp) -> tuple[int, int, int]:
-    """The invocations of a workgroup: what the function or the export says, else one where no points are spread."""
-    stated = attribute(function, "pyd.invocations")
-    if stated is not None:
-        return (int(stated.value.data), 1, 1)  # type: ignore[attr-defined]
-    if export.workgroup_size[0] > 0:
-        x, y, z = export.workgroup_size
-        return (x, y, z)
-    spread = ("scf.parallel", "scf.forall", "affine.parallel")
-    found = any(name in spread for each in kernels.reached(function) for name in kernels.ops(each))
-    return (INVOCATIONS, 1, 1) if found else (1, 1, 1)

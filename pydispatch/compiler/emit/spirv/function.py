@@ -1,21 +1,17 @@
-"""One entry point of the SPIR-V module: its values, its blocks, and what its invocations do together.
-
-Outside point loops all invocations execute the same with the same values (uniform code); inside, each has its own
-points. Helpers are inlined where they are called: SPIR-V's logical addressing knows no pointers to buffers.
-"""
+"""One entry point of the SPIR-V module: its values and its blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import Float32Type, IntegerAttr, MemRefType
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
-from pydispatch.compiler.emit.spirv.index import IndexArithmetic
+from pydispatch.compiler.emit.spirv.index import BlockArithmetic
 from pydispatch.compiler.emit.spirv.iterations import UNKNOWN_COPIES, Iterations
-from pydispatch.compiler.emit.spirv.kernels import Kernels
+from pydispatch.compiler.emit.spirv.kernels import Kernels, index_width
 from pydispatch.compiler.emit.spirv.module import Code, Id
 from pydispatch.compiler.emit.spirv.types import (
     Index,
@@ -29,11 +25,10 @@ from pydispatch.compiler.emit.spirv.types import (
     register_width,
     unflatten,
 )
-from pydispatch.compiler.emit.spirv.words import ALL_MEMORY, SCOPE_WORKGROUP
-from pydispatch.compiler.kernel_ir.calls import CALLS
-from pydispatch.compiler.kernel_ir.hazards import MANY, Accesses, Hazards, accesses_among
+from pydispatch.compiler.kernel_ir.bindings import bindings_of
 from pydispatch.compiler.kernel_ir.kernel import Layout
-from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, symbol, unsupported
+from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, unsupported
+from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
@@ -41,34 +36,24 @@ Lowering = Callable[["FunctionEmitter", Operation], None]
 Leave = Callable[[Operation], None]
 
 
-class FunctionEmitter(IndexArithmetic):
+class FunctionEmitter(BlockArithmetic):
     """Writes one entry point. invocations: how many a workgroup has."""
 
-    def __init__(self, module: Kernels, function: FuncOp, invocations: int) -> None:
+    def __init__(self, module: Kernels, kernel: Kernel) -> None:
         super().__init__(Code(module.m))
-        self.module = module
-        self.function, self.invocations = function, invocations
-        self.name = function.sym_name.data
+        self.module, self.ops, self.invocations = module, kernel.ops, prod(kernel.size)
         self.entry: list[int] = []
         self.values: dict[SSAValue, Value] = {}
-        self.op: Operation = function
-        self.points = 0  # depth of point loops around
-        self.shared: set[Operation] = set()  # allocations that point loops write though they stand outside
-        once = attribute(function, "pyd.once")
-        numbers = once.data if once is not None else ()  # type: ignore[attr-defined]
-        self.hazards = Hazards(("binding", int(n.value.data)) for n in numbers if isinstance(n, IntegerAttr))
+        self.op: Operation = kernel.function
         self.interface: dict[str, Id] = {}
         self.units: dict[int, list[Id]] = {}  # binding -> its variables
-        self.inlined: list[str] = []
         self._cache: dict[object, Id] = {}
-        self._facts: dict[object, Any] = {}
         self.plain: dict[object, Any] = {}  # see ops/memref.py
+        self.bindings = bindings_of(kernel.ops)
         self.declared_size, self.layout = (1, 1, 1), Layout(0, ())
-        self.met: set[object] = set()  # storage through which invocations tell each other something
-        self.workgroup_bytes = 0
         self.iterations = Iterations()
-        width = attribute(function, "pyd.index_width")
-        self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else module.index_width(function)
+        width = attribute(kernel.function, "pyd.index_width")
+        self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else index_width(kernel.ops)
 
     # Values
 
@@ -117,12 +102,6 @@ class FunctionEmitter(IndexArithmetic):
             self._cache[key] = make()
         return self._cache[key]
 
-    def once_object(self, key: object, make: Callable[[], Any]) -> Any:
-        """Like `once`, for facts."""
-        if key not in self._facts:
-            self._facts[key] = make()
-        return self._facts[key]
-
     def at_entry(self, key: object, make: Callable[[], Id]) -> Id:
         """What `make` writes, once, at the beginning of the function, where it dominates everything."""
         if key not in self._cache:
@@ -136,30 +115,7 @@ class FunctionEmitter(IndexArithmetic):
         """An error at the current op."""
         return CompileError(message, location_of(self.op), note)
 
-    # The invocations together
-
-    def accesses(self, op: Operation) -> Accesses:
-        """What an operation and the helpers that it calls read and write; arguments of helpers are what was passed."""
-        found = accesses_among(op, self.module.touching(self.function))
-        if self.module.ops(self.function).keys() & set(CALLS):
-            for inner in op.walk():
-                if op_name(inner) in CALLS:
-                    callee = self.module.functions.get(symbol(inner, "callee"))
-                    if callee is not None and callee.body.blocks:
-                        found.add(self.accesses(callee))
-        return Accesses(self._passed(found.reads), self._passed(found.writes))
-
-    def _passed(self, keys: set[object]) -> set[object]:
-        found: set[object] = set()
-        for key in keys:
-            value = self.values.get(key[1]) if isinstance(key, tuple) and key[0] == "argument" else None
-            found.add(value.root.key if isinstance(value, MemRef) else key)
-        return found
-
-    @property
-    def together(self) -> bool:
-        """Whether several invocations run this code."""
-        return self.points == 0 and self.invocations > 1
+    # Invocations
 
     def invocation(self) -> Id:
         """The number of the invocation in its workgroup, as an index."""
@@ -176,40 +132,6 @@ class FunctionEmitter(IndexArithmetic):
         if name not in self.interface:
             self.interface[name] = self.module.builtin(name, type_)
         return self.interface[name]
-
-    def barrier(self) -> None:
-        """All invocations meet, and see what the others wrote."""
-        self.hazards.clear()
-        if self.invocations > 1:
-            scope = self.m.integer(SCOPE_WORKGROUP)
-            self.code.do("ControlBarrier", scope, scope, self.m.integer(ALL_MEMORY))
-
-    def before(self, accesses: Accesses, who: int = MANY) -> None:
-        """Puts a barrier in front of uniform accesses where one is needed, and notes them."""
-        if not self.together:
-            return
-        if self.hazards.conflict(accesses, who):
-            self.met |= accesses.reads | accesses.writes
-            self.barrier()
-        self.hazards.note(accesses, who)
-
-    def by_one(self, write: Callable[[], None]) -> None:
-        """A store of uniform code: one invocation makes it."""
-        if not self.together:
-            write()
-            return
-        zero = self.once("is first", self._is_first)
-        then, after = self.m.id(), self.m.id()
-        self.code.do("SelectionMerge", after, 0)
-        self.code.branch_if(zero, then, after)
-        self.code.start(then)
-        write()
-        self.code.branch(after)
-        self.code.start(after)
-
-    def _is_first(self) -> Id:
-        number = self.invocation()
-        return self.at_entry("first", lambda: self.code.let("IEqual", self.m.bool(), number, self.idx(0)))
 
     # Loops and branches
 
@@ -233,8 +155,8 @@ class FunctionEmitter(IndexArithmetic):
         if known(step) and less == "SLessThan":
             if most is not None and known(upper):
                 copies = self.iterations.copies(most)
-            elif known(lower) and lower >= 0 and not self.points and carried and self.iterations.is_first:
-                copies = UNKNOWN_COPIES  # every invocation runs all of it
+            elif known(lower) and lower >= 0 and carried and self.iterations.is_first:
+                copies = UNKNOWN_COPIES  # an invocation runs all of it
         if copies == 1 or not known(step):
             with self.iterations.inside(most):
                 return self._loop(lower, upper, step, carried, body, counter_type, less, width)
@@ -318,31 +240,16 @@ class FunctionEmitter(IndexArithmetic):
         code.do("SelectionMerge", after, 0)
         code.branch_if(condition, *labels)
         ends: list[tuple[list[Id], Id]] = []
-        start, joined = self.hazards.copy(), None
         for label, make in zip(labels, (then, other), strict=True):
-            self.hazards = start.copy()
             code.start(label)
             ends.append((make(), code.label))
             code.branch(after)
-            if joined is None:
-                joined = self.hazards
-            else:
-                joined.join(self.hazards)
-        assert joined is not None
-        self.hazards = joined
         code.start(after)
         made: list[Id] = []
         for number, type_ in enumerate(types):
             made.append(m.id())
             code.phi(type_, made[-1], [(values[number], label) for values, label in ends])
         return made
-
-    def looping(self, accesses: Accesses) -> Hazards:
-        """Begins the body of a uniform loop: its last turn may have done all that it does. Returns what was before."""
-        before = self.hazards.copy()
-        if self.together:
-            self.hazards.note(accesses, MANY)
-        return before
 
     # Values that travel
 

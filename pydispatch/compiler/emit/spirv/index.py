@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pydispatch.compiler.emit.spirv.module import Code, Id
-from pydispatch.compiler.emit.spirv.types import Index, signed
+from pydispatch.compiler.emit.spirv.types import Index
 from pydispatch.compiler.emit.spirv.words import OP
+from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
 
 
-class IndexArithmetic:
-    """Sums, products and comparisons of indices, written into `code`."""
+class BlockArithmetic(IndexArithmetic[Id]):
+    """Sums, products and quotients of indices, written into `code`."""
 
     index_width: int
 
@@ -24,34 +25,13 @@ class IndexArithmetic:
         """An index as an id."""
         return value if type(value) is Id else self.m.integer(value, self.index_width)
 
-    # What is known is a plain int: types are compared, since an Id is an int, too.
-
-    def add(self, a: Index, b: Index) -> Index:
-        if type(a) is int:
-            if type(b) is int:
-                return signed(a + b, self.index_width)
-            if a == 0:
-                return b
-        elif type(b) is int and b == 0:
-            return a
+    def _sum(self, a: Id, b: Index) -> Id:
         return self._again("IAdd", a, b)
 
-    def sub(self, a: Index, b: Index) -> Index:
-        if type(b) is int:
-            if type(a) is int:
-                return signed(a - b, self.index_width)
-            if b == 0:
-                return a
-        return self.code.let("ISub", self.index_type(), self.idx(a), self.idx(b))
+    def _difference(self, a: Index, b: Id) -> Id:
+        return self.code.let("ISub", self.index_type(), self.idx(a), b)
 
-    def mul(self, a: Index, b: Index) -> Index:
-        if type(a) is int:
-            if type(b) is int:
-                return signed(a * b, self.index_width)
-            if a == 0 or a == 1:
-                return b if a else 0
-        elif type(b) is int and (b == 0 or b == 1):
-            return a if b else 0
+    def _product(self, a: Id, b: Index) -> Id:
         return self._again("IMul", a, b)
 
     def _again(self, op: str, a: Index, b: Index) -> Id:
@@ -82,6 +62,3 @@ class IndexArithmetic:
         else:
             op, operand = ("UMod" if remainder else "UDiv"), b
         return self.code.let(op, self.index_type(), a, self.idx(operand))
-
-    def less(self, a: Index, b: Index) -> Id:
-        return self.code.let("SLessThan", self.m.bool(), self.idx(a), self.idx(b))

@@ -18,6 +18,8 @@ from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Id, Module
 from pydispatch.compiler.emit.spirv.words import OP
+from pydispatch.compiler.kernel_ir.scan import ops_by_name
+from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
 _LITERAL = {
     OP["ExtInst"]: 4, OP["CompositeExtract"]: 4, OP["SelectionMerge"]: 2, OP["LoopMerge"]: 3, OP["Decorate"]: 2
@@ -36,7 +38,7 @@ class Template:
         """tables: constants that the function reads, by name; rows: op name -> what writes its code."""
         kernels = Kernels(ModuleOp([]), rows, ())
         kernels.memref_globals = tables
-        f = FunctionEmitter(kernels, function, 1)
+        f = FunctionEmitter(kernels, Kernel(function, (1, 1, 1), ops_by_name(function)))
         f.index_width = index_width
         operands = [f.m.id() for _ in function.body.blocks[0].args]
         f.values.update(zip(function.body.blocks[0].args, operands, strict=True))

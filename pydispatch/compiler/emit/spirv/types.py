@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, MemRefType
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.emit.llvm.values import layout_of
 from pydispatch.compiler.emit.spirv.module import Id, Module
-from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, is_float, is_integer, storage_bits
+from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, is_float, is_integer, layout_of, storage_bits
 from pydispatch.errors import CompileError
 
 Index = int | Id

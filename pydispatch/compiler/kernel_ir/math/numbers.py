@@ -29,16 +29,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from pydispatch.compiler.kernel_ir.kernel import IN_RANGE, MOST
 from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, INT_PREDICATES
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-IN_RANGE = "pyd.in_range"
-"""On a shift: its count is below the width; on an unsigned division: its divisor is not 0. It needs no guard."""
-MOST = "pyd.most"
-"""On scf.while: how many iterations there are at most."""
 
 TRUTH, INDEX = IntegerType(1), IndexType()
 _OF_WORDS = {name: IntegerAttr(number, i64) for number, name in enumerate(INT_PREDICATES)}

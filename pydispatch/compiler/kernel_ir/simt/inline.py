@@ -10,8 +10,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from pydispatch.compiler.kernel_ir.calls import CALLS, is_declaration
+from pydispatch.compiler.kernel_ir.calls import CALLS
 from pydispatch.compiler.kernel_ir.readers import op_name, symbol
+from pydispatch.compiler.kernel_ir.scan import Ops, ops_by_name
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 
@@ -24,22 +25,27 @@ def copied(module: ModuleOp) -> ModuleOp:
     return copy
 
 
-def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> None:
-    """Rewrites the exports: what they call has no body afterwards. CompileError for a helper that reaches itself."""
-    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    done: set[str] = set()
+def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, Ops]:
+    """Rewrites the exports, so that what they call has no body; returns the operations of those that there are.
+
+    Raises CompileError for a helper that reaches itself.
+    """
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.blocks}
+    done: dict[str, Ops] = {}
     for name in exports:
         if name in functions:
             _flatten(name, functions, [], done)
+    return {name: done[name] for name in exports if name in done}
 
 
-def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done: set[str]) -> None:
+def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done: dict[str, Ops]) -> None:
     if name in done:
         return
-    for op in [o for o in functions[name].walk() if op_name(o) in CALLS]:
+    ops, inlined = ops_by_name(functions[name]), False
+    for op in [op for call in CALLS for op in ops.get(call, ())]:
         callee = symbol(op, "callee")
         function = functions.get(callee)
-        if function is None or is_declaration(function):
+        if function is None:
             continue
         if callee in (*around, name):
             raise CompileError(
@@ -55,7 +61,8 @@ def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done
             )
         _flatten(callee, functions, [*around, name], done)
         _inline(op, function)
-    done.add(name)
+        inlined = True
+    done[name] = ops_by_name(functions[name]) if inlined else ops
 
 
 def _inline(call: Operation, function: FuncOp) -> None:

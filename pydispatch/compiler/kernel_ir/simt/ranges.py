@@ -1,4 +1,7 @@
-"""Ranges of points in kernel IR: how many there are, and which one has a number."""
+"""Ranges of parallel loops: how many iterations there are, which one has a number, and those of an invocation.
+
+Iteration number p of a loop belongs to invocation p modulo their number.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,32 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Block, OpResult, Region, SSAValue
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
-from pydispatch.compiler.kernel_ir.simt.build import Build, Index, known
+from pydispatch.compiler.kernel_ir.build import Build, Index, known
+from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.ir.core.locations import set_location
 
 Range = tuple[Index, Index, Index]
-"""(lower, upper, step)."""
+"""(lower, upper, step); the step is positive."""
 
 FEW = 1 << 31
-"""Points below which 32 bits number them."""
+"""Iterations below which 32 bits number them."""
 
 
 def steps(build: Build, range_: Range) -> Index:
     """How many steps a range has, 0 or less when it is empty."""
     lower, upper, step = range_
-    if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
+    if type(lower) is int and type(upper) is int and type(step) is int:
         return max(0, -(-(upper - lower) // step))
     distance = _beyond(upper, lower)
-    extent = build.sub(upper, lower) if distance is None else distance
+    extent = build.minus(upper, lower) if distance is None else distance
     if step == 1:
         return extent
-    if isinstance(extent, int) and isinstance(step, int):
+    if type(extent) is int and type(step) is int:
         return max(0, -(-extent // step))
-    return build.let(arith.CeilDivSIOp(build.value(extent), build.value(step)))
+    return build.binary(arith.CeilDivSIOp, extent, step)
 
 
 def _beyond(upper: Index, lower: Index) -> int | None:
@@ -39,115 +43,150 @@ def _beyond(upper: Index, lower: Index) -> int | None:
     if isinstance(op, arith.AddiOp):
         for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             distance = known(other)
-            if one is lower and isinstance(distance, int):
+            if one is lower and type(distance) is int:
                 return distance
     return None
 
 
 def total_of(build: Build, counts: Sequence[Index]) -> Index:
-    """The number of points. Two ranges may be empty at once, and their product is none."""
+    """The number of iterations. Two ranges may be empty at once, and their product is none."""
     total: Index = 1
-    several = len([count for count in counts if not isinstance(count, int)]) > 1
+    several = len([count for count in counts if type(count) is not int]) > 1
     for count in counts:
-        total = build.mul(total, _at_least_none(build, count) if several else count)
+        total = build.times(total, build.most(count, 0) if several else count)
     return total
 
 
-def _at_least_none(build: Build, count: Index) -> Index:
-    return count if isinstance(count, int) else build.let(arith.MaxSIOp(count, build.value(0)))
-
-
-def point_of(build: Build, bounds: Sequence[Range], counts: Sequence[Index], flat: Index, narrow: bool) -> list[Index]:
-    """The point with the row-major number `flat`."""
+def indices_of(
+    build: Build, bounds: Sequence[Range], counts: Sequence[Index], number: Index, narrow: bool
+) -> list[Index]:
+    """The indices of the iteration with the row-major number `number`."""
     found: list[Index] = []
-    rest = flat
-    many = [number for number, count in enumerate(counts) if count != 1]
-    for number in reversed(range(len(bounds))):
-        lower, _, step = bounds[number]
-        if number not in many:
+    rest = number
+    many = [dimension for dimension, count in enumerate(counts) if count != 1]
+    for dimension in reversed(range(len(bounds))):
+        lower, _, step = bounds[dimension]
+        if dimension not in many:
             found.insert(0, lower)
             continue
         within = rest
-        if number != many[0]:
-            rest, within = build.divide(rest, counts[number], narrow)
-        found.insert(0, build.add(lower, build.mul(within, step)))
+        if dimension != many[0]:
+            rest, within = build.divide(rest, counts[dimension], narrow)
+        found.insert(0, build.plus(lower, build.times(within, step)))
     return found
 
 
-Turn = Callable[[Build, Index, list[SSAValue]], list[SSAValue]]
-"""Code for the point of a number: gets and returns the carried values."""
+Element = Callable[[Build, list[SSAValue], list[SSAValue], bool], list[SSAValue]]
+"""Writes the iteration at some indices: gets and returns the carried values. The bool: it is written for the last
+time."""
+
+Body = Callable[[Build, Index, list[SSAValue], bool], list[SSAValue]]
+"""The same for the iteration of a number."""
 
 AT_ONCE = 4
-"""Points of an invocation that follow each other without a test between, so that memory reads several at once; twice
-as many where elements have 16 bits and less."""
+"""Iterations of an invocation that follow each other without a test between, so that memory reads several at once;
+twice as many where elements have 16 bits and less."""
 
 SMALL = 32
 """Operations of a body that is repeated."""
 
 
-def repeats(block: Block) -> int:
+def repeats(w: Workgroup, block: Block) -> int:
     """How many times a body is written: more than once only where it is small, and has no loops."""
+    if not w.machine.unrolls:
+        return 1
     ops = list(block.ops)
-    if len(ops) > SMALL or any(op.regions for op in ops[:-1]):
+    if len(ops) > SMALL or any(op.regions or op.name == "memref.copy" for op in ops[:-1]):
         return 1
     types = [value.type for op in ops for value in op.operands if isinstance(value.type, MemRefType)]
     return AT_ONCE if any(bit_width(type_.element_type) > 16 for type_ in types) else 2 * AT_ONCE
 
 
-def rounds(
-    build: Build, own: SSAValue, total: Index, n: int, times: int, carried: Sequence[SSAValue], turn: Turn
+def distribute(
+    w: Workgroup, op: Operation, bounds: Sequence[Range], carried: Sequence[SSAValue], element: Element, times: int
 ) -> list[SSAValue]:
-    """Runs `turn` for the numbers own, own + n, ... below `total`, in this order; it is written up to times + 1 times.
+    """Writes, in front of `op`, the iterations of this invocation; `element` writes one. times: see `_rounds`."""
+    build = w.build(op)
+    counts = [steps(build, range_) for range_ in bounds]
+    total = total_of(build, counts)
+    narrow = w.narrow or (w.machine.divides_in_words and type(total) is int and total < FEW)
 
-    Up to a round that is not full, `times` of them stand in one turn of a loop.
+    def at(inner: Build, number: Index, values: list[SSAValue], last: bool) -> list[SSAValue]:
+        indices = indices_of(inner, bounds, counts, number, narrow)
+        return element(inner, [inner.value(index) for index in indices], values, last)
+
+    return _rounds(build, w.own(), total, w.count, times, carried, at)
+
+
+def _rounds(
+    build: Build, own: SSAValue, total: Index, n: int, times: int, carried: Sequence[SSAValue], body: Body
+) -> list[SSAValue]:
+    """Runs `body` for the numbers own, own + n, ... below `total`, in this order; it is written up to times + 1 times.
+
+    Up to a round that is not full, `times` of them stand in one iteration of a loop.
     """
     values = list(carried)
-    if isinstance(total, int) and total <= n:
-        return values if total <= 0 else _once(build, own, total, n, values, turn)
-    if isinstance(total, int) and total % n == 0:
-        return build.loop(0, total // n, 1, values, lambda b, k, v: turn(b, b.add(b.mul(k, n), own), v))
+    if type(total) is int and total <= n:
+        return values if total <= 0 else _at_most_one(build, own, total, n, values, body)
+    if type(total) is int and total % n == 0:
+        return build.loop(
+            0, total // n, 1, values, lambda b, k, v: body(b, b.plus(b.times(k, n), own), v, True)
+        )
     start: Index = 0
-    if times > 1 and n & (n - 1) == 0 and not (isinstance(total, int) and total < times * n):
+    if times > 1 and n & (n - 1) == 0 and not (type(total) is int and total < times * n):
         many = times * n
 
         def several(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-            first = inner.add(base, own)
+            first = inner.plus(base, own)
             for number in range(times):
-                values = turn(inner, inner.add(first, number * n), values)
+                values = body(inner, inner.plus(first, number * n), values, False)
             return values
 
-        if isinstance(total, int):
+        if type(total) is int:
             start = total // many * many
         else:
-            known_total = build.let(arith.MaxSIOp(total, build.value(0)))
-            start = build.let(arith.AndIOp(known_total, build.value(-many)))
+            start = build.binary(arith.AndIOp, build.most(total, 0), -many)
         values = build.loop(0, start, many, values, several)
-    return build.loop(build.add(start, own), total, n, values, turn)
+    most = -(-(total - start) // n) if type(total) is int and type(start) is int else None
+    return build.loop(build.plus(start, own), total, n, values, lambda b, k, v: body(b, k, v, True), most)
 
 
-def _once(build: Build, own: SSAValue, total: int, n: int, values: list[SSAValue], turn: Turn) -> list[SSAValue]:
-    """At most one point for each."""
+def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[SSAValue], body: Body) -> list[SSAValue]:
+    """At most one iteration for each."""
     if total == n:
-        return turn(build, own, values)
-    ways = [Block(), Block()]
-    inner, other = build.inside(ways[0]), build.inside(ways[1])
-    condition = build.less(own, total)
-    results = turn(inner, own, values)
-    inner.op(scf.YieldOp(*results))
-    other.op(scf.YieldOp(*values))
-    otherwise = Region(ways[1]) if values else Region()
-    return list(build.op(scf.IfOp(condition, [v.type for v in values], Region(ways[0]), otherwise)).results)
+        return body(build, own, values, True)
+    condition, block = build.compare("slt", own, total), Block()
+    inner = build.inside(block)
+    inner.end(body(inner, own, values, True))
+    otherwise = Region()
+    if values:
+        otherwise.add_block(Block())
+        build.inside(otherwise.blocks[0]).end(values)
+    types = [value.type for value in values]
+    made = scf.IfOp.create(operands=[condition], result_types=types, regions=[Region(block), otherwise])
+    return list(build.op(made).results)
 
 
-def cloned(block: Block, build: Build, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-    """Writes what a block does once more, its terminator excepted, whose operands are returned."""
-    values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
-    last = block.last_op
-    assert last is not None
-    for op in block.ops:
-        if op is not last:
-            made = op.clone(value_mapper=values)
-            for new, old in zip(made.walk(), op.walk(), strict=True):
-                set_location(new, old)
-            build.insert(made)
-    return [values.get(operand, operand) for operand in last.operands]
+def placed(block: Block, build: Build, arguments: Sequence[SSAValue], last: bool) -> list[SSAValue]:
+    """Writes what a block does, its terminator excepted, whose operands are returned. last: the block is not needed
+    any more, and its operations are moved; else they are copied."""
+    end = block.last_op
+    assert end is not None
+    if not last:
+        values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+        for op in block.ops:
+            if op is not end:
+                made = op.clone(value_mapper=values)
+                for new, old in zip(made.walk(), op.walk(), strict=True):
+                    set_location(new, old)
+                build.insert(made)
+        return [values.get(operand, operand) for operand in end.operands]
+    for argument, value in zip(block.args, arguments, strict=True):
+        argument.replace_all_uses_with(value)
+    op = block.first_op
+    while op is not None and op is not end:
+        following = op.next_op
+        op.detach()
+        build.insert(op)
+        op = following
+    return list(end.operands)

@@ -13,16 +13,15 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
+from pydispatch.compiler.kernel_ir.build import Index as Index
+from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.op_info import info_of
-
-Index = int | SSAValue
-"""A size or an index: an int when it is known."""
 
 _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
 
 
-class Builder:
+class Builder(IndexArithmetic[SSAValue]):
     """Appends operations to a block, all with the location of one source operation.
 
     parent: the builder of the block around. guarded: the block runs only under a condition that its loads may need.
@@ -109,26 +108,14 @@ class Builder:
         """What `bounded` stated last, None for nothing."""
         return self._bounds.get(value) if isinstance(value, SSAValue) else None
 
-    def plus(self, a: Index, b: Index) -> Index:
-        if isinstance(a, int) and isinstance(b, int):
-            return a + b
-        if isinstance(a, int):
-            a, b = b, a
-        return a if b == 0 else self.pure(arith.AddiOp(self.value(a), self.value(b), overflow=_NSW))
+    def _sum(self, a: SSAValue, b: Index) -> SSAValue:
+        return self.pure(arith.AddiOp(a, self.value(b), overflow=_NSW))
 
-    def minus(self, a: Index, b: Index) -> Index:
-        if isinstance(b, int):
-            return self.plus(a, -b)
-        return 0 if a is b else self.pure(arith.SubiOp(self.value(a), self.value(b), overflow=_NSW))
+    def _difference(self, a: Index, b: SSAValue) -> SSAValue:
+        return self.pure(arith.SubiOp(self.value(a), b, overflow=_NSW))
 
-    def times(self, a: Index, b: Index) -> Index:
-        if isinstance(a, int) and isinstance(b, int):
-            return a * b
-        if isinstance(a, int):
-            a, b = b, a
-        if isinstance(b, int) and b in (0, 1):
-            return a if b else 0
-        return self.pure(arith.MuliOp(self.value(a), self.value(b), overflow=_NSW))
+    def _product(self, a: SSAValue, b: Index) -> SSAValue:
+        return self.pure(arith.MuliOp(a, self.value(b), overflow=_NSW))
 
     def product(self, values: Sequence[Index]) -> Index:
         known = prod(v for v in values if isinstance(v, int))

@@ -5,7 +5,7 @@ Offsets are those of csrc/include/pydispatch/library.h.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.func import FuncOp
@@ -14,11 +14,10 @@ from xdsl.ir import Attribute
 from pydispatch.compiler.emit.llvm.cpu.imports import ImportCalls
 from pydispatch.compiler.emit.llvm.cpu.library import library
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, export_symbol
-from pydispatch.compiler.emit.llvm.loops import nest
 from pydispatch.compiler.emit.llvm.module import ModuleWriter
 from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.emit.llvm.types import scalar
-from pydispatch.compiler.emit.llvm.values import Index, Value
+from pydispatch.compiler.emit.llvm.values import Value
 from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
@@ -148,11 +147,6 @@ class CpuPlatform(Platform[FunctionEmitter]):
 
     def import_available(self, f: FunctionEmitter, callee: FuncOp) -> str:
         return self.import_calls.available(f, callee)
-
-    def parallel(
-        self, f: FunctionEmitter, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]
-    ) -> None:
-        nest(f, bounds, body, parallel=True)
 
     def finish(self, module: ModuleWriter) -> None:
         """The library's tables and the query function."""

@@ -34,7 +34,7 @@ def _mma(f: FunctionEmitter, op: Operation) -> None:
 
 def _offset(f: FunctionEmitter, m: MemRef, row: Index, column: Index) -> Index:
     body = f.body
-    return body.add(m.offset, body.add(body.mul(row, m.strides[0]), body.mul(column, m.strides[1])))
+    return body.plus(m.offset, body.plus(body.times(row, m.strides[0]), body.times(column, m.strides[1])))
 
 
 def _pointer(f: FunctionEmitter, m: MemRef, base: str, offset: Index) -> str:
@@ -45,7 +45,7 @@ def _sums(f: FunctionEmitter, c: MemRef) -> tuple[list[str], list[str]]:
     """(places, values) of the accumulators."""
     count, type_ = c.sizes[0], scalar(c.element)
     assert isinstance(count, int)
-    places = [_pointer(f, c, c.aligned, f.body.add(c.offset, slot)) for slot in range(count)]
+    places = [_pointer(f, c, c.aligned, f.body.plus(c.offset, slot)) for slot in range(count)]
     align = bit_width(c.element) // 8
     return places, [f.body.let(f"load {type_}, ptr {place}, align {align}") for place in places]
 
@@ -64,8 +64,8 @@ def _fma(f: FunctionEmitter, lane: Index, a: MemRef, b: MemRef, c: MemRef) -> No
     (rows, depth), columns = a.sizes, b.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
     spread = spread_of("fma", rows, columns, run)
-    row = body.mul(body.shift_right(lane, 3), spread.down)
-    column = body.mul(body.low_bits(lane, 7), spread.right)
+    row = body.times(body.shift_right(lane, 3), spread.down)
+    column = body.times(body.low_bits(lane, 7), spread.right)
     left = _pointer(f, a, a.aligned, _offset(f, a, row, 0))
     right = _pointer(f, b, b.aligned, _offset(f, b, 0, column))
     places, sums = _sums(f, c)
@@ -127,12 +127,12 @@ def _matrices(f: FunctionEmitter, m: MemRef, lane: Index) -> str:
     Four matrices are 16x16 elements; the first two are neighbours along the first dimension.
     """
     body = f.body
-    next_ = body.mul(body.shift_right(lane, 4), 8)
+    next_ = body.times(body.shift_right(lane, 4), 8)
     if m.strides[1] == 1:
         row, column = body.low_bits(lane, 15), next_
     else:
-        row = body.mul(body.low_bits(body.shift_right(lane, 3), 1), 8)
-        column = body.add(body.low_bits(lane, 7), next_)
+        row = body.times(body.low_bits(body.shift_right(lane, 3), 1), 8)
+        column = body.plus(body.low_bits(lane, 7), next_)
     place = _pointer(f, m, m.aligned, _offset(f, m, row, column))
     return body.let(f"addrspacecast ptr {place} to ptr addrspace(3)")
 

@@ -7,7 +7,7 @@ of 32 bits, executable constants are variables that the device writes when the p
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.dialects.func import FuncOp
@@ -16,24 +16,24 @@ from xdsl.ir import Attribute
 from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, is_optional
 from pydispatch.compiler.emit.llvm.emitter import SUBJECTS as COMMON
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
-from pydispatch.compiler.emit.llvm.loops import nest
 from pydispatch.compiler.emit.llvm.module import ModuleWriter
 from pydispatch.compiler.emit.llvm.nvptx import mma, simt
-from pydispatch.compiler.emit.llvm.ops import contract, transpose
+from pydispatch.compiler.emit.llvm.ops import contract, parallel, transpose
 from pydispatch.compiler.emit.llvm.ops.calls import linked_call
 from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.emit.llvm.types import scalar
-from pydispatch.compiler.emit.llvm.values import Index, Value
+from pydispatch.compiler.emit.llvm.values import Value
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN, bindings_of
 from pydispatch.compiler.kernel_ir.calls import is_declaration
 from pydispatch.compiler.kernel_ir.guards import is_guarded
 from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.readers import attribute, integer
+from pydispatch.compiler.kernel_ir.scan import ops_by_name
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width, checked_memref, is_float
 from pydispatch.errors import CompileError, Location
 from pydispatch.ir.core.locations import location_of
 
-CPU_ALONE = (contract, transpose)
+CPU_ALONE = (contract, parallel, transpose)
 SUBJECTS = (*(each for each in COMMON if each not in CPU_ALONE), simt, mma)
 
 STATIC_SHARED = 48 * 1024
@@ -67,7 +67,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
     divides_in_words = True
     shifts_by_words = True
     least_atomic = 32
-    points_at_once = True
+    concurrent = True
     atomic_scope = 'syncscope("device") '
 
     def __init__(
@@ -96,7 +96,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
 
     def export_header(self, name: str) -> str:
         export, function = self._exports[name], self._functions[name]
-        facts, elements = bindings_of(function), _elements(function)
+        facts, elements = bindings_of(ops_by_name(function)), _elements(function)
         parameters: list[str] = []
         for number in range(len(export.layout.bindings)):
             binding = facts.get(number)
@@ -218,11 +218,6 @@ class CudaPlatform(Platform[FunctionEmitter]):
             return "true"
         name = AVAILABLE + bare_symbol(callee)
         return f.once(name, lambda: f.body.let(f"icmp ne i32 {f.intrinsic(name, 'i32')}, 0"))
-
-    def parallel(
-        self, f: FunctionEmitter, bounds: Sequence[tuple[Index, Index, Index]], body: Callable[[list[str]], None]
-    ) -> None:
-        nest(f, bounds, body)
 
     def finish(self, module: ModuleWriter) -> None:
         """The variables of executable constants."""

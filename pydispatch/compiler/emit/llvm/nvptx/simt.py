@@ -7,7 +7,7 @@ from xdsl.ir import Operation
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.kernel_ir.readers import attribute, integer
-from pydispatch.compiler.kernel_ir.simt.build import DOWN
+from pydispatch.compiler.kernel_ir.simt.shuffle import DOWN
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 

@@ -44,7 +44,7 @@ def float_type(f: FunctionEmitter, type_: Attribute) -> str:
 def unsupported_type(f: FunctionEmitter, type_: Attribute) -> Exception:
     return f.error(
         f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
-        "kernel IR computes on scalars; vectors come from the loops over points",
+        "kernel IR computes on scalars; vectors come from parallel loops",
     )
 
 

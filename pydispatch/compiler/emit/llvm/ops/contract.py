@@ -76,7 +76,7 @@ def address(f: FunctionEmitter, m: MemRef, *indices: Index) -> str:
         if isinstance(index, int) and isinstance(stride, int):
             known += index * stride
         else:
-            open_ = f.body.add(open_, f.body.mul(index, stride))
+            open_ = f.body.plus(open_, f.body.times(index, stride))
     pointer = m.aligned
     for part in (open_, known):
         if part != 0:
@@ -150,7 +150,7 @@ def _loop(
     loop.enter()
     values = [phi.name for phi in phis]
     for k in range(unroll):
-        values = step(f.body.add(loop.counter, k), values)
+        values = step(f.body.plus(loop.counter, k), values)
     for phi, value in zip(phis, values, strict=True):
         phi.incoming.append((value, f.body.label))
     loop.end(_as_it_is(f))
@@ -263,7 +263,7 @@ def _along_k(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -
     def step(block: Index, values: list[str]) -> list[str]:
         out: list[str] = []
         for part in range(parts):
-            k = f.body.add(f.body.mul(block, step_size), part * lanes)
+            k = f.body.plus(f.body.times(block, step_size), part * lanes)
             out += products(k, piece, values[part * rows * columns : (part + 1) * rows * columns])
         return out
 
@@ -275,14 +275,14 @@ def _along_k(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -
         sums = [_sum(f, piece.type, x, y, c.element) for x, y in zip(sums[:half], sums[half:], strict=True)]
 
     def vectors_left(block: Index, values: list[str]) -> list[str]:
-        return products(f.body.mul(block, lanes), piece, values)
+        return products(f.body.times(block, lanes), piece, values)
 
-    done = f.body.mul(blocks, parts)
+    done = f.body.times(blocks, parts)
     all_vectors: Index = size // lanes if isinstance(size, int) else f.body.let(f"udiv i64 {size}, {lanes}")
     if parts > 1 and done != all_vectors:
         sums = _loop(f, done, all_vectors, [piece.type] * count, sums, 1, vectors_left)
     totals = [_reduced(f, piece, value) for value in sums]
-    tail = f.body.mul(all_vectors, lanes)
+    tail = f.body.times(all_vectors, lanes)
     if tail != size:
         one = Piece(0, 1, c.element)
         singles = [f.body.let(f"insertelement {one.type} poison, {element} {v}, i64 0") for v in totals]

@@ -66,19 +66,11 @@ def _rounded_division(adjust_when: str, sign: str) -> Lowering:
     return lower
 
 
-def rounded_division(
-    f: FunctionEmitter, type_: str, a: str, b: str, adjust_when: str, sign: str, safe: bool = False
-) -> str:
-    """Signed a / b, rounded down (`slt`, `sub`) or up (`sge`, `add`): moved where the remainder's sign asks.
-
-    safe: b is known to be positive.
-    """
-    if safe:
-        whole, remainder = (quotient(f, op, type_, a, b) for op in ("sdiv", "srem"))
-    else:
-        whole, remainder = divided(f, "sdiv", type_, a, b), divided(f, "srem", type_, a, b)
+def rounded_division(f: FunctionEmitter, type_: str, a: str, b: str, adjust_when: str, sign: str) -> str:
+    """Signed a / b, rounded down (`slt`, `sub`) or up (`sge`, `add`): moved where the remainder's sign asks."""
+    whole, remainder = divided(f, "sdiv", type_, a, b), divided(f, "srem", type_, a, b)
     inexact = f.body.let(f"icmp ne {type_} {remainder}, {_zero(type_)}")
-    if not safe and not isinstance(as_index(b), int):  # by zero the remainder is the dividend, and the quotient stays 0
+    if not isinstance(as_index(b), int):  # by zero the remainder is the dividend, and the quotient stays 0
         inexact = f.body.let(f"and i1 {inexact}, {f.body.let(f'icmp ne {type_} {b}, {_zero(type_)}')}")
     signs = f.body.let(f"xor {type_} {remainder}, {b}")
     toward = f.body.let(f"icmp {adjust_when} {type_} {signs}, {_zero(type_)}")

@@ -7,10 +7,10 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.types import memory
-from pydispatch.compiler.emit.llvm.values import Index, MemRef, layout_of
+from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, symbol
-from pydispatch.compiler.kernel_ir.types import bit_width, byte_size, checked_memref
+from pydispatch.compiler.kernel_ir.types import bit_width, byte_size, checked_memref, layout_of
 
 
 def _split(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
@@ -36,8 +36,7 @@ def _subspan(f: FunctionEmitter, op: Operation) -> None:
         offset_in_elements = _elements(f, byte_offset, byte_size(memref.element_type))
     else:
         offset_in_elements = offset
-        if byte_offset != 0:
-            pointer = f.body.let(f"getelementptr inbounds i8, ptr {pointer}, i64 {byte_offset}")
+        pointer = f.body.byte_address(pointer, byte_offset)
     rest = iter(dims)
     extents: list[Index] = [f.index(next(rest)) if size is None else size for size in sizes]
     memory(memref.element_type)
@@ -62,7 +61,7 @@ def _strides(f: FunctionEmitter, extents: list[Index], strides: tuple[int | None
     running: Index = 1
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
         found.insert(0, running if stride is None else stride)
-        running = f.body.mul(found[0], extent)
+        running = f.body.times(found[0], extent)
     return tuple(found)
 
 

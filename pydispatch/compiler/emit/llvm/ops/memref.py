@@ -8,7 +8,6 @@ from math import prod
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     MemRefType,
-    StringAttr,
     SymbolRefAttr,
 )
 from xdsl.ir import Attribute, Operation
@@ -16,15 +15,16 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.loops import nest
 from pydispatch.compiler.emit.llvm.types import float_bits, float_constant, int_constant, memory, scalar
-from pydispatch.compiler.emit.llvm.values import Index, MemRef, layout_of
+from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, symbol, unsupported
-from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, STORAGE, is_workgroup
+from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_common
 from pydispatch.compiler.kernel_ir.types import (
     alignment,
     bit_width,
     checked_memref,
     is_float,
+    layout_of,
     packed,
     storage_bits,
     storage_bytes,
@@ -45,7 +45,7 @@ def _offset(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Ind
         raise f.error(f"a memref of rank {len(memref.strides)} is indexed with {len(indices)} values")
     offset: Index = memref.offset
     for index, stride in zip(indices, memref.strides, strict=True):
-        offset = f.body.add(offset, f.body.mul(index, stride))
+        offset = f.body.plus(offset, f.body.times(index, stride))
     return offset
 
 
@@ -75,7 +75,7 @@ def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: in
     element = memref.element
     if packed(element):
         pointer, shift = _packed_place(f, memref, indices)
-        if f.platform.points_at_once and not memref.read_only and memref.root != "stack":
+        if f.platform.concurrent and not memref.read_only and memref.root != "stack":
             # Others may write their elements of the byte.
             byte = f.body.let(f"load atomic i8, ptr {pointer} {f.platform.atomic_scope}monotonic, align 1")
         else:
@@ -95,7 +95,7 @@ def store(
     elements of that byte."""
     element = memref.element
     if packed(element):
-        alone = own_byte or memref.root == "stack" or not f.platform.points_at_once
+        alone = own_byte or memref.root == "stack" or not f.platform.concurrent
         _store_packed(f, value, memref, indices, alone)
         return
     if bit_width(element) < 8:
@@ -204,17 +204,12 @@ def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
     return MemRef(pointer, pointer, 0, *known, memref.element_type, root)
 
 
-def _is_common(op: Operation, memref: MemRefType) -> bool:
-    stated = attribute(op, STORAGE)
-    return stated.data == "workgroup" if isinstance(stated, StringAttr) else is_workgroup(memref)
-
-
 def _alloc(f: FunctionEmitter, op: Operation) -> None:
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
     memref, size = _static(f, op.results[0].type)
     align = max(integer(op, "alignment", 1), alignment(memref.element_type))
-    if _is_common(op, memref):
+    if is_common(op, memref):
         pointer = f.platform.workgroup_memory(f, size, align)
         f.define(op.results[0], _fresh(pointer, memref, "stack" if f.groups else "workgroup"))
         return

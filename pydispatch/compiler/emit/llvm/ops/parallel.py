@@ -1,4 +1,4 @@
-"""scf.parallel and scf.forall: the points of a tile, and reductions over them."""
+"""scf.parallel and scf.forall on the CPU: loops of one thread, and reductions over them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import Loop, Range
+from pydispatch.compiler.emit.llvm.loops import Loop, Range, nest
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index
 from pydispatch.ir.dialects.scf import ForallOp
 
 
-def points(f: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
-    """Independent points: the platform spreads them."""
+def _independent(f: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
+    """Plain loops, the innermost marked as one whose iterations are independent."""
     block = op.regions[0].blocks[0]
 
-    def body(point: list[str]) -> None:
-        for argument, value in zip(block.args, point, strict=True):
+    def body(indices: list[str]) -> None:
+        for argument, value in zip(block.args, indices, strict=True):
             f.define(argument, value)
         f.region(op.regions[0], lambda terminator: None)
 
-    f.platform.parallel(f, bounds, body)
+    nest(f, bounds, body, parallel=True)
 
 
 def _parallel(f: FunctionEmitter, op: Operation) -> None:
@@ -35,7 +35,7 @@ def _parallel(f: FunctionEmitter, op: Operation) -> None:
     if loop.initVals:
         _reduce(f, loop, bounds)
     else:
-        points(f, op, bounds)
+        _independent(f, op, bounds)
 
 
 def _reduce(f: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> None:
@@ -45,7 +45,7 @@ def _reduce(f: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> No
 
     def level(depth: int, carried: list[str]) -> list[str]:
         if depth == len(bounds):
-            return _point(f, loop, carried)
+            return _iteration(f, loop, carried)
         nested = Loop(f, bounds[depth])
         nested.begin()
         phis = [f.body.phi(type_) for type_ in types]
@@ -62,7 +62,7 @@ def _reduce(f: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> No
         f.define(result, value)
 
 
-def _point(f: FunctionEmitter, loop: scf.ParallelOp, carried: list[str]) -> list[str]:
+def _iteration(f: FunctionEmitter, loop: scf.ParallelOp, carried: list[str]) -> list[str]:
     """The body once; what it gives is combined with `carried`."""
     combined: list[str] = []
 
@@ -91,7 +91,7 @@ def _forall(f: FunctionEmitter, op: Operation) -> None:
         return bound if isinstance(bound, int) else f.index(bound)
 
     sides = [[known(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
-    points(f, op, list(zip(*sides, strict=True)))
+    _independent(f, op, list(zip(*sides, strict=True)))
 
 
 ROWS: dict[str, Lowering] = {"scf.parallel": _parallel, "scf.forall": _forall}

@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.llvm.body import Phi
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import Loop, Range
+from pydispatch.compiler.emit.llvm.loops import Loop
 from pydispatch.compiler.emit.llvm.ops.calls import stop_on_failure
 from pydispatch.compiler.emit.llvm.types import int_constant, scalar
 from pydispatch.compiler.emit.llvm.values import components, unflatten
@@ -51,14 +51,10 @@ def branches(f: FunctionEmitter, op: Operation, regions: list[tuple[str, Region]
 
 
 def _if(f: FunctionEmitter, op: Operation) -> None:
-    choose(f, op, f.get(op.operands[0]))
-
-
-def choose(f: FunctionEmitter, op: Operation, condition: str) -> None:
-    """scf.if and affine.if: one of two regions by an i1; the second may be absent."""
+    """One of two regions; the second may be absent."""
     has_else = bool(op.regions[1].blocks)
     then, other, after = (f.body.new_label(hint) for hint in ("then", "else", "endif"))
-    f.body.cond_br(condition, then, other if has_else else after)
+    f.body.cond_br(f.get(op.operands[0]), then, other if has_else else after)
     regions = [(then, op.regions[0])] + ([(other, op.regions[1])] if has_else else [])
     branches(f, op, regions, after)
 
@@ -78,12 +74,13 @@ def _execute_region(f: FunctionEmitter, op: Operation) -> None:
     branches(f, op, [(inside, op.regions[0])], after)
 
 
-def counted(
-    f: FunctionEmitter, op: Operation, bounds: Range, inits: list[SSAValue], type_: str, predicate: str
-) -> None:
-    """scf.for and affine.for: one counter and values carried around."""
+def _for(f: FunctionEmitter, op: Operation) -> None:
+    """One counter and values carried around."""
+    lower, upper, step, *inits = op.operands
+    unsigned = attribute(op, "unsignedCmp") is not None
+    bounds = (f.get(lower), f.get(upper), f.get(step))
     block = op.regions[0].blocks[0]
-    loop = Loop(f, bounds, type_, predicate)
+    loop = Loop(f, bounds, scalar(lower.type), "ult" if unsigned else "slt")
     loop.begin()
     f.define(block.args[0], loop.counter)
     phis = f.join(block.args[1:])
@@ -99,13 +96,6 @@ def counted(
     loop.end()
     for result, value in zip(op.results, results, strict=True):
         f.define(result, value)
-
-
-def _for(f: FunctionEmitter, op: Operation) -> None:
-    lower, upper, step, *inits = op.operands
-    unsigned = attribute(op, "unsignedCmp") is not None
-    bounds = (f.get(lower), f.get(upper), f.get(step))
-    counted(f, op, bounds, inits, scalar(lower.type), "ult" if unsigned else "slt")
 
 
 def _while(f: FunctionEmitter, op: Operation) -> None:

@@ -17,7 +17,7 @@ from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.floats import float_constant
 from pydispatch.compiler.emit.spirv.types import Index, known, signed
-from pydispatch.compiler.kernel_ir.math.numbers import IN_RANGE
+from pydispatch.compiler.kernel_ir.kernel import IN_RANGE
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES, attribute, integer, op_name, operands_of
 from pydispatch.compiler.kernel_ir.types import bit_width, is_integer
 
@@ -32,7 +32,7 @@ def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
     if not is_integer(type_):
         raise f.error(
             f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
-            "kernel IR computes on scalars; vectors come from the loops over points",
+            "kernel IR computes on scalars; vectors come from parallel loops",
         )
     return f.index_width if isinstance(type_, IndexType) else min(bit_width(type_), f.width(type_))
 
@@ -67,7 +67,7 @@ def _constant(f: FunctionEmitter, op: Operation) -> None:
 
 
 INDEX_ARITHMETIC: dict[str, Callable[[FunctionEmitter, Index, Index], Index]] = {
-    "IAdd": FunctionEmitter.add, "ISub": FunctionEmitter.sub, "IMul": FunctionEmitter.mul,
+    "IAdd": FunctionEmitter.plus, "ISub": FunctionEmitter.minus, "IMul": FunctionEmitter.times,
 }  # fmt: skip
 """What indices have of their own: it folds, and gives what a block has already."""
 
@@ -149,7 +149,7 @@ def _division(instruction: str) -> Lowering:
         if known(a) and known(b) and a >= 0 and b > 0:
             f.define(op.results[0], a // b if instruction.endswith("Div") else a % b)
             return
-        if IN_RANGE in op.attributes and bits == width:
+        if IN_RANGE in op.attributes and bits == width and not known(b):
             f.define(op.results[0], f.code.let(instruction, f.m.int(width), *(f.get(o) for o in op.operands)))
             return
         if width == 1:

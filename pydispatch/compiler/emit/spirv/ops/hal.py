@@ -8,7 +8,6 @@ from typing import cast
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.llvm.values import layout_of
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.arith import wrap
@@ -17,7 +16,7 @@ from pydispatch.compiler.emit.spirv.types import Index, MemRef, Root, is_native_
 from pydispatch.compiler.emit.spirv.words import OP
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, symbol
-from pydispatch.compiler.kernel_ir.types import bit_width, packed, storage_bits
+from pydispatch.compiler.kernel_ir.types import bit_width, layout_of, packed, storage_bits
 from pydispatch.formats.spirv.interface import are_spilled
 
 
@@ -33,8 +32,7 @@ def _subspan(f: FunctionEmitter, op: Operation) -> None:
     start = _elements(f, byte_offset, memref.element_type)
     rest = iter(dims)
     extents: list[Index] = [f.index(next(rest)) if size is None else size for size in shape]
-    facts = f.once_object("bindings", lambda: f.module.bindings_of(f.function))
-    read_only = facts.get(ordinal, False)
+    read_only = f.bindings[ordinal].read_only
     root = Root("binding", ("binding", ordinal), ordinal, read_only=read_only)
     base, within = (0, start) if offset is None else (start, offset)
     f.define(
@@ -45,7 +43,7 @@ def _subspan(f: FunctionEmitter, op: Operation) -> None:
 
 def _elements(f: FunctionEmitter, offset: Index, element: Attribute) -> Index:
     bits = storage_bits(element)
-    return f.mul(offset, 8 // bits) if packed(element) else f.divide(offset, bits // 8)
+    return f.times(offset, 8 // bits) if packed(element) else f.divide(offset, bits // 8)
 
 
 def _strides(f: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
@@ -55,7 +53,7 @@ def _strides(f: FunctionEmitter, extents: list[Index], strides: tuple[int | None
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
         found.insert(0, running if stride is None else stride)
         if len(found) < len(extents):
-            running = f.mul(found[0], extent)
+            running = f.times(found[0], extent)
     return tuple(found)
 
 
@@ -78,7 +76,7 @@ def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
         return 2 if bit_width(type_) > 32 else 1
     if attribute(op, "layout") is not None:
         return 1
-    others = f.module.ops(f.function).get(op.name, ())
+    others = f.ops.get(op.name, ())
     taken = any(integer(other, "ordinal") == ordinal + 1 for other in others if other is not op)
     return 2 if ordinal + 1 < f.layout.constants and not taken else 1
 
@@ -173,12 +171,6 @@ def _size(f: FunctionEmitter, op: Operation) -> None:
     f.define(op.results[0], max(1, f.declared_size[integer(op, "dimension")]))
 
 
-def _barrier(f: FunctionEmitter, op: Operation) -> None:
-    if f.points:
-        raise f.error("gpu.barrier inside a loop over points", "points are independent: put it between two loops")
-    f.barrier()
-
-
 ROWS: dict[str, Lowering] = {
     SUBSPAN: _subspan,
     "hal.interface.constant.load": _constant,
@@ -186,5 +178,4 @@ ROWS: dict[str, Lowering] = {
     "hal.interface.workgroup.id": _grid("WorkgroupId"),
     "hal.interface.workgroup.count": _grid("NumWorkgroups"),
     "hal.interface.workgroup.size": _size,
-    "gpu.barrier": _barrier,
 }

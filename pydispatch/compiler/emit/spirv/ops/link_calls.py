@@ -2,7 +2,7 @@
 
 What is passed: a scalar as its register (an index and narrow integers as 32 bits, floats of 16 bits and less as their
 bits), a buffer as its variable and the offset of its first element in elements, 32 bits. Every invocation of the
-workgroup makes the call, with the same values outside loops over points.
+workgroup makes the call, with the same values outside parallel loops.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from pydispatch.compiler.emit.spirv.types import MemRef, is_native_float, unit_o
 from pydispatch.compiler.emit.spirv.words import OP
 from pydispatch.compiler.kernel_ir.calls import import_fields, is_import
 from pydispatch.compiler.kernel_ir.guards import is_guarded
-from pydispatch.compiler.kernel_ir.hazards import MANY, Accesses
 from pydispatch.compiler.kernel_ir.types import bit_width, packed
 
 LINKAGE, IMPORT = 41, 1
@@ -60,9 +59,6 @@ def linked_call(f: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is
         arguments += [argument for _, argument in passed]
     result = _type(f, outputs[0]) if outputs else f.m.void()
     declared = _declare(f, name, result, tuple(types))
-    if f.together:
-        keys = {v.root.key for v in map(f.values.__getitem__, op.operands) if isinstance(v, MemRef)}
-        f.before(Accesses(set(keys), set(keys)), MANY)
     f.iterations.unknown()
     made = f.code.let("FunctionCall", result, declared, *arguments)
     if outputs:

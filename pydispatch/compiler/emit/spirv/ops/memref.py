@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.ops.memref import ATOMIC_KINDS
-from pydispatch.compiler.emit.llvm.values import layout_of
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.arith import wrap
@@ -18,11 +17,10 @@ from pydispatch.compiler.emit.spirv.ops.casts import resized
 from pydispatch.compiler.emit.spirv.ops.floats import float_constant
 from pydispatch.compiler.emit.spirv.types import Index, MemRef, Root, Unit, signed, unit_of
 from pydispatch.compiler.emit.spirv.words import OP, SCOPE_DEVICE
-from pydispatch.compiler.kernel_ir.hazards import ONE, Accesses, accesses_of
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, operands_of, symbol, unsupported
-from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_workgroup
-from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, is_float, packed
+from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_common
+from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, is_float, layout_of, packed
 
 ATOMICS = {"addi": "AtomicIAdd", "assign": "AtomicExchange", "maxs": "AtomicSMax", "maxu": "AtomicUMax",
            "mins": "AtomicSMin", "minu": "AtomicUMin", "ori": "AtomicOr", "andi": "AtomicAnd",
@@ -41,11 +39,11 @@ def place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index
         raise f.error(f"a memref of rank {len(strides)} is indexed with {len(indices)} values")
     base, offset = memref.base, memref.offset
     if type(base) is Id or base != 0:
-        offset = f.add(base, offset)
+        offset = f.plus(base, offset)
     for index, stride in zip(indices, strides):  # noqa: B905
         if type(stride) is Id or stride != 1:
-            index = f.mul(index, stride)
-        offset = index if type(offset) is int and offset == 0 else f.add(offset, index)
+            index = f.times(index, stride)
+        offset = index if type(offset) is int and offset == 0 else f.plus(offset, index)
     return offset
 
 
@@ -170,7 +168,7 @@ def _packed_place(f: FunctionEmitter, memref: MemRef, index: Index, bits: int = 
     """(number of the unit of so many bits, shift) of an element that shares it; the first element has the low bits."""
     width = bit_width(memref.element)
     byte, within = f.divide(index, bits // width), f.divide(index, bits // width, remainder=True)
-    shift = f.mul(within, width)
+    shift = f.times(within, width)
     if isinstance(shift, Id) and f.index_width == 64:
         shift = f.code.let("UConvert", f.m.int(32), shift)
     return byte, shift if isinstance(shift, Id) else f.m.integer(shift)
@@ -221,35 +219,15 @@ def writable(f: FunctionEmitter, memref: MemRef) -> None:
 
 def _load(f: FunctionEmitter, op: Operation) -> None:
     source, *indices = operands_of(op)
-    memref = f.memref(source)
-    note_read(f, op, memref)
-    f.define(op.results[0], load(f, memref, [f.index(o) for o in indices]))
-
-
-def note_read(f: FunctionEmitter, op: Operation, memref: MemRef) -> None:
-    """Puts a barrier in front of a uniform load of what others wrote."""
-    if f.together and memref.root.kind in ("binding", "workgroup"):
-        f.before(Accesses({memref.root.key}, set()))
-
-
-def put(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index], own_byte: bool = False) -> None:
-    """A store where it stands: by one invocation in uniform code, by each into memory of its own."""
-    writable(f, memref)
-    if not f.together or memref.root.kind == "function":
-        store(f, value, memref, indices, own_byte)
-        return
-    f.before(Accesses(set(), {memref.root.key}), ONE)
-    f.by_one(lambda: store(f, value, memref, indices, own_byte))
+    values: dict[SSAValue, Any] = f.values
+    f.define(op.results[0], load(f, f.memref(source), [values[o] for o in indices]))
 
 
 def _store(f: FunctionEmitter, op: Operation) -> None:
     value, target, *indices = operands_of(op)
-    memref = f.values[target]
-    if f.points and type(memref) is MemRef and memref.root.kind == "binding" and not memref.root.read_only:
-        values: dict[SSAValue, Any] = f.values
-        store(f, f.get(value), memref, [values[o] for o in indices], OWN_BYTE in op.attributes)
-        return
-    put(f, f.get(value), f.memref(target), [f.index(o) for o in indices], OWN_BYTE in op.attributes)
+    memref, values = f.memref(target), cast(dict[SSAValue, Any], f.values)
+    writable(f, memref)
+    store(f, f.get(value), memref, [values[o] for o in indices], OWN_BYTE in op.attributes)
 
 
 def _atomic(f: FunctionEmitter, op: Operation) -> None:
@@ -260,37 +238,17 @@ def _atomic(f: FunctionEmitter, op: Operation) -> None:
             "it has atomic operations on i32; give each workgroup its own element",
         )
     writable(f, target)
-    if f.together and op.results[0].uses:
-        raise f.error("the result of an atomic operation outside a loop over points", "move it into the loop")
-    if f.together:
-        f.before(Accesses(set(), {target.root.key}), ONE)
-    made: list[Id] = []
-
-    def write() -> None:
-        index = place(f, target, [f.index(o) for o in op.operands[2:]])
-        unit = unit_of(target.element)
-        at = buffer_pointer(f, target.root, unit, index) if target.root.kind == "binding" else None
-        pointer = at if at is not None else variable_pointer(f, target, index)
-        m, value = f.m, f.get(op.operands[0])
-        made.append(f.code.let(ATOMICS[kind], m.int(32), pointer, m.integer(SCOPE_DEVICE), m.integer(0), value))
-
-    f.by_one(write)
-    f.define(op.results[0], made[0])
+    index = place(f, target, [f.index(o) for o in op.operands[2:]])
+    if target.root.kind == "binding":
+        pointer = buffer_pointer(f, target.root, unit_of(target.element), index)
+    else:
+        pointer = variable_pointer(f, target, index)
+    m, value = f.m, f.get(op.operands[0])
+    made = f.code.let(ATOMICS[kind], m.int(32), pointer, m.integer(SCOPE_DEVICE), m.integer(0), value)
+    f.define(op.results[0], made)
 
 
 # Storage
-
-
-def find_shared(f: FunctionEmitter) -> None:
-    """Which allocations outside point loops are written inside some: those are the workgroup's."""
-    for function in f.module.reached(f.function):
-        ops = f.module.ops(function)
-        if not ops.keys() & {"memref.alloc", "memref.alloca"}:
-            continue
-        for op in (op for name in ("scf.parallel", "scf.forall", "affine.parallel") for op in ops.get(name, ())):
-            for key in accesses_of(op).writes:
-                if isinstance(key, Operation) and not op.is_ancestor(key):
-                    f.shared.add(key)
 
 
 def _static(f: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
@@ -311,30 +269,21 @@ def fresh(memref: MemRefType, root: Root) -> MemRef:
     return MemRef(root, 0, 0, known_sizes, known_strides, memref.element_type)
 
 
-def workgroup_array(f: FunctionEmitter, element: Id, count: int, bytes_: int) -> Id:
-    """Memory that the invocations of a workgroup share."""
-    f.workgroup_bytes += count * bytes_
-    return f.m.variable("Workgroup", f.m.array(element, count))
-
-
 def _alloc(f: FunctionEmitter, op: Operation) -> None:
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
     memref, count = _static(f, op.results[0].type)
     held = _held(f, memref.element_type)
     size = max(32, f.width(memref.element_type)) // 8
-    common = is_workgroup(memref) and not f.points
-    if common or (op in f.shared and f.invocations > 1):
-        variable = workgroup_array(f, held, count, size)
-        root = Root("workgroup", op, variable=variable)
+    if is_common(op, memref):
+        root = Root("workgroup", op, variable=f.m.variable("Workgroup", f.m.array(held, count)))
     else:
         if count * size > MAX_PRIVATE:
             raise f.error(
                 f"an invocation needs {count * size} bytes of its own for {memref}, the limit is {MAX_PRIVATE}",
                 "use workgroup memory (memref.alloc with #gpu.address_space<workgroup>) or another binding",
             )
-        variable = f.code.local(f.m.array(held, count))
-        root = Root("function", op, variable=variable)
+        root = Root("function", op, variable=f.code.local(f.m.array(held, count)))
     f.define(op.results[0], fresh(memref, root))
 
 

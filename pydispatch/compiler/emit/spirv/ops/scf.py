@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, Region, SSAValue
 
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
-from pydispatch.compiler.emit.spirv.types import Index, Root, open_parts
-from pydispatch.compiler.kernel_ir.math.numbers import MOST
+from pydispatch.compiler.emit.spirv.types import Root, open_parts
+from pydispatch.compiler.kernel_ir.kernel import MOST
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, op_name
 
 
@@ -31,17 +29,6 @@ def yielded(f: FunctionEmitter, region: Region, roots: list[Root | None] | None 
     return found
 
 
-def choose(f: FunctionEmitter, op: Operation, condition: Id) -> None:
-    """One of two regions; the second may be absent."""
-    roots: list[Root | None] = []
-    results = list(op.results)
-    types = [t for result in results for t in _types(f, result)]
-    made = f.choose(
-        condition, lambda: yielded(f, op.regions[0], roots), lambda: yielded(f, op.regions[1], roots), types
-    )
-    f.take(results, made, roots or [None] * len(results))
-
-
 def _types(f: FunctionEmitter, value: SSAValue) -> list[Id]:
     type_ = value.type
     if type(type_) is MemRefType:
@@ -50,7 +37,14 @@ def _types(f: FunctionEmitter, value: SSAValue) -> list[Id]:
 
 
 def _if(f: FunctionEmitter, op: Operation) -> None:
-    choose(f, op, f.get(op.operands[0]))
+    """One of two regions; the second may be absent."""
+    roots: list[Root | None] = []
+    results, condition = list(op.results), f.get(op.operands[0])
+    types = [t for result in results for t in _types(f, result)]
+    made = f.choose(
+        condition, lambda: yielded(f, op.regions[0], roots), lambda: yielded(f, op.regions[1], roots), types
+    )
+    f.take(results, made, roots or [None] * len(results))
 
 
 def _index_switch(f: FunctionEmitter, op: Operation) -> None:
@@ -75,20 +69,13 @@ def _execute_region(f: FunctionEmitter, op: Operation) -> None:
     f.take(list(op.results), parts, roots or [None] * len(op.results))
 
 
-def counted(
-    f: FunctionEmitter,
-    op: Operation,
-    bounds: tuple[Index, Index, Index],
-    inits: Sequence[SSAValue],
-    less: str = "SLessThan",
-    width: int = 0,
-) -> None:
-    """scf.for and affine.for: one counter and values carried around."""
-    block = op.regions[0].blocks[0]
-    arguments = list(block.args[1:])
-    roots = f.roots(inits)
+def _for(f: FunctionEmitter, op: Operation) -> None:
+    """One counter and values carried around."""
+    lower, upper, step, *inits = op.operands
+    less = "SLessThan" if attribute(op, "unsignedCmp") is None else "ULessThan"
+    block, width = op.regions[0].blocks[0], f.width(lower.type)
+    arguments, roots = list(block.args[1:]), f.roots(inits)
     types = [t for a in arguments for t in _types(f, a)]
-    before = f.looping(f.accesses(op)) if f.together else f.hazards.copy()
 
     def body(counter: Id, carried: list[Id]) -> list[Id]:
         f.define(block.args[0], counter)
@@ -96,16 +83,9 @@ def counted(
         return yielded(f, op.regions[0], list(roots) if roots else None)
 
     carried = list(zip(types, f.parts(inits), strict=True))
-    made = f.loop(*bounds, carried, body, f.m.int(width) if width else None, less, width)
-    f.hazards.join(before)
+    bounds, most = (f.index(lower), f.index(upper), f.index(step)), integer(op, MOST, -1)
+    made = f.loop(*bounds, carried, body, f.m.int(width), less, width, None if most < 0 else most)
     f.take(list(op.results), made, roots)
-
-
-def _for(f: FunctionEmitter, op: Operation) -> None:
-    lower, upper, step, *inits = op.operands
-    unsigned = attribute(op, "unsignedCmp") is not None
-    bounds = (f.index(lower), f.index(upper), f.index(step))
-    counted(f, op, bounds, inits, "ULessThan" if unsigned else "SLessThan", f.width(lower.type))
 
 
 def _while(f: FunctionEmitter, op: Operation) -> None:
@@ -120,7 +100,6 @@ def _repeat(f: FunctionEmitter, op: Operation) -> None:
     roots = f.roots(op.operands)
     types = [t for a in arguments for t in _types(f, a)]
     initial, came_from = f.parts(op.operands), code.label
-    known_before = f.looping(f.accesses(op)) if f.together else f.hazards.copy()
     head, test, inside, again, done = (m.id() for _ in range(5))
     phis = [m.id() for _ in types]
     code.branch(head)
@@ -149,7 +128,6 @@ def _repeat(f: FunctionEmitter, op: Operation) -> None:
         code.phi(type_, made, [(start, came_from), (end, again)])
     code.lines += tail
     code.start(done)
-    f.hazards.join(known_before)
 
 
 def _unstructured(f: FunctionEmitter, op: Operation) -> None:

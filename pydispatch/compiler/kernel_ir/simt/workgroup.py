@@ -1,9 +1,7 @@
-"""Kernel IR for a workgroup to kernel IR for one of its invocations.
+"""What the invocations of a workgroup do together: uniform code, its storage, its barriers.
 
-Afterwards a kernel says what an invocation does: points of loops are spread (point p belongs to invocation p modulo
-their number), one invocation makes the stores of uniform code, reductions over points meet in shuffles and workgroup
-memory, and `gpu.barrier` stands wherever memory that one invocation wrote is next used by another. docs/kernel-ir.md
-has the rules. Loops over points that are left are plain loops of one invocation.
+Outside parallel loops all invocations run the same code with the same values, and one of them stores. A barrier stands
+wherever memory that one invocation wrote is next used by another. docs/kernel-ir.md has the rules.
 """
 
 from __future__ import annotations
@@ -13,94 +11,124 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from xdsl.dialects import arith, gpu, scf
+from xdsl.dialects import gpu
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index
 from pydispatch.compiler.kernel_ir.calls import CALLS
 from pydispatch.compiler.kernel_ir.hazards import MANY, ONE, Accesses, Hazards, Key, accesses_of, base_of
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name, unsupported
-from pydispatch.compiler.kernel_ir.simt.build import Build, Index
-from pydispatch.compiler.kernel_ir.storage import STORAGE, is_private, is_workgroup
+from pydispatch.compiler.kernel_ir.scan import Ops
+from pydispatch.compiler.kernel_ir.storage import MET, STORAGE, is_private, is_workgroup
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
 Size = tuple[int, int, int]
 
-POINTS = ("scf.parallel", "scf.forall", "affine.parallel")
-"""Says that every point of a kernel writes whole bytes."""
+PARALLEL = ("scf.parallel", "scf.forall")
+"""Loops whose iterations are independent."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What differs between targets.
+
+    warp: the invocations whose registers shuffles reach; 0: there are no shuffles, and partial results of reductions
+    meet in workgroup memory. divides_in_words: indices that fit into 31 bits had better be divided in 32. unrolls:
+    small bodies are written several times, so that several reads of memory are under way at once.
+    """
+
+    warp: int = 0
+    divides_in_words: bool = False
+    unrolls: bool = False
 
 
 @dataclass
-class Turn:
+class Around:
     """The body of a loop around the current operation.
 
-    barred: a barrier stands before here in every turn. exposed: memory of reductions that is written in front of any
-    such barrier, while the turn before may still read it.
+    barred: a barrier stands before here in every iteration. exposed: memory of reductions that is written before any
+    such barrier, while the previous iteration may still read it.
     """
 
     barred: bool = False
     exposed: set[Key] = field(default_factory=set)
 
 
-class Spreading:
-    """One entry point on its way."""
+class Workgroup:
+    """One entry point while its code becomes that of an invocation. ops: its operations."""
 
-    def __init__(self, function: FuncOp, size: Size, rules: Mapping[str, Callable[[Any, Operation], None]]) -> None:
-        self.function, self.size, self.count, self.rules = function, size, prod(size), rules
+    def __init__(
+        self, function: FuncOp, ops: Ops, size: Size, machine: Machine,
+        rules: Mapping[str, Callable[[Any, Operation], None]],
+    ) -> None:  # fmt: skip
+        self.function, self.ops, self.machine, self.rules = function, ops, machine, rules
+        self.size, self.count = size, prod(size)
+        self.entry = Entry(function)
         once = attribute(function, "pyd.once")
         numbers = once.data if isinstance(once, ArrayAttr) else ()
         self.hazards = Hazards(("binding", int(n.value.data)) for n in numbers if isinstance(n, IntegerAttr))
         width = attribute(function, "pyd.index_width")
-        self.narrow = isinstance(width, IntegerAttr) and width.value.data == 32
+        self.narrow = machine.divides_in_words and isinstance(width, IntegerAttr) and width.value.data == 32
         self.common: set[Operation] = set()  # allocations that are the workgroup's
-        self.sites = 0  # reductions that were spread
+        self.reductions = 0  # those that were distributed
         self.scratch: dict[object, SSAValue] = {}
-        self.turns: list[Turn] = []
+        self.loops: list[Around] = []
+        self._met: set[Key] = set()
         self._own: SSAValue | None = None
         self._first: SSAValue | None = None
 
     def run(self) -> None:
-        for op in self.function.walk():
-            if op_name(op).startswith("gpu.") and not isinstance(op, gpu.BarrierOp):
-                raise unsupported(op)
-            if isinstance(op, gpu.BarrierOp) and self._in_points(op):
-                note = "points are independent: put it between two loops"
-                raise CompileError("gpu.barrier inside a loop over points", location_of(op), note)
+        for name, ops in self.ops.items():
+            if name.startswith("gpu.") and name != "gpu.barrier":
+                raise unsupported(ops[0])
+        for op in self.ops.get("gpu.barrier", ()):
+            if self._in_parallel(op):
+                note = "its iterations are independent: put it between two loops"
+                raise CompileError("gpu.barrier inside a parallel loop", location_of(op), note)
         self._place_storage()
         if self.count > 1:
             self.region(self.function.body)
+        if self._met:
+            met = sorted(key[1] for key in self._met if isinstance(key, tuple) and key[0] == "binding")
+            self.function.attributes[MET] = ArrayAttr([IntegerAttr(number, INDEX) for number in met])
+
+    def build(self, op: Operation) -> Build:
+        """Writes in front of `op`."""
+        return Build.before(self.entry, op)
 
     # Storage
 
     def _place_storage(self) -> None:
         """Says of every allocation whose it is."""
-        shared = self._written_together() if self.count > 1 else set()
-        for op in self.function.walk():
-            if op_name(op) not in ("memref.alloc", "memref.alloca") or not isinstance(op.results[0].type, MemRefType):
+        made = [op for name in ("memref.alloc", "memref.alloca") for op in self.ops.get(name, ())]
+        shared = self._written_together() if made and self.count > 1 else set()
+        for op in made:
+            type_ = op.results[0].type
+            if not isinstance(type_, MemRefType):
                 continue
-            together = is_workgroup(op.results[0].type) or op in shared
-            if together and not is_private(op.results[0].type) and not self._in_points(op):
+            together = is_workgroup(type_) or op in shared
+            if together and not is_private(type_) and not self._in_parallel(op):
                 self.common.add(op)
-            kind = "workgroup" if op in self.common else "private"
-            op.attributes[STORAGE] = StringAttr(kind)
+            op.attributes[STORAGE] = StringAttr("workgroup" if op in self.common else "private")
 
-    def _in_points(self, op: Operation) -> bool:
+    def _in_parallel(self, op: Operation) -> bool:
         parent = op.parent_op()
         while parent is not None:
-            if op_name(parent) in POINTS:
+            if op_name(parent) in PARALLEL:
                 return True
             parent = parent.parent_op()
         return False
 
     def _written_together(self) -> set[Operation]:
-        """Allocations outside loops over points that points write, or functions that all invocations call."""
+        """Allocations outside parallel loops that these write, or functions that all invocations call."""
         found: set[Operation] = set()
-        for op in self.function.walk():
-            if op_name(op) in (*POINTS, *CALLS) and not self._in_points(op):
+        for op in (op for name in (*PARALLEL, *CALLS) for op in self.ops.get(name, ())):
+            if not self._in_parallel(op):
                 found |= {key for key in accesses_of(op).writes if isinstance(key, Operation)}
-        return {key for key in found if not self._in_points(key)}
+        return {key for key in found if not self._in_parallel(key)}
 
     def shared(self, accesses: Accesses) -> Accesses:
         """The accesses less those to memory that an invocation has for itself."""
@@ -112,91 +140,75 @@ class Spreading:
 
     # What every invocation knows
 
-    def _at_entry(self, make: Callable[[Build], SSAValue]) -> SSAValue:
-        block = self.function.body.blocks[0]
-        anchor = block.first_op
-        if self._own is not None:
-            owner = self._own.owner
-            assert isinstance(owner, Operation)
-            anchor = owner.next_op
-        return make(Build(self.function, anchor, block))
+    def _at_entry(self) -> Build:
+        return Build(self.entry, self.function, self.entry.insert)
 
     def own(self) -> SSAValue:
         """The number of the invocation in its workgroup."""
-
-        def make(build: Build) -> SSAValue:
-            x, y, z = self.size
-            number: Index = build.thread("x")
-            if y * z > 1:
-                number = build.add(number, build.mul(x, build.thread("y")))
-            if z > 1:
-                number = build.add(number, build.mul(x * y, build.thread("z")))
-            assert isinstance(number, SSAValue)
-            return number
-
         if self._own is None:
-            self._own = self._at_entry(make)
+            x, y, z = self.size
+            build = self._at_entry()
+            number: Index = _thread(build, "x")
+            if y * z > 1:
+                number = build.plus(number, build.times(x, _thread(build, "y")))
+            if z > 1:
+                number = build.plus(number, build.times(x * y, _thread(build, "z")))
+            self._own = build.value(number)
         return self._own
 
     def first(self) -> SSAValue:
         """Whether it is invocation 0."""
-        own = self.own()
         if self._first is None:
-            self._first = self._at_entry(lambda build: build.let(arith.CmpiOp(own, build.value(0), "eq")))
+            self._first = self._at_entry().compare("eq", self.own(), 0)
         return self._first
 
-    def alloc_at_entry(self, make: Callable[[], Operation]) -> SSAValue:
+    def alloc_at_entry(self, op: Operation) -> SSAValue:
         """Workgroup memory for the whole kernel."""
-        self.own()
+        op.attributes[STORAGE] = StringAttr("workgroup")
+        self.common.add(op)
+        return self._at_entry().let(op)
 
-        def alloc(build: Build) -> SSAValue:
-            op = make()
-            op.attributes[STORAGE] = StringAttr("workgroup")
-            self.common.add(op)
-            return build.let(op)
-
-        return self._at_entry(alloc)
-
-    # Meeting
+    # Barriers
 
     def before(self, op: Operation, accesses: Accesses, who: int = MANY) -> None:
         """Puts a barrier in front of `op` where these accesses need one, and notes them."""
         if self.hazards.conflict(accesses, who):
-            self.barrier(Build(op, op))
+            self._met |= accesses.reads | accesses.writes
+            self.barrier(self.build(op))
         self.hazards.note(accesses, who)
 
     def barrier(self, build: Build) -> None:
-        build.op(gpu.BarrierOp())
-        self._met()
+        build.op(gpu.BarrierOp.create())
+        self.passed_barrier()
 
-    def _met(self) -> None:
+    def passed_barrier(self) -> None:
         self.hazards.clear()
-        for turn in self.turns:
-            turn.barred = True
+        for loop in self.loops:
+            loop.barred = True
 
     def write_scratch(self, op: Operation, keys: set[Key]) -> None:
         """In front of `op` memory of a reduction is written, which loops do not know beforehand."""
         self.before(op, Accesses(set(), keys))
-        for turn in self.turns:
-            if not turn.barred:
-                turn.exposed |= keys
+        for loop in self.loops:
+            if not loop.barred:
+                loop.exposed |= keys
 
     def _settle(self, block: Block, exposed: set[Key]) -> None:
-        """Ends a block behind which memory of reductions is written that some may still read."""
+        """Ends a block after which memory of reductions is written that some may still read."""
         last = block.last_op
         if last is not None and exposed & self.hazards.read:
-            self.barrier(Build(last, last))
+            self.barrier(self.build(last))
 
     def by_one(self, op: Operation) -> None:
         """Moves an operation without results that are used into `if this is invocation 0`."""
         if any(result.uses for result in op.results):
             raise CompileError(
-                f"the result of '{op_name(op)}' outside a loop over points", location_of(op), "move it into the loop"
+                f"the result of '{op_name(op)}' outside a parallel loop", location_of(op), "move it into the loop"
             )
-        inner = Build(op, op).when(self.first())
+        inner = self.build(op).when(self.first())
         op.detach()
-        inner.op(op)
-        inner.op(scf.YieldOp())
+        inner.insert(op)
+        inner.end()
 
     # Uniform code
 
@@ -212,7 +224,9 @@ class Spreading:
         for block in blocks:
             if len(blocks) > 1:
                 self.hazards.note(everything, MANY)
-            for op in list(block.ops):
+            following = block.first_op
+            while following is not None:
+                op, following = following, following.next_op
                 self.op(op)
             if len(blocks) > 1:
                 self._settle(block, {line.owner for line in self.scratch.values()})
@@ -220,8 +234,7 @@ class Spreading:
             self.hazards.note(everything, MANY)
 
     def op(self, op: Operation) -> None:
-        name = op_name(op)
-        rule = self.rules.get(name)
+        rule = self.rules.get(op_name(op))
         if rule is not None:
             rule(self, op)
         elif op.regions:
@@ -238,8 +251,8 @@ class Spreading:
             )  # fmt: skip
         return keys
 
-    def load(self, op: Operation, operand: int = 0) -> None:
-        self.before(op, Accesses(self.keys(op, op.operands[operand]), set()))
+    def load(self, op: Operation) -> None:
+        self.before(op, Accesses(self.keys(op, op.operands[0]), set()))
 
     def store(self, op: Operation) -> None:
         keys = self.keys(op, op.operands[1])
@@ -251,12 +264,12 @@ class Spreading:
         self.before(op, self.shared(accesses_of(op)))
 
     def user_barrier(self, op: Operation) -> None:
-        self._met()
+        self.passed_barrier()
 
     def ways(self, op: Operation) -> None:
         """One of several regions runs."""
         start, joined = self.hazards.copy(), None
-        barred = [turn.barred for turn in self.turns]
+        barred = [loop.barred for loop in self.loops]
         for region in op.regions:
             self.hazards = start.copy()
             self.region(region)
@@ -269,21 +282,26 @@ class Spreading:
             self.hazards = joined
 
     def loop(self, op: Operation) -> None:
-        """A turn meets the one before, which may have done all that the loop does."""
-        before, barred = self.hazards.copy(), [turn.barred for turn in self.turns]
+        """An iteration meets the previous one, which may have done all that the loop does."""
+        before, barred = self.hazards.copy(), [loop.barred for loop in self.loops]
         self.hazards.note(self.shared(accesses_of(op)), MANY)
-        turn = Turn()
-        self.turns.append(turn)
+        inside = Around()
+        self.loops.append(inside)
         for region in op.regions:
             self.region(region)
-        self._settle(op.regions[-1].blocks[-1], turn.exposed)
-        self.turns.pop()
+        self._settle(op.regions[-1].blocks[-1], inside.exposed)
+        self.loops.pop()
         self._unbar(barred)
         self.hazards.join(before)
 
     def _unbar(self, barred: list[bool]) -> None:
         """What stands in one of several ways, or in a loop, may not have run."""
-        for turn, before in zip(self.turns, barred, strict=True):
-            turn.barred = before
+        for loop, before in zip(self.loops, barred, strict=True):
+            loop.barred = before
 
 
+_DIMENSIONS = {each.value: gpu.DimensionAttr(each) for each in gpu.DimensionEnum}
+
+
+def _thread(build: Build, dimension: str) -> SSAValue:
+    return build.let(gpu.ThreadIdOp.create(result_types=[INDEX], properties={"dimension": _DIMENSIONS[dimension]}))

@@ -1,0 +1,190 @@
+"""Writes kernel IR for passes over kernel IR: operations in front of another one or at the end of a block."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+
+from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
+from pydispatch.compiler.kernel_ir.kernel import IN_RANGE, MOST
+from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.dialects.arith import IndexCastUIOp
+
+Index: TypeAlias = int | SSAValue
+"""An index: a Python int when it is known."""
+
+INDEX, WORD, TRUTH = IndexType(), IntegerType(32), IntegerType(1)
+_NSW = {"overflowFlags": arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])}
+_PREDICATES = {name: {"predicate": IntegerAttr(number, 64)} for number, name in enumerate(INT_PREDICATES)}
+
+
+def known(value: SSAValue) -> Index:
+    """An int when the value is a constant."""
+    if type(value) is OpResult and type(value.op) is arith.ConstantOp:
+        number = value.op.properties["value"]
+        if type(number) is IntegerAttr:
+            return int(number.value.data)
+    return value
+
+
+@functools.lru_cache(1024)
+def _number(value: int, type_: IntegerType | IndexType) -> Attribute:
+    return IntegerAttr(value, type_)
+
+
+class Entry:
+    """What passes add at the beginning of a function, where it dominates everything, in the order of adding."""
+
+    def __init__(self, function: FuncOp) -> None:
+        self.function = function
+        self._last: Operation | None = None
+        self._constants: dict[tuple[int, Attribute], SSAValue] = {}
+
+    def insert(self, op: Operation) -> None:
+        block = self.function.body.blocks[0]
+        if self._last is not None:
+            block.insert_op_after(op, self._last)
+        elif block.first_op is not None:
+            block.insert_op_before(op, block.first_op)
+        else:
+            block.add_op(op)
+        self._last = op
+
+    def constant(self, value: int, type_: IntegerType | IndexType) -> SSAValue:
+        """An integer constant, made once."""
+        found = self._constants.get((value, type_))
+        if found is None:
+            op = arith.ConstantOp.create(result_types=[type_], properties={"value": _number(value, type_)})
+            set_location(op, self.function)
+            self.insert(op)
+            found = self._constants[value, type_] = op.results[0]
+        return found
+
+
+class Build(IndexArithmetic[SSAValue]):
+    """Writes operations with the location of `like`; `insert` puts them into their place."""
+
+    # Operations are made with `create`: a constructor takes four times as long.
+
+    def __init__(self, entry: Entry, like: Operation, insert: Callable[[Operation], object]) -> None:
+        self.entry, self.like, self.insert = entry, like, insert
+
+    @classmethod
+    def before(cls, entry: Entry, op: Operation) -> Build:
+        """A builder in front of an operation."""
+        block = op.parent
+        assert block is not None
+        return cls(entry, op, lambda made: block.insert_op_before(made, op))
+
+    def inside(self, block: Block) -> Build:
+        """A builder at the end of `block`."""
+        return Build(self.entry, self.like, block.add_op)
+
+    def op(self, op: Operation) -> Operation:
+        set_location(op, self.like)
+        self.insert(op)
+        return op
+
+    def let(self, op: Operation) -> SSAValue:
+        return self.op(op).results[0]
+
+    def value(self, index: Index) -> SSAValue:
+        return self.entry.constant(index, INDEX) if type(index) is int else index  # type: ignore[return-value]
+
+    def binary(self, kind: type[Operation], a: Index, b: Index) -> SSAValue:
+        """An operation on two indices that gives an index."""
+        return self.let(kind.create(operands=[self.value(a), self.value(b)], result_types=[INDEX]))
+
+    def _nsw(self, kind: type[Operation], a: Index, b: Index) -> SSAValue:
+        operands = [self.value(a), self.value(b)]
+        return self.let(kind.create(operands=operands, result_types=[INDEX], properties=dict(_NSW)))
+
+    def _sum(self, a: SSAValue, b: Index) -> SSAValue:
+        return self._nsw(arith.AddiOp, a, b)
+
+    def _difference(self, a: Index, b: SSAValue) -> SSAValue:
+        return self._nsw(arith.SubiOp, a, b)
+
+    def _product(self, a: SSAValue, b: Index) -> SSAValue:
+        return self._nsw(arith.MuliOp, a, b)
+
+    def least(self, a: Index, b: Index) -> Index:
+        return min(a, b) if type(a) is int and type(b) is int else self.binary(arith.MinSIOp, a, b)
+
+    def most(self, a: Index, b: Index) -> Index:
+        return max(a, b) if type(a) is int and type(b) is int else self.binary(arith.MaxSIOp, a, b)
+
+    def divide(self, a: Index, b: Index, narrow: bool = False) -> tuple[Index, Index]:
+        """Quotient and remainder of numbers that are not negative, by one that is not 0. narrow: both fit into 31
+        bits."""
+        if type(a) is int and type(b) is int:
+            return a // b, a % b
+        if b == 1:
+            return a, 0
+        operands, type_ = [self.value(a), self.value(b)], WORD if narrow else INDEX
+        if narrow:
+            operands = [self.let(arith.IndexCastOp(operand, WORD)) for operand in operands]
+        both = [
+            self.let(kind.create(operands=operands, result_types=[type_], attributes={IN_RANGE: UnitAttr()}))
+            for kind in (arith.DivUIOp, arith.RemUIOp)
+        ]
+        if narrow:
+            both = [self.let(IndexCastUIOp.create(operands=[each], result_types=[INDEX])) for each in both]
+        return both[0], both[1]
+
+    def compare(self, predicate: str, a: Index, b: Index) -> SSAValue:
+        """Two indices, an i1."""
+        operands = [self.value(a), self.value(b)]
+        made = arith.CmpiOp.create(operands=operands, result_types=[TRUTH], properties=dict(_PREDICATES[predicate]))
+        return self.let(made)
+
+    def select(self, condition: SSAValue, a: Index, b: Index) -> SSAValue:
+        """One of two indices."""
+        operands = [condition, self.value(a), self.value(b)]
+        return self.let(arith.SelectOp.create(operands=operands, result_types=[INDEX]))
+
+    def when(self, condition: SSAValue) -> Build:
+        """Opens an scf.if without results."""
+        block = Block()
+        self.op(scf.IfOp.create(operands=[condition], regions=[Region(block), Region()]))
+        return self.inside(block)
+
+    def end(self, values: Sequence[SSAValue] = ()) -> None:
+        """Ends the block of an scf operation."""
+        self.op(scf.YieldOp.create(operands=list(values)))
+
+    def loop(
+        self,
+        lower: Index,
+        upper: Index,
+        step: Index,
+        carried: Sequence[SSAValue],
+        body: Callable[[Build, SSAValue, list[SSAValue]], Sequence[SSAValue]],
+        most: int | None = None,
+    ) -> list[SSAValue]:
+        """An scf.for; body: gets counter and carried values, returns the next ones. most: iterations that there are at
+        most, where the bounds do not say it."""
+        types = [value.type for value in carried]
+        block = Block(arg_types=[INDEX, *types])
+        inner = self.inside(block)
+        inner.end(body(inner, block.args[0], list(block.args[1:])))
+        operands = [*(self.value(part) for part in (lower, upper, step)), *carried]
+        loop = self.op(scf.ForOp.create(operands=operands, result_types=types, regions=[Region(block)]))
+        if most is not None:
+            loop.attributes[MOST] = IntegerAttr(most, 64)
+        return list(loop.results)
+
+
+def replace(op: Operation, results: Sequence[SSAValue]) -> None:
+    """Puts values in the place of an operation's results, and takes it away."""
+    for old, new in zip(op.results, results, strict=True):
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase()

@@ -1,0 +1,214 @@
+"""affine: maps become index arithmetic; loops, branches and accesses become those of scf and memref."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import affine, arith, memref, scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineSetAttr, ArrayAttr, IntegerAttr
+from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineConstraintKind,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+    AffineSymExpr,
+)
+
+from pydispatch.compiler.kernel_ir.build import TRUTH, Build, Index, known
+from pydispatch.compiler.kernel_ir.expand.rule import Rule
+from pydispatch.compiler.kernel_ir.readers import affine_map, attribute, bound_groups, integer, integers
+from pydispatch.errors import CompileError
+
+FLOOR, CEIL, MOD = AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, AffineBinaryOpKind.Mod
+
+
+def expression(build: Build, expr: AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -> Index:
+    """The value of an affine expression, folded where it can be."""
+    if isinstance(expr, AffineConstantExpr):
+        return expr.value
+    if isinstance(expr, AffineDimExpr):
+        return dims[expr.position]
+    if isinstance(expr, AffineSymExpr):
+        return symbols[expr.position]
+    assert isinstance(expr, AffineBinaryOpExpr)
+    a, b = (expression(build, part, dims, symbols) for part in (expr.lhs, expr.rhs))
+    if expr.kind == AffineBinaryOpKind.Add:
+        return build.plus(a, b)
+    if expr.kind == AffineBinaryOpKind.Mul:
+        return build.times(a, b)
+    return _division(build, expr.kind, a, b)
+
+
+def _division(build: Build, kind: AffineBinaryOpKind, a: Index, b: Index) -> Index:
+    if isinstance(b, int):
+        if b <= 0:
+            raise CompileError(f"affine division by {b}: divisors are positive")
+        if isinstance(a, int):
+            return {MOD: a % b, FLOOR: a // b, CEIL: -(-a // b)}[kind]
+    else:  # a size may turn out to be 0 in code that runs before the loop it belongs to
+        b = build.most(b, 1)
+    if kind != MOD:
+        return build.binary(arith.FloorDivSIOp if kind == FLOOR else arith.CeilDivSIOp, a, b)
+    remainder = build.binary(arith.RemSIOp, a, b)
+    return build.select(build.compare("slt", remainder, 0), build.plus(remainder, b), remainder)
+
+
+def _split(operands: Sequence[SSAValue], dims: int) -> tuple[list[Index], list[Index]]:
+    """Operands of a map or a set: dimensions first, then symbols."""
+    given = [known(operand) for operand in operands]
+    return given[:dims], given[dims:]
+
+
+def _results(build: Build, map_: AffineMap, operands: Sequence[SSAValue]) -> list[Index]:
+    dims, symbols = _split(operands, map_.num_dims)
+    return [expression(build, expr, dims, symbols) for expr in map_.results]
+
+
+def _least(build: Build, values: Sequence[Index]) -> Index:
+    best = values[0]
+    for value in values[1:]:
+        best = build.least(best, value)
+    return best
+
+
+def _most(build: Build, values: Sequence[Index]) -> Index:
+    best = values[0]
+    for value in values[1:]:
+        best = build.most(best, value)
+    return best
+
+
+def _apply(build: Build, op: Operation) -> list[SSAValue]:
+    return [build.value(_results(build, affine_map(op), op.operands)[0])]
+
+
+def _min(build: Build, op: Operation) -> list[SSAValue]:
+    return [build.value(_least(build, _results(build, affine_map(op), op.operands)))]
+
+
+def _max(build: Build, op: Operation) -> list[SSAValue]:
+    return [build.value(_most(build, _results(build, affine_map(op), op.operands)))]
+
+
+def _moved(region: Region, terminator: type[Operation]) -> Region:
+    """A region for an operation of scf, with the blocks of one of affine."""
+    moved = Region()
+    region.move_blocks(moved)
+    for block in moved.blocks:
+        last = block.last_op
+        if last is not None and last.name == "affine.yield":
+            end = terminator.create(operands=list(last.operands))
+            end.location = last.location
+            block.insert_op_before(end, last)
+            last.detach()
+            last.erase()
+    return moved
+
+
+def _for(build: Build, op: Operation) -> list[SSAValue]:
+    loop = cast(affine.ForOp, op)
+    lower = _most(build, _results(build, affine_map(op, "lowerBoundMap"), loop.lowerBoundOperands))
+    upper = _least(build, _results(build, affine_map(op, "upperBoundMap"), loop.upperBoundOperands))
+    bounds = [build.value(part) for part in (lower, upper, integer(op, "step"))]
+    made = scf.ForOp.create(
+        operands=[*bounds, *loop.inits],
+        result_types=list(op.result_types),
+        regions=[_moved(op.regions[0], scf.YieldOp)],
+    )
+    return list(build.op(made).results)
+
+
+def _parallel(build: Build, op: Operation) -> list[SSAValue]:
+    """One map result per bound: the form without minima and maxima in the groups."""
+    groups = [*bound_groups(op, "lowerBoundsGroups"), *bound_groups(op, "upperBoundsGroups")]
+    if op.results or any(size != 1 for size in groups):
+        raise CompileError("affine.parallel with reductions or grouped bounds cannot be compiled into a kernel")
+    lower_map, upper_map = affine_map(op, "lowerBoundsMap"), affine_map(op, "upperBoundsMap")
+    split = lower_map.num_dims + lower_map.num_symbols
+    steps = attribute(op, "steps")
+    assert isinstance(steps, ArrayAttr)
+    widths = [int(step.value.data) for step in steps.data if isinstance(step, IntegerAttr)]
+    lower, upper, step = (
+        [build.value(part) for part in side]
+        for side in (_results(build, lower_map, op.operands[:split]),
+                     _results(build, upper_map, op.operands[split:]), widths)
+    )  # fmt: skip
+    build.op(scf.ParallelOp(lower, upper, step, _moved(op.regions[0], scf.ReduceOp)))
+    return []
+
+
+def _if(build: Build, op: Operation) -> list[SSAValue]:
+    found = attribute(op, "condition")
+    assert isinstance(found, AffineSetAttr)
+    constraints = found.data
+    dims, symbols = _split(op.operands, constraints.num_dims)
+    predicates = {AffineConstraintKind.eq: "eq", AffineConstraintKind.ge: "sge", AffineConstraintKind.le: "sle"}
+    holds: SSAValue | None = None
+    for constraint in constraints.constraints:
+        left, right = (expression(build, side, dims, symbols) for side in (constraint.lhs, constraint.rhs))
+        test = build.compare(predicates[constraint.kind], left, right)
+        holds = test if holds is None else build.let(arith.AndIOp.create(operands=[holds, test], result_types=[TRUTH]))
+    if holds is None:
+        holds = build.entry.constant(1, TRUTH)
+    regions = [_moved(region, scf.YieldOp) for region in op.regions]
+    made = scf.IfOp.create(operands=[holds], result_types=list(op.result_types), regions=regions)
+    return list(build.op(made).results)
+
+
+def _indices(build: Build, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
+    if attribute(op, "map") is None:
+        return list(operands)
+    return [build.value(index) for index in _results(build, affine_map(op), operands)]
+
+
+def _load(build: Build, op: Operation) -> list[SSAValue]:
+    operands = [op.operands[0], *_indices(build, op, op.operands[1:])]
+    return [build.let(memref.LoadOp.create(operands=operands, result_types=[op.results[0].type]))]
+
+
+def _store(build: Build, op: Operation) -> list[SSAValue]:
+    build.op(memref.StoreOp.create(operands=[*op.operands[:2], *_indices(build, op, op.operands[2:])]))
+    return []
+
+
+def _basis(op: Operation, operands: Sequence[SSAValue], count: int) -> list[Index]:
+    """The sizes of all dimensions but the outermost, whose bound is optional and without effect."""
+    rest = iter(operands)
+    sizes = [known(next(rest)) if size == DYNAMIC_INDEX else size for size in integers(op, "static_basis")]
+    return sizes[1:] if len(sizes) == count else sizes
+
+
+def _delinearize(build: Build, op: Operation) -> list[SSAValue]:
+    rest = known(op.operands[0])
+    found: list[Index] = []
+    for size in reversed(_basis(op, op.operands[1:], len(op.results))):
+        found.insert(0, _division(build, MOD, rest, size))
+        rest = _division(build, FLOOR, rest, size)
+    return [build.value(part) for part in (rest, *found)]
+
+
+def _linearize(build: Build, op: Operation) -> list[SSAValue]:
+    count = integers(op, "operandSegmentSizes")[0]
+    total, *others = (known(operand) for operand in op.operands[:count])
+    for index, size in zip(others, _basis(op, op.operands[count:], count), strict=True):
+        total = build.plus(build.times(total, size), index)
+    return [build.value(total)]
+
+
+RULES: dict[str, Rule] = {
+    "affine.delinearize_index": _delinearize,
+    "affine.linearize_index": _linearize,
+    "affine.apply": _apply,
+    "affine.min": _min,
+    "affine.max": _max,
+    "affine.for": _for,
+    "affine.parallel": _parallel,
+    "affine.if": _if,
+    "affine.load": _load,
+    "affine.store": _store,
+}

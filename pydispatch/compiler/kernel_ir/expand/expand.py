@@ -1,0 +1,33 @@
+"""Applies the rules of affine operations and of views, in the order of the program."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+
+from pydispatch.compiler.kernel_ir.build import Build, Entry, replace
+from pydispatch.compiler.kernel_ir.expand import affine, views
+from pydispatch.compiler.kernel_ir.expand.rule import Rule
+from pydispatch.compiler.kernel_ir.readers import op_name
+from pydispatch.compiler.kernel_ir.scan import Ops, ops_by_name
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+RULES: dict[str, Rule] = {**affine.RULES, **views.RULES}
+
+
+def expand(function: FuncOp, ops: Ops | None = None) -> bool:
+    """Rewrites a function in place; returns whether there was anything to expand. ops: its operations, when known.
+
+    Raises CompileError, at the operation, for what cannot be expanded.
+    """
+    if RULES.keys().isdisjoint(ops_by_name(function) if ops is None else ops):
+        return False
+    entry = Entry(function)
+    for op in [op for op in function.walk() if op_name(op) in RULES]:
+        try:
+            replace(op, RULES[op_name(op)](Build.before(entry, op), op))
+        except CompileError as error:
+            if error.location is None and location_of(op) is not None:
+                raise CompileError(error.message, location_of(op), error.note) from None
+            raise
+    return True

@@ -1,0 +1,13 @@
+"""What a rule of an expansion is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import Build
+
+Rule = Callable[[Build, Operation], Sequence[SSAValue]]
+"""Writes other operations in front of one, and returns what takes the place of its results. Raises CompileError for
+what cannot be expanded."""

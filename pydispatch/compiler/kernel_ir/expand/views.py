@@ -1,0 +1,285 @@
+"""Views of memrefs: other shapes over the same storage. All become `memref.reinterpret_cast`, with offset, sizes and
+strides computed in arith; numbers that a memref's type leaves open are asked for with `pyd.layout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Index, known
+from pydispatch.compiler.kernel_ir.expand.layout import LayoutOp
+from pydispatch.compiler.kernel_ir.expand.rule import Rule
+from pydispatch.compiler.kernel_ir.readers import attribute, mixed, op_name, reassociation, segments, unsupported
+from pydispatch.compiler.kernel_ir.types import layout_of
+from pydispatch.errors import CompileError
+
+
+@dataclass(frozen=True)
+class Strided:
+    """Where the elements of a memref are: offset and strides count elements of `storage`."""
+
+    storage: SSAValue
+    offset: Index
+    sizes: tuple[Index, ...]
+    strides: tuple[Index, ...]
+
+
+def strided(op: Operation, value: SSAValue) -> Strided:
+    """What is known of a memref that `op` uses."""
+    if not isinstance(value.type, MemRefType):
+        raise unsupported(op)
+    source = value.owner
+    if isinstance(source, memref.ReinterpretCastOp):
+        _, *parts = segments(source, 4)
+        names = ("static_offsets", "static_sizes", "static_strides")
+        (start,), extents, steps = (mixed(source, n, p, known) for n, p in zip(names, parts, strict=True))
+        return Strided(source.operands[0], start, tuple(extents), tuple(steps))
+    offset, sizes, strides = layout_of(value.type)
+    stated = (offset, *sizes, *strides)
+    asked = _layout(value, len(stated)) if None in stated else ()
+    whole = [asked[number] if part is None else part for number, part in enumerate(stated)]
+    rank = len(sizes)
+    return Strided(value, whole[0], tuple(whole[1 : 1 + rank]), tuple(whole[1 + rank :]))
+
+
+def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
+    """Offset, sizes and strides as values, asked for once, right behind where the memref comes from."""
+    for use in value.uses:
+        if isinstance(use.operation, LayoutOp):
+            return use.operation.results
+    made = LayoutOp.create(operands=[value], result_types=[INDEX] * count)
+    owner = value.owner
+    block, following = (owner, owner.first_op) if isinstance(owner, Block) else (owner.parent, owner.next_op)
+    assert block is not None and following is not None
+    made.location = owner.location if isinstance(owner, Operation) else following.location
+    block.insert_op_before(made, following)
+    return made.results
+
+
+def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
+    """A memref of this type over this shape."""
+    parts = [shape.offset], shape.sizes, shape.strides
+    open_ = [[part for part in group if not isinstance(part, int)] for group in parts]
+    stated = [[part if isinstance(part, int) else DYNAMIC_INDEX for part in group] for group in parts]
+    names = ("static_offsets", "static_sizes", "static_strides")
+    properties: dict[str, Attribute] = {n: DenseArrayBase.from_list(i64, g) for n, g in zip(names, stated, strict=True)}
+    counts = [1, *(len(group) for group in open_)]
+    properties["operandSegmentSizes"] = DenseArrayBase.from_list(IntegerType(32), counts)
+    operands = [shape.storage, *(part for group in open_ for part in group)]
+    return build.let(memref.ReinterpretCastOp.create(operands=operands, result_types=[type_], properties=properties))
+
+
+def _typed(build: Build, op: Operation, shape: Strided) -> list[SSAValue]:
+    """The memref with what its type states in place of what was computed."""
+    type_ = op.results[0].type
+    if not isinstance(type_, MemRefType):
+        raise unsupported(op)
+    offset, sizes, strides = layout_of(type_)
+    if len(sizes) != len(shape.sizes):
+        raise CompileError(f"{op_name(op)} gives rank {len(shape.sizes)}, its type {type_} has rank {len(sizes)}")
+    stated = replace(
+        shape,
+        offset=shape.offset if offset is None else offset,
+        sizes=tuple(have if size is None else size for have, size in zip(shape.sizes, sizes, strict=True)),
+        strides=tuple(have if stride is None else stride for have, stride in zip(shape.strides, strides, strict=True)),
+    )
+    return [_cast(build, stated, type_)]
+
+
+def _retyped(build: Build, op: Operation) -> list[SSAValue]:
+    return _typed(build, op, strided(op, op.operands[0]))
+
+
+def _subview(build: Build, op: Operation) -> list[SSAValue]:
+    source = strided(op, op.operands[0])
+    _, offsets, sizes, strides = segments(op, 4)
+    offset = source.offset
+    for start, stride in zip(mixed(op, "static_offsets", offsets, known), source.strides, strict=True):
+        offset = build.plus(offset, build.times(start, stride))
+    taken = mixed(op, "static_sizes", sizes, known)
+    steps = [
+        build.times(step, stride)
+        for step, stride in zip(mixed(op, "static_strides", strides, known), source.strides, strict=True)
+    ]
+    kept = _kept_dimensions(op, taken, steps)
+    shape = Strided(source.storage, offset, tuple(taken[i] for i in kept), tuple(steps[i] for i in kept))
+    return _typed(build, op, shape)
+
+
+def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[Index]) -> list[int]:
+    """Which dimensions a rank-reducing subview keeps: units may be dropped where size and stride still fit the type."""
+    type_ = op.results[0].type
+    if not isinstance(type_, MemRefType):
+        raise unsupported(op)
+    _, wanted_sizes, wanted_strides = layout_of(type_)
+    drop = len(sizes) - len(wanted_sizes)
+    kept: list[int] = []
+    for dimension, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+        position = len(kept)
+        fits = position < len(wanted_sizes) and _fits(size, wanted_sizes[position])
+        if drop and size == 1 and not (fits and _fits(stride, wanted_strides[position])):
+            drop -= 1
+        elif drop and size == 1 and len(sizes) - dimension - 1 < len(wanted_sizes) - position:
+            kept.append(dimension)
+        elif drop and size == 1 and wanted_sizes[position] != 1:
+            drop -= 1
+        else:
+            kept.append(dimension)
+    if drop or len(kept) != len(wanted_sizes):
+        raise CompileError(f"the subview's result type {type_} does not follow from its sizes")
+    return kept
+
+
+def _fits(have: Index, wanted: int | None) -> bool:
+    return wanted is None or not isinstance(have, int) or have == wanted
+
+
+def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
+    source = strided(op, op.operands[0])
+    given = iter(op.operands[1:])
+    sizes: list[Index | None] = [
+        known(next(given)) if size is None and len(op.operands) > 1 else size
+        for size in layout_of(op.results[0].type)[1]
+    ]
+    strides: list[Index] = [0] * len(sizes)
+    for dimension, group in enumerate(reassociation(op)):
+        missing = [i for i in group if sizes[i] is None]
+        if len(missing) > 1:
+            raise CompileError(
+                "memref.expand_shape with several open dimensions in one group", note="give output_shape"
+            )
+        for i in missing:
+            stated = 1
+            for other in group:
+                size = sizes[other]
+                stated *= size if isinstance(size, int) else 1
+            sizes[i] = _quotient(build, source.sizes[dimension], stated)
+        stride = source.strides[dimension]
+        for number, i in enumerate(reversed(group)):
+            size = sizes[i]
+            assert size is not None
+            strides[i] = stride
+            if number < len(group) - 1:
+                stride = build.times(stride, size)
+    whole = tuple(size for size in sizes if size is not None)
+    return _typed(build, op, Strided(source.storage, source.offset, whole, tuple(strides)))
+
+
+def _quotient(build: Build, size: Index, divisor: int) -> Index:
+    if isinstance(size, int):
+        return size // divisor
+    return size if divisor == 1 else build.binary(arith.DivUIOp, size, divisor)
+
+
+def _collapse_shape(build: Build, op: Operation) -> list[SSAValue]:
+    source = strided(op, op.operands[0])
+    sizes: list[Index] = []
+    strides: list[Index] = []
+    for group in reassociation(op):
+        size: Index = 1
+        for i in group:
+            size = build.times(size, source.sizes[i])
+        sizes.append(size)
+        # The innermost dimension that is not a unit gives the step of the whole group.
+        inner = (source.strides[i] for i in reversed(group) if source.sizes[i] != 1)
+        strides.append(next(inner, source.strides[group[-1]]))
+    return _typed(build, op, Strided(source.storage, source.offset, tuple(sizes), tuple(strides)))
+
+
+def _transpose(build: Build, op: Operation) -> list[SSAValue]:
+    source, order = strided(op, op.operands[0]), attribute(op, "permutation")
+    if not isinstance(order, AffineMapAttr):
+        raise unsupported(op)
+    axes = [expr.position for expr in order.data.results if isinstance(expr, AffineDimExpr)]
+    if sorted(axes) != list(range(len(source.sizes))):
+        raise CompileError(
+            f"memref.transpose by {order.data}, which is no permutation of {len(source.sizes)} dimensions"
+        )
+    sizes, strides = (tuple(parts[i] for i in axes) for parts in (source.sizes, source.strides))
+    return _typed(build, op, Strided(source.storage, source.offset, sizes, strides))
+
+
+def _reshape(build: Build, op: Operation) -> list[SSAValue]:
+    """The sizes lie in memory; the elements, contiguous, stay where they are."""
+    source, shape = strided(op, op.operands[0]), op.operands[1]
+    if not isinstance(shape.type, MemRefType):
+        raise unsupported(op)
+    sizes: list[Index] = []
+    for number, size in enumerate(layout_of(op.results[0].type)[1]):
+        if size is None:
+            operands, type_ = [shape, build.value(number)], shape.type.element_type
+            loaded = build.let(memref.LoadOp.create(operands=operands, result_types=[type_]))
+            if not isinstance(type_, IndexType):
+                loaded = build.let(arith.IndexCastOp.create(operands=[loaded], result_types=[INDEX]))
+            sizes.append(loaded)
+        else:
+            sizes.append(size)
+    made = Strided(source.storage, source.offset, tuple(sizes), build.strides(sizes))
+    return [_cast(build, made, op.results[0].type)]
+
+
+def _extract_strided_metadata(build: Build, op: Operation) -> list[SSAValue]:
+    source = strided(op, op.operands[0])
+    base = _cast(build, Strided(source.storage, 0, (), ()), op.results[0].type)
+    return [base, *(build.value(part) for part in (source.offset, *source.sizes, *source.strides))]
+
+
+def _dim(build: Build, op: Operation) -> list[SSAValue]:
+    source, index = strided(op, op.operands[0]), known(op.operands[1])
+    if isinstance(index, int):
+        if not 0 <= index < len(source.sizes):
+            raise CompileError(f"memref.dim {index} of a memref of rank {len(source.sizes)}")
+        return [build.value(source.sizes[index])]
+    size: Index = source.sizes[-1] if source.sizes else 0
+    for dimension in reversed(range(len(source.sizes) - 1)):
+        size = build.select(build.compare("eq", index, dimension), source.sizes[dimension], size)
+    return [build.value(size)]
+
+
+def _rank(build: Build, op: Operation) -> list[SSAValue]:
+    return [build.value(len(strided(op, op.operands[0]).sizes))]
+
+
+def _same(build: Build, op: Operation) -> list[SSAValue]:
+    found: list[SSAValue] = []
+    for operand, result in zip(op.operands, op.results, strict=True):
+        kinds = type(operand.type), type(result.type)
+        if kinds in ((IndexType, IntegerType), (IntegerType, IndexType)):
+            operand = build.let(arith.IndexCastOp.create(operands=[operand], result_types=[result.type]))
+        elif operand.type != result.type and isinstance(result.type, MemRefType):
+            operand = _cast(build, strided(op, operand), result.type)
+        found.append(operand)
+    return found
+
+
+RULES: dict[str, Rule] = {
+    "memref.cast": _retyped,
+    "memref.memory_space_cast": _same,
+    "memref.subview": _subview,
+    "memref.expand_shape": _expand_shape,
+    "memref.collapse_shape": _collapse_shape,
+    "memref.transpose": _transpose,
+    "memref.reshape": _reshape,
+    "memref.extract_strided_metadata": _extract_strided_metadata,
+    "iree_codegen.extract_strided_metadata": _extract_strided_metadata,
+    "memref.dim": _dim,
+    "memref.rank": _rank,
+    "builtin.unrealized_conversion_cast": _same,
+    "util.optimization_barrier": _same,
+    "util.assume.int": _same,
+}
+"""`memref.view` is left: where it begins is bytes, which each target counts in its own way."""

@@ -1,0 +1,34 @@
+"""The operations of a function, found in one walk."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.kernel_ir.readers import op_name
+
+UNREGISTERED = "builtin.unregistered"
+
+Ops = dict[str, list[Operation]]
+
+
+def ops_by_name(function: FuncOp) -> Ops:
+    """The operations of a function by name; those of one block in their order, an operation before those inside it."""
+    found: Ops = {}
+    blocks = list(function.body.blocks)
+    while blocks:
+        op = blocks.pop().first_op
+        while op is not None:
+            name = op.name
+            if name == UNREGISTERED:
+                name = op_name(op)
+            same = found.get(name)
+            if same is None:
+                found[name] = [op]
+            else:
+                same.append(op)
+            if op.regions:
+                for region in op.regions:
+                    blocks += region.blocks
+            op = op.next_op
+    return found

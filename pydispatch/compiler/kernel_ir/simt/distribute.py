@@ -1,0 +1,85 @@
+"""Kernel IR for workgroups → kernel IR for invocations: the rule of every operation, applied to every entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from pydispatch.compiler.kernel_ir.calls import CALLS
+from pydispatch.compiler.kernel_ir.expand.expand import expand
+from pydispatch.compiler.kernel_ir.kernel import Export
+from pydispatch.compiler.kernel_ir.readers import attribute
+from pydispatch.compiler.kernel_ir.scan import Ops, ops_by_name
+from pydispatch.compiler.kernel_ir.simt import parallel
+from pydispatch.compiler.kernel_ir.simt.inline import inline_helpers
+from pydispatch.compiler.kernel_ir.simt.workgroup import PARALLEL, Machine, Size, Workgroup
+
+INVOCATIONS = 64
+"""Invocations of a workgroup with parallel loops, when neither the export nor the function says."""
+
+Rule = Callable[[Workgroup, Operation], None]
+
+RULES: dict[str, Rule] = {
+    "memref.load": Workgroup.load,
+    "memref.store": Workgroup.store,
+    "memref.atomic_rmw": Workgroup.store,
+    **dict.fromkeys(CALLS, Workgroup.call),
+    "gpu.barrier": Workgroup.user_barrier,
+    **dict.fromkeys(("scf.if", "scf.index_switch", "scf.execute_region", "memref.alloca_scope"), Workgroup.ways),
+    **dict.fromkeys(("scf.for", "scf.while"), Workgroup.loop),
+    "memref.copy": parallel.copy,
+    **dict.fromkeys(PARALLEL, parallel.parallel),
+}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An entry point that says what one invocation does. size: the invocations of its workgroup; ops: the operations
+    that it had for the workgroup."""
+
+    function: FuncOp
+    size: Size
+    ops: Ops
+
+
+def distribute_kernels(
+    module: ModuleOp, exports: Sequence[Export], machine: Machine, together: Container[str] = PARALLEL
+) -> dict[str, Kernel]:
+    """Rewrites the entry points of a module in place; exports without a function are left out.
+
+    Helpers are inlined, affine operations and views expanded. together: operations that several invocations do where
+    neither the function nor the export says how many there are. Raises CompileError, at the operation.
+    """
+    tables = inline_helpers(module, [export.name for export in exports])
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    found: dict[str, Kernel] = {}
+    for export in exports:
+        ops = tables.get(export.name)
+        if ops is None:
+            continue
+        function = functions[export.name]
+        if expand(function, ops):
+            ops = ops_by_name(function)
+        size = _size(export, function, ops, together)
+        workgroup = Workgroup(function, ops, size, machine, RULES)
+        workgroup.run()
+        for op in (op for name in (*PARALLEL, "memref.copy") for op in ops.get(name, ())):
+            if op.parent is not None:
+                parallel.in_order(workgroup, op)
+        found[export.name] = Kernel(function, size, ops)
+    return found
+
+
+def _size(export: Export, function: FuncOp, ops: Ops, together: Container[str]) -> Size:
+    """What the function or the export says, else one invocation for code that a single one does."""
+    stated = attribute(function, "pyd.invocations")
+    if isinstance(stated, IntegerAttr):
+        return (int(stated.value.data), 1, 1)
+    x, y, z = export.workgroup_size
+    if x > 0:
+        return (x, max(1, y), max(1, z))
+    return (INVOCATIONS if any(name in together for name in ops) else 1, 1, 1)

@@ -1,0 +1,151 @@
+"""The partial results of the invocations of a workgroup, combined and made known to all of them.
+
+With shuffles, those of a warp meet in registers, and those of the warps in a line of workgroup memory that every
+invocation combines from the first on. Without, all meet in workgroup memory, in a tree of steps in which an invocation
+combines eight. The order depends on the number of invocations alone.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import Build, Index
+from pydispatch.compiler.kernel_ir.combiners import combined
+from pydispatch.compiler.kernel_ir.hazards import MANY, Accesses
+from pydispatch.compiler.kernel_ir.simt.shuffle import DOWN, INDEX, shuffle
+from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
+from pydispatch.compiler.kernel_ir.types import bit_width, is_float
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+WORKGROUP = IntegerAttr(3, 64)
+
+RADIX = 8
+"""How many partial results one invocation combines in a step of the tree."""
+
+
+def meet(w: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue]) -> list[SSAValue]:
+    """The results of a reduction from the partial ones of this invocation, which `ops` combine; written in front of the
+    loop."""
+    build = w.build(loop)
+    if not w.machine.warp:
+        return [_tree(w, loop, number, *pair) for number, pair in enumerate(zip(ops, values, strict=True))]
+    lanes = min(w.machine.warp, w.count)
+    if w.count % lanes or lanes & (lanes - 1):
+        return _line(w, loop, ops, values, w.count, w.own())
+    for number, value in enumerate(values):
+        width = lanes // 2
+        while width:
+            value = combined(build, ops[number], value, shuffle(build, value, DOWN, width, lanes))
+            width //= 2
+        values[number] = value
+    if w.count == lanes:
+        return [shuffle(build, value, INDEX, 0, lanes) for value in values]
+    return _line(w, loop, ops, values, w.count // lanes, None)
+
+
+def _line(
+    w: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue], count: int, place: SSAValue | None
+) -> list[SSAValue]:
+    """So many partial results in a line of workgroup memory, which every invocation combines from the first on.
+
+    place: where in the line this invocation writes; None: the first invocation of each warp has one.
+    """
+    build = w.build(loop)
+    w.reductions += 1
+    # Two reductions in a row do not share memory, so that no barrier stands between them.
+    lines = [_scratch(w, (number, w.reductions % 2), value.type, count) for number, value in enumerate(values)]
+    keys = {line.owner for line in lines}
+    w.write_scratch(loop, set(keys))
+    writer = build
+    if place is None:
+        lane, place = _lane(build, w.own(), w.machine.warp)
+        writer = build.when(lane)
+    for line, value in zip(lines, values, strict=True):
+        _put(writer, value, line, place)
+    if writer is not build:
+        writer.end()
+    w.barrier(build)
+    results: list[SSAValue] = []
+    for number, line in enumerate(lines):
+        type_ = values[number].type
+        parts = [_get(build, line, n, type_) for n in range(count)]
+        value = parts[0]
+        for part in parts[1:]:
+            value = combined(build, ops[number], value, part)
+        results.append(value)
+    w.hazards.note(Accesses(set(keys), set()), MANY)
+    return results
+
+
+def _lane(build: Build, own: SSAValue, warp: int) -> tuple[SSAValue, SSAValue]:
+    """(whether the invocation is the first of its warp, the number of the warp)."""
+    first = build.compare("eq", build.binary(arith.AndIOp, own, warp - 1), 0)
+    return first, build.binary(arith.ShRUIOp, own, warp.bit_length() - 1)
+
+
+def _tree(w: Workgroup, loop: Operation, number: int, op: Operation, value: SSAValue) -> SSAValue:
+    build = w.build(loop)
+    own, count, type_ = w.own(), w.count, value.type
+    line = _scratch(w, number, type_, count)
+    keys = {line.owner}
+    w.write_scratch(loop, set(keys))
+    _put(build, value, line, own)
+
+    def gathered(inner: Build, first: Index, many: int, apart: int) -> SSAValue:
+        """What lies at `first` and behind it, combined in order."""
+        total = _get(inner, line, first, type_)
+        if not is_float(type_) or bit_width(type_) >= 32:
+            for part in range(1, many):
+                place = inner.plus(first, part * apart)
+                total = combined(inner, op, total, _get(inner, line, place, type_))
+            return total
+
+        def step(deep: Build, part: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+            place = deep.plus(first, deep.times(part, apart))
+            return [combined(deep, op, carried[0], _get(deep, line, place, type_))]
+
+        # Small floats take a hundred instructions each time.
+        return inner.loop(1, many, 1, [total], step)[0]
+
+    while count > RADIX and count % RADIX == 0:
+        w.barrier(build)
+        count //= RADIX
+        inner = build.when(build.compare("slt", own, count))
+        _put(inner, gathered(inner, own, RADIX, count), line, own)
+        inner.end()
+    w.barrier(build)
+    total = gathered(build, 0, count, 1)
+    w.hazards.note(Accesses(set(keys), set()), MANY)
+    return total
+
+
+def _scratch(w: Workgroup, key: object, type_: Attribute, count: int) -> SSAValue:
+    held = IntegerType(32) if _is_small(type_) else type_
+    known = (held, count, key)
+    if known not in w.scratch:
+        memref_type = MemRefType(held, [count], memory_space=WORKGROUP)
+        w.scratch[known] = w.alloc_at_entry(memref.AllocOp([], [], memref_type))
+    return w.scratch[known]
+
+
+def _is_small(type_: Attribute) -> bool:
+    """Whether elements share bytes in memory, or have none of their own width."""
+    return isinstance(type_, IntegerType) and type_.width.data not in (8, 16, 32, 64, 128)
+
+
+def _put(build: Build, value: SSAValue, line: SSAValue, place: SSAValue) -> None:
+    if _is_small(value.type):
+        if bit_width(value.type) > 32:
+            raise CompileError(f"a reduction of {value.type} cannot be distributed", location_of(build.like))
+        value = build.let(arith.ExtUIOp(value, IntegerType(32)))
+    build.op(memref.StoreOp.create(operands=[value, line, place]))
+
+
+def _get(build: Build, line: SSAValue, place: Index, type_: Attribute) -> SSAValue:
+    assert isinstance(line.type, MemRefType)
+    operands = [line, build.value(place)]
+    value = build.let(memref.LoadOp.create(operands=operands, result_types=[line.type.element_type]))
+    return build.let(arith.TruncIOp(value, type_)) if _is_small(type_) else value  # type: ignore[arg-type]

@@ -1,0 +1,124 @@
+"""scf.parallel, scf.forall and memref.copy: distributed over the invocations in uniform code, plain loops elsewhere.
+
+Reductions whose combination may be regrouped are distributed, too (reduce.py). Other reductions run in order, in every
+invocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import Build, Index, known, replace
+from pydispatch.compiler.kernel_ir.expand.views import strided
+from pydispatch.compiler.kernel_ir.hazards import accesses_of
+from pydispatch.compiler.kernel_ir.simt import reduce
+from pydispatch.compiler.kernel_ir.simt.ranges import AT_ONCE, Range, distribute, placed, repeats
+from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.dialects.scf import ForallOp
+
+
+def bounds_of(op: Operation) -> list[Range]:
+    """The ranges of a parallel loop."""
+    if isinstance(op, scf.ParallelOp):
+        lists = zip(op.lowerBound, op.upperBound, op.step, strict=True)
+        return [(known(low), known(high), known(step)) for low, high, step in lists]
+    loop = cast(ForallOp, op)
+    if loop.outputs:
+        raise CompileError(
+            "scf.forall with shared_outs cannot be compiled into a kernel", location_of(op),
+            "its results are tensors: write into memrefs instead",
+        )  # fmt: skip
+
+    def number(bound: int | SSAValue) -> Index:
+        return bound if isinstance(bound, int) else known(bound)
+
+    sides = [[number(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
+    return list(zip(*sides, strict=True))
+
+
+def parallel(w: Workgroup, op: Operation) -> None:
+    """A parallel loop in uniform code."""
+    w.before(op, w.shared(accesses_of(op)))
+    if isinstance(op, scf.ParallelOp) and op.initVals:
+        if reduce.regroups(op):
+            reduce.regrouped(w, op, bounds_of(op))
+        return
+    block = op.regions[0].blocks[0]
+
+    def element(build: Build, indices: list[SSAValue], carried: list[SSAValue], last: bool) -> list[SSAValue]:
+        placed(block, build, indices, last)
+        return []
+
+    distribute(w, op, bounds_of(op), [], element, repeats(w, block))
+    replace(op, ())
+
+
+def copy(w: Workgroup, op: Operation) -> None:
+    """memref.copy: elementwise, by all invocations."""
+    source, target = op.operands
+    if not w.keys(op, target):
+        w.load(op)
+        return  # every invocation has its own
+    w.keys(op, source)
+    w.before(op, w.shared(accesses_of(op)))
+    distribute(w, op, _copied(op), [], lambda build, at, _, last: _element(build, source, target, at), AT_ONCE)
+    replace(op, ())
+
+
+def _element(build: Build, source: SSAValue, target: SSAValue, indices: Sequence[SSAValue]) -> list[SSAValue]:
+    type_ = cast(MemRefType, source.type).element_type
+    value = build.let(memref.LoadOp.create(operands=[source, *indices], result_types=[type_]))
+    build.op(memref.StoreOp.create(operands=[value, target, *indices]))
+    return []
+
+
+def _copied(op: Operation) -> list[Range]:
+    """The ranges of a memref.copy."""
+    found: list[Range] = []
+    for sizes in zip(*(strided(op, operand).sizes for operand in op.operands), strict=True):
+        found.append((0, next((size for size in sizes if isinstance(size, int)), sizes[0]), 1))
+    return found
+
+
+Iteration = Callable[[Build, list[SSAValue], list[SSAValue]], list[SSAValue]]
+
+
+def nest(
+    build: Build, bounds: Sequence[Range], carried: list[SSAValue], body: Iteration, outer: Sequence[SSAValue] = ()
+) -> list[SSAValue]:
+    """Plain loops around `body`, which gets and returns the carried values. A range of one step is no loop."""
+    if not bounds:
+        return body(build, list(outer), carried)
+    lower, upper, step = bounds[0]
+    if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int) and 0 < upper - lower <= step:
+        return nest(build, bounds[1:], carried, body, [*outer, build.value(lower)])
+    return build.loop(*bounds[0], carried, lambda b, k, values: nest(b, bounds[1:], values, body, [*outer, k]))
+
+
+def in_order(w: Workgroup, op: Operation) -> None:
+    """A parallel loop or a copy that one invocation runs by itself becomes plain loops."""
+    build = w.build(op)
+    if op.name == "memref.copy":
+        source, target = op.operands
+        nest(build, _copied(op), [], lambda inner, indices, _: _element(inner, source, target, indices))
+        replace(op, ())
+        return
+    block, inits = op.regions[0].blocks[0], list[SSAValue]()
+    if isinstance(op, scf.ParallelOp) and op.initVals:
+        inits = list(op.initVals)
+        reduce.check(op)
+
+    def body(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
+        made, end = placed(block, inner, indices, True), block.last_op
+        assert end is not None
+        pairs = zip(end.regions, carried, made, strict=True) if carried else ()
+        return [placed(region.blocks[0], inner, (left, right), True)[0] for region, left, right in pairs]
+
+    replace(op, nest(build, bounds_of(op), inits, body))
