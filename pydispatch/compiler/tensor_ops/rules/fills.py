@@ -56,7 +56,17 @@ class Constant(TensorOp):
         return True
 
 
-class Empty(TensorOp):
+class Fill(TensorOp):
+    """All elements are the same."""
+
+    def is_fill(self, op: Any) -> bool:
+        return True
+
+    def is_pointwise(self, op: Any) -> bool:
+        return True
+
+
+class Empty(Fill):
     """Its elements are not defined: they are read as zero."""
 
     name = "tensor.empty"
@@ -67,14 +77,8 @@ class Empty(TensorOp):
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         return e.zero(build, tensor_type(result).element_type)
 
-    def is_fill(self, op: Any) -> bool:
-        return True
 
-    def is_pointwise(self, op: Any) -> bool:
-        return True
-
-
-class FlowEmpty(TensorOp):
+class FlowEmpty(Fill):
     """What normalisation makes a `tensor.empty`; patterns are matched before that."""
 
     name = "flow.tensor.empty"
@@ -82,11 +86,8 @@ class FlowEmpty(TensorOp):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return listed(op.operands, result, axis)
 
-    def is_fill(self, op: Any) -> bool:
-        return True
 
-
-class Splat(TensorOp):
+class Splat(Fill):
     name = "tensor.splat"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
@@ -94,12 +95,6 @@ class Splat(TensorOp):
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         return e.scalar(op.operands[0])
-
-    def is_fill(self, op: Any) -> bool:
-        return True
-
-    def is_pointwise(self, op: Any) -> bool:
-        return True
 
 
 class FromElements(TensorOp):
