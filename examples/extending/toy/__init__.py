@@ -11,4 +11,5 @@ def register(extensions: Extensions) -> None:
     extensions.compiler_pass("preprocessing", "toy.passes:remove_double_reverse")
     extensions.patterns("toy.patterns:PATTERNS")
     extensions.target("toy-text", "toy.target:BACKEND")
+    extensions.device("toy", "toy.device")
     extensions.subcommand("sizes", "toy.sizes")

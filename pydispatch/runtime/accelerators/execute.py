@@ -73,9 +73,9 @@ class Executor(ABC):
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         """Runs all commands, or puts them in a queue. constants: the words of this call; patterns: one per command."""
 
-    @abstractmethod
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        """A run over memory that stays, to be started again and again."""
+        """A run over memory that stays, to be started again and again: `run` each time, unless a device has more."""
+        return _Repeated(self, record, blocks, constants, patterns)
 
     @abstractmethod
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
@@ -129,3 +129,19 @@ class Executor(ABC):
         finally:
             while taken:
                 context.release(taken.pop())
+
+
+class _Repeated:
+    """A `Fixed` that runs its plan as if for the first time."""
+
+    def __init__(
+        self, executor: Executor, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]
+    ) -> None:
+        self.executor, self.record = executor, record
+        self.update(blocks, constants, patterns)
+
+    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        self.words = blocks, constants, patterns
+
+    def run(self) -> None:
+        self.executor.run(self.record, *self.words)

@@ -141,9 +141,6 @@ class Executor(execute.Executor):
         """Done when it returns."""
         self._run(record, blocks, constants, patterns, None)
 
-    def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        return Fixed(self, record, (blocks, constants, patterns))
-
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         stamps = [time.perf_counter()]
         self._run(record, blocks, constants, patterns, lambda: stamps.append(time.perf_counter()))
@@ -205,16 +202,3 @@ class Executor(execute.Executor):
             raise KernelError(
                 f"{kernel.label}: {error}", kernel.executable, kernel.export, error.workgroup, error.code
             ) from None
-
-
-class Fixed:
-    """pydispatch.runtime.accelerators.execute.Fixed."""
-
-    def __init__(self, executor: Executor, record: Record, words: Any) -> None:
-        self.executor, self.record, self.words = executor, record, words
-
-    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        self.words = blocks, constants, patterns
-
-    def run(self) -> None:
-        self.executor.run(self.record, *self.words)
