@@ -121,6 +121,50 @@ else:
     assert done.returncode == 0, done.stderr
 
 
+DEVICE_PROGRAM = """
+func.func @f(%x: tensor<?x3xf32>, %s: f32) -> tensor<?x3xf32> {
+  %zero = arith.constant 0 : index
+  %n = tensor.dim %x, %zero : tensor<?x3xf32>
+  %t = tensor.splat %s[%n] : tensor<?x3xf32>
+  %y = arith.mulf %x, %t : tensor<?x3xf32>
+  %z = toy.swish %y : tensor<?x3xf32>
+  return %z : tensor<?x3xf32>
+}
+func.func @tangent(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = math.tan %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+"""
+
+
+def test_a_device(toy: Path) -> None:
+    done = run(toy, f"""
+import numpy as np, pydispatch as pd
+device = pd.device("toy")
+assert "toy" in pd.devices()
+program = device.load(pd.compile('''{DEVICE_PROGRAM}''', targets="toy-text"))
+x = np.linspace(-4, 4, 15, dtype=np.float32).reshape(5, 3)
+expected = 2 * x / (1 + np.exp(-2 * x))
+np.testing.assert_allclose(program.f(x, 2.0).numpy(), expected, rtol=1e-6)
+held = device.upload(x)
+np.testing.assert_allclose(program.f(held, np.float32(2)).numpy(), expected, rtol=1e-6)
+try:
+    program.tangent(np.ones(4, np.float32))
+except pd.CompileError as error:
+    assert "the toy device has no operation 'math.tan'" in str(error), error
+else:
+    raise AssertionError
+device.close()
+try:
+    program.f(x, 2.0)
+except pd.DeviceUnavailableError as error:
+    assert "toy was closed" in str(error)
+else:
+    raise AssertionError
+""")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_subcommand(toy: Path, tmp_path: Path) -> None:
     source = tmp_path / "program.mlir"
     source.write_text(PROGRAM)

@@ -171,7 +171,8 @@ def _readelf_symbols(path: Path) -> tuple[list[str], list[str]]:
 def test_elf_facts_are_those_of_readelf() -> None:
     facts = elf.read(CORE.read_bytes())
     exports, imports = _readelf_symbols(CORE)
-    assert facts.exports == exports == ["PyInit_artifact"] and facts.imports == imports
+    assert facts.exports == exports and facts.imports == imports
+    assert "PyInit_artifact" in exports and all(name.startswith("PyInit_") for name in exports)
     headers = subprocess.run(["readelf", "-W", "-l", CORE], capture_output=True, text=True, check=True).stdout
     loads = [line.split() for line in headers.splitlines() if line.split()[:1] == ["LOAD"]]
     read = [s for s in facts.segments if s.kind == "load"]
@@ -185,9 +186,10 @@ def test_elf_table_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(CORE) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"{CORE}: ELF shared object for {elf.read(CORE.read_bytes()).machine}, ")
-    assert "\nexports\n  PyInit_artifact\n" in out and "\nneeded libraries\n  libc.so.6\n" in out
+    assert "\nexports\n  PyInit_" in out and "\n  PyInit_artifact\n" in out
+    assert "\nneeded libraries\n" in out and "\n  libc.so.6\n" in out
     assert call(CORE, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["exports"] == ["PyInit_artifact"]
+    assert "PyInit_artifact" in json.loads(capsys.readouterr().out)["exports"]
     with pytest.raises(ArtifactError, match=r"--verify needs a \.pdx artifact; this is an ELF file"):
         call(CORE, "--verify")
 
