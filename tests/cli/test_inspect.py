@@ -172,7 +172,7 @@ def test_elf_facts_are_those_of_readelf() -> None:
     facts = elf.read(CORE.read_bytes())
     exports, imports = _readelf_symbols(CORE)
     assert facts.exports == exports and facts.imports == imports
-    assert "PyInit_artifact" in exports and all(name.startswith("PyInit_") for name in exports)
+    assert "PyInit_artifact" in exports
     headers = subprocess.run(["readelf", "-W", "-l", CORE], capture_output=True, text=True, check=True).stdout
     loads = [line.split() for line in headers.splitlines() if line.split()[:1] == ["LOAD"]]
     read = [s for s in facts.segments if s.kind == "load"]
