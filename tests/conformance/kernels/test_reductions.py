@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import platform
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from kernels import buffer, load, variant
+from kernel_targets import load
+from kernels import buffer, variant
 
 from pydispatch.compiler.backends.cpu.backend import compile_variant
 

@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from kernels import buffer, elementwise, load
+from kernel_targets import load
+from kernels import buffer, elementwise
 
 from pydispatch.compiler.emit.llvm.emitter import lowerings
 from pydispatch.compiler.kernel_ir.expand.expand import RULES

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from kernels import buffer, elementwise, load
+from kernel_targets import load
+from kernels import buffer, elementwise
 
 COUNT = 301
 rng = np.random.default_rng(11)

@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from kernels import Loaded, buffer, load, parallel, variant
+from kernel_targets import load
+from kernels import Loaded, buffer, parallel, variant
 
 from pydispatch.compiler.backends.cpu.backend import compile_variant
 from pydispatch.errors import CompileError

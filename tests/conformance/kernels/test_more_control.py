@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from kernels import buffer, load, variant
+from kernel_targets import load
+from kernels import buffer, variant
 from test_control import HEAD, N, run
 
 from pydispatch.compiler.backends.cpu.backend import compile_variant

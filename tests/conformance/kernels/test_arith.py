@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from kernels import buffer, elementwise, load
+from kernel_targets import load
+from kernels import buffer, elementwise
 
 INTS = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}

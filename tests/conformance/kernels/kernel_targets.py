@@ -1,0 +1,55 @@
+"""Kernels in kernel IR on each target: `load` compiles for the one that the fixture `target` has chosen."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).resolve().parents[2]
+for folder in ("emit", "cuda", "spirv"):
+    if str(TESTS / folder) not in sys.path:
+        sys.path.append(str(TESTS / folder))
+
+import cuda_kernels  # noqa: E402
+import kernels  # noqa: E402
+import vulkan_kernels  # noqa: E402
+
+LOADERS: dict[str, Any] = {"cpu": kernels.load, "cuda": cuda_kernels.load, "vulkan": vulkan_kernels.load}
+"""cuda: on the interpreter of PTX. vulkan: on lavapipe with the validation layer, each module checked by spirv-val."""
+
+chosen = ["cpu"]
+
+
+def load(source: str, **options: Any) -> Any:
+    """The compiled kernels of a module, ready to run."""
+    return LOADERS[chosen[0]](source, **options)
+
+
+REFUSED = {
+    "vulkan": {
+        "test_blocks": "branches between blocks",
+        "test_regions_and_views": "branches between blocks",
+        **{f"test_integer_atomics[{bits}]": "atomic" for bits in (8, 16, 64)},
+        **{f"test_float_atomics[{kind}-{type}]": "atomic"
+           for kind in ("maximumf", "minimumf", "maxnumf", "minnumf") for type in ("f32", "f64")},
+    },
+    "cuda": {f"test_integer_atomics[{bits}]": "atomic 'addi' on i" for bits in (8, 16)},
+}  # fmt: skip
+"""Target -> tests that are a CompileError on it -> a part of the message."""
+
+ELSEWHERE = {
+    "vulkan": {
+        "test_unary": "takes 58 buffers, devices have fewer: test_math_accuracy.py, test_math_doubles.py",
+        "test_fma_rounds_once": "Fma is fused where the device does so",
+        "test_float_operations": "remf comes from the device: the others are in test_math_accuracy.py",
+        "test_grid_constants_offsets": "looks into the tables of an ELF",
+        "test_every_op_has_a_lowering": "of LLVM: test_refusals.py",
+    },
+    "cuda": {
+        "test_grid_constants_offsets": "looks into the tables of an ELF: test_cuda_generated.py",
+        "test_every_op_has_a_lowering": "is about the tables of the CPU",
+        "test_table_agrees_with_ml_dtypes": "runs no kernel",
+    },
+}
+"""Target -> tests that it has no part in -> why."""
