@@ -1,6 +1,6 @@
 """Random programs on every device and code level at hand, compared with NumPy and so with each other.
 
-Programs come from the generators of tests/ops and tests/compiler/test_form_random.py, with random operations, shapes,
+Programs come from the generators of tests/ops and tests/conformance/random_programs.py, with random operations, shapes,
 element types and static or dynamic sizes. A program that a target says it cannot compile is counted as refused; a wrong
 element, another exception or a dead process is a finding, named with the seed that makes it again.
 
@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "ops"), str(ROOT / "tests" / "compiler")]
+sys.path[:0] = [str(ROOT / "tests" / "ops"), str(ROOT / "tests" / "conformance")]
 
 import contractions  # noqa: E402
 import convolutions  # noqa: E402
 import generics  # noqa: E402
 import moves  # noqa: E402
 import numpy as np  # noqa: E402
-import test_form_random  # noqa: E402
+import random_programs  # noqa: E402
 from harness import INTEGERS, LENGTHS, Body, close  # noqa: E402
 
 import pydispatch as pd  # noqa: E402
@@ -183,18 +183,17 @@ def chain(rng: random.Random) -> Case:
     return of_body(body)
 
 
-def integers(rng: random.Random) -> Case:
-    """Programs of many operations over i32, whatever is fused in them."""
-    program = test_form_random.Program(rng.randrange(1 << 30), dynamic=rng.random() < 0.5)
-    with np.errstate(over="ignore"):
-        for _ in range(program.rng.randint(3, 12)):
-            program.step()
+def fused(rng: random.Random) -> Case:
+    """Programs of many operations over one element type, whatever is fused in them."""
+    element = rng.choice(list(random_programs.TYPES))
+    program = random_programs.Program(rng.randrange(1 << 30), dynamic=rng.random() < 0.5, element=element)
+    program.grow()
     text = program.text().replace("@f(", "@f0(")
     return Case(text, [array for _, _, array in program.inputs], [(array, 0.0, 0.0) for _, _, array in program.results])
 
 
 GENERATORS: tuple[Callable[[random.Random], Case], ...] = (
-    elementwise, reduction, rows, contraction, convolution, chain, chain, integers, integers,
+    elementwise, reduction, rows, contraction, convolution, chain, chain, fused, fused,
 )  # fmt: skip
 
 

@@ -1,45 +1,53 @@
-"""Random programs over tensors, run and compared with NumPy: whatever is fused, nothing changes."""
+"""Random programs over tensors, with what NumPy makes of them. Results are exact, whatever is fused."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
-import pydispatch as pd
-
-Array = NDArray[np.int32]
+Array = NDArray[Any]
 Sizes = tuple[str, ...]
 
-UNARY: dict[str, tuple[str, Callable[[Array], Array]]] = {
-    "double": ("arith.addi {0}, {0}", lambda a: a + a),
-    "square": ("arith.muli {0}, {0}", lambda a: a * a),
-}
-BINARY: dict[str, Callable[[Array, Array], Array]] = {
+TYPES: dict[str, Any] = {
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64,
+}  # fmt: skip
+INTEGER: dict[str, Callable[[Array, Array], Array]] = {
     "arith.addi": np.add,
     "arith.subi": np.subtract,
     "arith.muli": np.multiply,
     "arith.maxsi": np.maximum,
     "arith.xori": np.bitwise_xor,
 }
+FLOAT: dict[str, Callable[[Array, Array], Array]] = {
+    "arith.addf": np.add,
+    "arith.subf": np.subtract,
+    "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum,
+}
+"""No products: the sums of whole numbers stay exact in any order."""
 
 
 class Program:
-    """A function that grows line by line, with what NumPy makes of it. i32 throughout, so that results are exact."""
+    """A function that grows line by line. element: of all tensors, one of TYPES; floats hold whole numbers."""
 
-    def __init__(self, seed: int, dynamic: bool) -> None:
+    def __init__(self, seed: int, dynamic: bool, element: str = "i32") -> None:
         self.rng = random.Random(seed)
         self.dynamic = dynamic
+        self.element, self.dtype = element, TYPES[element]
+        self.is_float = element.startswith("f")
+        self.binary_ops = FLOAT if self.is_float else INTEGER
+        self.add = "arith.addf" if self.is_float else "arith.addi"
         self.size = {"M": self.rng.choice([1, 2, 5, 8, 13]), "N": self.rng.choice([1, 3, 4, 7, 16, 33])}
         self.lines: list[str] = []
         self.values: list[tuple[str, Sizes, Array]] = []
         self.inputs: list[tuple[str, Sizes, Array]] = []
         numbers = np.random.default_rng(seed)
         for name, sizes in (("x", ("M", "N")), ("y", ("M", "N")), ("r", ("N",)), ("c", ("M",))):
-            array = numbers.integers(-50, 50, self.shape(sizes), dtype=np.int32)
+            array = numbers.integers(-50, 50, self.shape(sizes)).astype(self.dtype)
             self.inputs.append((f"%{name}", sizes, array))
         self.values += self.inputs
 
@@ -48,7 +56,7 @@ class Program:
 
     def type(self, sizes: Sizes) -> str:
         shown = "".join(f"{'?' if self.dynamic else n}x" for n in self.shape(sizes))
-        return f"tensor<{shown}i32>"
+        return f"tensor<{shown}{self.element}>"
 
     def dims(self, sizes: Sizes) -> str:
         return ", ".join("%" + n.replace("*", "") for n in sizes) if self.dynamic else ""
@@ -60,17 +68,19 @@ class Program:
     def give(self, line: str, sizes: Sizes, array: Array) -> None:
         name = f"%v{len(self.values)}"
         self.lines.append(f"{name} = {line}")
-        self.values.append((name, sizes, np.asarray(array, np.int32)))
+        self.values.append((name, sizes, np.asarray(array, self.dtype)))
+
+    def number(self, value: int) -> str:
+        return f"{value}.0" if self.is_float else str(value)
 
     def empty(self, sizes: Sizes, fill: int | None = None) -> str:
         name = f"%e{len(self.lines)}"
         self.lines.append(f"{name} = tensor.empty({self.dims(sizes)}) : {self.type(sizes)}")
         if fill is None:
             return name
-        self.lines.append(f"{name}c = arith.constant {fill} : i32")
-        self.lines.append(
-            f"{name}f = linalg.fill ins({name}c : i32) outs({name} : {self.type(sizes)}) -> {self.type(sizes)}"
-        )
+        self.lines.append(f"{name}c = arith.constant {self.number(fill)} : {self.element}")
+        type = self.type(sizes)
+        self.lines.append(f"{name}f = linalg.fill ins({name}c : {self.element}) outs({name} : {type}) -> {type}")
         return f"{name}f"
 
     def step(self) -> None:
@@ -80,26 +90,30 @@ class Program:
 
     def unary(self) -> None:
         a, sizes, array = self.pick()
-        text, fn = self.rng.choice(list(UNARY.values()))
-        self.give(f"{text.format(a)} : {self.type(sizes)}", sizes, fn(array))
+        op = self.rng.choice([self.add] if self.is_float else ["arith.addi", "arith.muli"])
+        self.give(f"{op} {a}, {a} : {self.type(sizes)}", sizes, self.binary_ops[op](array, array))
 
     def binary(self) -> None:
         a, sizes, left = self.pick()
         b, _, right = self.pick(sizes)
-        op = self.rng.choice(list(BINARY))
-        self.give(f"{op} {a}, {b} : {self.type(sizes)}", sizes, BINARY[op](left, right))
+        op = self.rng.choice(list(self.binary_ops))
+        self.give(f"{op} {a}, {b} : {self.type(sizes)}", sizes, self.binary_ops[op](left, right))
 
     def reduce(self) -> None:
         a, sizes, array = self.pick(("M", "N"), ("N", "M"))
         axis = self.rng.randrange(2)
         kept = (sizes[1 - axis],)
-        op = self.rng.choice(["arith.addi", "arith.maxsi", "arith.xori"])
-        out = self.empty(kept, -(2**31) if op == "arith.maxsi" else 0)
-        fn = {"arith.addi": np.add, "arith.maxsi": np.maximum, "arith.xori": np.bitwise_xor}[op]
+        largest = "arith.maximumf" if self.is_float else "arith.maxsi"
+        op = self.rng.choice([self.add, largest, *([] if self.is_float else ["arith.xori"])])
+        lowest = -(2**24) if self.is_float else int(np.iinfo(self.dtype).min)
+        out = self.empty(kept, lowest if op == largest else 0)
+        reduced = self.binary_ops[op].reduce(array, axis=axis, dtype=self.dtype)  # type: ignore[attr-defined]
+        if op == largest:
+            reduced = np.maximum(reduced, np.asarray(lowest, self.dtype))
         self.give(
             f"linalg.reduce {{ {op} }} ins({a} : {self.type(sizes)}) outs({out} : {self.type(kept)}) "
             f"dimensions = [{axis}]",
-            kept, fn.reduce(array, axis=axis, dtype=np.int32),
+            kept, reduced,
         )  # fmt: skip
 
     def broadcast(self) -> None:
@@ -114,11 +128,11 @@ class Program:
 
     def transpose(self) -> None:
         a, sizes, array = self.pick(("M", "N"), ("N", "M"))
-        turned = (sizes[1], sizes[0])
-        out = self.empty(turned)
+        swapped = (sizes[1], sizes[0])
+        out = self.empty(swapped)
         self.give(
-            f"linalg.transpose ins({a} : {self.type(sizes)}) outs({out} : {self.type(turned)}) permutation = [1, 0]",
-            turned, array.T,
+            f"linalg.transpose ins({a} : {self.type(sizes)}) outs({out} : {self.type(swapped)}) permutation = [1, 0]",
+            swapped, array.T,
         )  # fmt: skip
 
     def slice(self) -> None:
@@ -136,12 +150,12 @@ class Program:
         a, sizes, array = self.pick(("M", "N"))
         n = len(self.lines)
         shape = "?x?" if self.dynamic else f"{self.size[sizes[0]]}x{self.size[sizes[1]] + 1}"
-        wider = f"tensor<{shape}xi32>"
+        wider = f"tensor<{shape}x{self.element}>"
         self.lines += [
-            f"%p{n}c = arith.constant 9 : i32",
+            f"%p{n}c = arith.constant {self.number(9)} : {self.element}",
             f"%p{n} = tensor.pad {a} low[0, 1] high[0, 0] {{",
             "^bb0(%i: index, %j: index):",
-            f"  tensor.yield %p{n}c : i32",
+            f"  tensor.yield %p{n}c : {self.element}",
             f"}} : {self.type(sizes)} to {wider}",
         ]
         inner = ", ".join(f"%{s}" if self.dynamic else str(self.size[s]) for s in sizes)
@@ -156,7 +170,7 @@ class Program:
         self.give(f"tensor.collapse_shape {a} [[0, 1]] : {self.type(sizes)} into {self.type(flat)}", flat,
                   array.reshape(-1))  # fmt: skip
         name = self.values[-1][0]
-        self.give(f"arith.addi {name}, {name} : {self.type(flat)}", flat, array.reshape(-1) * 2)
+        self.give(f"{self.add} {name}, {name} : {self.type(flat)}", flat, array.reshape(-1) * 2)
         name = self.values[-1][0]
         shape = ", ".join(f"%{s}" if self.dynamic else str(self.size[s]) for s in sizes)
         self.give(
@@ -170,12 +184,12 @@ class Program:
         b, _, right = self.pick(("M", "N"))
         n = len(self.lines)
         shape = "?x?" if self.dynamic else f"{self.size['M']}x{2 * self.size['N']}"
-        wide = f"tensor<{shape}xi32>"
+        wide = f"tensor<{shape}x{self.element}>"
         self.lines.append(f"%w{n} = tensor.concat dim(1) {a}, {b} : ({self.type(sizes)}, {self.type(sizes)}) -> {wide}")
         out = self.empty(("M",), 0)
         self.give(
-            f"linalg.reduce {{ arith.addi }} ins(%w{n} : {wide}) outs({out} : {self.type(('M',))}) dimensions = [1]",
-            ("M",), np.concatenate([left, right], 1).sum(1, dtype=np.int32),
+            f"linalg.reduce {{ {self.add} }} ins(%w{n} : {wide}) outs({out} : {self.type(('M',))}) dimensions = [1]",
+            ("M",), np.concatenate([left, right], 1).sum(1, dtype=self.dtype),
         )  # fmt: skip
 
     def insert(self) -> None:
@@ -193,7 +207,14 @@ class Program:
             sizes, result,
         )  # fmt: skip
 
+    def grow(self) -> None:
+        """Some random operations."""
+        with np.errstate(over="ignore"):
+            for _ in range(self.rng.randint(3, 12)):
+                self.step()
+
     def text(self) -> str:
+        """The program, which returns the last value and some others: `results`."""
         arguments = ", ".join(f"{name}: {self.type(sizes)}" for name, sizes, _ in self.inputs)
         made = self.values[len(self.inputs) :]
         self.results = [made[-1], *self.rng.sample(made, min(len(made), self.rng.randrange(3)))]
@@ -206,16 +227,3 @@ class Program:
         body = "\n  ".join([*head, *self.lines, f"return {names} : {types}"])
         return f"func.func @f({arguments}) -> ({types}) {{\n  {body}\n}}\n"
 
-
-@pytest.mark.parametrize("seed", range(40))
-def test_fusion_changes_nothing(seed: int) -> None:
-    program = Program(seed, dynamic=seed % 2 == 1)
-    with np.errstate(over="ignore"):
-        for _ in range(program.rng.randint(3, 12)):
-            program.step()
-    text = program.text()
-    loaded = pd.device("local").load(pd.compile(text))
-    found = loaded.f(*[array for _, _, array in program.inputs])
-    found = found if isinstance(found, (tuple, list)) else [found]
-    for (name, _, expected), got in zip(program.results, found, strict=True):
-        np.testing.assert_array_equal(np.asarray(got), expected, err_msg=f"{name} of\n{text}")
