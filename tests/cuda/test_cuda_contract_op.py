@@ -25,7 +25,7 @@ REFUSED = {
     "tensor : memref<16x8xf16>, memref<8x16xf16>, memref<8xf32>": "multiples of 16x16x16",
     "tensor : memref<16x16xf32>, memref<16x16xf32>, memref<8xf32>": "pyd.mma tensor of f32 into f32",
     "tensor : memref<16x?xf16>, memref<?x16xf16>, memref<8xf32>": "two static matrices",
-    "dot : memref<16x16xf16>, memref<16x16xf16>, memref<8xf32>": "expected one of fma, tensor",
+    "dot : memref<16x16xf16>, memref<16x16xf16>, memref<8xf32>": "expected fma or tensor",
 }
 
 
