@@ -96,8 +96,8 @@ def _nests(frame: Frame, into_empty: bool = False) -> list[Nest]:
     """into_empty: of a result that is inserted into a tensor.empty, only what is inserted is written."""
     nests: list[Nest] = []
     spaces: dict[object, Nest] = {}
-    for value, tie, buffer in zip(frame.returned, frame.ties, frame.results, strict=True):
-        if tie >= 0 or (into_empty and starts_empty(value)):
+    for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True):
+        if argument >= 0 or (into_empty and starts_empty(value)):
             nests += [Nest([(value, buffer)], update) for update in updates_of(value)]
             continue
         key = (tuple(frame.elements.dims(value)), packed(value))

@@ -1,7 +1,7 @@
 """Writes kernel IR: operations at the outermost place where their operands are known, each computed once.
 
 Sizes and indices are `Index`: Python integers as long as they are known while compiling. A region is written before
-the operation that holds it is added to its block, so that code may still be added in front of any loop being written.
+the operation that holds it is added to its block, so that code may still be added before any loop being written.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `Elements.at` computes an element by the rules of the operations that make it: nothing is stored between them unless
 `materialize` said where a value lives. Code is placed at the outermost loop where its indices are known, and the same
-element is computed once per place, so that reductions which depend on a row only stand in front of the row's loop.
+element is computed once per place, so that reductions which depend on a row only are computed before the row's loop.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Elements:
         kept = self.kept.get(value)
         if value in self._buffers:
             self.loads.append((value, tuple(indices)))
-            place = build if isinstance(value, OpResult) else place  # what is written here is not read in front of it
+            place = build if isinstance(value, OpResult) else place  # what is written here is not read before it
             result = self._load(place, self._buffers[value], value, indices)
         elif kept is not None and kept.filled is not None and kept.filled not in build.chain():
             place = build
@@ -218,7 +218,7 @@ class Elements:
     def store(
         self, build: Builder, element: SSAValue, buffer: SSAValue, places: Sequence[Index], own_byte: bool = False
     ) -> None:
-        """Writes an element of a memref. own_byte: nobody else writes elements of its byte."""
+        """Writes an element of a memref. own_byte: no other invocation writes elements of its byte."""
         op = memref.StoreOp.get(element, buffer, [build.value(i) for i in places])
         if own_byte:
             op.attributes[OWN_BYTE] = UnitAttr()

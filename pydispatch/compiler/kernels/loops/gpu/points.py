@@ -118,8 +118,8 @@ def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plan
     function.attributes["pyd.index_width"] = IntegerAttr(64 if _large(frame) else 32, 64)
     once = [
         IntegerAttr(frame.buffers.index(buffer), 64)
-        for value, tie, buffer in zip(frame.returned, frame.ties, frame.results, strict=True)
-        if tie < 0 and value not in kept
+        for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True)
+        if argument < 0 and value not in kept
     ]
     function.attributes["pyd.once"] = ArrayAttr(once)
     return kernel

@@ -72,7 +72,7 @@ def wide_inputs(e: Elements, g: Structured, dims: tuple[int, int]) -> tuple[Wide
 
 
 def _is_plain(e: Elements, value: SSAValue) -> bool:
-    """Whether a value is a buffer that nobody writes, of 32-bit elements, with rows of an even number of them."""
+    """Whether a value is a read-only buffer of 32-bit elements, with rows of an even number of them."""
     type_ = tensor_type(value)
     shape = type_.get_shape()
     if not isinstance(value, BlockArgument) or type_.element_type not in (Float32Type(), i32):
@@ -210,7 +210,7 @@ class _Pairs:
         self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
 
     def at(self, offset: int) -> SSAValue:
-        """The element so many elements behind the corner."""
+        """The element so many elements after the corner."""
         pair, second = divmod(offset, 2)
         if pair not in self.loaded:
             b = self.build

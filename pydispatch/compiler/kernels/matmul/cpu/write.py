@@ -1,4 +1,4 @@
-"""The kernel of a contraction: the tile of a workgroup, its blocks, and what is pulled from them."""
+"""The kernel of a contraction: the tile of a workgroup, its blocks, and the results computed from them."""
 
 from __future__ import annotations
 
@@ -341,7 +341,7 @@ class Writer:
         return build.plus(offset, build.plus(build.times(i, self.t.nr), j))
 
     def _finish(self, build: Builder, place: Place, block: SSAValue, offset: Index) -> None:
-        """Pulls the results of the dispatch from a block and stores them."""
+        """Computes the results of the dispatch from a block and stores them."""
         result = self.c.op.results[0]
 
         def element(b: Builder, i: Index, j: Index) -> None:

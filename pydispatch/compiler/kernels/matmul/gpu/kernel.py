@@ -2,7 +2,7 @@
 
 A workgroup computes a tile of C. Tiles of A and B go through workgroup memory, some steps at a time; while one is
 multiplied, the invocations fetch their parts of the next. Sums stay in the invocations' own memory, which becomes
-registers, until the results of the dispatch are pulled from them. Whatever makes A and B is computed on the way into
+registers, until the results of the dispatch are computed from them. Whatever makes A and B is computed on the way into
 the tile. The order of sums depends on the shape and the variant alone.
 """
 
@@ -42,7 +42,7 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
         return None
     c, results = found
     frame = Frame(source, backend)
-    if any(tie >= 0 for tie in frame.ties) or any(packed(value) > 1 for value in frame.returned):
+    if any(argument >= 0 for argument in frame.updated) or any(packed(value) > 1 for value in frame.returned):
         return None
     plans = plans_of(c, frame.elements, generation)
     if not plans:
@@ -155,7 +155,7 @@ class Writer:
             fence.add(memref.StoreOp.get(fitted(fence, value, self.plan.sums), self.sums, [fence.index(slot)]))
 
     def _finish(self, build: Builder, point: Index) -> None:
-        """Pulls the results of the dispatch from the sums and stores them."""
+        """Computes the results of the dispatch from the sums and stores them."""
         fence = Builder(build.block, build.source, build, guarded=True)
         result = self.c.op.results[0]
         point = fence.bounded(
