@@ -23,7 +23,8 @@ def updated_arguments(function: func.FuncOp) -> list[int]:
     """For each result of a dispatch function the argument that it updates in place, -1 when it is a new tensor.
 
     A result updates an argument in place when it is a chain of updates that begins at the argument, and nothing else in
-    the function reads that argument or a link of the chain: the kernel then writes the updates and leaves all other elements alone.
+    the function reads that argument or a link of the chain: the kernel then writes the updates and
+    leaves all other elements alone.
     """
     end = function.body.block.last_op
     assert isinstance(end, func.ReturnOp)

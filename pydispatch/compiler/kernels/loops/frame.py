@@ -65,7 +65,7 @@ class Frame:
         self.tensors = [a for a in source.body.block.args if isinstance(a.type, TensorType)]
         self.words = 0
         self._load_scalars()
-        self.updated = updated_arguments(source)
+        self.updated = updated_arguments(source)  # for each result
         self.buffers: list[SSAValue] = []
 
     def _load_scalars(self) -> None:
@@ -90,9 +90,9 @@ class Frame:
             buffer = self._subspan(number, argument, number not in written)
             self.buffers.append(buffer)
             self.elements.materialize(argument, buffer)
-        for value, argument in zip(self.returned, self.updated, strict=True):
-            if argument >= 0:
-                self.results.append(self.buffers[self.tensors.index(self.source.body.block.args[argument])])
+        for value, index in zip(self.returned, self.updated, strict=True):
+            if index >= 0:
+                self.results.append(self.buffers[self.tensors.index(self.source.body.block.args[index])])
             else:
                 self.results.append(self._subspan(fresh, value, False))
                 self.buffers.append(self.results[-1])
