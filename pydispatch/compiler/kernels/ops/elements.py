@@ -66,7 +66,7 @@ class Rules:
 
 
 Spread = Callable[["Elements", Builder, Any, Sequence[Any]], "list[SSAValue] | None"]
-"""Writes a reduction at a point of its results, None when it cannot; see `loops/gpu/reduce.py`."""
+"""Writes a reduction for one element of its results, None when it cannot; see `loops/gpu/reduce.py`."""
 
 IndexMap = Callable[[Builder, Sequence[Index]], Sequence[Index]]
 """Indices of a tensor -> indices of the buffer that holds it."""
@@ -82,7 +82,7 @@ class Elements:
 
     def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
         self.source, self.entry, self.rules, self.reassociate = source, entry, rules, reassociate
-        self.spread: Spread | None = None  # how a target spreads reductions outside point loops
+        self.spread: Spread | None = None  # how a target spreads reductions outside parallel loops
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.flat: Index | None = None
         self.reduced: list[tuple[Operation, Builder]] = []  # the reductions whose loops were written, and where

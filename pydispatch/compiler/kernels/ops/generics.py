@@ -105,7 +105,7 @@ def body_at(
     point: Sequence[Index],
     carried: Sequence[SSAValue] | None = None,
 ) -> list[SSAValue]:
-    """The body for one point of the loops. carried: the values of the outputs so far; else they are computed."""
+    """The body for one iteration of the loops. carried: the values of the outputs so far; else they are computed."""
     mapping: dict[SSAValue, SSAValue] = {}
     for number, argument in enumerate(g.block.args):
         if not argument.uses:

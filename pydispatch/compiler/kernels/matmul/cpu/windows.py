@@ -255,7 +255,7 @@ class _Writer:
             if self.w.around:
                 self._parts(b, at, points, start, end)
             else:
-                b.points(start, end, whole, limit=self.sizes[self.w.n])
+                b.parallel(start, end, whole, limit=self.sizes[self.w.n])
 
         inside = self.pads.inside(build, at, low, width)
         build.when(inside, lambda b: all_(b, False))
@@ -292,12 +292,12 @@ class _Writer:
             if dims:
                 b.loop(0, self.sizes[dims[0]], [], body)
             else:
-                b.points(start, end, step, limit=limit)
+                b.parallel(start, end, step, limit=limit)
 
         fence = Builder(build.block, build.source, build, guarded=True)
-        fence.points(start, end, begin, limit=limit)
+        fence.parallel(start, end, begin, limit=limit)
         around(fence, w.around, {})
-        fence.points(start, end, end_, limit=limit)
+        fence.parallel(start, end, end_, limit=limit)
 
     def _sums(self, build: Builder, places: Sequence[SSAValue]) -> list[SSAValue]:
         assert self.sums is not None

@@ -328,7 +328,7 @@ class Writer:
         t, sums = self.t, self.plan.sums
         if self._starts_at_zero():
             zero = build.add(arith.ConstantOp(zero_attribute(sums)))
-            build.points(0, t.mr * t.nr, lambda b, i: self.e.store(b, zero, block, [b.plus(offset, i)]))
+            build.parallel(0, t.mr * t.nr, lambda b, i: self.e.store(b, zero, block, [b.plus(offset, i)]))
             return
 
         def element(b: Builder, i: Index, j: Index) -> None:

@@ -17,8 +17,8 @@ from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
-from pydispatch.compiler.kernels.loops.gpu.points import finish
-from pydispatch.compiler.kernels.loops.points import packed
+from pydispatch.compiler.kernels.loops.gpu.lower import finish
+from pydispatch.compiler.kernels.loops.lower import packed
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
 from pydispatch.compiler.kernels.matmul.cpu.write import starts_at_zero
 from pydispatch.compiler.kernels.matmul.gpu.load import PRIVATE, Staging, fitted, state_alignment, storage
@@ -112,7 +112,7 @@ class Writer:
 
     def _points(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
         """Code of every invocation."""
-        build.points(0, self.tile.invocations, body, limit=self.tile.invocations)
+        build.parallel(0, self.tile.invocations, body, limit=self.tile.invocations)
 
     # A turn of steps
 
