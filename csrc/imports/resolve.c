@@ -38,7 +38,7 @@ static pyd_status_t report_missing(const char* executable, uint32_t count, const
   const char* noun = missing == 1 ? "import" : "imports";
   const int64_t values[5] = {missing};
   pyd_status_t status = pyd_status_make_values(
-      PYD_CODE_MISSING_IMPORT, values, "executable '%s' needs %u %s that nobody provides", executable, missing, noun);
+      PYD_CODE_MISSING_IMPORT, values, "executable '%s' has %u unresolved %s", executable, missing, noun);
   status = pyd_status_add_name(status, PYD_STATUS_EXECUTABLE, executable, strlen(executable));
   char* list = malloc(length);
   if (!list) return status;

@@ -79,7 +79,7 @@ static pyd_status_t find_export(lookup_t* lookup, const pyd_export_t* export, ui
   if (exports->count == 0) return PYD_STATUS_OK;
   pyd_status_t status = lookup->names ? PYD_STATUS_OK : sort_names(lookup);
   if (!pyd_ok(status)) return status;
-  uint32_t low = 0, high = exports->count;  // the first name that is not in front of this one
+  uint32_t low = 0, high = exports->count;  // the first name that does not sort before this one
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
     const name_t* name = &lookup->names[middle];

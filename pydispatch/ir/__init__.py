@@ -1,6 +1,6 @@
 """Programs as objects: the dialects, the parser and the printer.
 
-The libraries behind this package are imported when one of its functions is called.
+The libraries that this package uses are imported when one of its functions is called.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import pydispatch as pd
 from pydispatch import ir
-from pydispatch.compiler.analysis.ties import tied_arguments
+from pydispatch.compiler.analysis.in_place import updated_arguments
 from pydispatch.compiler.analysis.views import is_contiguous
 from pydispatch.compiler.flatten.inline import inline_calls
 from pydispatch.compiler.normalize import normalize
@@ -203,7 +203,7 @@ def test_an_update_is_tied_and_one_that_reads_what_it_overwrites_is_not() -> Non
       return %r : tensor<8x4xf32>
     }""")
     (function,) = host_functions(own)
-    assert tied_arguments(function) == [-1]  # type: ignore[arg-type]
+    assert updated_arguments(function) == [-1]  # type: ignore[arg-type]
 
 
 def test_a_scalar_read_for_one_dispatch_is_read_inside_it() -> None:

@@ -47,7 +47,7 @@ def test_loads_resolves_and_runs(build: Builder, runner: Path) -> None:
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("-DMISSING", "executable 'exe' needs 2 imports that nobody provides: 'missing_one', 'missing_two'\n"),
+        ("-DMISSING", "executable 'exe' has 2 unresolved imports: 'missing_one', 'missing_two'\n"),
         ("-DVERSION=7", "executable 'exe': its library answers to no version from 0.6 down to 0.1: "
                         "it was made for a newer runtime\n"),
         ("-DVERSION=3", "executable 'exe' has library version 0.3, whose tables are laid out differently; "

@@ -274,7 +274,7 @@ def test_functions_of_the_host() -> None:
     assert manager.entries() == {} and log == []  # the resolution holds them
     with pytest.raises(InvalidArgumentError, match=f"provider {first} is not registered"):
         manager.remove(first)
-    with pytest.raises(MissingImportError, match="executable 'exe' needs 1 import that nobody provides: 'f'"):
+    with pytest.raises(MissingImportError, match="executable 'exe' has 1 unresolved import: 'f'"):
         manager.resolution().resolve(["f"], "exe")
     del resolution
     assert log == ["gone", "gone"]

@@ -180,7 +180,7 @@ def test_a_missing_import_says_who_needs_it_and_what_to_do(artifact: pd.Artifact
         pd.device("cpu").load(artifact)
     text = str(caught.value)
     assert caught.value.symbols == ("my_mul",)
-    for part in ("@kernels", "'my_mul'", "@mul", "nobody was asked", "device.add_import('my_mul'", "--plugin="):
+    for part in ("@kernels", "'my_mul'", "@mul", "no plugin or function is", "device.add_import('my_mul'", "--plugin="):
         assert part in text, text
     device = pd.device("cpu")
     device.add_import("my_mull", library.my_mul)

@@ -97,7 +97,7 @@ CASES = {
     "truncation": (fn("%0 = arith.trunci %i : i32 to i64"), 2, 8, "narrows, got i32 to i64"),
     "used too early": (
         "util.func @f() {\n  util.optimization_barrier %c : index\n  %c = arith.constant 1 : index\n  util.return\n}",
-        2, 3, "uses %c in front of its definition"),
+        2, 3, "uses %c before its definition"),
     "first token": ("# = 1", 1, 1, "xpected"),
     "open string": ('module attributes {a = "' + "x" * 200 + "} {}", 1, 24, "this string is not closed"),
     "unbalanced": ("module attributes {a = #some.thing<(>} {}", 1, None, "'>' does not match any open bracket"),

@@ -23,7 +23,7 @@ typedef struct pyd_resolver_s {
 
 // Resolves the |count| symbols of an import table into |functions| and |contexts| (both of |count| entries). A symbol
 // with a leading '?' is optional and may stay NULL; every other one that is still NULL afterwards is listed in one
-// MISSING_IMPORT status: "executable 'NAME' needs 2 imports that nobody provides: 'a', 'b'". |resolver| may be NULL.
+// MISSING_IMPORT status: "executable 'NAME' has 2 unresolved imports: 'a', 'b'". |resolver| may be NULL.
 pyd_status_t pyd_imports_resolve(const char* executable, uint32_t count, const char* const* symbols,
                                  const pyd_resolver_t* resolver, pyd_import_fn_t* functions, void** contexts);
 

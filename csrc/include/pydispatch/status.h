@@ -66,7 +66,7 @@ pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], co
 typedef enum pyd_status_name_e {
   PYD_STATUS_EXECUTABLE,  // KERNEL, MISSING_IMPORT: the executable that failed
   PYD_STATUS_EXPORT,      // KERNEL: its export
-  PYD_STATUS_SYMBOL,      // MISSING_IMPORT: one for each import that nobody provides
+  PYD_STATUS_SYMBOL,      // MISSING_IMPORT: one for each unresolved import
 } pyd_status_name_t;
 
 // Attaches the |length| bytes at |name| (a copy) behind those of the same kind, for callers that act on it without parsing

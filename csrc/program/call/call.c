@@ -9,7 +9,7 @@ _Static_assert(sizeof(pyd_call_command_t) == 128, "two cache lines");
 
 enum { kCacheLine = 64 };
 
-// The arrays of a call behind |base|, which is aligned to a cache line; measures when it is NULL.
+// The arrays of a call from |base| on, which is aligned to a cache line; measures when it is NULL.
 static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
   const pyd_function_t* fn = plan->fn;
   pyd_carve_t block = {base, sizeof(*call), kCacheLine};

@@ -40,7 +40,7 @@ typedef struct pyd_command_type_s {
   pyd_status_t (*plan)(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record);
   // For people: "fill 16 bytes at 0 of result 0 with 0x00".
   void (*describe)(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size);
-  // What a device is told besides slots, region and pattern. NULL: nothing.
+  // What a device gets besides slots, region and pattern. NULL: nothing.
   void (*inform)(const pyd_plan_t* plan, const pyd_plan_command_t* command, pyd_command_info_t* out_info);
 
   // ---- in a call

@@ -6,7 +6,7 @@
 
 enum { kAlignment = 64 };
 // Placing compares each block with all that are placed. Beyond this many blocks it would be felt (a third of a second);
-// the rest is then placed behind the others.
+// the rest is then placed after the others.
 enum { kMaxCompared = 1 << 14 };
 
 typedef struct placed_s {

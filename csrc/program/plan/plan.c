@@ -84,7 +84,7 @@ static pyd_status_t size_results(pyd_plan_t* plan) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: its sizes multiply to more than 2^63 "
                              "bytes", STRING(fn->info.name), i);
     }
-    if (bytes > has) {  // the caller would read behind it
+    if (bytes > has) {  // the caller would read past its end
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: a buffer of %llu bytes for a tensor of "
                              "%llu", STRING(fn->info.name), i, (ull_t)has, (ull_t)bytes);
     }
@@ -156,7 +156,7 @@ static pyd_status_t form_steps(pyd_plan_t* plan) {
   return PYD_STATUS_OK;
 }
 
-// The arrays behind the plan in one allocation; measures when |base| is NULL. Counts are below 2^32 (see decode/program.c).
+// The arrays after the plan in one allocation; measures when |base| is NULL. Counts are below 2^32 (see decode/program.c).
 static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base) {
   pyd_carve_t block = {base, sizeof(*plan), 16};
   size_t staged = pyd_plan_stage_count(fn);

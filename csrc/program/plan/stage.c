@@ -1,5 +1,5 @@
 // Bindings that lie less aligned than their executable needs are copied to memory that is aligned, and back: a slice of a
-// tensor begins where its elements do. Copies have regions of their own, in front of and behind the dispatch's.
+// tensor begins where its elements do. Copies have regions of their own, before and after the dispatch's.
 #include <stdlib.h>
 #include <string.h>
 

@@ -39,7 +39,7 @@ static pyd_status_t run_steps(pyd_frame_t* frame) {
   }
 }
 
-// A result belongs to nobody else: what a constant, a global, an argument or another result has is copied.
+// A result shares its memory with nothing else: what a constant, a global, an argument or another result has is copied.
 static pyd_status_t make_results_alone(const pyd_frame_t* frame) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < frame->p->info.result_count && pyd_ok(status); ++i) {
@@ -76,7 +76,7 @@ static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs)
   return PYD_STATUS_OK;
 }
 
-// The arrays of a frame behind |base|; measures when it is NULL. What is named first is cleared.
+// The arrays of a frame from |base| on; measures when it is NULL. What is named first is cleared.
 static size_t lay_out(pyd_frame_t* frame, uint8_t* base, size_t* out_cleared) {
   const pyd_procedure_t* p = frame->p;
   pyd_carve_t block = {base, 0, sizeof(uint64_t)};

@@ -72,7 +72,7 @@ static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
   return PYD_STATUS_OK;
 }
 
-// Whether result |index| may have the memory of its argument: nobody else holds that, and it is large enough.
+// Whether result |index| may have the memory of its argument: no other reference to it exists, and it is large enough.
 static bool can_take_over(const run_t* run, uint32_t index, uint64_t bytes) {
   uint32_t tied = run->fn->results[index].tied;
   if (tied == PYD_NONE || !(run->inputs[tied] & PYD_LAST_USE) || run->frame->staged[tied]) return false;

@@ -1,4 +1,4 @@
-// What a call of a procedure leaves behind.
+// What remains of a call of a procedure.
 #include "program/procedure/invocation.h"
 
 #include <stdlib.h>

@@ -20,7 +20,7 @@ static pyd_state_entry_t* find_entry(const pyd_state_cache_t* cache, uint64_t ke
   return NULL;
 }
 
-// Puts |entry| into the cache; returns the one that had its place when nobody uses that any more.
+// Puts |entry| into the cache; returns the one that had its place when it is no longer in use.
 static pyd_state_entry_t* keep_entry(pyd_state_cache_t* cache, pyd_state_entry_t* entry) {
   pyd_state_entry_t* old = cache->entries[cache->next];
   cache->entries[cache->next] = entry;

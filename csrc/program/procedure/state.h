@@ -9,7 +9,7 @@
 
 enum { PYD_STATE_PLANS = 16, PYD_STATE_IDLE_CALLS = 4 };
 
-// A plan with the calls of it that nobody uses.
+// A plan with its unused calls.
 typedef struct pyd_state_entry_s {
   uint64_t key;
   pyd_plan_t* plan;
@@ -49,7 +49,7 @@ typedef struct pyd_state_lease_s {
 pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
                              pyd_state_lease_t* out_lease);
 void pyd_state_return(pyd_state_t* state, pyd_state_lease_t lease);
-// |entry| may be NULL. Nobody uses it.
+// |entry| may be NULL. It is not in use.
 void pyd_state_free_entry(pyd_state_entry_t* entry);
 
 // The gate of mutable globals. |scope|, which the caller keeps until it leaves, tells threads that work for the call that

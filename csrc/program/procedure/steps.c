@@ -78,7 +78,7 @@ static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   return PYD_STATUS_OK;
 }
 
-// |cell| for somebody who keeps it behind the call: the caller's memory is copied.
+// |cell| for an owner that outlives the call: the caller's memory is copied.
 static pyd_status_t keep(const pyd_frame_t* frame, const pyd_cell_t* cell, pyd_cell_t* out) {
   if (!cell->tensor || !cell->tensor->is_lent) {
     pyd_cell_share(cell, out);

@@ -36,7 +36,7 @@ pyd_status_t pyd_tensor_make(pyd_pool_t* pool, uint32_t dtype, uint32_t rank, co
 // Takes over the block of |source|, which pyd_tensor_is_alone and is released.
 pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, uint32_t dtype, uint32_t rank, const int64_t* dims,
                                pyd_tensor_t** out_tensor);
-// Other sizes over the bytes of |source| from |offset| on. INVALID_ARGUMENT when they end behind it, or, with
+// Other sizes over the bytes of |source| from |offset| on. INVALID_ARGUMENT when they end past it, or, with
 // |is_whole|, before its end.
 pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whole, uint32_t dtype, uint32_t rank,
                              const int64_t* dims, pyd_tensor_t** out_tensor);
@@ -54,7 +54,7 @@ void pyd_tensor_release(pyd_tensor_t* tensor);
 static inline bool pyd_tensor_is_single(const pyd_tensor_t* tensor) {
   return atomic_load_explicit(&tensor->references, memory_order_acquire) == 1;
 }
-// Whether its memory is a block of its own that nobody else can see.
+// Whether its memory is a block of its own that no other reference shares.
 static inline bool pyd_tensor_is_alone(const pyd_tensor_t* tensor) {
   return tensor->block && pyd_tensor_is_single(tensor);
 }

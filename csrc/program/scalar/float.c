@@ -35,7 +35,7 @@ static double as_f16(uint64_t bits) {
   return bits & 0x8000 ? -value : value;
 }
 
-// To nearest even from the exact value, with a mantissa of |digits| bits behind the point and exponents down to |least|.
+// To nearest even from the exact value, with a mantissa of |digits| bits after the binary point and exponents down to |least|.
 static uint64_t narrow(double value, int digits, int least, uint32_t infinity, uint32_t nan) {
   uint64_t negative = signbit(value) ? UINT64_C(0x8000) : 0;
   double size = fabs(value);

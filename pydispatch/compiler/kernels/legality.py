@@ -2,7 +2,7 @@
 
 A dispatch is a set of loop nests over its results. What an operation needs of another is computed where it is needed,
 so an operation may join where that costs no work twice: elementwise operations of one space, reductions with what is
-computed in front of them, and rows: reductions over inner dimensions of one outer space with what uses them.
+computed before them, and rows: reductions over inner dimensions of one outer space with what uses them.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _again(union: Sequence[Operation], generics: dict[Operation, Structured]) ->
                 sizes = generics[op].extents
                 front = [p for p in range(len(sizes)) if sizes[p] != 1][: len([p for p in used if sizes[p] != 1])]
                 if front and all(p in used for p in front):
-                    continue  # computed in front of the inner loops, once
+                    continue  # computed before the inner loops, once
                 if any(sizes[p] != 1 for p in range(len(sizes)) if p not in used):
                     return "a broadcast would compute expensive elements several times"
     return None

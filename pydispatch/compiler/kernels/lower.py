@@ -10,10 +10,10 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.analysis.ties import GRID
+from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, sizes_of
-from pydispatch.compiler.kernels.loops.gpu.points import lower_gpu
-from pydispatch.compiler.kernels.loops.points import lower_points, lower_whole
+from pydispatch.compiler.kernels.loops.gpu.lower import lower_gpu
+from pydispatch.compiler.kernels.loops.lower import lower_loops, lower_whole
 from pydispatch.compiler.kernels.matmul.cpu.kernel import lower_contraction
 from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
 from pydispatch.compiler.kernels.ops.builder import Index
@@ -43,7 +43,7 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
     if backend.has_invocations:
         return lower_gpu(frame, target, _flat_count)
     frame.bind(_flat_count(frame))
-    return lower_points(frame)
+    return lower_loops(frame)
 
 
 def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend: Backend) -> Kernel | None:
@@ -68,7 +68,7 @@ def _sums_floats(source: func.FuncOp) -> bool:
 def _flat_count(frame: Frame) -> Index | None:
     """The number of elements when the function is flat: see above."""
     results = [v for v in frame.returned]
-    if not results or any(t >= 0 for t in frame.ties):
+    if not results or any(t >= 0 for t in frame.updated):
         return None
     shapes = {tuple(tensor_type(v).get_shape()) for v in results}
     if len(shapes) != 1 or not tensor_type(results[0]).get_num_dims():

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, Uni
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.analysis.destinations import ALIASES, LAZY, LOADS, STORES, Slice, slice_of
-from pydispatch.compiler.analysis.ties import GRID, destination_operand
+from pydispatch.compiler.analysis.in_place import GRID, destination_operand
 from pydispatch.compiler.outline.export_config import answer_sizes
 from pydispatch.compiler.outline.regions import DISPATCHES, RegionKernel
 from pydispatch.errors import CompileError

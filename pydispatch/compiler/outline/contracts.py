@@ -12,8 +12,8 @@ from xdsl.dialects import arith, cf, func
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, TensorType, UnitAttr, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
+from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.analysis.known_sizes import Sizes
-from pydispatch.compiler.analysis.ties import GRID
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.loops.frame import Kernel, sizes_of

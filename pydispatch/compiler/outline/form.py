@@ -12,12 +12,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
 
 from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS, symbol_name
+from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import Known, remembered
-from pydispatch.compiler.analysis.ties import GRID
-from pydispatch.compiler.fusion.groups import WhyNot, form_groups
+from pydispatch.compiler.fusion.groups import form_groups
 from pydispatch.compiler.fusion.im2col import lay_out_patches
+from pydispatch.compiler.fusion.joining import WhyNot
 from pydispatch.compiler.fusion.simplify import simplify
 from pydispatch.compiler.fusion.split import split_reductions
 from pydispatch.compiler.kernels.legality import why_not

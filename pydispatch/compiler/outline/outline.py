@@ -19,10 +19,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from pydispatch.compiler.analysis.in_place import GRID, updated_arguments
 from pydispatch.compiler.analysis.kinds import inputs_of, size_operands
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import term_of
-from pydispatch.compiler.analysis.ties import GRID, tied_arguments
 from pydispatch.compiler.outline.computed_regions import Grid
 from pydispatch.compiler.outline.names import export_name
 from pydispatch.compiler.tensor_ops.terms import Term
@@ -158,7 +158,7 @@ class Outline:
         argument_dims = [d for t in self.tensors for d in host(self.dims[t])]
         result_dims = [d for o in self.outputs for d in host(self.dims[o])]
         workload = sizes if self.grid is None else self.grid.workload
-        tied = tied_arguments(function)
+        tied = updated_arguments(function)
         properties = {"tied_operands": DenseArrayBase.from_list(i64, tied)} if any(t >= 0 for t in tied) else {}
         dispatch = flow.DispatchOp(
             operands=[workload, [*self.tensors, *self.scalars, *sizes], argument_dims, result_dims],

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.analysis.destinations import ALIASES, base_of
-from pydispatch.compiler.analysis.ties import GRID
+from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.outline.export_config import size_attribute
 from pydispatch.compiler.outline.slices import Body
 from pydispatch.errors import CompileError

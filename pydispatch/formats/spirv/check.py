@@ -1,7 +1,7 @@
 """Checks SPIR-V modules before a driver sees them: drivers trust their input, and crash on malformed modules.
 
 Checked are the order of sections, ids (bounds, defined once, of the right sort), operands, types, constants, variables,
-decorations, entry points, and in functions blocks, branches and the types of operands (`check_code.py`). Not checked
+decorations, entry points, and in functions blocks, branches and the types of operands (`functions`). Not checked
 are capabilities against their uses, dominance and the nesting of control flow: spirv-val checks these, and
 compiling runs it where it is installed. Instructions of extensions that are not known are passed over.
 
@@ -16,7 +16,6 @@ import hashlib
 from collections.abc import Sequence
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.check_code import check_code, check_constant
 from pydispatch.formats.spirv.declared import (
     EXTENSIONS_FROM,
     FUNCTION,
@@ -26,6 +25,7 @@ from pydispatch.formats.spirv.declared import (
     Shape,
     check_variable,
 )
+from pydispatch.formats.spirv.functions.check import check_constant, check_functions
 from pydispatch.formats.spirv.module import instructions, read
 from pydispatch.formats.spirv.names import GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, Decoration, Op, Storage
 from pydispatch.formats.spirv.operands import id_places, patterns
@@ -71,7 +71,7 @@ def _check(data: bytes | bytearray | memoryview, what: str) -> None:
     for opcode, first, last in instructions(words, what):
         reader.take(opcode, first, last)
     reader.finish()
-    check_code(reader.declared, reader.is_open)
+    check_functions(reader.declared, reader.is_open)
 
 
 class _Reader:

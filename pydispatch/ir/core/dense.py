@@ -61,9 +61,9 @@ def unhex(text: str, start: int, end: int) -> bytes | None:
 
 
 def parse_dense(p: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | None:
-    """The literal at `<`, behind which the parser then stands; None, with nothing read, when it is an ordinary one.
+    """The literal at `<`, after which the parser then stands; None, with nothing read, when it is an ordinary one.
 
-    type: when None, it follows behind the literal. Raises ParseError when the data does not fit the type.
+    type: when None, it follows the literal. Raises ParseError when the data does not fit the type.
     """
     content = str(p.lexer.input.content)
     open = p.pos
@@ -101,7 +101,7 @@ def _parse_blob(p: AttrParser, content: str, open: int, start: int, type: Any) -
     type = _parse_type(p, type)
     data = unhex(content, start, end)
     if data is None:
-        p.raise_error("a blob is made of pairs of hexadecimal digits behind 0x", open, open + 1)
+        p.raise_error("a blob is made of pairs of hexadecimal digits after 0x", open, open + 1)
     return blob_constant(p, data, type, open)
 
 

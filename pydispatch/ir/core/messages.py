@@ -124,7 +124,7 @@ def _type(token: str, what: str) -> tuple[str, str | None]:
 
 
 def end_of_previous(text: str, start: int) -> int | None:
-    """The offset behind the token in front of `start`, when that token stands on an earlier line."""
+    """The offset after the token before `start`, when that token stands on an earlier line."""
     before = text[:start]
     if not before.rpartition("\n")[2].strip() and "\n" in before:
         kept = before.rstrip()

@@ -35,7 +35,7 @@ from pydispatch.ir.core.resources import Resources
 _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
 _UNKNOWN_LOC = UnknownLoc()
 TYPED = ("hal.device.target", "hal.device.select", "hal.device.alias")
-"""Attributes behind which older programs write their type."""
+"""Attributes after which older programs write their type."""
 
 _LINE_END = re.compile(r"\s*\n\s*")
 _CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}
@@ -157,7 +157,7 @@ class ProgramParser(FastParser):
         return _UNKNOWN_LOC
 
     def _skip_balanced(self, pos: int, close: str) -> int:  # noqa: RET503
-        """The offset behind the `close` that ends what begins at `pos`; strings and comments are skipped."""
+        """The offset after the `close` that ends what begins at `pos`; strings and comments are skipped."""
         content = self.lexer.input.content
         assert isinstance(content, str)
         start = pos
@@ -203,7 +203,7 @@ class ProgramParser(FastParser):
         return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # type: ignore[call-overload]
 
     def _later_alias(self, alias: str) -> Attribute:
-        """An alias that is used in front of its definition."""
+        """An alias that is used before its definition."""
         at = self._current_token.span.start
         start = str(self.lexer.input.content).rfind(alias, 0, at)
         if self._alias_positions is None:
@@ -312,8 +312,8 @@ class ProgramParser(FastParser):
             message = "expected an operation" if self.source.text.strip() else "the program is empty"
         if start == self._current_start() and not message.startswith("expected an operation"):
             # What is missing at the end of a line is shown there, not at the first word of the next.
-            behind = end_of_previous(self.source.text, start)
-            start, end = (start, end) if behind is None else (behind, behind + 1)
+            end_before = end_of_previous(self.source.text, start)
+            start, end = (start, end) if end_before is None else (end_before, end_before + 1)
         raise CompileError(message, self.source.locate(start, end), note) from None
 
     def _current_start(self) -> int:

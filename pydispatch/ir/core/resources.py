@@ -1,4 +1,4 @@
-"""The `{-# dialect_resources: ... #-}` block behind a program: blobs that constants refer to by name."""
+"""The `{-# dialect_resources: ... #-}` block after a program: blobs that constants refer to by name."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ def print_results(
     print_operand: Callable[[int], object],
     operand_types: Sequence[Attribute],
 ) -> None:
-    """The counterpart of `parse_tied_results`, behind the arrow."""
+    """The counterpart of `parse_tied_results`, after the arrow."""
     groups = split_dims(types, dims) if dims else [()] * len(types)
 
     def one(i: int) -> None:
@@ -295,7 +295,7 @@ def print_shaped_signature(
 
 
 def print_region_signature(printer: Printer, region: Region, results: Sequence[Attribute] | None) -> None:
-    """`(%a: T) -> (R) {...}` for a region whose entry arguments are named in front of it."""
+    """`(%a: T) -> (R) {...}` for a region whose entry arguments are named before it."""
     block = region.blocks.first
     assert block is not None
     with printer.in_parens():

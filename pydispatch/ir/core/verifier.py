@@ -46,14 +46,14 @@ def verify_operation(op: Operation) -> None:
 
 
 def _check_defined(op: Operation, order: dict[Operation, int]) -> None:
-    """Each operand is defined in front of its use. Regions with several blocks are left to their dominance."""
+    """Each operand is defined before its use. Regions with several blocks are left to their dominance."""
     for value in op.operands:
         owner = value.owner
         if isinstance(owner, Operation) and order.get(owner, -1) >= order[op]:
             region = owner.parent_region()
             if region is not None and len(region.blocks) == 1:
                 name = f"%{value.name_hint}" if value.name_hint else "a value"
-                raise CompileError(f"'{op.name}' uses {name} in front of its definition", location_of(op))
+                raise CompileError(f"'{op.name}' uses {name} before its definition", location_of(op))
 
 
 def _raise_outside_value(op: Operation) -> None:

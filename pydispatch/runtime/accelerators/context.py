@@ -33,7 +33,7 @@ class Context(Protocol):
     finish it before a method returns, or keep it in a queue.
 
     Blocks that come back may be handed out again at once, those that came last first: work that was given before may
-    still use them, and work that is given later comes behind it.
+    still use them, and work that is given later runs after it.
     """
 
     name: str

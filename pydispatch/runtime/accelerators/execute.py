@@ -45,7 +45,7 @@ class Fixed(Protocol):
         """Takes other memory, constants or patterns; the next run uses them."""
 
     def run(self) -> None:
-        """As `Executor.run`. Nobody else runs or updates it at the same time."""
+        """As `Executor.run`. The caller alone runs or updates it meanwhile."""
 
 
 class Executor(ABC):

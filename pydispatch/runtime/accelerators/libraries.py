@@ -25,7 +25,7 @@ class Library(Protocol):
 
 
 class Linked(Protocol):
-    """data: the module. providers: symbol → name of the library that gave it. unresolved: symbols that nobody had."""
+    """data: the module. providers: symbol → name of the library that has it. unresolved: those that no library has."""
 
     @property
     def data(self) -> bytes: ...
@@ -131,7 +131,7 @@ class Resolution:
     def link(self, name: str, modules: Sequence[bytes], variant: Mapping[str, Any]) -> list[bytes]:
         """The modules of an executable with their imports resolved.
 
-        Raises MissingImportError for a function that is required and that nobody has, InvalidArgumentError for one
+        Raises MissingImportError for a function that is required and that no library has, InvalidArgumentError for one
         that does not fit its call, ArtifactError for a broken module.
         """
         where, listed = f"executable '@{name}'", variant.get("imports", [])
@@ -165,7 +165,7 @@ class Resolution:
     def _missing(self, name: str, symbols: Sequence[str], calls: Sequence[Call]) -> MissingImportError:
         symbols = list(dict.fromkeys(symbols))
         plural = "s" if len(symbols) != 1 else ""
-        lines = [f"executable '@{name}' needs {len(symbols)} function{plural} that nobody provides:"]
+        lines = [f"executable '@{name}' has {len(symbols)} unresolved function{plural}:"]
         known = [each for library in self.libraries for each in library.names()]
         for symbol in symbols:
             exports = (f"@{export}" for call in calls if call.symbol == symbol for export in call.exports)
@@ -174,7 +174,7 @@ class Resolution:
             lines.append(f"  '{symbol}', which {', '.join(dict.fromkeys(exports)) or 'it'} calls{hint}")
             lines += [f"    {call.c}" for call in calls if call.symbol == symbol]
         asked = ", ".join(library.name for library in self.libraries)
-        lines.append(f"asked: {asked}" if asked else "nobody was asked: no library is registered")
+        lines.append(f"asked: {asked}" if asked else "no library is registered")
         file = f"lib{self.dialect.suffix}"
         lines.append(
             f"supply it with device.add_plugin('{file}') before loading, or --plugin={file} on the command line; "

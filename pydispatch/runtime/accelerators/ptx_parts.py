@@ -33,7 +33,7 @@ class Facts:
 @dataclass(frozen=True)
 class Entry:
     """What an export runs. module: number of one of the parts. block: invocations. shared: dynamic bytes of workgroup
-    memory. sizes: bytes of the parameters behind the bindings."""
+    memory. sizes: bytes of the parameters after the bindings."""
 
     ordinal: int
     name: str
@@ -46,7 +46,7 @@ class Entry:
 
 
 def kind_of(data: bytes | memoryview) -> str:
-    """What a file holds that nobody described."""
+    """What a file holds without a description."""
     return CUBIN if bytes(data[:4]) == b"\x7fELF" else PTX
 
 
@@ -164,7 +164,7 @@ class Parts:
         elif any(size != 8 for size in kernel.parameters[:bindings]) or len(kernel.parameters) < bindings:
             problem = f"the program binds {bindings} buffers, its parameters have {list(kernel.parameters)} bytes"
         elif sum(max(1, size // 4) for size in sizes) != constants:
-            problem = f"the program gives {constants} constants, the parameters behind its bindings have {list(sizes)}"
+            problem = f"the program gives {constants} constants, the parameters after its bindings have {list(sizes)}"
         if problem is not None:
             raise ArtifactError(f"{self.where}, export '@{export.name}', entry '{kernel.name}': {problem}")
 

@@ -234,14 +234,14 @@ def missing(
     """
     users: dict[str, tuple[str, ...]] = {s.symbol: s.exports for s in signatures_of(variant)}
     plural = "s" if len(lacking) != 1 else ""
-    lines = [f"executable '@{name}' needs {len(lacking)} function{plural} that nobody provides:"]
+    lines = [f"executable '@{name}' has {len(lacking)} unresolved function{plural}:"]
     candidates = list(known)
     for symbol in lacking:
         by = ", ".join(f"@{export}" for export in users.get(symbol, ())) or "it"
         near = difflib.get_close_matches(symbol, candidates, 1)
         hint = f"; is it '{near[0]}' that was registered?" if near else ""
         lines.append(f"  '{symbol}', which {by} calls{hint}")
-    lines.append(f"asked: {', '.join(asked)}" if asked else "nobody was asked: no plugin or function is registered")
+    lines.append(f"asked: {', '.join(asked)}" if asked else "no plugin or function is registered")
     lines.append(
         f"supply it with device.add_import('{lacking[0] if lacking else 'name'}', function) or "
         "device.add_plugin('library.so') before loading, or --plugin=library.so on the command line"

@@ -29,7 +29,7 @@ class CpuLinker:
         self._importing: list[Chosen] = []  # executables with imports, in the order of loading
 
     def link(self, module: Module, file: ArtifactFile, chosen: Chosen) -> None:
-        """Raises ArtifactError, and MissingImportError for imports or code that nobody provides."""
+        """Raises ArtifactError, and MissingImportError for unresolved imports or code."""
         if chosen.entry.get("dynamic"):
             self._link_given(module, chosen)
             return

@@ -36,7 +36,7 @@ def load(
     """Links the program of an artifact.
 
     Raises ArtifactError when it is broken, DeviceUnavailableError when no variant of an executable runs here,
-    MissingImportError when one needs a function that nobody provides, InvalidArgumentError when `parameters` are not
+    MissingImportError when one has unresolved imports, InvalidArgumentError when `parameters` are not
     what the program needs.
     """
     try:

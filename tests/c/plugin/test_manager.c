@@ -136,7 +136,7 @@ static void test_order(void) {
   EXPECT_OK(resolve(r, 4, names, &got));
   CHECK(got.functions[1] == f3 && strcmp(giver(r, "b"), "high") == 0 && pyd_resolution_provider(r, 0)->id == third);
   // What is missing is missing, and everybody was asked.
-  EXPECT(resolve(r, 2, (const char*[]){"a", "zz"}, &got), MISSING_IMPORT, "executable 'exe' needs 1 import that nobody provides: 'zz'");
+  EXPECT(resolve(r, 2, (const char*[]){"a", "zz"}, &got), MISSING_IMPORT, "executable 'exe' has 1 unresolved import: 'zz'");
   CHECK(symbol(r, "zz")->asked_count == 3 && symbol(r, "zz")->provider == PYD_RESOLUTION_NOBODY);
   // A table that is not sorted: the names are sorted for the providers, the slots stay where they are.
   const char* unsorted[] = {"d", "?c", "b", "?a"};
@@ -259,7 +259,7 @@ static void test_hot_swap(void) {
   pyd_resolution_settle(r);
   CHECK(released == 1 && strcmp(pyd_resolution_provider(r, 0)->label, "b") == 0);
   EXPECT_OK(pyd_resolution_begin(manager, &other));
-  EXPECT(resolve(other, 1, (const char*[]){"a"}, &got), MISSING_IMPORT, "executable 'exe' needs 1 import that nobody provides: 'a'");
+  EXPECT(resolve(other, 1, (const char*[]){"a"}, &got), MISSING_IMPORT, "executable 'exe' has 1 unresolved import: 'a'");
   pyd_resolution_free(other);
   pyd_plugin_manager_release(pyd_plugin_manager_retain(manager));
   pyd_plugin_manager_release(manager);

@@ -26,7 +26,7 @@ class Phi:
 
 
 class Body(IndexArithmetic[str]):
-    """Instructions of one function. `label` is the block being written; `open` is False behind a terminator."""
+    """Instructions of one function. `label` is the block being written; `open` is False after a terminator."""
 
     def __init__(self) -> None:
         self.entry: list[str] = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pydispatch.compiler.kernel_ir.math.control_flow import one_of
 from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of, polynomial, product, quotient, rounded
-from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Truth, Word, choose, fast_sum, one_of, two_sum
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Truth, Word, choose
+from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum, two_sum
 from pydispatch.compiler.kernel_ir.math.reduction import Quadrant, large_quadrant
 
 

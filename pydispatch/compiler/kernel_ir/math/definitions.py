@@ -31,7 +31,8 @@ from pydispatch.compiler.kernel_ir.math import (
     rounding,
     small_floats,
 )
-from pydispatch.compiler.kernel_ir.math.numbers import Body, Number, Truth, Word, word_of
+from pydispatch.compiler.kernel_ir.math.body import Body
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Truth, Word, word_of
 from pydispatch.compiler.kernel_ir.math.remainder import remainder
 from pydispatch.compiler.kernel_ir.readers import op_name
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float, small_float

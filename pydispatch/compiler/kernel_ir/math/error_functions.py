@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydispatch.compiler.kernel_ir.math.exponentials import exp, exp_parts
 from pydispatch.compiler.kernel_ir.math.formats import format_of, polynomial, product, quotient, scaled
-from pydispatch.compiler.kernel_ir.math.numbers import Number, choose, fast_sum
+from pydispatch.compiler.kernel_ir.math.numbers import Number, choose
+from pydispatch.compiler.kernel_ir.math.pairs import fast_sum
 
 
 def erf(x: Number) -> Number:

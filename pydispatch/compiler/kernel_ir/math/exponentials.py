@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pydispatch.compiler.kernel_ir.math.formats import format_of, polynomial, power2, product, rounded, scaled
-from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose, two_sum
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
+from pydispatch.compiler.kernel_ir.math.pairs import two_sum
 
 
 def expm1_reduced(r: Number, low: Number | None = None) -> Number:

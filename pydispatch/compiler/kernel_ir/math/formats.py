@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pydispatch.compiler.kernel_ir.math.coefficients import F32_POLYNOMIALS, F64_POLYNOMIALS
-from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Word, fast_sum
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Word
+from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum
 
 INFINITY, NAN = float("inf"), float("nan")
 Constants = tuple[float, ...]

@@ -15,7 +15,8 @@ from pydispatch.compiler.kernel_ir.math.formats import (
     root_pair,
     rounded,
 )
-from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Truth, choose, fast_sum
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Truth, choose
+from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum
 
 
 def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
@@ -76,7 +77,7 @@ def _table_angle(small: Number, large: Number) -> Pair:
     whole, lost = product(c, large)
     t = ((small - whole) - lost) / c.fma(small, large)
     row = choose(row.below(17), row, 0)  # of NaN too
-    base, base_low = (Number(t.body, t.body.table("atan", ATAN, Float64Type(), row * 2 + part)) for part in (0, 1))
+    base, base_low = (Number(t.body, (row * 2 + part).element_of("atan", ATAN, Float64Type())) for part in (0, 1))
     square = t * t
     high, low = fast_sum(base, t)
     return high, low + (base_low + t * square * polynomial(square, "atan"))

@@ -21,7 +21,8 @@ from pydispatch.compiler.kernel_ir.math.formats import (
     root_pair,
     upper,
 )
-from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Word, choose, fast_sum, two_sum
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
+from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum, two_sum
 
 
 class Parts(NamedTuple):
@@ -148,7 +149,7 @@ def _table_pair(x: Number) -> Pair:
     z = (bits - exponent).as_float()
     head, whole = upper(z), k.to_float() - more
     inverse, base, base_low = (
-        Number(x.body, x.body.table("log", LOG, Float64Type(), row * 3 + part)) for part in range(3)
+        Number(x.body, (row * 3 + part).element_of("log", LOG, Float64Type())) for part in range(3)
     )
     f, f_low = two_sum(head * inverse - 1.0, (z - head) * inverse)
     square, square_low = product(f, f)

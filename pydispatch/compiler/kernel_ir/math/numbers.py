@@ -7,100 +7,36 @@ one is NaN, and those of words are signed.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-from xdsl.dialects import arith, func, math, memref, scf
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
     Float32Type,
     Float64Type,
     FloatAttr,
-    IndexType,
     IntegerAttr,
     IntegerType,
-    MemRefType,
-    StringAttr,
-    SymbolRefAttr,
-    TensorType,
     UnitAttr,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.kernel_ir.kernel import IN_RANGE, MOST
+from pydispatch.compiler.kernel_ir.kernel import IN_RANGE
+from pydispatch.compiler.kernel_ir.math.body import Body
 from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, INT_PREDICATES
 from pydispatch.compiler.kernel_ir.types import bit_width
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-TRUTH, INDEX = IntegerType(1), IndexType()
+TRUTH = IntegerType(1)
 _OF_WORDS = {name: IntegerAttr(number, i64) for number, name in enumerate(INT_PREDICATES)}
 _OF_FLOATS = {name: IntegerAttr(number, i64) for number, name in enumerate(FLOAT_PREDICATES)}
 _FLOATS: dict[int, Attribute] = {32: Float32Type(), 64: Float64Type()}
 _WORDS = {bits: IntegerType(bits) for bits in (4, 6, 8, 16, 32, 64, 128)}
 
 
-class Body:
-    """The operations of a function being written."""
+class Value:
+    """A value of the function that `body` writes."""
 
-    def __init__(self, arguments: Sequence[Attribute], flags: dict[str, Attribute] | None = None) -> None:
-        """flags: properties of all arithmetic on floats."""
-        self.flags = flags or {}
-        self.entry = self.block = Block(arg_types=arguments)
-        self.globals: list[Operation] = []
-        self._constants: dict[object, Operation] = {}
-
-    def arguments(self) -> Sequence[SSAValue]:
-        return self.entry.args
-
-    def op(self, kind: type[Operation], type_: Attribute, *operands: SSAValue, **properties: Attribute) -> SSAValue:
-        """Writes an operation with one result."""
-        made = kind.create(operands=operands, result_types=[type_], properties=properties)
-        self.block.add_op(made)
-        return made.results[0]
-
-    def constant(self, key: object, type_: Attribute, value: Callable[[], Attribute]) -> SSAValue:
-        """A constant; all stand at the beginning of the function, each once."""
-        found = self._constants.get(key)
-        if found is None:
-            found = arith.ConstantOp.create(result_types=[type_], properties={"value": value()})
-            self._constants[key] = found
-        return found.results[0]
-
-    def table(self, name: str, values: Sequence[int] | Sequence[float], element: Attribute, at: Word) -> SSAValue:
-        """An element of a constant table."""
-        symbol, type_ = f"pyd.math.{name}", MemRefType(element, [len(values)])
-        if all(each.properties["sym_name"].data != symbol for each in self.globals):  # type: ignore[attr-defined]
-            data = DenseIntOrFPElementsAttr.from_list(TensorType(element, [len(values)]), values)  # type: ignore
-            properties = {"sym_name": StringAttr(symbol), "type": type_, "initial_value": data, "constant": UnitAttr(),
-                          "sym_visibility": StringAttr("private")}  # fmt: skip
-            self.globals.append(memref.GlobalOp.create(properties=properties))
-        whole = self.op(memref.GetGlobalOp, type_, name=SymbolRefAttr(symbol))
-        place = self.op(arith.IndexCastOp, INDEX, at.resized(32).value)
-        return self.op(memref.LoadOp, element, whole, place)
-
-    def finish(self, results: Sequence[SSAValue]) -> func.FuncOp:
-        """The function, which returns `results`."""
-        self.entry.add_op(func.ReturnOp(*results))
-        if self._constants:
-            assert self.entry.first_op is not None
-            self.entry.insert_ops_before(list(self._constants.values()), self.entry.first_op)
-        types = [argument.type for argument in self.entry.args], [result.type for result in results]
-        return func.FuncOp("definition", types, Region(self.entry))
-
-    @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
-        outer, self.block = self.block, block
-        try:
-            yield
-        finally:
-            self.block = outer
-
-
-class _Value:
     __slots__ = ("body", "value")
 
     def __init__(self, body: Body, value: SSAValue) -> None:
@@ -111,11 +47,11 @@ class _Value:
         return type(self)(self.body, value)
 
 
-V = TypeVar("V", bound=_Value)
+V = TypeVar("V", bound=Value)
 N = TypeVar("N", "Number", "Word")
 
 
-class Truth(_Value):
+class Truth(Value):
     """An i1."""
 
     __slots__ = ()
@@ -134,7 +70,7 @@ class Truth(_Value):
         return Truth(self.body, self.body.op(arith.XOrIOp, TRUTH, self.value, true))
 
 
-class Word(_Value):
+class Word(Value):
     """An integer, or an index; operators are those of two's complement."""
 
     __slots__ = ()
@@ -240,6 +176,10 @@ class Word(_Value):
         kind = arith.ExtSIOp if is_signed else arith.ExtUIOp
         return Word(self.body, self.body.op(kind, _WORDS[width], self.value))
 
+    def element_of(self, name: str, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
+        """The element of a constant table at this index."""
+        return self.body.table(name, values, type_, self.resized(32).value)
+
     def as_bits(self, type_: Attribute) -> SSAValue:
         """The value of a type of this width that has these bits."""
         return self.body.op(arith.BitcastOp, type_, self.value)
@@ -253,7 +193,7 @@ class Word(_Value):
         return Number(self.body, self.body.op(arith.SIToFPOp, _FLOATS[self.width], self.value))
 
 
-class Number(_Value):
+class Number(Value):
     """An f32 or f64."""
 
     __slots__ = ()
@@ -378,67 +318,9 @@ def word_of(body: Body, value: SSAValue) -> Word:
     return Word(body, body.op(arith.BitcastOp, _WORDS[bit_width(value.type)], value))
 
 
-Pair: TypeAlias = tuple[Number, Number]
-"""A number as an unevaluated sum, the larger part first."""
-
-
 def choose(condition: Truth, then: V | float, otherwise: V | float) -> V:
     """One of two values, of which one may be a number of Python."""
-    like: Any = then if isinstance(then, _Value) else otherwise
+    like: Any = then if isinstance(then, Value) else otherwise
     operands = condition.value, like.new(then).value, like.new(otherwise).value
     made: V = like.made(like.body.op(arith.SelectOp, like.value.type, *operands))
     return made
-
-
-def one_of(
-    condition: Truth, then: Callable[[], Sequence[_Value]], otherwise: Callable[[], Sequence[_Value]]
-) -> list[Any]:
-    """Values of one of two ways, of which only one runs."""
-    body = condition.body
-    regions: list[Region] = []
-    ways: list[Sequence[_Value]] = []
-    for way in (then, otherwise):
-        block = Block()
-        with body.inside(block):
-            ways.append(way())
-            block.add_op(scf.YieldOp(*(each.value for each in ways[-1])))
-        regions.append(Region(block))
-    made = scf.IfOp(condition.value, [each.value.type for each in ways[0]], regions[0], regions[1])
-    body.block.add_op(made)
-    return [like.made(result) for like, result in zip(ways[0], made.results, strict=True)]
-
-
-def repeated(
-    carried: Sequence[_Value],
-    goes_on: Callable[[Sequence[Any]], Truth],
-    step: Callable[[Sequence[Any]], Sequence[_Value]],
-    most: int,
-) -> list[Any]:
-    """`step` on values as long as they say so; `most` times at most."""
-    body, types = carried[0].body, [each.value.type for each in carried]
-
-    def values(found: Sequence[SSAValue]) -> list[Any]:
-        return [like.made(value) for like, value in zip(carried, found, strict=True)]
-
-    test, block = Block(arg_types=types), Block(arg_types=types)
-    with body.inside(test):
-        test.add_op(scf.ConditionOp(goes_on(values(test.args)).value, *test.args))
-    with body.inside(block):
-        block.add_op(scf.YieldOp(*(each.value for each in step(values(block.args)))))
-    made = scf.WhileOp([each.value for each in carried], types, Region(test), Region(block))
-    made.attributes[MOST] = IntegerAttr(most, i64)
-    body.block.add_op(made)
-    return values(made.results)
-
-
-def two_sum(a: Number, b: Number | float) -> Pair:
-    """A sum, and what it was rounded by."""
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
-
-
-def fast_sum(a: Number, b: Number) -> Pair:
-    """The same of numbers of which the first is not the smaller, or is 0."""
-    s = a + b
-    return s, b - (s - a)

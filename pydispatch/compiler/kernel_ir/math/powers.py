@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydispatch.compiler.kernel_ir.math.control_flow import repeated
 from pydispatch.compiler.kernel_ir.math.exponentials import exp_parts
 from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of, product, scaled
 from pydispatch.compiler.kernel_ir.math.logarithms import log_pair
-from pydispatch.compiler.kernel_ir.math.numbers import N, Number, Truth, Word, choose, repeated
+from pydispatch.compiler.kernel_ir.math.numbers import N, Number, Truth, Word, choose
 from pydispatch.errors import CompileError
 
 MAX_CHAIN = 64

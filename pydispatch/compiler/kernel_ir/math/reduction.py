@@ -13,7 +13,8 @@ from xdsl.dialects.builtin import IntegerType
 
 from pydispatch.compiler.kernel_ir.math.coefficients import TWO_OVER_PI
 from pydispatch.compiler.kernel_ir.math.formats import format_of, product
-from pydispatch.compiler.kernel_ir.math.numbers import Number, Pair, Word, choose, fast_sum, two_sum
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
+from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum, two_sum
 
 Quadrant: TypeAlias = tuple[Pair, Word]
 """(an angle within half a quarter turn, the number of quarter turns that come on top, modulo 4)."""
@@ -29,7 +30,7 @@ def _words(at: Word, width: int) -> list[Word]:
     if count > MOST_CHOSEN:
         signed = [value - (value >> 63 << 64) for value in values]
         type_ = IntegerType(64)
-        return [Word(at.body, at.body.table("two_over_pi", signed, type_, at + later)) for later in range(4)]
+        return [Word(at.body, (at + later).element_of("two_over_pi", signed, type_)) for later in range(4)]
     words = [at.new(value) for value in values]
     for bit, moved in ((1, 8), (2, 4), (4, 4)):  # `at` is 4 at most
         has = (at & bit).differs(0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydispatch.compiler.kernel_ir.math.control_flow import repeated
 from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of
-from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose, repeated
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
 
 STEPS = 4
 """Of the division in an iteration; one more stands in front of them, and is all for most quotients."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, FloatAttr
 from xdsl.ir import Attribute, SSAValue
 
+from pydispatch.compiler.kernel_ir.math.body import Body
 from pydispatch.compiler.kernel_ir.math.formats import F32
-from pydispatch.compiler.kernel_ir.math.numbers import Body, Number, Word, choose, word_of
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose, word_of
 from pydispatch.compiler.kernel_ir.types import bit_width, small_float
 from pydispatch.formats.arrays.small_floats import EXPONENT_ONLY, FORMATS
 

@@ -1,6 +1,6 @@
-"""What the nests of a kernel look like, found out by writing their code once for nobody.
+"""What the nests of a kernel look like, found out by writing their code once and dropping it.
 
-Rows: reductions that depend on the outer dimensions only are loops in front of the inner ones, and a workgroup takes
+Rows: reductions that depend on the outer dimensions only are loops before the inner ones, and a workgroup takes
 whole rows. Values of a row that several of its loops need, and that are expensive, are stored by the first loop: in
 workgroup memory where the row is known to fit, else in the row of a result of the same type that is written last.
 """
@@ -32,9 +32,9 @@ Store = tuple[SSAValue, SSAValue]
 class Nest:
     """Results that are stored in one loop nest.
 
-    split: dimensions in front of it are outer ones. rows: a workgroup takes the inner dimensions whole.
+    split: dimensions before it are outer ones. rows: a workgroup takes the inner dimensions whole.
     row_stores: results that have one element per row.
-    stages: the reductions in front of a row's inner loops, in an order in which each finds what it needs, with their
+    stages: the reductions before a row's inner loops, in an order in which each finds what it needs, with their
     indices: the number of a dimension, or -1 for index 0.
     kept: values that a row stores for its later loops -> the result whose row they are stored in, None for workgroup
     memory. columns: the reductions, when a workgroup takes columns. along: the dimension that is read along, where it
@@ -67,7 +67,7 @@ class Nest:
 
 @dataclass
 class _Trial:
-    """The code of a nest, written for nobody. levels: the builders of its loops, outermost first."""
+    """The code of a nest, written for analysis and dropped. levels: the builders of its loops, outermost first."""
 
     e: Elements
     dims: list[Index]

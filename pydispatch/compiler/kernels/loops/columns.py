@@ -1,7 +1,7 @@
 """Reductions over outer dimensions whose data lies side by side along the last dimension of the result.
 
 A workgroup takes a run of columns and keeps their accumulators in workgroup memory; the reduced dimensions are loops
-around independent points, which become vectors. Every column adds up in order; long sums go in blocks of ROWS, each
+around parallel loops, which become vectors. Every column adds up in order; long sums go in blocks of ROWS, each
 with accumulators of its own, which are then added to the column's.
 """
 
@@ -109,7 +109,7 @@ def run_stages(
         run = _Run(e, view_of(e, stage.op), stage, outer, dims, low, high)
         run.totals = [buffers[r] for r in stage.op.results]
         run.sums = [parts[r] for r in stage.op.results] if run.block else run.totals
-        build.points(low, high, run.start, limit=dims[-1])
+        build.parallel(low, high, run.start, limit=dims[-1])
         run.loops(build, 0)
         for result, map, buffer in zip(stage.op.results, run.g.output_maps, run.totals, strict=True):
             position = next(
@@ -145,7 +145,7 @@ class _Run:
     def loops(self, build: Builder, depth: int) -> None:
         """The reduced dimensions from `depth` on, around the columns."""
         if depth == len(self.g.loops):
-            build.points(self.low, self.high, self._step, limit=self.width)
+            build.parallel(self.low, self.high, self._step, limit=self.width)
             return
         size = self.sizes[self.g.loops[depth]]
 
@@ -155,9 +155,9 @@ class _Run:
             return []
 
         def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            inner.points(self.low, self.high, self._clear, limit=self.width)
+            inner.parallel(self.low, self.high, self._clear, limit=self.width)
             inner.loop(first, inner.least(inner.plus(first, self.block), size), [], body, limit=size)
-            inner.points(self.low, self.high, self._total, limit=self.width)
+            inner.parallel(self.low, self.high, self._total, limit=self.width)
             return []
 
         if self.block and depth == 0:

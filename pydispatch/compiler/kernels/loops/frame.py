@@ -9,7 +9,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, MemRefType, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from pydispatch.compiler.analysis.ties import tied_arguments
+from pydispatch.compiler.analysis.in_place import updated_arguments
 from pydispatch.compiler.kernel_ir.kernel import Binding, Layout
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -65,7 +65,7 @@ class Frame:
         self.tensors = [a for a in source.body.block.args if isinstance(a.type, TensorType)]
         self.words = 0
         self._load_scalars()
-        self.ties = tied_arguments(source)
+        self.updated = updated_arguments(source)  # for each result
         self.buffers: list[SSAValue] = []
 
     def _load_scalars(self) -> None:
@@ -84,15 +84,15 @@ class Frame:
     def bind(self, flat: Index | None = None) -> None:
         """Makes the buffers of all tensors. flat: as one row of this many elements."""
         self.elements.flat = flat
-        written = {self.tensors.index(self.source.body.block.args[t]) for t in self.ties if t >= 0}
+        written = {self.tensors.index(self.source.body.block.args[t]) for t in self.updated if t >= 0}
         fresh = len(self.tensors)
         for number, argument in enumerate(self.tensors):
             buffer = self._subspan(number, argument, number not in written)
             self.buffers.append(buffer)
             self.elements.materialize(argument, buffer)
-        for value, tie in zip(self.returned, self.ties, strict=True):
-            if tie >= 0:
-                self.results.append(self.buffers[self.tensors.index(self.source.body.block.args[tie])])
+        for value, index in zip(self.returned, self.updated, strict=True):
+            if index >= 0:
+                self.results.append(self.buffers[self.tensors.index(self.source.body.block.args[index])])
             else:
                 self.results.append(self._subspan(fresh, value, False))
                 self.buffers.append(self.results[-1])

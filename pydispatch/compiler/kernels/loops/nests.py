@@ -8,7 +8,7 @@ from typing import Protocol
 
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.kernels.loops.tiles import points_per_workgroup
+from pydispatch.compiler.kernels.loops.tiles import elements_per_workgroup
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.target.backend import Backend
 
@@ -28,13 +28,13 @@ class RowPipeline(Protocol):
 NARROWEST = 64
 """Columns of the narrowest run: some cache lines side by side."""
 
-Point = Callable[[Builder, list[Index]], None]
-"""Writes the code of one point of a nest."""
+Write = Callable[[Builder, list[Index]], None]
+"""Writes the code of one element of a nest."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How a nest is cut: `rows` outer points of `outer` per workgroup, the inner size in `tiles` tiles of `tile`."""
+    """How a nest is cut: `rows` of `outer` outer iterations per workgroup, the inner size in `tiles` tiles."""
 
     outer: Index
     rows: Index
@@ -43,9 +43,9 @@ class Cut:
     workgroups: Index
 
 
-def cut_points(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_point: Index) -> Cut:
-    """Points that need nothing of each other: the last dimension is cut too."""
-    budget = points_per_workgroup(build, backend, bytes_per_point)
+def cut_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Cut:
+    """Elements that are independent of each other: the last dimension is cut too."""
+    budget = elements_per_workgroup(build, backend, bytes_per_element)
     if isinstance(budget, int) and budget > 64:
         budget -= budget % 64
     inner = dims[-1] if dims else 1
@@ -59,13 +59,13 @@ def cut_points(build: Builder, backend: Backend, dims: Sequence[Index], bytes_pe
 
 def cut_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row: Index) -> Cut:
     """Whole rows."""
-    rows = points_per_workgroup(build, backend, bytes_per_row)
+    rows = elements_per_workgroup(build, backend, bytes_per_row)
     return Cut(outer, rows, 0, 1, build.ceil_quotient(outer, rows))
 
 
-def cut_columns(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_point: Index, widest: int) -> Cut:
+def cut_columns(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index, widest: int) -> Cut:
     """Runs of columns: long enough for whole cache lines, short enough for their accumulators to stay close."""
-    budget = points_per_workgroup(build, backend, bytes_per_point)
+    budget = elements_per_workgroup(build, backend, bytes_per_element)
     inner, outer = dims[-1], build.product(dims[:-1])
     wide = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)
     tile = build.least(inner, build.least(wide, widest))
@@ -83,7 +83,7 @@ def emit_nest(
     row: Callable[[Builder, list[Index], Index, Index], None],
     pipeline: RowPipeline | None = None,
 ) -> None:
-    """The outer points of workgroup number `group`, in order. row: gets the outer indices, and the inner tile.
+    """The outer iterations of workgroup number `group`, in order. row: gets the outer indices, and the inner tile.
 
     pipeline: what every row computes of the next one, where the workgroup has several.
     """
@@ -132,17 +132,17 @@ def emit_nest(
 
 
 def emit_inner(
-    build: Builder, indices: list[Index], dims: Sequence[Index], low: Index, high: Index, point: Point
+    build: Builder, indices: list[Index], dims: Sequence[Index], low: Index, high: Index, write: Write
 ) -> None:
-    """The inner dimensions: loops around independent points of the last one, from `low` to `high`."""
+    """The inner dimensions: loops around a parallel loop over the last one, from `low` to `high`."""
     if not dims:
-        point(build, indices)
+        write(build, indices)
     elif len(dims) == 1:
-        build.points(low, high, lambda b, i: point(b, [*indices, i]), limit=dims[0])
+        build.parallel(low, high, lambda b, i: write(b, [*indices, i]), limit=dims[0])
     else:
 
         def body(inner: Builder, index: Index, carried: list[object]) -> list[object]:
-            emit_inner(inner, [*indices, index], dims[1:], 0, dims[1], point)
+            emit_inner(inner, [*indices, index], dims[1:], 0, dims[1], write)
             return []
 
         build.loop(0, dims[0], [], body)  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 """A reduction of the next row in the loop of this one: memory is read while there is much to compute.
 
-The largest element of a row (of a softmax, say) is a loop that only waits for memory, and the loop behind it, over
-exponentials, does not touch memory that is far away. So the first row of a workgroup is reduced in front of all rows,
-and every row reduces the one behind it beside its own work. For combinations that are exact only: every row gets the
+The largest element of a row (of a softmax, say) is a loop that only waits for memory, and the loop after it, over
+exponentials, does not touch memory that is far away. So the first row of a workgroup is reduced before all rows,
+and every row reduces the next one beside its own work. For combinations that are exact only: every row gets the
 same bits, wherever it stands.
 """
 

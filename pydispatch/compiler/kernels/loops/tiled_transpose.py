@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.nests import Cut
-from pydispatch.compiler.kernels.loops.tiles import points_per_workgroup
+from pydispatch.compiler.kernels.loops.tiles import elements_per_workgroup
 from pydispatch.compiler.kernels.loops.transpose_blocks import turn
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
@@ -48,10 +48,10 @@ def turned(loads: Sequence[tuple[SSAValue, tuple[Index, ...]]], indices: Sequenc
     return list(indices).index(across[0][-1])
 
 
-def cut_turned(build: Builder, backend: Backend, dims: Sequence[Index], along: int, bytes_per_point: Index) -> Cut:
-    """Like `cut_points`; a row of the cut is a block of rows along `along`."""
+def cut_turned(build: Builder, backend: Backend, dims: Sequence[Index], along: int, bytes_per_element: Index) -> Cut:
+    """Like `cut_elements`; a row of the cut is a block of rows along `along`."""
     side, _ = block_of(dims, along)
-    budget = points_per_workgroup(build, backend, build.times(bytes_per_point, side))
+    budget = elements_per_workgroup(build, backend, build.times(bytes_per_element, side))
     wide = build.times(build.most(build.quotient(budget, side), 1), side)
     tile = build.least(dims[-1], wide)
     rows = build.most(build.quotient(budget, build.most(tile, 1)), 1)
@@ -119,7 +119,7 @@ class _Turned:
 
     def _block(self, build: Builder, s: _Square) -> None:
         def column(b: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
-            b.points(s.top, s.bottom, lambda p, i: self._compute(p, s, i, j), limit=self.dims[self.along])
+            b.parallel(s.top, s.bottom, lambda p, i: self._compute(p, s, i, j), limit=self.dims[self.along])
             return []
 
         build.loop(s.left, s.right, [], column, limit=self.dims[-1])
@@ -154,7 +154,7 @@ class _Turned:
                 self.e.store(b, value, result, self._at(s, row, column))
 
         def row(b: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
-            b.points(s.left, s.right, lambda p, j: element(p, i, j), limit=self.dims[-1])
+            b.parallel(s.left, s.right, lambda p, j: element(p, i, j), limit=self.dims[-1])
             return []
 
         build.loop(s.top, s.bottom, [], row, limit=self.dims[self.along])

@@ -9,6 +9,6 @@ COLUMN_BYTES = 4096
 """Bytes of accumulators of a reduction over outer dimensions: a part of the first-level cache."""
 
 
-def points_per_workgroup(build: Builder, backend: Backend, bytes_per_point: Index) -> Index:
-    """How many points share a workgroup when each moves that many bytes: the same budget, one point at least."""
-    return build.most(build.quotient(backend.workgroup_bytes, build.most(bytes_per_point, 1)), 1)
+def elements_per_workgroup(build: Builder, backend: Backend, bytes_per_element: Index) -> Index:
+    """How many elements share a workgroup when each moves that many bytes: the same budget, one at least."""
+    return build.most(build.quotient(backend.workgroup_bytes, build.most(bytes_per_element, 1)), 1)

@@ -13,7 +13,7 @@ from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import is_reduction
 
 COPIES = ("tensor.pad", "tensor.extract_slice", "tensor.cast", "linalg.generic")
-"""Operations in front of a contraction that packing computes on its way."""
+"""Producers of a contraction's operands that packing computes on its way."""
 
 
 def judge_contraction(group: Sequence[Operation], op: Operation) -> str | bool | None:
@@ -68,13 +68,13 @@ def _before(op: Operation, c: Contraction, members: set[Operation], after: set[O
         return None
     if op.name == "linalg.generic":
         if is_reduction(op):
-            return "a reduction in front of a contraction would be computed for each tile"
+            return "a reduction that a contraction reads would be computed for each tile"
         if len(list(op.regions[0].block.ops)) > 8 or any(_costly(inner) for inner in op.regions[0].block.ops):
-            return "elements in front of a contraction are computed for each tile, and these are expensive"
+            return "elements that a contraction reads are computed for each tile, and these are expensive"
         return None
     if op.name in COPIES or (info_of(op).elementwise and not _costly(op)):
         return None
-    return f"{op.name} in front of a contraction would be computed for each tile"
+    return f"{op.name} that a contraction reads would be computed for each tile"
 
 
 def _only_for(op: Operation, after: set[Operation]) -> bool:

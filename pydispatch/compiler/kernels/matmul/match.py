@@ -244,7 +244,7 @@ def _roles(g: Structured, first: Factor, second: Factor) -> Contraction | None:
     outer = tuple(d for d in sorted(parallel) if d not in (m, columns))
     reductions = tuple(d for d in g.loops if d != k)
     if columns is None and outer:
-        return None  # no columns: products of single elements per point, which plain loops vectorise better
+        return None  # no columns: products of single elements per result, which plain loops vectorise better
     out = g.op.results[0].type
     assert isinstance(out, TensorType)
     return Contraction(g.op, g, a, b, m, columns, k, outer, reductions, out.element_type)

@@ -35,7 +35,7 @@ def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | bool |
         return False
     op = at.op
     if isinstance(result.owner, Operation) and not result.owner.is_before_in_block(op):
-        return False  # what stands in front of the contraction cannot depend on it
+        return False  # what comes before the contraction cannot depend on it
     below = [of(operand) for operand in op.operands]
     inner = any(of(v) is not False for o in op.walk() if o is not op for v in o.operands if v.owner is not o)
     if all(b is False for b in below):

@@ -1,7 +1,7 @@
 """Writes kernel IR: operations at the outermost place where their operands are known, each computed once.
 
 Sizes and indices are `Index`: Python integers as long as they are known while compiling. A region is written before
-the operation that holds it is added to its block, so that code may still be added in front of any loop being written.
+the operation that holds it is added to its block, so that code may still be added before any loop being written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Builder(IndexArithmetic[SSAValue]):
     def __init__(self, block: Block, source: Operation, parent: Builder | None = None, guarded: bool = False) -> None:
         self.block, self.source, self.parent, self.guarded = block, source, parent, guarded
         self.depth: int = parent.depth + 1 if parent else 0
-        self.in_points: bool = parent.in_points if parent else False  # inside a loop over independent points
+        self.in_parallel: bool = parent.in_parallel if parent else False  # inside an `scf.parallel`
         self._known: dict[Hashable, SSAValue] = {}
         self._levels: dict[Block, Builder] = {**(parent._levels if parent else {}), block: self}
         self._parts: dict[SSAValue, tuple[Index, Index, Index]] = parent._parts if parent else {}
@@ -307,17 +307,17 @@ class Builder(IndexArithmetic[SSAValue]):
         self.add(op)
         return list(op.results)
 
-    def points(
+    def parallel(
         self, low: Index, high: Index, body: Callable[[Builder, Index], None], step: int = 1, limit: Index | None = None
     ) -> None:
-        """`scf.parallel`: independent points."""
+        """`scf.parallel`: independent iterations."""
         if isinstance(low, int) and isinstance(high, int) and high - low <= step:
             if high > low:
                 body(self, low)
             return
         block = Block(arg_types=[IndexType()])
         inner = self.nested(block)
-        inner.in_points = True
+        inner.in_parallel = True
         inner.bounded(block.args[0], high if limit is None else limit)
         if low == 0 and step == 1:
             inner._counters[block.args[0]] = high

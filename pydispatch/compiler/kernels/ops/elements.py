@@ -2,7 +2,7 @@
 
 `Elements.at` computes an element by the rules of the operations that make it: nothing is stored between them unless
 `materialize` said where a value lives. Code is placed at the outermost loop where its indices are known, and the same
-element is computed once per place, so that reductions which depend on a row only stand in front of the row's loop.
+element is computed once per place, so that reductions which depend on a row only are computed before the row's loop.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Rules:
 
 
 Spread = Callable[["Elements", Builder, Any, Sequence[Any]], "list[SSAValue] | None"]
-"""Writes a reduction at a point of its results, None when it cannot; see `loops/gpu/reduce.py`."""
+"""Writes a reduction for one element of its results, None when it cannot; see `loops/gpu/reduce.py`."""
 
 IndexMap = Callable[[Builder, Sequence[Index]], Sequence[Index]]
 """Indices of a tensor -> indices of the buffer that holds it."""
@@ -82,7 +82,7 @@ class Elements:
 
     def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
         self.source, self.entry, self.rules, self.reassociate = source, entry, rules, reassociate
-        self.spread: Spread | None = None  # how a target spreads reductions outside point loops
+        self.spread: Spread | None = None  # how a target spreads reductions outside parallel loops
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.flat: Index | None = None
         self.reduced: list[tuple[Operation, Builder]] = []  # the reductions whose loops were written, and where
@@ -155,7 +155,7 @@ class Elements:
         kept = self.kept.get(value)
         if value in self._buffers:
             self.loads.append((value, tuple(indices)))
-            place = build if isinstance(value, OpResult) else place  # what is written here is not read in front of it
+            place = build if isinstance(value, OpResult) else place  # what is written here is not read before it
             result = self._load(place, self._buffers[value], value, indices)
         elif kept is not None and kept.filled is not None and kept.filled not in build.chain():
             place = build
@@ -218,7 +218,7 @@ class Elements:
     def store(
         self, build: Builder, element: SSAValue, buffer: SSAValue, places: Sequence[Index], own_byte: bool = False
     ) -> None:
-        """Writes an element of a memref. own_byte: nobody else writes elements of its byte."""
+        """Writes an element of a memref. own_byte: no other invocation writes elements of its byte."""
         op = memref.StoreOp.get(element, buffer, [build.value(i) for i in places])
         if own_byte:
             op.attributes[OWN_BYTE] = UnitAttr()

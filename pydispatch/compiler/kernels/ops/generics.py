@@ -105,7 +105,7 @@ def body_at(
     point: Sequence[Index],
     carried: Sequence[SSAValue] | None = None,
 ) -> list[SSAValue]:
-    """The body for one point of the loops. carried: the values of the outputs so far; else they are computed."""
+    """The body for one iteration of the loops. carried: the values of the outputs so far; else they are computed."""
     mapping: dict[SSAValue, SSAValue] = {}
     for number, argument in enumerate(g.block.args):
         if not argument.uses:
@@ -127,7 +127,7 @@ def _operand(e: Elements, build: Builder, operand: SSAValue, map: AffineMap, poi
         return e.at(build, operand, list(point[:1]) if map.results else [])
     where = evaluate(build, map, point)
     for number, result in enumerate(map.results):
-        if not is_exact(result):  # nobody has compared its range with the size
+        if not is_exact(result):  # its range was not compared with the size
             where[number] = build.clamp(where[number], e.dims(operand)[number])
     return e.at(build, operand, where)
 

@@ -68,7 +68,7 @@ class BufferViewEncodingTypeOp(IRDLOperation):
 
 @op_definition
 class BufferViewBufferOp(IRDLOperation):
-    """The bytes behind a view."""
+    """The bytes of a view."""
 
     name = "hal.buffer_view.buffer"
     buffer_view = operand_def(BufferViewType)

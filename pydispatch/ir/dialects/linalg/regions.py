@@ -249,7 +249,7 @@ class ReduceForm(MapForm):
 
 @op_definition
 class MapOp(IRDLOperation):
-    """The body for every element. It takes the elements of the inputs, and may take that of the output behind them."""
+    """The body for every element. It takes the elements of the inputs, and may take that of the output after them."""
 
     name = "linalg.map"
     inputs = var_operand_def()

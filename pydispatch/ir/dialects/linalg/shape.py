@@ -219,7 +219,7 @@ def numbers(value: DenseArrayBase[Any] | None) -> list[int]:
 
 
 class _Pack(PackingOp):
-    """The source in tiles: its dimensions, counted in tiles, and behind them those of a tile."""
+    """The source in tiles: its dimensions, counted in tiles, and after them those of a tile."""
 
     def verify_(self) -> None:
         self.check_packing(self.source, self.dest)

@@ -2,7 +2,7 @@
 
 Subscripts are written as in an einsum, one word for each dimension: `m k, k n -> m n`. `oh+kh` is the dimension of a
 window: oh * stride + kh * dilation, where the n-th such dimension takes the n-th stride and dilation. A word that is
-absent behind the arrow is reduced. An empty operand is a scalar. Iterations run over the words behind the arrow and
+absent after the arrow is reduced. An empty operand is a scalar. Iterations run over the words after the arrow and
 then over the others in the order of their first use.
 """
 

@@ -114,7 +114,7 @@ class FailureMode(Choice):
 
 
 TYPED = "attr-dict custom<HandleTypes>(ref($handles), type($handles), type($results_))"
-"""Behind the handles: attributes and types."""
+"""After the handles: attributes and types."""
 
 
 class TransformOp(IRDLOperation):
@@ -138,7 +138,7 @@ class TransformOp(IRDLOperation):
 
 
 class PositionOp(TransformOp):
-    """An operation with `[0, -1]`, `[all]` or `[except(0)]` behind its operand."""
+    """An operation with `[0, -1]`, `[all]` or `[except(0)]` after its operand."""
 
     positions_ = opt_prop_def(DenseArrayBase, prop_name="positions")
     is_all = opt_prop_def(UnitAttr)

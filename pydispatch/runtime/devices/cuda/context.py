@@ -219,7 +219,7 @@ class Context(base.Context):
         del kept
 
     def copy_out(self, block: Block, target: Source, size: int) -> None:
-        """The other way; waits for the work on the block. Works behind `close` too."""
+        """The other way; waits for the work on the block. Works after `close` too."""
         if size == 0:
             return
         if self.lost:

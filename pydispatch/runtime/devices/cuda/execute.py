@@ -204,7 +204,7 @@ class Fixed:
         return [0 if block is None else block.address for block in blocks], constants, list(patterns)
 
     def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Takes other memory, constants or patterns; the nodes of the graph that see them are told."""
+        """Takes other memory, constants or patterns; updates the graph nodes that use them."""
         given = self.given = self._given(blocks, constants, patterns)
         context, executor = self.context, self.executor
         context.tidy()

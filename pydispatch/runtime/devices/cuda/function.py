@@ -28,7 +28,7 @@ class CudaFunction(AcceleratorFunction):
 
     A call puts its work on the stream of the device and returns; an error of the hardware shows in a later call, or
     when a result is looked at. stream: a stream of the caller (its handle, or an object of PyTorch, CuPy or Numba): the
-    call comes behind what is on it, and what is put on it later comes behind the call. Without it the call is in order
+    call runs after what is on it, and what is put on it later runs after the call. Without it the call is in order
     with the default stream. `out=` and threads are as on other devices.
     """
 
@@ -81,7 +81,7 @@ class CudaPrepared(Prepared):
 
 @contextmanager
 def _between(context: Context, stream: Any) -> Iterator[None]:
-    """What happens inside comes behind what is on a stream, and before what comes there later."""
+    """What happens inside runs after what is on a stream, and before what is put there later."""
     number = stream_number(stream)
     context.follow(number)
     try:

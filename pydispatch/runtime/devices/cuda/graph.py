@@ -1,4 +1,4 @@
-"""A plan as a CUDA graph: made once, told of other memory and constants, launched."""
+"""A plan as a CUDA graph: made once, updated for other memory and constants, launched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Graph:
     """An instantiated graph over the steps of a plan. Used by one thread at a time.
 
-    Steps of one region run side by side, behind all steps of the region before.
+    Steps of one region run side by side, after all steps of the region before.
     """
 
     def __init__(self, context: Context, function: str, steps: Sequence[Sequence[Step]], scratch: Any = None) -> None:
@@ -39,13 +39,13 @@ class Graph:
             try:
                 self.nodes = []
                 before: list[Any] = []  # nodes that the region waits for
-                behind: list[Any] = []  # last nodes of each command of the region
+                last: list[Any] = []  # last nodes of each command of the region
                 region: int | None = None
                 for command in self.commands:
                     if not command:
                         continue
                     if command[0].region != region:
-                        before, behind, region = self._joined(graph, behind, what), [], command[0].region
+                        before, last, region = self._joined(graph, last, what), [], command[0].region
                     after = before
                     is_chain = len(command) > 1 and not isinstance(command[0], Fill)
                     for step in command:
@@ -54,9 +54,9 @@ class Graph:
                         if is_chain:
                             after = [node]
                         else:
-                            behind.append(node)
+                            last.append(node)
                     if is_chain:
-                        behind.append(after[0])
+                        last.append(after[0])
                 self.executable = context.check(driver.cuGraphInstantiate(graph, 0), what)
             finally:
                 driver.cuGraphDestroy(graph)

@@ -1,6 +1,6 @@
 """Memory of the device that others own, and buffers of ours for others: DLPack and `__cuda_array_interface__` 3.
 
-Nobody waits in the process: who takes memory makes its stream wait, on the device, for the stream that wrote it.
+No thread waits: a consumer of memory makes its stream wait, on the device, for the stream that wrote it.
 """
 
 from __future__ import annotations

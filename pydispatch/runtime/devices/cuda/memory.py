@@ -46,8 +46,8 @@ class Block:
 
 class Pool:
     """Blocks that come back are handed out again at once, those that came last first: everything runs in the order of
-    one stream, so who gets a block comes behind who had it. Any thread; `release` never blocks, so that it may be
-    called by the garbage collector."""
+    one stream, so the next user of a block runs after the last one. Any thread; `release` never blocks, so that it may
+    be called by the garbage collector."""
 
     def __init__(self, context: Owner) -> None:
         self.context = context

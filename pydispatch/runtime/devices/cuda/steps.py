@@ -37,7 +37,7 @@ class Step(ABC):
 
     @abstractmethod
     def place(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
-        """addresses: of the buffers of the plan. Whether a node has to be told."""
+        """addresses: of the buffers of the plan. Whether a node has to be updated."""
 
     @abstractmethod
     def launch(self, stream: Any) -> Result:
@@ -45,7 +45,7 @@ class Step(ABC):
 
     @abstractmethod
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
-        """Makes a node of it, behind others; the result of the driver."""
+        """Makes a node of it, which depends on others; the result of the driver."""
 
     @abstractmethod
     def update(self, executable: Any, node: Any) -> Result:

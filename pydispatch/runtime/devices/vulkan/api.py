@@ -63,7 +63,7 @@ def check(result: int, what: str) -> None:
 
 
 class Arena:
-    """Structures that live together: cffi frees what nobody holds, and structures point at each other."""
+    """Structures that live together: cffi frees what is not referenced, and structures point at each other."""
 
     def __init__(self) -> None:
         self.ffi, self.lib = binding()

@@ -25,7 +25,7 @@ _COMPUTE_BIND_POINT = 1
 
 
 class Kernel:
-    """One export, ready to be dispatched. bindings: of its descriptor set; is_spilled: one behind the others is for its
+    """One export, ready to be dispatched. bindings: of its descriptor set; is_spilled: one after the others is for its
     constants, which are no push constants then; is_watched: the last says whether the device cut loops short;
     written: per binding whether the shader may write it."""
 

@@ -40,7 +40,7 @@ STATIC_SHARED = 48 * 1024
 """Bytes of workgroup memory of fixed size that a kernel may have; beyond that it is given when it is launched."""
 
 AVAILABLE = "pyd_has_"
-"""In front of an optional import's symbol: a function without arguments that says, as an i32, whether it is there."""
+"""The prefix of an optional import's symbol: a function without arguments that says, as an i32, whether it is there."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _KNOWN = re.compile(
@@ -208,7 +208,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         if is_optional(callee) and not is_guarded(f.op, callee):
             raise f.error(
                 f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
-                f"put it into scf.if behind pyd.import.available @{callee.sym_name.data}, or give it a "
+                f"put it into scf.if on pyd.import.available @{callee.sym_name.data}, or give it a "
                 "hal.import.fallback",
             )
         return linked_call(f, callee, operands, name)

@@ -91,8 +91,8 @@ def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: in
 def store(
     f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], least: int = 1, own_byte: bool = False
 ) -> None:
-    """Writes the element at `indices` and no other, also where elements share a byte. own_byte: nobody else writes
-    elements of that byte."""
+    """Writes the element at `indices` and no other, also where elements share a byte. own_byte: no other iteration
+    writes elements of that byte."""
     element = memref.element
     if packed(element):
         alone = own_byte or memref.root == "stack" or not f.platform.concurrent
@@ -106,9 +106,9 @@ def store(
 
 
 def _store_packed(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], alone: bool) -> None:
-    """Not said to be independent of other points: neighbours meet in one byte unless a point writes all of it. Where
-    they may do so at once, bits are cleared and set by atomic operations; that nobody sees them cleared is the contract
-    of every store."""
+    """Not said to be independent of other iterations: neighbours meet in one byte unless an iteration writes all of
+    it. Where they may do so at once, bits are cleared and set by atomic operations; that no other iteration reads them
+    cleared is the contract of every store."""
     pointer, shift = _packed_place(f, memref, indices)
     access, let = f.access(memref, shared=True), f.body.let
     mask = (1 << bit_width(memref.element)) - 1
@@ -162,7 +162,7 @@ def _atomic(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _atomic_extreme(f: FunctionEmitter, intrinsic: str, pointer: str, element: Attribute, value: str) -> str:
-    """Exchanges until nobody came between; the order of workgroups does not show. Returns the old value."""
+    """Exchanges until no other write intervened; the order of workgroups does not show. Returns the old value."""
     type_, bits, align = scalar(element), f"i{bit_width(element)}", alignment(element)
     again, done = f.body.new_label("again"), f.body.new_label("exchanged")
     scope = f.platform.atomic_scope

@@ -33,7 +33,7 @@ def place(f: FunctionEmitter, phis: list[Phi], results: list[SSAValue] | tuple[S
 
 
 def branches(f: FunctionEmitter, op: Operation, regions: list[tuple[str, Region]], after: str) -> None:
-    """Regions of which one runs, each behind its label; their yields meet at `after`."""
+    """Regions of which one runs, each after its label; their yields meet at `after`."""
     phis = result_phis(f, list(op.results))
 
     def leave(terminator: Operation) -> None:

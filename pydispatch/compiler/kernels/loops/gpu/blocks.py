@@ -55,7 +55,7 @@ class Block:
 
 
 def block_of(frame: Frame, nest: Nest, pairs: bool = True) -> Block | None:
-    """The block of a nest of points with one reduction; None where elements share nothing. pairs: whether the device
+    """The block of an elementwise nest with one reduction; None where elements share nothing. pairs: whether the device
     has integers of 64 bits."""
     trial = _try(frame, nest, None)
     dims, e = trial.dims, trial.e
@@ -150,7 +150,7 @@ def emit_block(e: Elements, nest: Nest, block: Block, build: Builder, group: Ind
             for value, buffer in nest.stores:
                 e.store(b, e.at(b, value, indices), buffer, indices)
 
-    build.points(low, high, lane, limit=dims[-1])
+    build.parallel(low, high, lane, limit=dims[-1])
 
 
 def _emit_wide(e: Elements, nest: Nest, block: Block, build: Builder, low: Index, outer: Sequence[Index]) -> None:
@@ -174,7 +174,7 @@ def _emit_wide(e: Elements, nest: Nest, block: Block, build: Builder, low: Index
             for stored, buffer in nest.stores:
                 e.store(b, e.at(b, stored, indices), buffer, indices)
 
-    build.points(0, LANES, lane, limit=LANES)
+    build.parallel(0, LANES, lane, limit=LANES)
 
 
 def _point(g: Structured, block: Block, indices: Sequence[Index]) -> list[Index]:
@@ -196,13 +196,13 @@ def _reduce(e: Elements, build: Builder, block: Block, places: Sequence[Sequence
     assert isinstance(block.value, OpResult)
     g = view_of(e, block.value.op)
     sizes = loop_sizes(e, g)
-    points = [_point(g, block, indices) for indices in places]
-    initial = [e.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in points]
+    iterations = [_point(g, block, indices) for indices in places]
+    initial = [e.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in iterations]
     where: dict[int, Index] = {}
 
     def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
         results = []
-        for point, value in zip(points, carried, strict=True):
+        for point, value in zip(iterations, carried, strict=True):
             full = [where.get(number, index) for number, index in enumerate(point)]
             results += body_at(e, inner, g, full, [value])
         return results

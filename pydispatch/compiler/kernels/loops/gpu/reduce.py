@@ -1,4 +1,4 @@
-"""Reductions outside point loops on GPUs: spread over the invocations of a workgroup.
+"""Reductions outside parallel loops on GPUs: spread over the invocations of a workgroup.
 
 What each step adds is taken out of the body, so that the loop becomes `scf.parallel` with `scf.reduce`; the emitter
 combines what the invocations have. Only reductions whose results are each combined by one operation are taken apart.
@@ -51,7 +51,7 @@ def spread_reduction(
     e: Elements, build: Builder, g: Structured, point: Sequence[Index | None]
 ) -> list[SSAValue] | None:
     """The results at `point`, by a loop that is spread; None where it should not be."""
-    if build.in_points or combiners(g, e.reassociate) is None:
+    if build.in_parallel or combiners(g, e.reassociate) is None:
         return None
     sizes = loop_sizes(e, g)
     steps = [sizes[dim] for dim in g.loops]
@@ -81,7 +81,7 @@ def _parallel(
     """One loop that is spread, over all steps that have their outermost index in a range."""
     block = Block(arg_types=[IndexType() for _ in g.loops])
     inner = build.nested(block)
-    inner.in_points = True
+    inner.in_parallel = True
     where = list(known)
     for dim, argument in zip(g.loops, block.args, strict=True):
         where[dim] = inner.counts(argument, sizes[dim])

@@ -72,7 +72,7 @@ def wide_inputs(e: Elements, g: Structured, dims: tuple[int, int]) -> tuple[Wide
 
 
 def _is_plain(e: Elements, value: SSAValue) -> bool:
-    """Whether a value is a buffer that nobody writes, of 32-bit elements, with rows of an even number of them."""
+    """Whether a value is a read-only buffer of 32-bit elements, with rows of an even number of them."""
     type_ = tensor_type(value)
     shape = type_.get_shape()
     if not isinstance(value, BlockArgument) or type_.element_type not in (Float32Type(), i32):
@@ -132,8 +132,8 @@ def reduce_wide(
 ) -> list[SSAValue]:
     """The reduction at places `offsets` (row, column) from `corner`, the point of the first. dims: which dimensions
     rows and columns are; half: the column of the corner over two."""
-    points = _points(build, corner, dims, offsets)
-    initial = [e.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in points]
+    iterations = _iterations(build, corner, dims, offsets)
+    initial = [e.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in iterations]
     sizes, where, step = loop_sizes(e, g), dict[int, Index](), g.loops[-1]
     size, fused = sizes[step], _fused(e, g, wide)
     assert isinstance(size, int)
@@ -144,7 +144,7 @@ def reduce_wide(
         read = [_Pairs(e, b, g, w, at) for w, at in zip(wide, places, strict=True)]
         for turn in range(many):
             where[step] = b.plus(index, turn)
-            for number, ((row, column), point) in enumerate(zip(offsets, points, strict=True)):
+            for number, ((row, column), point) in enumerate(zip(offsets, iterations, strict=True)):
                 steps = {dims[0]: row, dims[1]: column, step: turn}
                 taken = [
                     pairs.at(sum(w.factors[dim] * count for dim, count in steps.items()))
@@ -188,7 +188,7 @@ def _place(b: Builder, w: Wide, corner: Sequence[Index], dims: tuple[int, int], 
     return b.value(total)
 
 
-def _points(
+def _iterations(
     build: Builder, corner: Sequence[Index], dims: tuple[int, int], offsets: Sequence[tuple[int, int]]
 ) -> list[list[Index]]:
     found = []
@@ -210,7 +210,7 @@ class _Pairs:
         self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
 
     def at(self, offset: int) -> SSAValue:
-        """The element so many elements behind the corner."""
+        """The element so many elements after the corner."""
         pair, second = divmod(offset, 2)
         if pair not in self.loaded:
             b = self.build

@@ -1,8 +1,8 @@
 """A contraction with all that is fused around it → kernel IR.
 
 A workgroup computes a tile of C in register blocks (`pyd.contract`). What a block reads is packed into workgroup memory
-by pulling elements of the factors, so that whatever makes them joins the packing; operands that lie well as they are
-are read in place. When a block is done, the results of the dispatch are pulled from it while it is in the cache.
+by computing elements of the factors, so that their producers are fused into the packing; operands that lie well as they
+are are read in place. When a block is done, the results of the dispatch are computed from it while it is in the cache.
 
 Blocks never hang over an edge of known size: the last one moves back and computes some elements again, with the same
 bits. Where sizes are not known, blocks run over what packing left undefined, and only what exists is stored.
@@ -39,7 +39,7 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
         return None
     c, results = found
     frame = Frame(source, backend)
-    if any(tie >= 0 for tie in frame.ties):
+    if any(argument >= 0 for argument in frame.updated):
         return None
     plans = plans_of(c, frame.elements, level_of(machine))
     if not plans:

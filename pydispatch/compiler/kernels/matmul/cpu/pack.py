@@ -106,7 +106,7 @@ class Packing:
         if self.pairs and coordinate.is_plain(w.c.k):
             self._pairs(build, position, at)
             return
-        build.points(0, self._extent(build, position), lambda b, i: self._level(b, position + 1, [*at, i]))
+        build.parallel(0, self._extent(build, position), lambda b, i: self._level(b, position + 1, [*at, i]))
 
     def _panels(self, build: Builder, position: int, at: list[Index]) -> None:
         """Columns, a panel at a time. An index of columns is (panel, column)."""
@@ -125,13 +125,13 @@ class Packing:
                 if columns == nr and self._lies_along_k(position):
                     self._turned(b, at, Column(start, j, 0))
                 else:
-                    b.points(0, columns, column)
+                    b.parallel(0, columns, column)
                 return
             partial = b.less(columns, nr)
-            b.when(partial, lambda g: g.points(0, columns, column))
-            b.when(opposite(b, partial), lambda g: g.points(0, nr, column))
+            b.when(partial, lambda g: g.parallel(0, columns, column))
+            b.when(opposite(b, partial), lambda g: g.parallel(0, nr, column))
 
-        build.points(0, build.ceil_quotient(w.valid[n], nr), panel)
+        build.parallel(0, build.ceil_quotient(w.valid[n], nr), panel)
 
     def _lies_along_k(self, position: int) -> bool:
         """Whether the columns are rows of an argument, contiguous in K, that blocks of registers can turn."""
@@ -169,10 +169,10 @@ class Packing:
 
         def rest(b: Builder, i: Index) -> None:
             each = Column(b.plus(column.index, i), column.panel, i)
-            b.points(whole, size, lambda p, k: self._copy(p, [*at, each, k]))
+            b.parallel(whole, size, lambda p, k: self._copy(p, [*at, each, k]))
 
         if whole != size:
-            build.points(0, w.t.nr, rest)
+            build.parallel(0, w.t.nr, rest)
 
     def _pairs(self, build: Builder, position: int, at: list[Index]) -> None:
         """Steps of K by two; an odd last one has a partner of 0."""
@@ -183,7 +183,7 @@ class Packing:
             first = b.times(i, 2)
             self._level(b, position + 1, [*at, Pair(first, False)])  # type: ignore[list-item]
 
-        build.points(0, halves, pair)
+        build.parallel(0, halves, pair)
         odd = build.remainder(size, 2)
         if odd == 0:
             return
@@ -278,7 +278,7 @@ def across(
     """`body` for rows x columns points; columns of the full width have a loop of known length."""
 
     def nest(b: Builder, width: Index) -> None:
-        b.points(0, rows, lambda r, i: r.points(0, width, lambda p, j: body(p, i, j)))
+        b.parallel(0, rows, lambda r, i: r.parallel(0, width, lambda p, j: body(p, i, j)))
 
     if isinstance(columns, int):
         nest(build, columns)

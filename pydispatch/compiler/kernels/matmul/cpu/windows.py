@@ -25,8 +25,8 @@ from pydispatch.compiler.kernels.matmul.results import positions
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
-from pydispatch.compiler.kernels.ops.extremes import FEWEST, extreme, operand_of
 from pydispatch.compiler.kernels.ops.generics import body_at, cannot_lower, loop_sizes
+from pydispatch.compiler.kernels.ops.minmax import MIN_VALUES, maximum_or_minimum, operand_of
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.affine_maps import dims_in
@@ -73,7 +73,7 @@ def lower_windows(source: func.FuncOp, backend: Backend) -> Kernel | None:
     if g is None:
         return None
     frame = Frame(source, backend)
-    w = windows_of(g, frame) if all(tie < 0 for tie in frame.ties) else None
+    w = windows_of(g, frame) if all(argument < 0 for argument in frame.updated) else None
     if w is None:
         return None
     frame.bind()
@@ -255,7 +255,7 @@ class _Writer:
             if self.w.around:
                 self._parts(b, at, points, start, end)
             else:
-                b.points(start, end, whole, limit=self.sizes[self.w.n])
+                b.parallel(start, end, whole, limit=self.sizes[self.w.n])
 
         inside = self.pads.inside(build, at, low, width)
         build.when(inside, lambda b: all_(b, False))
@@ -292,12 +292,12 @@ class _Writer:
             if dims:
                 b.loop(0, self.sizes[dims[0]], [], body)
             else:
-                b.points(start, end, step, limit=limit)
+                b.parallel(start, end, step, limit=limit)
 
         fence = Builder(build.block, build.source, build, guarded=True)
-        fence.points(start, end, begin, limit=limit)
+        fence.parallel(start, end, begin, limit=limit)
         around(fence, w.around, {})
-        fence.points(start, end, end_, limit=limit)
+        fence.parallel(start, end, end_, limit=limit)
 
     def _sums(self, build: Builder, places: Sequence[SSAValue]) -> list[SSAValue]:
         assert self.sums is not None
@@ -327,9 +327,9 @@ class _Writer:
                 operand = operand_of(new, old)
                 names.add(new.owner.name if operand is not None and isinstance(new.owner, Operation) else "")
                 seen += [operand] if operand is not None else []
-        if len(names) == 1 and "" not in names and len(compared[0]) >= FEWEST:
+        if len(names) == 1 and "" not in names and len(compared[0]) >= MIN_VALUES:
             (name,) = names
-            return [extreme(build, name, seen) for seen in compared]
+            return [maximum_or_minimum(build, name, seen) for seen in compared]
         return values
 
     def _known(self, dim: int) -> int:
@@ -338,7 +338,7 @@ class _Writer:
         return size
 
     def _store(self, build: Builder, points: list[list[Index]], values: list[SSAValue]) -> None:
-        """Pulls the results of the dispatch from the sums of a block and stores them, all loads in front."""
+        """Computes the results of the dispatch from the sums of a block and stores them, after all loads."""
         result = self.g.op.results[0]
         stores = []
         for point, value in zip(points, values, strict=True):

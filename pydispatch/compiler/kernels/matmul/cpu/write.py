@@ -1,4 +1,4 @@
-"""The kernel of a contraction: the tile of a workgroup, its blocks, and what is pulled from them."""
+"""The kernel of a contraction: the tile of a workgroup, its blocks, and the results computed from them."""
 
 from __future__ import annotations
 
@@ -328,7 +328,7 @@ class Writer:
         t, sums = self.t, self.plan.sums
         if self._starts_at_zero():
             zero = build.add(arith.ConstantOp(zero_attribute(sums)))
-            build.points(0, t.mr * t.nr, lambda b, i: self.e.store(b, zero, block, [b.plus(offset, i)]))
+            build.parallel(0, t.mr * t.nr, lambda b, i: self.e.store(b, zero, block, [b.plus(offset, i)]))
             return
 
         def element(b: Builder, i: Index, j: Index) -> None:
@@ -341,7 +341,7 @@ class Writer:
         return build.plus(offset, build.plus(build.times(i, self.t.nr), j))
 
     def _finish(self, build: Builder, place: Place, block: SSAValue, offset: Index) -> None:
-        """Pulls the results of the dispatch from a block and stores them."""
+        """Computes the results of the dispatch from a block and stores them."""
         result = self.c.op.results[0]
 
         def element(b: Builder, i: Index, j: Index) -> None:

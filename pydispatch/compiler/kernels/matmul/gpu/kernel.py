@@ -2,7 +2,7 @@
 
 A workgroup computes a tile of C. Tiles of A and B go through workgroup memory, some steps at a time; while one is
 multiplied, the invocations fetch their parts of the next. Sums stay in the invocations' own memory, which becomes
-registers, until the results of the dispatch are pulled from them. Whatever makes A and B is computed on the way into
+registers, until the results of the dispatch are computed from them. Whatever makes A and B is computed on the way into
 the tile. The order of sums depends on the shape and the variant alone.
 """
 
@@ -17,8 +17,8 @@ from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
-from pydispatch.compiler.kernels.loops.gpu.points import finish
-from pydispatch.compiler.kernels.loops.points import packed
+from pydispatch.compiler.kernels.loops.gpu.lower import finish
+from pydispatch.compiler.kernels.loops.lower import packed
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
 from pydispatch.compiler.kernels.matmul.cpu.write import starts_at_zero
 from pydispatch.compiler.kernels.matmul.gpu.load import PRIVATE, Staging, fitted, state_alignment, storage
@@ -42,7 +42,7 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
         return None
     c, results = found
     frame = Frame(source, backend)
-    if any(tie >= 0 for tie in frame.ties) or any(packed(value) > 1 for value in frame.returned):
+    if any(argument >= 0 for argument in frame.updated) or any(packed(value) > 1 for value in frame.returned):
         return None
     plans = plans_of(c, frame.elements, generation)
     if not plans:
@@ -112,7 +112,7 @@ class Writer:
 
     def _points(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
         """Code of every invocation."""
-        build.points(0, self.tile.invocations, body, limit=self.tile.invocations)
+        build.parallel(0, self.tile.invocations, body, limit=self.tile.invocations)
 
     # A turn of steps
 
@@ -155,7 +155,7 @@ class Writer:
             fence.add(memref.StoreOp.get(fitted(fence, value, self.plan.sums), self.sums, [fence.index(slot)]))
 
     def _finish(self, build: Builder, point: Index) -> None:
-        """Pulls the results of the dispatch from the sums and stores them."""
+        """Computes the results of the dispatch from the sums and stores them."""
         fence = Builder(build.block, build.source, build, guarded=True)
         result = self.c.op.results[0]
         point = fence.bounded(

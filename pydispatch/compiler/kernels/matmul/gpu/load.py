@@ -169,7 +169,7 @@ class Staging:
         return found
 
     def _neighbours(self, build: Builder, value: SSAValue, places: Sequence[list[Index]]) -> list[SSAValue]:
-        """The elements of a run, loaded together; behind padding all of them under one condition."""
+        """The elements of a run, loaded together; of a padded tensor all of them under one condition."""
         value = source_of(value)
         if not isinstance(value, OpResult):
             found = [self.e.at(build, value, place) for place in places]

@@ -208,7 +208,7 @@ def _half(factor: Factor) -> SSAValue | None:
 
 
 def moved(e: Elements, value: SSAValue) -> BlockArgument | None:
-    """The argument that a value is, or is a part of behind padding of other dimensions than the last: neighbours in
+    """The argument that a value is, or is a part of, under padding of other dimensions than the last: neighbours in
     the value are neighbours in memory, or all of them padding."""
     while isinstance(value, OpResult) and not e.is_materialized(value):
         if looks_through(value.op):

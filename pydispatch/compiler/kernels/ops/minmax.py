@@ -1,4 +1,4 @@
-"""The largest or smallest of several floats as IEEE 754 has it, for less than one operation after the other costs.
+"""NaN-propagating maximum and minimum of several floats (IEEE 754), cheaper than one operation after the other.
 
 `arith.maximumf` gives NaN where one operand is, and +0 is above -0, which no vector instruction does: on x86 each step
 is five of them. For several values at once a plain maximum, one test of two values for NaN, and the signs, which matter
@@ -18,18 +18,20 @@ from pydispatch.compiler.kernels.ops.builder import Builder
 from pydispatch.ir.op_info import info_named
 
 KINDS = ("arith.maximumf", "arith.minimumf")
-"""Operations that this is for."""
+"""The operations that propagate NaN."""
 
-EASIER = {"fast", "nnan", "nsz"}
+SIMPLE_FLAGS = {"fast", "nnan", "nsz"}
 """Flags under which the operation itself is one instruction."""
 
-FEWEST = 4
-"""Values from which it pays."""
+MIN_VALUES = 4
+"""The number of values from which this is faster."""
 
 
 def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
     """What `step` compares with `before`, when it is one of KINDS on f32 or f64."""
-    if not isinstance(step, OpResult) or step.op.name not in KINDS or EASIER & set(flags(step.op, "fastmath").split()):
+    if not isinstance(step, OpResult) or step.op.name not in KINDS:
+        return None
+    if SIMPLE_FLAGS & set(flags(step.op, "fastmath").split()):
         return None
     if not isinstance(step.type, Float32Type | Float64Type):
         return None
@@ -37,8 +39,8 @@ def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
     return right if left is before else left if right is before else None
 
 
-def extreme(build: Builder, name: str, values: Sequence[SSAValue]) -> SSAValue:
-    """What the operation `name`, one of KINDS, makes of all values."""
+def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) -> SSAValue:
+    """The result of the operation `name`, one of KINDS, over all values."""
     type_ = values[0].type
     assert isinstance(type_, Float32Type | Float64Type)
     values = [v for v in values if not _is(v, info_named(name).identity)] or [values[0]]

@@ -1,4 +1,4 @@
-"""The blocks of a function of SPIR-V: how they begin and end, and where they lead. See `check.py`."""
+"""The blocks of a function of SPIR-V: how they begin and end, and where they lead. See `../check.py`."""
 
 from __future__ import annotations
 

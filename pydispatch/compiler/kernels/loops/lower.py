@@ -15,7 +15,7 @@ from xdsl.ir import OpResult, SSAValue
 from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
 from pydispatch.compiler.kernels.loops.columns import in_blocks, run_stages, widest
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
-from pydispatch.compiler.kernels.loops.nests import Cut, cut_columns, cut_points, cut_rows, emit_inner, emit_nest
+from pydispatch.compiler.kernels.loops.nests import Cut, cut_columns, cut_elements, cut_rows, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.pipelined import find_pipelined
 from pydispatch.compiler.kernels.loops.tiled_transpose import cut_turned, emit_turned
 from pydispatch.compiler.kernels.loops.updates import UpdateStep, starts_empty, updates_of
@@ -34,7 +34,7 @@ def packed(value: SSAValue) -> int:
     return 8 // bits if bits < 8 else 1
 
 
-def lower_points(frame: Frame) -> Kernel:
+def lower_loops(frame: Frame) -> Kernel:
     """A kernel of nests, see above."""
     e, build = frame.elements, frame.build
     nests = analyse(frame, _nests(frame))
@@ -96,8 +96,8 @@ def _nests(frame: Frame, into_empty: bool = False) -> list[Nest]:
     """into_empty: of a result that is inserted into a tensor.empty, only what is inserted is written."""
     nests: list[Nest] = []
     spaces: dict[object, Nest] = {}
-    for value, tie, buffer in zip(frame.returned, frame.ties, frame.results, strict=True):
-        if tie >= 0 or (into_empty and starts_empty(value)):
+    for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True):
+        if argument >= 0 or (into_empty and starts_empty(value)):
             nests += [Nest([(value, buffer)], update) for update in updates_of(value)]
             continue
         key = (tuple(frame.elements.dims(value)), packed(value))
@@ -114,7 +114,7 @@ def _bytes(value: SSAValue) -> int:
 
 
 def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
-    """The cut of a nest, by the bytes that its points or rows move."""
+    """The cut of a nest, by the bytes that its elements or rows move."""
     dims = nest.dims(e)
     ratio = packed(nest.stores[0][0])
     if ratio > 1 and isinstance(nest.space, UpdateStep):
@@ -123,7 +123,7 @@ def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
         return Cut(outer, outer, dims[-1] if dims else 1, 1, 1)
     if ratio > 1:
         dims = [build.ceil_quotient(build.product(dims), ratio)]
-        return cut_points(build, backend, dims, 2 * ratio)
+        return cut_elements(build, backend, dims, 2 * ratio)
     inputs, loops = _work(nest, e, build)
     if nest.rows:
         inner = build.product(dims[nest.split :])
@@ -134,11 +134,11 @@ def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
     if nest.columns:
         return cut_columns(build, backend, dims, loops, widest(nest.columns))
     size = build.plus(sum(_bytes(v) for v, _ in nest.stores) + inputs, loops)
-    return cut_points(build, backend, dims, size)
+    return cut_elements(build, backend, dims, size)
 
 
 def _work(nest: Nest, e: Elements, build: Builder) -> tuple[int, Index]:
-    """(bytes that a point reads, bytes that the reductions in front of it read)."""
+    """(bytes that an element reads, bytes that the reductions before it read)."""
     seen: set[SSAValue] = set()
     pending = [value for value, _ in nest.all_stores()]
     plain, loops = 0, 0
@@ -191,7 +191,7 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
 
     keep(frame, nest)
 
-    def point(b: Builder, indices: list[Index]) -> None:
+    def element(b: Builder, indices: list[Index]) -> None:
         for value, buffer in nest.stores:
             if not _is_stored(e, value, buffer):
                 e.store(b, e.at(b, value, indices), buffer, indices)
@@ -199,7 +199,7 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
     if nest.along >= 0:
         emit_turned(e, build, group, cut, dims, nest.along, nest.stores)
     else:
-        _loops(build, group, cut, nest, dims, point, e)
+        _loops(build, group, cut, nest, dims, element, e)
     e.kept.clear()
 
 
@@ -210,7 +210,7 @@ def _is_stored(e: Elements, value: SSAValue, buffer: SSAValue) -> bool:
 
 
 def _loops(
-    build: Builder, group: Index, cut: Cut, nest: Nest, dims: list[Index], point: Any, e: Elements | None = None
+    build: Builder, group: Index, cut: Cut, nest: Nest, dims: list[Index], element: Any, e: Elements | None = None
 ) -> None:
     split = nest.split if nest.rows else max(0, len(dims) - 1)
     buffers: dict[SSAValue, SSAValue] = {}
@@ -233,7 +233,7 @@ def _loops(
             run_stages(e, b, nest.columns, indices, dims, low, high, buffers, parts)
         if e is not None and nest.rows and all(_is_stored(e, value, buffer) for value, buffer in nest.stores):
             return
-        emit_inner(b, indices, dims[split:], low, high, point)
+        emit_inner(b, indices, dims[split:], low, high, element)
         for result in buffers:
             if e is not None:
                 e.forget(result)
@@ -243,7 +243,7 @@ def _loops(
 
 
 def _packed(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int) -> None:
-    """Points are bytes: each writes the elements that share one."""
+    """Iterations run over bytes: each writes the elements that share one."""
     e = frame.elements
     total = e.entry.product(dims)
     count = e.entry.ceil_quotient(total, ratio)

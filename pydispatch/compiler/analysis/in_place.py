@@ -19,11 +19,12 @@ def destination_operand(op: Operation) -> int | None:
     return rule.destination if isinstance(rule, Update) else None
 
 
-def tied_arguments(function: func.FuncOp) -> list[int]:
+def updated_arguments(function: func.FuncOp) -> list[int]:
     """For each result of a dispatch function the argument that it updates in place, -1 when it is a new tensor.
 
-    A result is tied when it is a chain of updates that begins at an argument and nothing else in the function reads
-    that argument or a link of the chain: the kernel then writes the updates and leaves all other elements alone.
+    A result updates an argument in place when it is a chain of updates that begins at the argument, and nothing else in
+    the function reads that argument or a link of the chain: the kernel then writes the updates and
+    leaves all other elements alone.
     """
     end = function.body.block.last_op
     assert isinstance(end, func.ReturnOp)

@@ -1,6 +1,6 @@
-"""Kernels for GPUs: dispatch functions whose points are spread over the invocations of workgroups.
+"""Kernels for GPUs: dispatch functions whose elements are spread over the invocations of workgroups.
 
-A nest is done in one of four ways. *points*: every element by itself, its reductions in its own invocation. *blocks*:
+A nest is done in one of four ways. *elements*: every element by itself, its reductions in its own invocation. *blocks*:
 an invocation computes several elements along a dimension whose reductions share what they read. *rows*: a workgroup
 takes a row, whose reductions are spread over its invocations. *lanes*: an invocation takes a row, where rows are short
 or a reduction has an order. Grids are cut to what every device takes; more workgroups are a loop.
@@ -22,8 +22,8 @@ from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.gpu.blocks import Block, block_of, cut_block, emit_block
 from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners, spread_reduction
-from pydispatch.compiler.kernels.loops.nests import Cut, cut_points, emit_inner, emit_nest
-from pydispatch.compiler.kernels.loops.points import _bytes, _is_stored, _nests, _packed, _work, packed
+from pydispatch.compiler.kernels.loops.lower import _bytes, _is_stored, _nests, _packed, _work, packed
+from pydispatch.compiler.kernels.loops.nests import Cut, cut_elements, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
@@ -40,7 +40,7 @@ WIDE_INVOCATIONS = 256
 
 LONG_ROW = 4096
 LARGE = 1 << 31
-FEW_POINTS = 16384
+FEW_RESULTS = 16384
 """Results above which every invocation reduces by itself."""
 
 
@@ -49,8 +49,8 @@ Flat = Callable[[Frame], Index | None]
 
 @dataclass
 class Plan:
-    """How a nest is done. way: points, blocks, rows, lanes, bytes or update; inner: of points, how many dimensions are
-    one; block: of blocks."""
+    """How a nest is done. way: elements, blocks, rows, lanes, bytes or update; inner: of elements, how many dimensions
+    are one; block: of blocks."""
 
     nest: Nest
     way: str
@@ -118,8 +118,8 @@ def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plan
     function.attributes["pyd.index_width"] = IntegerAttr(64 if _large(frame) else 32, 64)
     once = [
         IntegerAttr(frame.buffers.index(buffer), 64)
-        for value, tie, buffer in zip(frame.returned, frame.ties, frame.results, strict=True)
-        if tie < 0 and value not in kept
+        for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True)
+        if argument < 0 and value not in kept
     ]
     function.attributes["pyd.once"] = ArrayAttr(once)
     return kernel
@@ -179,15 +179,15 @@ def _plan(frame: Frame, nest: Nest, pairs: bool) -> Plan:
     if dims and _orderless(e, nest) and _is_tall(e, nest, dims):
         nest.split = len(dims)
         return Plan(nest, "rows")
-    return Plan(nest, "points", _together(dims))
+    return Plan(nest, "elements", _together(dims))
 
 
 def _is_tall(e: Elements, nest: Nest, dims: Sequence[Index]) -> bool:
     """Whether few elements reduce much each: then a workgroup does one element."""
-    points = prod(n for n in dims if isinstance(n, int))
-    if points > FEW_POINTS:
+    results = prod(n for n in dims if isinstance(n, int))
+    if results > FEW_RESULTS:
         return False
-    return points * 4 < _most_steps(e, nest)
+    return results * 4 < _most_steps(e, nest)
 
 
 def _most_steps(e: Elements, nest: Nest) -> int:
@@ -241,7 +241,7 @@ def _cut(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
     dims = nest.dims(e)
     if plan.way == "bytes":
         ratio = packed(nest.stores[0][0])
-        return cut_points(build, backend, [build.ceil_quotient(build.product(dims), ratio)], 2 * ratio)
+        return cut_elements(build, backend, [build.ceil_quotient(build.product(dims), ratio)], 2 * ratio)
     if plan.way == "rows":
         outer = build.product(dims[: nest.split])
         return Cut(outer, 1, 0, 1, outer)
@@ -257,8 +257,8 @@ def _cut(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
         if plan.way == "update"
         else [*dims[: len(dims) - plan.inner], build.product(dims[len(dims) - plan.inner :])]
     )
-    size: Index = own if loops == 0 else 256  # reductions of a point take long: fewer points to a workgroup
-    return cut_points(build, backend, shape, size)
+    size: Index = own if loops == 0 else 256  # reductions of an element take long: fewer elements to a workgroup
+    return cut_elements(build, backend, shape, size)
 
 
 def _grid(frame: Frame, plans: Sequence[Plan], e: Elements, build: Builder) -> Index:
@@ -302,8 +302,8 @@ def _emit(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index) -> N
         emit_block(e, nest, plan.block, build, group, dims)
         return
     keep(frame, nest)
-    if plan.way == "points":
-        _points(e, plan, cut, build, group, dims)
+    if plan.way == "elements":
+        _elements(e, plan, cut, build, group, dims)
     elif plan.way == "lanes":
         _lanes(e, nest, build, group, dims)
     else:
@@ -317,19 +317,19 @@ def _store(e: Elements, nest: Nest, build: Builder, indices: list[Index]) -> Non
             e.store(build, e.at(build, value, indices), buffer, indices)
 
 
-def _points(e: Elements, plan: Plan, cut: Cut, build: Builder, group: Index, dims: list[Index]) -> None:
+def _elements(e: Elements, plan: Plan, cut: Cut, build: Builder, group: Index, dims: list[Index]) -> None:
     first = len(dims) - plan.inner
     inner = dims[first:]
     shape = [*dims[:first], build.product(inner)]
 
     def row(b: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        def point(c: Builder, number: Index) -> None:
+        def element(c: Builder, number: Index) -> None:
             _store(e, plan.nest, c, [*outer, *(c.split(number, inner) if inner else [])])
 
         if dims:
-            b.points(low, high, point, limit=shape[-1])
+            b.parallel(low, high, element, limit=shape[-1])
         else:
-            point(b, 0)
+            element(b, 0)
 
     emit_nest(build, group, cut, shape, max(0, len(shape) - 1), row)
 
@@ -346,11 +346,11 @@ def _row(e: Elements, nest: Nest, build: Builder, indices: list[Index], dims: li
     if not inner:
         _store(e, nest, build, indices)
         return
-    if build.in_points:
-        emit_inner(build, indices, inner, 0, inner[0], lambda b, point: _store(e, nest, b, point))
+    if build.in_parallel:
+        emit_inner(build, indices, inner, 0, inner[0], lambda b, where: _store(e, nest, b, where))
         return
     size = build.product(inner)
-    build.points(0, size, lambda b, i: _store(e, nest, b, [*indices, *b.split(i, inner)]), limit=size)
+    build.parallel(0, size, lambda b, i: _store(e, nest, b, [*indices, *b.split(i, inner)]), limit=size)
 
 
 def _lanes(e: Elements, nest: Nest, build: Builder, group: Index, dims: list[Index]) -> None:
@@ -362,7 +362,7 @@ def _lanes(e: Elements, nest: Nest, build: Builder, group: Index, dims: list[Ind
     def row(b: Builder, number: Index) -> None:
         _row(e, nest, b, b.split(number, dims[: nest.split]), dims)
 
-    build.points(low, high, row, limit=outer)
+    build.parallel(low, high, row, limit=outer)
 
 
 def _update(e: Elements, nest: Nest, cut: Cut, build: Builder, group: Index) -> None:

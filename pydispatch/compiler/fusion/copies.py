@@ -1,0 +1,154 @@
+"""What groups copy or take in once they are joined: connectors, fills and scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.ir import Operation
+
+from pydispatch.compiler.analysis.kinds import (
+    is_connector,
+    is_fill,
+    is_scalar_code,
+    is_view,
+    size_operands,
+    too_many_scalars,
+)
+from pydispatch.compiler.fusion.joining import Groups
+from pydispatch.ir.core.locations import set_location
+
+
+def complete(groups: Groups) -> None:
+    """Copies or moves into each group what it reads besides its members."""
+    _add_connectors(groups)
+    _add_fills(groups)
+    _drop_fills(groups)
+    _take_in_scalars(groups)
+    _add_fills(groups)
+
+
+def _add_connectors(groups: Groups) -> None:
+    """Copies connectors into the groups that read them; what others read too becomes a group where it must."""
+    for op in reversed(list(groups.position)):
+        if op in groups.home or op.parent is None or not is_connector(op):
+            continue
+        _place_connector(groups, op)
+
+
+def _place_connector(groups: Groups, op: Operation) -> None:
+    """Copies `op` into each group that reads it, if it leads back to the group, or needs memory otherwise."""
+    view = is_view(op)
+    users: dict[int | None, list[Operation]] = {}
+    for result in op.results:
+        for use in result.uses:
+            user = groups.ancestor(use.operation)
+            users.setdefault(groups.home.get(user) if user is not None else None, []).append(use.operation)
+    left = None in users
+    for group, readers in users.items():
+        if group is None:
+            continue
+        if view and not _within(groups, op, group):
+            left = True
+            continue
+        known = view or op in groups.bridges.get(group, ())
+        others = groups.in_order(groups.members[group])
+        reason = None if known else groups.why_not(others, op) or too_many_scalars([*others, op])
+        if reason is not None:
+            left = True
+            for reader in readers:
+                groups.refused[op, groups.ancestor(reader) or reader] = reason
+            continue
+        _copy_into(groups, op, group, readers)
+    if not left:
+        _erase(op)
+    elif not view:
+        groups.add(op)
+
+
+def _within(groups: Groups, op: Operation, group: int) -> bool:
+    """Whether a view shows a tensor that the group makes, or that is made inside it."""
+    source = groups.producer(op.operands[0])
+    while source is not None and source not in groups.home and is_view(source):
+        source = groups.producer(source.operands[0])
+    if source is None:
+        return False
+    if source in groups.home:
+        return groups.home[source] == group
+    return is_connector(source) or is_fill(source)
+
+
+def _copy_into(groups: Groups, op: Operation, group: int, readers: Iterable[Operation]) -> None:
+    copy = op.clone()
+    set_location(copy, op)
+    groups.block.insert_op_before(copy, op)
+    groups.position[copy] = groups.position[op]
+    for old, new in zip(op.results, copy.results, strict=True):
+        new.name_hint = old.name_hint
+        for reader in readers:
+            for index, operand in enumerate(reader.operands):
+                if operand is old:
+                    reader.operands[index] = new
+    groups.members[group].add(copy)
+    groups.home[copy] = group
+
+
+def _drop_fills(groups: Groups) -> None:
+    """Fills that every reader has a copy of go."""
+    for op in reversed(list(groups.block.ops)):
+        if is_fill(op) and op not in groups.home and not op.results[0].uses.get_length():
+            _erase(op)
+
+
+def _add_fills(groups: Groups) -> None:
+    """Each group gets its own copies of the constants, splats and empty tensors that it reads."""
+    for group in list(groups.members):
+        copies: dict[Operation, Operation] = {}
+        pending = groups.in_order(groups.members[group])
+        while pending:
+            op = pending.pop()
+            for inner in op.walk():
+                for index, operand in enumerate(inner.operands):
+                    source = operand.owner
+                    if not isinstance(source, Operation) or source in groups.members[group] or not is_fill(source):
+                        continue
+                    if groups.ancestor(source) is op:
+                        continue
+                    if source not in copies:
+                        copies[source] = source.clone()
+                        set_location(copies[source], source)
+                        groups.block.insert_op_before(copies[source], groups.in_order(groups.members[group])[0])
+                        pending.append(copies[source])
+                    inner.operands[index] = copies[source].results[0]
+        for source, copy in copies.items():
+            groups.position[copy] = groups.position.get(source, -1)
+            groups.members[group].add(copy)
+            groups.home[copy] = group
+
+
+def _take_in_scalars(groups: Groups) -> None:
+    """Scalars that are computed from elements of tensors for one group alone move into it: host code then need
+    not wait for the elements."""
+    chosen: dict[Operation, int] = {}
+    for op in reversed(list(groups.block.ops)):
+        if not is_scalar_code(op):
+            continue
+        readers: set[int | None] = set()
+        for use in op.results[0].uses:
+            user = groups.ancestor(use.operation)
+            if user is None or (user is use.operation and use.operation.operands[use.index] in size_operands(user)):
+                readers.add(None)
+            else:
+                readers.add(groups.home.get(user, chosen.get(user)))
+        if len(readers) == 1 and None not in readers:
+            chosen[op] = next(group for group in readers if group is not None)
+    reads: set[Operation] = set()
+    for op in groups.block.ops:
+        if op in chosen and (op.name == "tensor.extract" or any(groups.producer(v) in reads for v in op.operands)):
+            reads.add(op)
+            groups.members[chosen[op]].add(op)
+            groups.home[op] = chosen[op]
+
+
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()

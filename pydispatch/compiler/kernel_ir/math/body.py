@@ -1,0 +1,81 @@
+"""The operations of a function being written: operations, constants, tables and the block they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    MemRefType,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INDEX = IndexType()
+
+
+class Body:
+    """The operations of a function being written."""
+
+    def __init__(self, arguments: Sequence[Attribute], flags: dict[str, Attribute] | None = None) -> None:
+        """flags: properties of all arithmetic on floats."""
+        self.flags = flags or {}
+        self.entry = self.block = Block(arg_types=arguments)
+        self.globals: list[Operation] = []
+        self._constants: dict[object, Operation] = {}
+
+    def arguments(self) -> Sequence[SSAValue]:
+        return self.entry.args
+
+    def op(self, kind: type[Operation], type_: Attribute, *operands: SSAValue, **properties: Attribute) -> SSAValue:
+        """Writes an operation with one result."""
+        made = kind.create(operands=operands, result_types=[type_], properties=properties)
+        self.block.add_op(made)
+        return made.results[0]
+
+    def constant(self, key: object, type_: Attribute, value: Callable[[], Attribute]) -> SSAValue:
+        """A constant; all stand at the beginning of the function, each once."""
+        found = self._constants.get(key)
+        if found is None:
+            found = arith.ConstantOp.create(result_types=[type_], properties={"value": value()})
+            self._constants[key] = found
+        return found.results[0]
+
+    def table(self, name: str, values: Sequence[int] | Sequence[float], element: Attribute, at: SSAValue) -> SSAValue:
+        """An element of a constant table. at: an i32."""
+        symbol, type_ = f"pyd.math.{name}", MemRefType(element, [len(values)])
+        if all(each.properties["sym_name"].data != symbol for each in self.globals):  # type: ignore[attr-defined]
+            data = DenseIntOrFPElementsAttr.from_list(TensorType(element, [len(values)]), values)  # type: ignore
+            properties = {"sym_name": StringAttr(symbol), "type": type_, "initial_value": data, "constant": UnitAttr(),
+                          "sym_visibility": StringAttr("private")}  # fmt: skip
+            self.globals.append(memref.GlobalOp.create(properties=properties))
+        whole = self.op(memref.GetGlobalOp, type_, name=SymbolRefAttr(symbol))
+        place = self.op(arith.IndexCastOp, INDEX, at)
+        return self.op(memref.LoadOp, element, whole, place)
+
+    def finish(self, results: Sequence[SSAValue]) -> func.FuncOp:
+        """The function, which returns `results`."""
+        self.entry.add_op(func.ReturnOp(*results))
+        if self._constants:
+            assert self.entry.first_op is not None
+            self.entry.insert_ops_before(list(self._constants.values()), self.entry.first_op)
+        types = [argument.type for argument in self.entry.args], [result.type for result in results]
+        return func.FuncOp("definition", types, Region(self.entry))
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        outer, self.block = self.block, block
+        try:
+            yield
+        finally:
+            self.block = outer

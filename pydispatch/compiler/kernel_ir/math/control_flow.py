@@ -1,0 +1,54 @@
+"""Branches and loops over values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Block, Region, SSAValue
+
+from pydispatch.compiler.kernel_ir.kernel import MOST
+from pydispatch.compiler.kernel_ir.math.numbers import Truth, Value
+
+
+def one_of(
+    condition: Truth, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]]
+) -> list[Any]:
+    """The values of one of two branches (`scf.if`)."""
+    body = condition.body
+    regions: list[Region] = []
+    branches: list[Sequence[Value]] = []
+    for branch in (then, otherwise):
+        block = Block()
+        with body.inside(block):
+            branches.append(branch())
+            block.add_op(scf.YieldOp(*(each.value for each in branches[-1])))
+        regions.append(Region(block))
+    made = scf.IfOp(condition.value, [each.value.type for each in branches[0]], regions[0], regions[1])
+    body.block.add_op(made)
+    return [like.made(result) for like, result in zip(branches[0], made.results, strict=True)]
+
+
+def repeated(
+    carried: Sequence[Value],
+    goes_on: Callable[[Sequence[Any]], Truth],
+    step: Callable[[Sequence[Any]], Sequence[Value]],
+    most: int,
+) -> list[Any]:
+    """`step` while `goes_on`, at most `most` times (`scf.while`)."""
+    body, types = carried[0].body, [each.value.type for each in carried]
+
+    def values(found: Sequence[SSAValue]) -> list[Any]:
+        return [like.made(value) for like, value in zip(carried, found, strict=True)]
+
+    test, block = Block(arg_types=types), Block(arg_types=types)
+    with body.inside(test):
+        test.add_op(scf.ConditionOp(goes_on(values(test.args)).value, *test.args))
+    with body.inside(block):
+        block.add_op(scf.YieldOp(*(each.value for each in step(values(block.args)))))
+    made = scf.WhileOp([each.value for each in carried], types, Region(test), Region(block))
+    made.attributes[MOST] = IntegerAttr(most, i64)
+    body.block.add_op(made)
+    return values(made.results)

@@ -1,0 +1,23 @@
+"""Numbers as unevaluated sums of two floats, which have twice the precision."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from pydispatch.compiler.kernel_ir.math.numbers import Number
+
+Pair: TypeAlias = tuple[Number, Number]
+"""A number as an unevaluated sum, the larger part first."""
+
+
+def two_sum(a: Number, b: Number | float) -> Pair:
+    """A sum, and what it was rounded by."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def fast_sum(a: Number, b: Number) -> Pair:
+    """The same of numbers of which the first is not the smaller, or is 0."""
+    s = a + b
+    return s, b - (s - a)

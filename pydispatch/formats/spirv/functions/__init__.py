@@ -1,0 +1,1 @@
+"""Checks of the functions of a SPIR-V module: their blocks, and the operands of their instructions."""

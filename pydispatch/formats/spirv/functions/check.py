@@ -1,0 +1,78 @@
+"""The functions of a SPIR-V module: blocks, branches, and the types of operands. See `../check.py`."""
+
+from __future__ import annotations
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.spirv.declared import Body, Declared
+from pydispatch.formats.spirv.functions.blocks import check_blocks
+from pydispatch.formats.spirv.functions.operands import Function
+from pydispatch.formats.spirv.functions.rules import check_instruction
+from pydispatch.formats.spirv.names import Op
+from pydispatch.formats.spirv.parts import LABEL, Inst
+
+_IN_CONSTANTS = frozenset((
+    *range(109, 118), 124, *range(126, 140), 140, 141, 164, 165, 166, 167, 168, 169, 77, 78, 79, 81, 82, 65, 66, 67, 70,
+    *range(170, 192), *range(194, 201),
+))  # fmt: skip
+"""Opcodes that OpSpecConstantOp may compute."""
+
+
+def check_functions(declared: Declared, is_open: bool) -> None:
+    """Checks the functions. is_open: the module has instructions that are not known, whose results may be anything."""
+    calls: dict[int, list[int]] = {}
+    for id, body in declared.bodies.items():
+        calls[id] = _check(Function(declared, body, is_open))
+    _check_recursion(declared, calls)
+
+
+def check_constant(declared: Declared, inst: Inst) -> None:
+    """The operation of an OpSpecConstantOp."""
+    op = inst.words[3]
+    if op not in _IN_CONSTANTS:
+        raise declared.fail(inst.at, f"a constant of opcode {op}, which computes no constants")
+    inner = Inst(op, [0, inst.type_id, inst.id, *inst.words[4:]], 1, 2, [p - 1 for p in inst.ids], inst.at)
+    check_instruction(Function(declared, Body(inst), False), inner)
+
+
+def _check(code: Function) -> list[int]:
+    """Checks one function; the functions that it calls."""
+    declared, body = code.declared, code.body
+    op, words = declared.type(body.head.words[4])
+    given = [p.type_id for p in body.parameters]
+    if op != Op.TYPE_FUNCTION or words[0] != body.head.type_id or words[1:] != given:
+        raise code.fail(body.head.at, "a function does not have the parameters and result of its type")
+    for parameter in body.parameters:
+        code.values[parameter.id] = parameter.type_id
+    if not body.code:
+        if body.head.id not in declared.tables.linkage:
+            raise code.fail(body.head.at, "a function without code that is not imported either")
+        return []
+    code.labels = {inst.id for inst in body.code if inst.op == LABEL}
+    check_blocks(declared, body)
+    for inst in body.code:
+        check_instruction(code, inst)
+        if inst.type:
+            code.values[inst.id] = inst.type_id
+    for at, id, type_ in code.phis:
+        if code.type_of(id) != type_ and not code.is_open:
+            raise code.fail(at, f"id {id} is no value of the type {type_}")
+    return code.calls
+
+
+def _check_recursion(declared: Declared, calls: dict[int, list[int]]) -> None:
+    state: dict[int, int] = {}
+    for root in calls:
+        stack = [(root, False)]
+        while stack:
+            id, leaving = stack.pop()
+            if leaving:
+                state[id] = 2
+                continue
+            if state.get(id):
+                continue
+            state[id] = 1
+            stack.append((id, True))
+            for callee in calls[id]:
+                if state.get(callee) == 1:
+                    raise ArtifactError(f"{declared.what}: function id {callee} calls itself, which shaders cannot")
+                stack.append((callee, False))

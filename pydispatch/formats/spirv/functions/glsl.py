@@ -1,0 +1,79 @@
+"""Extended instructions: those of the set GLSL.std.450."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.formats.spirv.declared import NON_SEMANTIC, Shape
+from pydispatch.formats.spirv.functions.operands import READ_ONLY, Function
+from pydispatch.formats.spirv.names import Op
+from pydispatch.formats.spirv.parts import Inst
+
+_COMPONENTS = {
+    **dict.fromkeys((1, 2, 3, 4, 6, 8, 9, 10, *range(11, 25), *range(27, 33), 69), "f ="),
+    **dict.fromkeys((5, 7, 74, 75, 73), "i ="), **dict.fromkeys((25, 26, 37, 40, 48, 79, 80, 71), "f =="),
+    **dict.fromkeys((38, 39, 41, 42), "i =="), **dict.fromkeys((43, 46, 49, 50, 81, 70), "f ==="),
+    **dict.fromkeys((44, 45), "i ==="), 53: "f =i",
+}  # fmt: skip
+"""Instructions of GLSL.std.450 whose operands are like their result."""
+
+_WORD, _PAIR, _DOUBLE = Shape("i", 32, 1), Shape("i", 32, 2), Shape("f", 64, 1)
+_PACKED = {
+    **dict.fromkeys((54, 55), (Shape("f", 32, 4), _WORD)), **dict.fromkeys((56, 57, 58), (Shape("f", 32, 2), _WORD)),
+    **dict.fromkeys((60, 61, 62), (_WORD, Shape("f", 32, 2))), **dict.fromkeys((63, 64), (_WORD, Shape("f", 32, 4))),
+    59: (_PAIR, _DOUBLE), 65: (_DOUBLE, _PAIR),
+}  # fmt: skip
+"""Pack and unpack instructions of GLSL.std.450 → their operand and result."""
+
+
+def check_extended(code: Function, inst: Inst) -> None:
+    """Checks an OpExtInst."""
+    name = code.declared.sets.get(inst.words[3])
+    if name is None:
+        raise code.fail(inst.at + 3, f"id {inst.words[3]} is no set of instructions")
+    if name != "GLSL.std.450":
+        if not name.startswith(NON_SEMANTIC):
+            raise code.fail(inst.at, f"an instruction of the set '{name}', which shaders for compute do not have")
+        return
+    number, places = inst.words[4], inst.ids[1:]
+    mapping = _COMPONENTS.get(number)
+    if mapping is not None:
+        code.components(inst, mapping, places)
+        return
+    if number in _PACKED:
+        given = [code.declared.shape(code.value(inst, place)) for place in places]
+        fits = [*given, code.declared.shape(inst.type_id)] == list(_PACKED[number])
+    else:
+        fits = _other_fits(code, inst, number, places)
+    code.demand(inst, fits, f"instruction {number} of GLSL.std.450, or operands, that do not fit")
+
+
+def _other_fits(code: Function, inst: Inst, number: int, places: Sequence[int]) -> bool:
+    result = code.declared.shape(inst.type_id)
+    given = [code.declared.shape(code.value(inst, place)) for place in places]
+    floats = [each is not None and each.kind == "f" for each in given]
+    fits = True
+    if number in (66, 67):
+        fits = len(given) == number - 65 and all(floats) and len(set(given)) == 1
+        fits = fits and given[0] is not None and result == Shape("f", given[0].width, 1)
+    elif number == 68:
+        fits = result is not None and result.count == 3 and result.kind == "f" and given == [result, result]
+    elif number == 72:
+        fits = len(given) == 3 and result is not None and given[:2] == [result, result] and floats[2]
+    elif number in (35, 51):
+        fits = len(places) == 2 and result is not None and given[0] == result and floats[0]
+        fits = fits and code.pointer(inst, places[1])[0] not in READ_ONLY
+        inner = code.declared.shape(code.pointer(inst, places[1])[1]) if fits else None
+        fits = fits and inner is not None and result is not None and inner.count == result.count
+        fits = fits and inner is not None and inner.kind == ("f" if number == 35 else "i")
+    elif number in (36, 52):
+        members = code.declared.parts(inst.type_id)[1]
+        fits = len(places) == 1 and floats[0] and code.declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
+        shapes = [code.declared.shape(member) for member in members]
+        fits = fits and len(shapes) == 2 and shapes[0] == given[0] and shapes[1] is not None
+        fits = fits and shapes[1].kind == ("f" if number == 36 else "i") and shapes[1].count == given[0].count  # type: ignore[union-attr]
+    elif number in (33, 34):
+        fits = len(places) == 1 and code.declared.type(code.value(inst, places[0]))[0] == Op.TYPE_MATRIX
+    else:
+        fits = False
+    return bool(fits)

@@ -1,0 +1,107 @@
+"""A function of a SPIR-V module while it is checked: the types of its values, and what operands have to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.spirv.declared import Body, Declared, Shape
+from pydispatch.formats.spirv.names import Op, Storage
+from pydispatch.formats.spirv.parts import Inst
+
+READ_ONLY = (0, Storage.INPUT, Storage.PUSH_CONSTANT)
+"""Storage classes that cannot be written."""
+
+
+class Function:
+    """One function. values: id → type of the values computed so far; labels: of its blocks; calls: the functions that
+    it calls; phis: (word, id, type) of operands of phis, whose values may come later."""
+
+    def __init__(self, declared: Declared, body: Body, is_open: bool) -> None:
+        self.declared, self.body, self.is_open = declared, body, is_open
+        self.values: dict[int, int] = {}
+        self.labels: set[int] = set()
+        self.calls: list[int] = []
+        self.phis: list[tuple[int, int, int]] = []
+
+    def fail(self, at: int, text: str) -> ArtifactError:
+        return self.declared.fail(at, text)
+
+    def type_of(self, id: int) -> int:
+        """The type of a value, 0 for another id."""
+        return self.values.get(id) or self.declared.values.get(id, 0)
+
+    def value(self, inst: Inst, place: int) -> int:
+        """The type of the value that a word of an instruction names."""
+        id = inst.words[place]
+        type_ = self.type_of(id)
+        if not type_ or self.declared.type(type_)[0] == Op.TYPE_VOID:
+            if self.is_open:
+                return 0
+            raise self.fail(inst.at + place, f"id {id} is no value that was computed before")
+        return type_
+
+    def shape(self, inst: Inst, place: int) -> Shape:
+        shape = self.declared.shape(self.value(inst, place))
+        if shape is None:
+            raise self.fail(inst.at + place, f"id {inst.words[place]} is no number")
+        return shape
+
+    def pointer(self, inst: Inst, place: int) -> tuple[int, int]:
+        """(storage class, type after it) of a pointer."""
+        found = self.declared.pointee(self.value(inst, place))
+        if found is None:
+            raise self.fail(inst.at + place, f"id {inst.words[place]} is no pointer")
+        return found
+
+    def same(self, inst: Inst, place: int, type_: int) -> None:
+        given = self.value(inst, place)
+        if given != type_:
+            raise self.fail(inst.at + place, f"id {inst.words[place]} has the type {given}, expected {type_}")
+
+    def integers(self, inst: Inst, *places: int) -> None:
+        for place in places:
+            shape = self.shape(inst, place)
+            if shape.kind != "i" or shape.count != 1:
+                raise self.fail(inst.at + place, f"id {inst.words[place]} is no integer")
+
+    def scopes(self, inst: Inst, *places: int) -> None:
+        """Scopes and semantics are constants."""
+        for place in places:
+            self.integers(inst, place)
+            if inst.words[place] not in self.declared.constants:
+                raise self.fail(inst.at + place, f"id {inst.words[place]} is no constant")
+
+    def writable(self, inst: Inst, storage: int) -> None:
+        self.demand(inst, storage not in READ_ONLY, "a pointer to what cannot be written")
+
+    def demand(self, inst: Inst, fits: bool, what: str = "operands or a result of types that it does not take") -> None:
+        if not fits:
+            raise self.fail(inst.at, f"opcode {inst.op} has {what}")
+
+    def is_known(self, id: int) -> bool:
+        declared = self.declared
+        return bool(self.type_of(id)) or id in self.labels or id in declared.bodies or id in declared.sets
+
+    def components(self, inst: Inst, mapping: str, places: Sequence[int]) -> None:
+        """Checks an instruction that works component by component.
+
+        mapping: the kinds of the result and of each operand: i, f, b any of that kind, = the same as the result, s and
+        S integers alone. Operands of the same kind, written twice, have the same width.
+        """
+        result = self.declared.shape(inst.type_id)
+        kind, _, operands = mapping.partition(" ")
+        fits = result is not None and result.kind == kind and len(places) == len(operands)
+        widths: dict[str, int] = {}
+        for letter, place in zip(operands, places, strict=False):
+            if not fits or result is None:
+                break
+            given = self.shape(inst, place)
+            if letter == "=":
+                fits = given == result
+            elif letter in "sS":
+                fits = given.kind == "i" and given.count == 1
+            else:
+                fits = given.kind == letter and given.count == result.count
+                fits = fits and widths.setdefault(letter, given.width) == given.width
+        self.demand(inst, fits)

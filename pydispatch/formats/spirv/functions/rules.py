@@ -1,0 +1,349 @@
+"""What each instruction demands of its operands and result, by its opcode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydispatch.formats.spirv.declared import FUNCTION, Shape, check_variable
+from pydispatch.formats.spirv.functions.blocks import (
+    BRANCH,
+    BRANCH_CONDITIONAL,
+    LOOP_MERGE,
+    NO_CODE,
+    PHI,
+    RETURN,
+    RETURN_VALUE,
+    SELECTION_MERGE,
+    SWITCH,
+)
+from pydispatch.formats.spirv.functions.glsl import check_extended
+from pydispatch.formats.spirv.functions.operands import Function
+from pydispatch.formats.spirv.names import Op
+from pydispatch.formats.spirv.parts import EXT_INST, LABEL, UNDEF, Inst
+
+_FREE = NO_CODE | {LABEL, LOOP_MERGE, SELECTION_MERGE, BRANCH, UNDEF}
+"""Opcodes that `check_blocks` checks, or that take anything."""
+
+_MAPS = {
+    **dict.fromkeys((109, 110), "i f"), **dict.fromkeys((111, 112), "f i"), **dict.fromkeys((113, 114), "i i"),
+    **dict.fromkeys((115, 116, *range(207, 216)), "f f"), 126: "i =", 127: "f =",
+    **dict.fromkeys((128, 130, 132), "i =="),
+    **dict.fromkeys((134, 135, 137, 138, 139, 197, 198, 199), "i =="),
+    **dict.fromkeys((129, 131, 133, 136, 140, 141), "f =="),
+    **dict.fromkeys((156, 157), "b f"), **dict.fromkeys((164, 165, 166, 167), "b =="), 168: "b =",
+    **dict.fromkeys(range(170, 180), "b ii"), **dict.fromkeys(range(180, 192), "b ff"),
+    **dict.fromkeys((194, 195, 196), "i =i"), **dict.fromkeys((200, 204), "i ="), 205: "i i",
+    201: "i ==sS", **dict.fromkeys((202, 203), "i =sS"),
+}  # fmt: skip
+"""Opcode → mapping of its components, see `Function.components`."""
+
+
+def check_instruction(code: Function, inst: Inst) -> None:
+    """Checks the operands of one instruction."""
+    op = inst.op
+    if code.is_open and any(not code.is_known(inst.words[place]) for place in inst.ids):
+        return
+    mapping = _MAPS.get(op)
+    if mapping is not None:
+        code.components(inst, mapping, inst.ids)
+        return
+    found = _RULES.get(op)
+    if found is not None:
+        found(code, inst)
+        return
+    if op in _FREE:
+        return
+    if Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST:
+        _atomic(code, inst)
+    elif Op.GROUP_NON_UNIFORM_FIRST <= op <= Op.GROUP_NON_UNIFORM_LAST:
+        _group(code, inst)
+    else:
+        for place in inst.ids:
+            code.value(inst, place)
+
+
+def _variable(code: Function, inst: Inst) -> None:
+    found = code.declared.pointee(inst.type_id)
+    code.demand(
+        inst, found is not None and found[0] == FUNCTION == inst.words[3], "another storage class than Function"
+    )
+    assert found is not None
+    check_variable(code.declared, inst, found[1])
+    if inst.ids:
+        code.same(inst, inst.ids[0], found[1])
+
+
+def _load(code: Function, inst: Inst) -> None:
+    pointee = code.pointer(inst, 3)[1]
+    is_sized = code.declared.type(pointee)[0] not in (Op.TYPE_RUNTIME_ARRAY, Op.TYPE_FUNCTION, Op.TYPE_VOID)
+    code.demand(inst, pointee == inst.type_id and is_sized, "a result that is not what the pointer points to")
+
+
+def _store(code: Function, inst: Inst) -> None:
+    storage, pointee = code.pointer(inst, 1)
+    code.same(inst, 2, pointee)
+    code.writable(inst, storage)
+
+
+def _copy_memory(code: Function, inst: Inst) -> None:
+    code.demand(inst, code.pointer(inst, 1)[1] == code.pointer(inst, 2)[1])
+
+
+def _chain(code: Function, inst: Inst) -> None:
+    declared = code.declared
+    result = declared.pointee(inst.type_id)
+    storage, type_ = code.pointer(inst, 3)
+    places = list(range(4, len(inst.words)))
+    if inst.op in (Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN):
+        code.integers(inst, *places[:1])
+        places = places[1:]
+    for place in places:
+        code.integers(inst, place)
+        number = declared.number(inst.words[place])
+        inner = declared.part(type_, number)
+        if inner is None:
+            raise code.fail(inst.at + place, f"type {type_} has no element {inst.words[place]}")
+        type_ = inner
+    code.demand(inst, result == (storage, type_), "a result that is no pointer to the element")
+
+
+def _length(code: Function, inst: Inst) -> None:
+    type_ = code.pointer(inst, 3)[1]
+    inner = code.declared.part(type_, inst.words[4]) if code.declared.type(type_)[0] == Op.TYPE_STRUCT else None
+    code.demand(inst, inner is not None and code.declared.type(inner)[0] == Op.TYPE_RUNTIME_ARRAY)
+    code.demand(inst, code.declared.is_integer(inst.type_id))
+
+
+def _call(code: Function, inst: Inst) -> None:
+    callee = code.declared.bodies.get(inst.words[3])
+    if callee is None:
+        raise code.fail(inst.at + 3, f"a call of id {inst.words[3]}, which is no function")
+    code.calls.append(inst.words[3])
+    given = len(inst.words) - 4
+    code.demand(inst, callee.head.type_id == inst.type_id, "another result than the function that it calls")
+    code.demand(
+        inst, given == len(callee.parameters), f"{given} arguments, the function takes {len(callee.parameters)}"
+    )
+    for place, parameter in enumerate(callee.parameters, 4):
+        code.same(inst, place, parameter.type_id)
+
+
+def _select(code: Function, inst: Inst) -> None:
+    condition = code.shape(inst, 3)
+    result = code.declared.shape(inst.type_id)
+    code.same(inst, 4, inst.type_id)
+    code.same(inst, 5, inst.type_id)
+    code.demand(
+        inst,
+        condition.kind == "b" and (condition.count == 1 or (result is not None and result.count == condition.count)),
+    )
+
+
+def _bitcast(code: Function, inst: Inst) -> None:
+    result, given = code.declared.shape(inst.type_id), code.declared.shape(code.value(inst, 3))
+    if result is None or given is None:
+        pointers = [code.declared.pointee(inst.type_id), code.declared.pointee(code.value(inst, 3))]
+        code.demand(inst, any(pointer is not None for pointer in pointers))
+        return
+    code.demand(inst, "b" not in (result.kind, given.kind) and result.width * result.count == given.width * given.count)
+
+
+def _extract(code: Function, inst: Inst) -> None:
+    type_ = code.value(inst, 3)
+    for at in range(4, len(inst.words)):
+        inner = code.declared.part(type_, inst.words[at])
+        if inner is None:
+            raise code.fail(inst.at + at, f"type {type_} has no element {inst.words[at]}")
+        type_ = inner
+    code.demand(inst, type_ == inst.type_id)
+
+
+def _insert(code: Function, inst: Inst) -> None:
+    code.same(inst, 4, inst.type_id)
+    type_ = inst.type_id
+    for at in range(5, len(inst.words)):
+        inner = code.declared.part(type_, inst.words[at])
+        if inner is None:
+            raise code.fail(inst.at + at, f"type {type_} has no element {inst.words[at]}")
+        type_ = inner
+    code.same(inst, 3, type_)
+
+
+def _construct(code: Function, inst: Inst) -> None:
+    declared, result = code.declared, code.declared.shape(inst.type_id)
+    if result is not None:
+        shapes = [code.shape(inst, place) for place in inst.ids]
+        fits = all((s.kind, s.width) == (result.kind, result.width) for s in shapes) and result.count > 1
+        code.demand(inst, fits and sum(s.count for s in shapes) == result.count)
+        return
+    count, types = declared.parts(inst.type_id)
+    code.demand(inst, bool(types) and (count is None or count == len(inst.ids)))
+    is_struct = declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
+    for number, place in enumerate(inst.ids):
+        code.same(inst, place, types[number if is_struct else 0])
+
+
+def _shuffle(code: Function, inst: Inst) -> None:
+    result, a, b = code.declared.shape(inst.type_id), code.shape(inst, 3), code.shape(inst, 4)
+    chosen = inst.words[5:]
+    code.demand(inst, result is not None and result.count == len(chosen) > 1 and a.count > 1 and b.count > 1)
+    assert result is not None
+    code.demand(inst, {(s.kind, s.width) for s in (result, a, b)} == {(result.kind, result.width)})
+    code.demand(inst, all(c < a.count + b.count or c == 0xFFFFFFFF for c in chosen), "components that are not there")
+
+
+def _element(code: Function, inst: Inst) -> None:
+    """VectorExtractDynamic and VectorInsertDynamic."""
+    code.shape(inst, 3)
+    part = code.declared.part(code.value(inst, 3), None)
+    if inst.op == 77:
+        code.demand(inst, part == inst.type_id and part is not None)
+        code.integers(inst, 4)
+    else:
+        code.demand(inst, code.value(inst, 3) == inst.type_id and part is not None)
+        code.same(inst, 4, part or 0)
+        code.integers(inst, 5)
+
+
+def _copy(code: Function, inst: Inst) -> None:
+    code.same(inst, 3, inst.type_id)
+
+
+def _product(code: Function, inst: Inst) -> None:
+    """Products of vectors and matrices."""
+    types = [code.value(inst, 3), code.value(inst, 4)]
+    rows, columns = zip(*(_sides(code, type_) for type_ in types), strict=True)
+    result = _sides(code, inst.type_id)
+    kinds = {_scalar(code, type_) for type_ in (*types, inst.type_id)}
+    shape = {
+        142: (rows[0], 1, (1, 1)), 143: (rows[0], columns[0], (1, 1)), 144: (columns[1], 1, (rows[1], rows[0])),
+        145: (rows[0], 1, (columns[0], rows[1])), 146: (rows[0], columns[1], (columns[0], rows[1])),
+        147: (rows[0], rows[1], (1, 1)), 148: (1, 1, (rows[0], rows[1])),
+    }[inst.op]  # fmt: skip
+    ops = [code.declared.type(type_)[0] == Op.TYPE_MATRIX for type_ in types]
+    matrices = {142: [False, False], 143: [True, False], 144: [False, True], 145: [True, False], 146: [True, True],
+                147: [False, False], 148: [False, False]}[inst.op]  # fmt: skip
+    scalar = inst.op not in (142, 143) or (rows[1], columns[1]) == (1, 1)
+    fits = kinds != {None} and len(kinds) == 1 and ops == matrices and scalar and shape[2][0] == shape[2][1]
+    code.demand(inst, fits and result == shape[:2])
+
+
+def _sides(code: Function, type_: int) -> tuple[int, int]:
+    """(rows, columns) of a matrix, vector or scalar."""
+    op, words = code.declared.type(type_)
+    inner = code.declared.shape(words[0]) if op == Op.TYPE_MATRIX else None
+    if inner is not None:
+        return inner.count, words[1]
+    shape = code.declared.shape(type_)
+    return (shape.count if shape is not None else 0), 1
+
+
+def _scalar(code: Function, type_: int) -> tuple[str, int] | None:
+    op, words = code.declared.type(type_)
+    shape = code.declared.shape(words[0] if op == Op.TYPE_MATRIX else type_)
+    return (shape.kind, shape.width) if shape is not None and shape.kind == "f" else None
+
+
+def _transpose(code: Function, inst: Inst) -> None:
+    rows, columns = _sides(code, code.value(inst, 3))
+    code.demand(inst, _sides(code, inst.type_id) == (columns, rows) and columns > 1)
+
+
+def _carry(code: Function, inst: Inst) -> None:
+    given = code.value(inst, 3)
+    code.same(inst, 4, given)
+    members = code.declared.parts(inst.type_id)[1]
+    is_struct = code.declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
+    code.demand(inst, is_struct and list(members) == [given, given] and code.shape(inst, 3).kind == "i")
+
+
+def _any(code: Function, inst: Inst) -> None:
+    code.demand(inst, code.declared.shape(inst.type_id) == Shape("b", 0, 1) and code.shape(inst, 3).kind == "b")
+
+
+def _barrier(code: Function, inst: Inst) -> None:
+    code.scopes(inst, *inst.ids)
+
+
+def _phi(code: Function, inst: Inst) -> None:
+    code.phis += [(inst.at + place, inst.words[place], inst.type_id) for place in range(3, len(inst.words), 2)]
+
+
+def _branch(code: Function, inst: Inst) -> None:
+    code.demand(inst, code.shape(inst, 1) == Shape("b", 0, 1), "a condition that is no bool")
+    code.demand(inst, len(inst.words) in (4, 6), f"{len(inst.words)} words")
+
+
+def _switch(code: Function, inst: Inst) -> None:
+    code.integers(inst, 1)
+    size = 1 + (2 if code.shape(inst, 1).width > 32 else 1)
+    cases = [tuple(inst.words[at : at + size - 1]) for at in range(3, len(inst.words), size)]
+    code.demand(inst, len(set(cases)) == len(cases), "a case twice")
+
+
+def _return(code: Function, inst: Inst) -> None:
+    result = code.body.head.type_id
+    if inst.op == RETURN:
+        code.demand(inst, code.declared.type(result)[0] == Op.TYPE_VOID, "no value, and the function returns one")
+    else:
+        code.same(inst, 1, result)
+
+
+def _atomic(code: Function, inst: Inst) -> None:
+    is_store = inst.op == Op.ATOMIC_STORE
+    start = 1 if is_store else 3
+    storage, pointee = code.pointer(inst, start)
+    shape = code.declared.shape(pointee)
+    code.demand(inst, shape is not None and shape.kind in "if" and shape.count == 1 and shape.width >= 16)
+    code.writable(inst, storage)
+    code.demand(inst, is_store or inst.type_id == pointee)
+    is_exchange = inst.op in (230, 231)
+    rest = list(range(start + 1, len(inst.words)))
+    scopes = rest[: 3 if is_exchange else 2]
+    code.scopes(inst, *scopes)
+    for place in rest[len(scopes) :]:
+        code.same(inst, place, pointee)
+    is_integer = inst.op not in (Op.ATOMIC_LOAD, Op.ATOMIC_STORE, 229)
+    code.demand(inst, not is_integer or (shape is not None and shape.kind == "i"))
+
+
+def _group(code: Function, inst: Inst) -> None:
+    code.scopes(inst, 3)
+    for place in inst.ids[1:]:
+        code.value(inst, place)
+    result = code.declared.shape(inst.type_id)
+    code.demand(inst, result is not None)
+    assert result is not None
+    if inst.op in (333, 334, 335, 336, 340):
+        code.demand(inst, result == Shape("b", 0, 1))
+    elif inst.op in (337, 338, 345, 346, 347, 348, 365, 366):
+        code.same(inst, 4, inst.type_id)
+        if len(inst.ids) > 2:
+            code.integers(inst, 5)
+    elif inst.op in (339, 342, 343, 344, 341):
+        code.demand(inst, result.kind == ("b" if inst.op == 341 else "i"))
+        place = 5 if inst.op == 342 else 4
+        wanted = Shape("b", 0, 1) if inst.op == 339 else Shape("i", 32, 4)
+        code.demand(inst, code.shape(inst, place) == wanted)
+    else:
+        code.same(inst, 5, inst.type_id)
+        kinds = {349: "i", 350: "f", 351: "i", 352: "f", 353: "i", 354: "i", 355: "f", 356: "i", 357: "i", 358: "f",
+                 359: "i", 360: "i", 361: "i", 362: "b", 363: "b", 364: "b"}  # fmt: skip
+        code.demand(inst, result.kind == kinds.get(inst.op, result.kind))
+        code.demand(
+            inst, inst.words[4] <= 3 and (inst.words[4] != 3 or len(inst.words) > 6), "another operation of groups"
+        )
+        if len(inst.ids) > 2:
+            code.scopes(inst, 6)
+
+
+_RULES: dict[int, Callable[[Function, Inst], None]] = {
+    Op.VARIABLE: _variable, Op.LOAD: _load, Op.STORE: _store, Op.COPY_MEMORY: _copy_memory,
+    **dict.fromkeys((65, 66, 67, 70), _chain), Op.ARRAY_LENGTH: _length, Op.FUNCTION_CALL: _call,
+    EXT_INST: check_extended, 169: _select, 124: _bitcast, 81: _extract, 82: _insert,
+    80: _construct, 79: _shuffle, 77: _element, 78: _element, 83: _copy,
+    **dict.fromkeys(range(142, 149), _product), 84: _transpose,
+    **dict.fromkeys((149, 150, 151, 152), _carry), 154: _any, 155: _any,
+    224: _barrier, 225: _barrier, PHI: _phi, BRANCH_CONDITIONAL: _branch,
+    SWITCH: _switch, RETURN: _return, RETURN_VALUE: _return,
+}  # fmt: skip
