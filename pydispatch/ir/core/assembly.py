@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, VerificationContext, irdl_op_definition
+from xdsl.irdl.declarative_assembly_format import FormatDirective, FormatProgram, ParsingState, PrintingState
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
-if TYPE_CHECKING:
-    from xdsl.irdl.declarative_assembly_format import FormatDirective, ParsingState
+from pydispatch.ir.core.compiled import Read, Write, reader, writer
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 
@@ -38,6 +38,14 @@ class Format:
         return Grammar(self._text, self._definition).parse_format().stmts
 
     @cached_property
+    def _readers(self) -> tuple[Read, ...]:
+        return tuple(reader(each) for each in self._directives)
+
+    @cached_property
+    def _writers(self) -> tuple[Write, ...]:
+        return tuple(writer(each, self._definition) for each in self._directives)
+
+    @cached_property
     def _demanding(self) -> tuple[Any, ...]:
         """Lists of clauses, not all of which may be left out: whether one is missing is known at the end."""
         return tuple(each for each in self._directives if hasattr(each, "require"))
@@ -50,19 +58,18 @@ class Format:
 
     def parse(self, op_type: type[Operation], p: Parser) -> Operation:
         """The operation behind whose name the parser stands."""
-        from xdsl.irdl.declarative_assembly_format import FormatProgram, ParsingState
-
         assert issubclass(op_type, IRDLOperation)
         state = ParsingState(op_type)
         start = p.pos
-        for directive in self._directives:
-            directive.parse(p, state)
+        for read in self._readers:
+            read(p, state)
         for each in self._demanding:
             each.require(p, state, start)
         if self._has_variables and None in (*state.operand_types, *state.result_types):
             FormatProgram(self._directives).resolve_constraint_variables(state, self._definition)
         operands: list[SSAValue] = []
         sizes: list[int] = []
+        resolve = p.resolve_operand
         for number, (names, types) in enumerate(zip(state.operands, state.operand_types, strict=True)):
             assert names is not None
             if types is None:
@@ -71,8 +78,7 @@ class Format:
             if len(names) != len(types):
                 _raise_counts(p, names, types)
             sizes.append(len(names))
-            for name, type in zip(names, types, strict=True):
-                operands.append(p.resolve_operand(name, type))
+            operands += map(resolve, names, types)
         if self._has_segments:
             state.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
         results: list[Attribute] = []
@@ -102,12 +108,10 @@ class Format:
 
     def print(self, op: Operation, printer: Printer) -> None:
         """Prints what stands behind the name of `op`."""
-        from xdsl.irdl.declarative_assembly_format import PrintingState
-
         assert isinstance(op, IRDLOperation)
         state = PrintingState()
-        for directive in self._directives:
-            directive.print(printer, state, op)
+        for write in self._writers:
+            write(printer, state, op)
 
 
 def _raise_counts(p: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute]) -> NoReturn:

@@ -7,6 +7,7 @@ which are resolved when the whole operation has been read.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, StringAttr, i1, i64
@@ -452,6 +453,11 @@ class Choice(Word):
         self.value.set(state, StringAttr(word))
 
 
+@cache
+def _number_of(word: int) -> IntegerAttr:
+    return IntegerAttr(word, 64)
+
+
 @directive
 class WordOf(CustomDirective):
     """One of `WORDS`, as an identifier or in quotes; the property is its number."""
@@ -469,7 +475,7 @@ class WordOf(CustomDirective):
         if word not in self.WORDS:
             parser.raise_error(f"unknown {self.WHAT} '{word}', expected one of {', '.join(self.WORDS)}",
                                start, start + len(word))  # fmt: skip
-        self.value.set(state, IntegerAttr(self.WORDS.index(word), 64))
+        self.value.set(state, _number_of(self.WORDS.index(word)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         value = self.value.get(op)

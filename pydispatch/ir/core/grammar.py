@@ -71,6 +71,8 @@ class AttrDict(AttrDictDirective):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         entries = op.attributes
+        if not entries and not self.printed:
+            return
         if self.printed:
             entries = {name: op.properties[name] for name in self.printed if name in op.properties} | entries
         if printer.print_op_attributes(

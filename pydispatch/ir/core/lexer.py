@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir.affine import AffineMap, AffineSet
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
@@ -48,6 +48,8 @@ _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"')
 # What follows the name of a builtin type: brackets nested once, with nothing in them that could mean
 # something else elsewhere in the text (aliases) or hide a bracket (arrows, strings, comments).
 _TYPE_BODY = re.compile(r'<[^<>#!/"\-]*(?:<[^<>#!/"\-]*>[^<>#!/"\-]*)*>')
+# An affine map and its closing bracket, without what could mean something else elsewhere in the text.
+_AFFINE_MAP = re.compile(r'\([^()<>#!/"]*\)[^()<>#!/"]*->[^<>#!/"]*(?=>)')
 _KIND = {name: getattr(MLIRTokenKind, name) for name in _TOKEN.groupindex if name != "PUNCTUATION"}
 
 
@@ -141,6 +143,8 @@ class FastParser(Parser):
 
     _known_types: dict[str, Any]
     """Builtin types by their text: a program repeats few types many times."""
+    _known_maps: dict[str, AffineMap]
+    """Affine maps by their text."""
 
     @property
     def pos(self) -> int:
@@ -180,6 +184,14 @@ class FastParser(Parser):
         if operand is None:
             self.raise_error(msg)
         return operand
+
+    def resolve_operand(self, operand: UnresolvedOperand, type: Any) -> Any:
+        values = self.ssa_values.get(operand.operand_name)
+        if values is not None and operand.index < len(values):
+            value = values[operand.index]
+            if value.type is type:
+                return value
+        return super().resolve_operand(operand, type)
 
     def parse_optional_characters(self, text: str) -> str | None:
         state = self._parser_state
@@ -255,7 +267,17 @@ class FastParser(Parser):
         return splat(type, element.to_type(self, type.element_type))
 
     def parse_affine_map(self) -> AffineMap:
-        return SemiAffineParser(self._parser_state).parse_affine_map()
+        state = self._parser_state
+        text = _AFFINE_MAP.match(state.lexer.input.content, self.pos)
+        known = None if text is None else self._known_maps.get(text[0])
+        if text is not None and known is not None:
+            state.lexer.pos = text.end()
+            state.current_token = state.lexer.lex()
+            return known
+        found = SemiAffineParser(state).parse_affine_map()
+        if text is not None and self.pos == text.end():
+            self._known_maps[text[0]] = found
+        return found
 
     def parse_affine_set(self) -> AffineSet:
         return SemiAffineParser(self._parser_state).parse_affine_set()

@@ -34,6 +34,7 @@ from pydispatch.ir.core.resources import Resources
 
 _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
 _UNKNOWN_LOC = UnknownLoc()
+_OPERATION_STARTS = (MLIRTokenKind.PERCENT_IDENT, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.STRING_LIT)
 TYPED = ("hal.device.target", "hal.device.select", "hal.device.alias")
 """Attributes after which older programs write their type."""
 
@@ -71,6 +72,7 @@ class ProgramParser(FastParser):
         except ParseError as e:
             self._raise(e)
         self._known_types = {}
+        self._known_maps = {}
         self.ssa_values = {}
         self.blocks = {}
         self.forward_block_references = defaultdict(list)
@@ -81,16 +83,19 @@ class ProgramParser(FastParser):
 
     # --- operations ---
 
+    def parse_optional_operation(self) -> Operation | None:
+        return self.parse_operation() if self._parser_state.current_token.kind in _OPERATION_STARTS else None
+
     def parse_operation(self) -> Operation:
-        start = self._current_token.span
+        start = self.pos
         bound = self._parse_op_result_list()
-        name_token = self._current_token
+        name_token: Any = self._current_token
         generic = name_token.kind == MLIRTokenKind.STRING_LIT
         if generic:
             name = self.parse_str_literal()
         else:
             name = self._parse_token(MLIRTokenKind.BARE_IDENT, "operation name expected").text
-        op_type = self._get_op_by_name_at(name, name_token.span.start, name_token.span.end)
+        op_type = self._get_op_by_name_at(name, name_token.start, name_token.end)
         stack = self._parser_state.dialect_stack
         stack.append(op_type.dialect_name())
         try:
@@ -104,13 +109,24 @@ class ProgramParser(FastParser):
             raise
         except Exception as e:  # The library also asserts, or meets types that it does not expect.
             message, note = explain_refusal(name, e)
-            raise CompileError(message, self.source.locate(name_token.span.start, name_token.span.end), note) from e
+            raise CompileError(message, self.source.locate(name_token.start, name_token.end), note) from e
         stack.pop()
         self.parse_optional_location()
-        op.location = SourceLoc(self.source, name_token.span.start, name_token.span.end)
+        op.location = SourceLoc(self.source, name_token.start, name_token.end)
         if bound:
-            self._bind_results(op, bound, start.start)
+            self._bind_results(op, bound, start)
         return op
+
+    def _parse_op_result_list(self) -> list[Any]:
+        state = self._parser_state
+        token = state.current_token
+        if token.kind is not MLIRTokenKind.PERCENT_IDENT:
+            return []
+        state.current_token = state.lexer.lex()
+        if self.parse_optional_characters("=") is not None:
+            return [(token.span, 1)]
+        self._resume_from(token.span.start)
+        return super()._parse_op_result_list()
 
     def _bind_results(self, op: Operation, bound: list[Any], start: int) -> None:
         results = op.results

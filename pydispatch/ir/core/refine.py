@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from xdsl.ir import Operation
-from xdsl.irdl import AttrConstraint, AttributeDef, IRDLOperation, OperandDef, PropertyDef, ResultDef
+from xdsl.ir import Operation, OpTraits
+from xdsl.irdl import AttrConstraint, AttributeDef, IRDLOperation, OpDef, OperandDef, PropertyDef, ResultDef
 from xdsl.irdl.declarative_assembly_format import CustomDirective
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import OpTrait
 
 from pydispatch.ir.core.assembly import Format
 
 Parse = Callable[[Any, Parser], Operation]
 Print = Callable[[Any, Printer], None]
+Seen = set[tuple[object, ...]]
+"""Operations with the types, properties and attributes that were found right."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,46 @@ class Refinement:
 
     parse: Parse | None
     print: Print | None
-    verify: Callable[[Any], None] | None
+    verify: Callable[[Any, Seen], None] | None
+
+
+class _Verification:
+    """Checks types and properties, each combination once, and then what depends on other operations too."""
+
+    def __init__(self, definition: OpDef, check: Callable[[Any], None] | None) -> None:
+        self._definition = definition
+        self._check = check
+        self._repeats = not definition.regions and not definition.successors
+
+    @cached_property
+    def _types(self) -> OpDef:
+        return replace(self._definition, traits=OpTraits(lambda: ()))
+
+    @cached_property
+    def _traits(self) -> tuple[OpTrait, ...]:
+        return tuple(each for each in self._definition.traits if type(each).verify is not OpTrait.verify)
+
+    def __call__(self, op: Operation, seen: Seen) -> None:
+        key = _key(op) if self._repeats else None
+        if key is None:
+            self._types.verify(op)
+        elif key not in seen:
+            self._types.verify(op)
+            seen.add(key)
+        for trait in self._traits:
+            trait.verify(op)
+        if self._check is not None:
+            self._check(op)
+
+
+def _key(op: Operation) -> tuple[object, ...]:
+    """All that the definition of an operation without regions and successors looks at."""
+    key: list[object] = [type(op), *[value.type for value in op._operands], None, *[value.type for value in op.results]]
+    for held in (op.properties, op.attributes):
+        key.append(None)
+        if held:
+            key += held.items()
+    return tuple(key)
 
 
 _REFINED: dict[type[Operation], Refinement] = {}
@@ -74,13 +117,8 @@ def refine(
         format = Format(assembly_format, definition)
         parse, print = format.parse, format.print
 
-    def verify(op: Operation) -> None:
-        definition.verify(op)
-        if check is not None:
-            check(op)
-
     changed = check is not None or operands is not None or results is not None or properties
-    _REFINED[op] = Refinement(parse, print, verify if changed else None)
+    _REFINED[op] = Refinement(parse, print, _Verification(definition, check) if changed else None)
 
 
 def refinement(op: type[Operation]) -> Refinement | None:

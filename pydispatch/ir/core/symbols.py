@@ -28,7 +28,7 @@ def symbols_of(table: Operation) -> list[tuple[str, Operation]]:
 
 def check_distinct(op: Operation) -> None:
     """CompileError where a name is given a second time in the symbol table `op`."""
-    if not op.has_trait(SymbolTable) or not op.regions:
+    if not op.regions or not op.has_trait(SymbolTable):
         return
     first: dict[str, Operation] = {}
     for name, symbol in symbols_of(op):

@@ -10,7 +10,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.messages import explain_refusal
-from pydispatch.ir.core.refine import refinement
+from pydispatch.ir.core.refine import Seen, refinement
 from pydispatch.ir.core.symbols import check_distinct, missing
 
 
@@ -19,6 +19,7 @@ def verify(module: Operation) -> None:
     order: dict[Operation, int] = {}
     for op in module.walk():
         order[op] = len(order)
+    seen: Seen = set()
     for op in order:
         _check_defined(op, order)
         try:
@@ -27,7 +28,7 @@ def verify(module: Operation) -> None:
                     _check_terminated(op, len(region.blocks), block)
             _check_sizes(op)
             check_distinct(op)
-            verify_operation(op)
+            verify_operation(op, seen)
         except CompileError:
             raise
         except Exception as e:  # The library also asserts, or raises what has no type of its own.
@@ -36,13 +37,16 @@ def verify(module: Operation) -> None:
             raise missing(op, str(e)) or CompileError(message, location_of(op), note) from e
 
 
-def verify_operation(op: Operation) -> None:
-    """Checks one operation by itself, without those in its regions. Raises what the library raises when it is wrong."""
+def verify_operation(op: Operation, seen: Seen | None = None) -> None:
+    """Checks one operation by itself, without those in its regions. Raises what the library raises when it is wrong.
+
+    seen: what has been found right; a combination of types and properties is checked once.
+    """
     refined = refinement(type(op))
     if refined is None or refined.verify is None:
         op.verify(verify_nested_ops=False)
     else:
-        refined.verify(op)
+        refined.verify(op, set() if seen is None else seen)
 
 
 def _check_defined(op: Operation, order: dict[Operation, int]) -> None:

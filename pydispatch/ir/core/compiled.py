@@ -1,0 +1,183 @@
+"""Directives as functions: what is the same for every operation of a format is decided once.
+
+A directive that has no function here is read and printed by its own methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.irdl import OpDef, VariadicDef
+from xdsl.irdl.declarative_assembly_format import (
+    AttrDictDirective,
+    FormatDirective,
+    KeywordDirective,
+    OperandVariable,
+    OptionalGroupDirective,
+    ParsingState,
+    PrintingState,
+    PunctuationDirective,
+    ResultVariable,
+    TypeDirective,
+)
+
+Read = Callable[[Any, ParsingState], None]
+Write = Callable[[Any, PrintingState, Any], None]
+
+
+# --- reading ---
+
+
+def reader(directive: FormatDirective) -> Read:
+    """A function that does what `directive.parse` does."""
+    match directive:
+        case OperandVariable(index=index):
+            return _read_operand(index)
+        case KeywordDirective(word) | PunctuationDirective(word):
+            return _read_literal(directive, word)
+        case TypeDirective(OperandVariable(index=index)):
+            return _read_operand_type(index)
+        case TypeDirective(ResultVariable(index=index)):
+            return _read_result_type(index)
+        case AttrDictDirective(with_keyword=keyword):
+            return _read_after("attributes" if keyword else "{", directive.parse)
+        case OptionalGroupDirective(then_first=KeywordDirective(word) | PunctuationDirective(word)):
+            return _read_group(directive, word)
+    return directive.parse
+
+
+def _read_operand(index: int) -> Read:
+    def read(p: Any, state: ParsingState) -> None:
+        state.operands[index] = (p.parse_unresolved_operand(),)
+
+    return read
+
+
+def _read_operand_type(index: int) -> Read:
+    def read(p: Any, state: ParsingState) -> None:
+        state.operand_types[index] = (p.parse_type(),)
+
+    return read
+
+
+def _read_result_type(index: int) -> Read:
+    def read(p: Any, state: ParsingState) -> None:
+        state.result_types[index] = (p.parse_type(),)
+
+    return read
+
+
+def _read_literal(directive: FormatDirective, text: str) -> Read:
+    def read(p: Any, state: ParsingState) -> None:
+        if p.parse_optional_characters(text) is None:
+            directive.parse(p, state)  # Which says what is missing.
+
+    return read
+
+
+def _read_after(word: str, parse: Read) -> Read:
+    """What is left out unless `word` begins it."""
+
+    def read(p: Any, state: ParsingState) -> None:
+        if p._parser_state.current_token.text == word:
+            parse(p, state)
+
+    return read
+
+
+def _read_group(group: OptionalGroupDirective, word: str) -> Read:
+    given = [reader(each) for each in group.then_elements] + _emptiers(group.else_elements)
+    left_out = _emptiers(group.then_elements) + [reader(each) for each in group.else_elements]
+
+    def read(p: Any, state: ParsingState) -> None:
+        for step in left_out if p.parse_optional_characters(word) is None else given:
+            step(p, state)
+
+    return read
+
+
+def _emptiers(directives: Sequence[FormatDirective]) -> list[Read]:
+    """Functions that say what is not there, for those directives that have something to say."""
+
+    def emptier(directive: FormatDirective) -> Read:
+        return lambda _, state: directive.set_empty(state)
+
+    return [emptier(each) for each in directives if type(each).set_empty is not FormatDirective.set_empty]
+
+
+# --- printing ---
+
+
+def writer(directive: FormatDirective, definition: OpDef) -> Write:
+    """A function that does what `directive.print` does."""
+    match directive:
+        case OperandVariable(index=index) if _all_single(definition.operands):
+            return _write_operand(index)
+        case TypeDirective(OperandVariable(index=index)) if _all_single(definition.operands):
+            return _write_operand_type(index)
+        case TypeDirective(ResultVariable(index=index)) if _all_single(definition.results):
+            return _write_result_type(index)
+        case PunctuationDirective(text):
+            return _write_punctuation(text)
+        case OptionalGroupDirective():
+            return _write_group(directive, definition)
+    return directive.print
+
+
+def _all_single(parts: Sequence[tuple[str, Any]]) -> bool:
+    """Whether each name stands for one value, so that its number is that of the value."""
+    return not any(isinstance(part, VariadicDef) for _, part in parts)
+
+
+def _write_operand(index: int) -> Write:
+    def write(printer: Any, state: PrintingState, op: Any) -> None:
+        if state.should_emit_space or not state.last_was_punctuation:
+            printer.print_string(" ")
+        state.should_emit_space, state.last_was_punctuation = True, False
+        printer.print_ssa_value(op._operands[index])
+
+    return write
+
+
+def _write_operand_type(index: int) -> Write:
+    def write(printer: Any, state: PrintingState, op: Any) -> None:
+        state.print_whitespace(printer)
+        printer.print_attribute(op._operands[index].type)
+
+    return write
+
+
+def _write_result_type(index: int) -> Write:
+    def write(printer: Any, state: PrintingState, op: Any) -> None:
+        state.print_whitespace(printer)
+        printer.print_attribute(op.results[index].type)
+
+    return write
+
+
+def _write_punctuation(text: str) -> Write:
+    apart_from_punctuation = " " + text if text not in (">", ")", "}", "]", ",") else text
+    apart_from_word = " " + text if text not in ("<", ">", "(", ")", "{", "}", "[", "]", ",") else text
+    space_follows = text not in ("<", "(", "{", "[")
+
+    def write(printer: Any, state: PrintingState, op: Any) -> None:
+        if not state.should_emit_space:
+            printer.print_string(text)
+        else:
+            printer.print_string(apart_from_punctuation if state.last_was_punctuation else apart_from_word)
+        state.should_emit_space, state.last_was_punctuation = space_follows, True
+
+    return write
+
+
+def _write_group(group: OptionalGroupDirective, definition: OpDef) -> Write:
+    given = [writer(each, definition) for each in (*group.then_whitespace, group.then_first, *group.then_elements)]
+    left_out = [writer(each, definition) for each in group.else_elements]
+    is_present = group.anchor.is_present
+
+    def write(printer: Any, state: PrintingState, op: Any) -> None:
+        for step in given if is_present(op) else left_out:
+            step(printer, state, op)
+
+    return write
