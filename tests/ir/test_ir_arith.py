@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from pydispatch import ir
+from pydispatch.errors import CompileError
 
 SHAPES = ("{}", "tensor<4x{}>", "tensor<?x{}>", "vector<4x{}>")
 FLOAT2 = ["addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf"]
@@ -50,3 +51,18 @@ def test_elementwise_round_trip(shape: str) -> None:
     assert module.is_structurally_equivalent(ir.parse(text))
     for statement in statements(shape):
         assert statement.split(" ")[0] in text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        '"arith.cmpi"(%a, %a) <{predicate = "slt"}> : (i64, i64) -> i1',
+        '"arith.cmpi"(%a, %a) <{predicate = 2 : i64}> : (i64, i64) -> f32',
+        '"arith.cmpi"(%a) <{predicate = 2 : i64}> : (i64) -> i1',
+    ],
+)
+def test_a_right_operation_does_not_hide_a_wrong_one(wrong: str) -> None:
+    right = "%0 = arith.cmpi slt, %a, %a : i64"
+    ir.parse(f"func.func @f(%a: i64) {{\n  {right}\n  return\n}}\n")
+    with pytest.raises(CompileError, match=r":3:"):
+        ir.parse(f"func.func @f(%a: i64) {{\n  {right}\n  %1 = {wrong}\n  return\n}}\n")
