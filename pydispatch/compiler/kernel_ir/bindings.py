@@ -28,9 +28,9 @@ def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
     """The bindings that a function names. Raises CompileError for one whose type is no memref of scalars."""
     facts: dict[int, BindingFacts] = {}
     for op in ops.get(SUBSPAN, ()):
-        binding = facts.setdefault(integer(op, "binding"), BindingFacts())
+        binding, (result,) = facts.setdefault(integer(op, "binding"), BindingFacts()), op.results
         try:
-            element = checked_memref(op.results[0].type).element_type
+            element = checked_memref(result.type).element_type
         except CompileError as error:
             raise CompileError(error.message, location_of(op), error.note) from None
         binding.alignment = max(binding.alignment, integer(op, "alignment", 1), alignment(element))
@@ -40,7 +40,7 @@ def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
 
 def _read_only(op: Operation) -> bool:
     flags = attribute(op, "flags")
-    return isinstance(flags, ArrayAttr) and any(_says_read_only(flag) for flag in flags.data)
+    return flags is not None and isinstance(flags, ArrayAttr) and any(map(_says_read_only, flags.data))
 
 
 def _says_read_only(flag: Attribute) -> bool:

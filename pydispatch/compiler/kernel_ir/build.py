@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, UnitAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, LocationAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues, Use
 
 from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
 from pydispatch.compiler.kernel_ir.kernel import IN_RANGE, MOST
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
-from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.arith import IndexCastUIOp
 
 Index: TypeAlias = int | SSAValue
@@ -39,16 +38,75 @@ def _number(value: int, type_: IntegerType | IndexType) -> Attribute:
     return IntegerAttr(value, type_)
 
 
+_KNOWN_OPERATION = Operation.__annotations__.keys() >= {
+    "_operands", "_operand_uses", "_successors", "_successor_uses", "_next_op", "_prev_op"
+}  # fmt: skip
+"""Whether xDSL's operations are as `create` and `move` know them; else both go the slow way."""
+
+
+def create(
+    kind: type[Operation],
+    location: LocationAttr,
+    operands: Sequence[SSAValue],
+    types: Sequence[Attribute],
+    properties: dict[str, Attribute] | None = None,
+) -> Operation:
+    """An operation without regions. properties: are the operation's from now on, and have no defaults added."""
+    if not _KNOWN_OPERATION:
+        return kind.create(operands=operands, result_types=types, properties=properties or {}, location=location)
+    # What `Operation.create` does, in two fifths of its time: it asks twice for everything that there is none of.
+    op = kind.__new__(kind)
+    op._operands = SSAValues(operands)
+    op._operand_uses = uses = tuple([Use(op, number) for number in range(len(operands))])
+    for value, use in zip(operands, uses):  # noqa: B905
+        value.add_use(use)
+    op.results = SSAValues([OpResult(type_, op, number) for number, type_ in enumerate(types)])
+    op.properties, op.attributes = {} if properties is None else properties, {}
+    op._successors = op._successor_uses = op.regions = ()
+    op.location = location
+    return op
+
+
+def move(first: Operation, end: Operation, insert: Callable[[Operation], object]) -> None:
+    """Moves the operations of a block from `first` up to `end`, which stays. insert: puts one into its new place, and
+    the next one behind it."""
+    source, second, last = end.parent, first.next_op, end.prev_op
+    first.detach()
+    insert(first)
+    block = first.parent
+    assert source is not None and block is not None and last is not None
+    if not _KNOWN_OPERATION:
+        while second is not None and second is not end:
+            op, second = second, second.next_op
+            op.detach()
+            insert(op)
+    elif second is not None and second is not end:  # the others as one piece
+        source._first_op, end._prev_op = end, None
+        op = second
+        while op is not end:
+            op.parent = block
+            op = op._next_op  # type: ignore[assignment]
+        following = first._next_op
+        first._next_op, second._prev_op, last._next_op = second, first, following
+        if following is None:
+            block._last_op = last
+        else:
+            following._prev_op = last
+
+
 class Entry:
     """What passes add at the beginning of a function, where it dominates everything, in the order of adding."""
 
     def __init__(self, function: FuncOp) -> None:
         self.function = function
+        block = function.body.first_block
+        assert block is not None
+        self.block = block
         self._last: Operation | None = None
         self._constants: dict[tuple[int, Attribute], SSAValue] = {}
 
     def insert(self, op: Operation) -> None:
-        block = self.function.body.blocks[0]
+        block = self.block
         if self._last is not None:
             block.insert_op_after(op, self._last)
         elif block.first_op is not None:
@@ -61,17 +119,15 @@ class Entry:
         """An integer constant, made once."""
         found = self._constants.get((value, type_))
         if found is None:
-            op = arith.ConstantOp.create(result_types=[type_], properties={"value": _number(value, type_)})
-            set_location(op, self.function)
+            op = create(arith.ConstantOp, self.function.location, (), (type_,), {"value": _number(value, type_)})
             self.insert(op)
-            found = self._constants[value, type_] = op.results[0]
+            (found,) = op.results
+            self._constants[value, type_] = found
         return found
 
 
 class Build(IndexArithmetic[SSAValue]):
     """Writes operations with the location of `like`; `insert` puts them into their place."""
-
-    # Operations are made with `create`: a constructor takes four times as long.
 
     def __init__(self, entry: Entry, like: Operation, insert: Callable[[Operation], object]) -> None:
         self.entry, self.like, self.insert = entry, like, insert
@@ -88,23 +144,37 @@ class Build(IndexArithmetic[SSAValue]):
         return Build(self.entry, self.like, block.add_op)
 
     def op(self, op: Operation) -> Operation:
-        set_location(op, self.like)
+        op.location = self.like.location
         self.insert(op)
         return op
 
     def let(self, op: Operation) -> SSAValue:
-        return self.op(op).results[0]
+        """The first result."""
+        result, *_ = self.op(op).results
+        return result
+
+    def make(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        type_: Attribute,
+        properties: dict[str, Attribute] | None = None,
+    ) -> SSAValue:
+        """The result of a new operation, see `create`."""
+        op = create(kind, self.like.location, operands, (type_,), properties)
+        self.insert(op)
+        (result,) = op.results
+        return result
 
     def value(self, index: Index) -> SSAValue:
         return self.entry.constant(index, INDEX) if type(index) is int else index  # type: ignore[return-value]
 
     def binary(self, kind: type[Operation], a: Index, b: Index) -> SSAValue:
         """An operation on two indices that gives an index."""
-        return self.let(kind.create(operands=[self.value(a), self.value(b)], result_types=[INDEX]))
+        return self.make(kind, (self.value(a), self.value(b)), INDEX)
 
     def _nsw(self, kind: type[Operation], a: Index, b: Index) -> SSAValue:
-        operands = [self.value(a), self.value(b)]
-        return self.let(kind.create(operands=operands, result_types=[INDEX], properties=dict(_NSW)))
+        return self.make(kind, (self.value(a), self.value(b)), INDEX, dict(_NSW))
 
     def _sum(self, a: SSAValue, b: Index) -> SSAValue:
         return self._nsw(arith.AddiOp, a, b)
@@ -141,24 +211,24 @@ class Build(IndexArithmetic[SSAValue]):
 
     def compare(self, predicate: str, a: Index, b: Index) -> SSAValue:
         """Two indices, an i1."""
-        operands = [self.value(a), self.value(b)]
-        made = arith.CmpiOp.create(operands=operands, result_types=[TRUTH], properties=dict(_PREDICATES[predicate]))
-        return self.let(made)
+        return self.make(arith.CmpiOp, (self.value(a), self.value(b)), TRUTH, dict(_PREDICATES[predicate]))
 
     def select(self, condition: SSAValue, a: Index, b: Index) -> SSAValue:
         """One of two indices."""
-        operands = [condition, self.value(a), self.value(b)]
-        return self.let(arith.SelectOp.create(operands=operands, result_types=[INDEX]))
+        return self.make(arith.SelectOp, (condition, self.value(a), self.value(b)), INDEX)
 
     def when(self, condition: SSAValue) -> Build:
         """Opens an scf.if without results."""
         block = Block()
-        self.op(scf.IfOp.create(operands=[condition], regions=[Region(block), Region()]))
+        made = create(scf.IfOp, self.like.location, (condition,), ())
+        made.add_region(Region(block))
+        made.add_region(Region())
+        self.insert(made)
         return self.inside(block)
 
     def end(self, values: Sequence[SSAValue] = ()) -> None:
         """Ends the block of an scf operation."""
-        self.op(scf.YieldOp.create(operands=list(values)))
+        self.insert(create(scf.YieldOp, self.like.location, values, ()))
 
     def loop(
         self,
@@ -187,4 +257,4 @@ def replace(op: Operation, results: Sequence[SSAValue]) -> None:
     for old, new in zip(op.results, results, strict=True):
         old.replace_all_uses_with(new)
     op.detach()
-    op.erase()
+    op.drop_all_references()

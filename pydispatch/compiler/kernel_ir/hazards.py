@@ -15,7 +15,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
 from pydispatch.compiler.kernel_ir.calls import CALLS
-from pydispatch.compiler.kernel_ir.readers import attribute, op_name
+from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_name, operands_of
 
 Key = object
 ONE, MANY = 1, 2
@@ -75,7 +75,10 @@ class Hazards:
 def base_of(value: SSAValue) -> set[Key]:
     """The storage that a memref may lie in: bindings by number, allocations by their operation."""
     found: set[Key] = set()
-    pending, seen = [value], {value}
+    sources = _sources(value, found)
+    if not sources:
+        return found
+    pending, seen = sources, {value, *sources}
     while pending:
         at = pending.pop()
         for source in _sources(at, found):
@@ -86,7 +89,7 @@ def base_of(value: SSAValue) -> set[Key]:
 
 
 def _sources(value: SSAValue, found: set[Key]) -> list[SSAValue]:
-    if isinstance(value, BlockArgument):
+    if type(value) is BlockArgument:
         parent = value.block.parent_op()
         if parent is None or op_name(parent) == "func.func":
             found.add(("argument", value))
@@ -94,11 +97,11 @@ def _sources(value: SSAValue, found: set[Key]) -> list[SSAValue]:
         return [o for o in parent.operands if isinstance(o.type, MemRefType)] + _yields(parent)
     assert isinstance(value, OpResult)
     op = value.op
-    if op_name(op) == SUBSPAN:
+    if op.name == SUBSPAN:
         number = attribute(op, "binding")
         found.add(("binding", int(number.value.data) if isinstance(number, IntegerAttr) else 0))
         return []
-    sources = [o for o in op.operands if isinstance(o.type, MemRefType)] + _yields(op)
+    sources = [o for o in operands_of(op) if type(o.type) is MemRefType] + _yields(op)
     if not sources:
         found.add(op)
     return sources
@@ -116,21 +119,26 @@ def _yields(op: Operation) -> list[SSAValue]:
 
 def accesses_of(op: Operation) -> Accesses:
     """What an operation and all inside it read and write. Calls read and write their arguments."""
-    found, seen = Accesses(), set[tuple[bool, SSAValue]]()
+    found, loaded, stored = Accesses(), set[SSAValue](), set[SSAValue]()
     inner: Operation | None = op
     blocks: list[Block] = []
     while inner is not None:
         name = inner.name
-        if name == "memref.load" or name == "memref.store":
-            is_store = name == "memref.store"
-            key = is_store, inner.operands[1 if is_store else 0]
-            if key not in seen:  # many of the same buffer are the rule
-                seen.add(key)
-                found.add(_own(inner))
-        elif name in TOUCHING or name == "builtin.unregistered":
+        if name == "memref.load":
+            source, *_ = operands_of(inner)
+            if source not in loaded:  # many of the same buffer are the rule
+                loaded.add(source)
+                found.reads |= base_of(source)
+        elif name == "memref.store":
+            _, target, *_ = operands_of(inner)
+            if target not in stored:
+                stored.add(target)
+                found.writes |= base_of(target)
+        elif name in TOUCHING or name == UNREGISTERED:
             found.add(_own(inner))
-        for region in inner.regions:
-            blocks += region.blocks
+        if inner.regions:
+            for region in inner.regions:
+                blocks += region.blocks
         inner = None if inner is op else inner.next_op
         while inner is None and blocks:
             inner = blocks.pop().first_op
@@ -143,9 +151,7 @@ TOUCHING = frozenset(("memref.load", "memref.store", "memref.atomic_rmw", "memre
 
 def _own(op: Operation) -> Accesses:
     name = op_name(op)
-    if name == "memref.load":
-        return Accesses(base_of(op.operands[0]), set())
-    if name in ("memref.store", "memref.atomic_rmw"):
+    if name == "memref.atomic_rmw":
         return Accesses(set(), base_of(op.operands[1]))
     if name == "memref.copy":
         return Accesses(base_of(op.operands[0]), base_of(op.operands[1]))

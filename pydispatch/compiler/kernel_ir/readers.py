@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from operator import attrgetter
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -24,6 +25,8 @@ from pydispatch.ir.core.locations import location_of
 
 T = TypeVar("T")
 
+UNREGISTERED = UnregisteredOp.name
+
 
 # What `op.operands` is a view of, where xDSL has it under that name: several times as fast.
 operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter(
@@ -33,7 +36,8 @@ operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter(
 
 def op_name(op: Operation) -> str:
     """The name of an operation, also of one that no dialect registers."""
-    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+    name = op.name
+    return cast(UnregisteredOp, op).op_name.data if name == UNREGISTERED else name
 
 
 def attribute(op: Operation, name: str) -> Attribute | None:
@@ -45,19 +49,23 @@ def attribute(op: Operation, name: str) -> Attribute | None:
 def integer(op: Operation, name: str, default: int | None = None) -> int:
     """An integer attribute. Raises CompileError when it is missing and has no default."""
     found = attribute(op, name)
-    if isinstance(found, IntegerAttr):
-        return int(found.value.data)
     if found is None and default is not None:
         return default
+    if isinstance(found, IntegerAttr):
+        return int(found.value.data)
     raise CompileError(f"{op_name(op)}: attribute '{name}' must be an integer, got {found}")
 
 
 def integers(op: Operation, name: str) -> tuple[int, ...]:
     """An array of integers, dense or of attributes; empty when missing."""
     found = attribute(op, name)
+    if found is None:
+        return ()
+    if isinstance(found, DenseArrayBase):
+        return tuple(map(int, found.get_values()))
     if isinstance(found, ArrayAttr):
         return tuple(int(item.value.data) for item in found.data if isinstance(item, IntegerAttr))
-    return tuple(int(value) for value in found.get_values()) if isinstance(found, DenseArrayBase) else ()
+    return ()
 
 
 def segments(op: Operation, count: int) -> list[list[SSAValue]]:
@@ -65,8 +73,8 @@ def segments(op: Operation, count: int) -> list[list[SSAValue]]:
     sizes = integers(op, "operandSegmentSizes")
     if len(sizes) != count:
         raise unsupported(op)
-    rest = iter(op.operands)
-    return [[next(rest) for _ in range(size)] for size in sizes]
+    rest = iter(operands_of(op))
+    return [list(islice(rest, size)) for size in sizes]
 
 
 def mixed(op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[[SSAValue], int | T]) -> list[int | T]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.kernel_ir.readers import op_name
-
-UNREGISTERED = "builtin.unregistered"
+from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, op_name
 
 Ops = dict[str, list[Operation]]
 

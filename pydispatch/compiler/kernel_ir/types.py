@@ -96,10 +96,10 @@ def scalar_width(type_: Attribute) -> int:
 
 def memory_width(type_: Attribute) -> int:
     """Bits of an element in memory, of the byte around it when packed. Raises CompileError for odd widths."""
-    bits = scalar_width(type_)
+    bits = _FLOATS.get(type(type_)) or scalar_width(type_)
     if bits < 8:
         return 8
-    if is_integer(type_) and bits not in _MEMORY_WIDTHS:
+    if bits not in _MEMORY_WIDTHS and is_integer(type_):
         raise CompileError(
             f"elements of type {type_} cannot lie in memory",
             note="use elements of up to 8, or of 16, 32 or 64 bits, and extend or truncate after the load",
@@ -109,9 +109,9 @@ def memory_width(type_: Attribute) -> int:
 
 def storage_bits(type_: Attribute) -> int:
     """Bits of an element in memory: 2 and 4 when packed, else whole bytes."""
-    memory_width(type_)
-    bits = bit_width(type_)
-    return bits if bits in (2, 4) else -(-bits // 8) * 8
+    if memory_width(type_) == 8:
+        return bits if (bits := bit_width(type_)) in (2, 4) else 8
+    return -(-bit_width(type_) // 8) * 8
 
 
 def packed(type_: Attribute) -> bool:
@@ -136,21 +136,24 @@ def alignment(type_: Attribute) -> int:
 
 def checked_memref(type_: Attribute) -> MemRefType:
     """`type_` as a ranked memref of scalars with a strided layout. Raises CompileError otherwise."""
+    return _checked(type_)[0]
+
+
+def _checked(type_: Attribute) -> tuple[MemRefType, tuple[int | None, ...]]:
+    """Such a memref and its strides."""
     if not isinstance(type_, MemRefType):
         raise CompileError(
             f"type {type_} is not a ranked memref", note="unranked memrefs and tensors have no kernel form"
         )
     memory_width(type_.element_type)
     strides = type_.get_strides()
-    if strides is None or len(strides) != type_.get_num_dims():
+    if strides is None or len(strides) != len(type_.shape.data):
         raise CompileError(f"layout of {type_} is not strided", note="use strided<[...], offset: ...>")
-    return type_
+    return type_, tuple(strides)
 
 
 def layout_of(type_: Attribute) -> tuple[int | None, tuple[int | None, ...], tuple[int | None, ...]]:
     """(offset, sizes, strides) of a memref type; None where it is open. Raises CompileError as `checked_memref`."""
-    memref = checked_memref(type_)
-    strides = memref.get_strides()
-    assert strides is not None
-    sizes = tuple(None if size == DYNAMIC_INDEX else size for size in memref.get_shape())
-    return memref.get_offset(), sizes, tuple(strides)
+    memref, strides = _checked(type_)
+    sizes = tuple([None if size.data == DYNAMIC_INDEX else size.data for size in memref.shape.data])
+    return memref.get_offset(), sizes, strides

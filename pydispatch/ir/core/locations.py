@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from xdsl.dialects.builtin import FileLineColLoc
-from xdsl.ir import Block, BuiltinAttribute, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, BuiltinAttribute, Operation, OpResult, SSAValue
 from xdsl.printer import Printer
 
 from pydispatch.errors import Location
@@ -100,10 +100,11 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
 
 def set_location(new_op: Operation, like: Operation | SSAValue) -> None:
     """Gives `new_op` the place of the operation that it stands for."""
-    owner = like.owner if isinstance(like, SSAValue) else like
-    if isinstance(owner, Block):
-        parent = owner.parent_op()
-        if parent is None:
-            return
-        owner = parent
-    new_op.location = owner.location
+    # By exact types: isinstance asks the metaclass of such classes, for each operation that is written.
+    owner: Operation | Block | None = like  # type: ignore[assignment]
+    if type(like) is OpResult:
+        owner = like.op
+    elif type(like) is BlockArgument:
+        owner = like.block.parent_op()
+    if owner is not None:
+        new_op.location = owner.location  # type: ignore[union-attr]

@@ -69,9 +69,9 @@ class FunctionEmitter(BlockArithmetic):
     def index(self, value: SSAValue) -> Index:
         """A scalar, as an int when it is known."""
         found = self.values[value]
-        if isinstance(found, MemRef):
+        if type(found) is MemRef:
             raise unsupported(self.op)
-        return found
+        return found  # type: ignore[return-value]
 
     def memref(self, value: SSAValue) -> MemRef:
         found = self.values[value]
@@ -309,15 +309,16 @@ class FunctionEmitter(BlockArithmetic):
 
     def region(self, region: Region, leave: Leave) -> None:
         """Emits a region of one block whose arguments are set; `leave` gets its terminator."""
-        blocks = list(region.blocks)
-        if len(blocks) != 1:
+        block = region.first_block
+        assert block is not None
+        if block is not region.last_block:
             raise CompileError(
                 "branches between blocks cannot be compiled into a kernel for this target",
-                location_of(blocks[0].last_op or self.op),
+                location_of(block.last_op or self.op),
                 "write them with scf.if, scf.for and scf.while",
             )
         table, op = self.module.table, self.op
-        following = blocks[0].first_op
+        following = block.first_op
         try:
             while following is not None:
                 self.op = op = following

@@ -54,14 +54,12 @@ def distribute_kernels(
     Helpers are inlined, affine operations and views expanded. together: operations that several invocations do where
     neither the function nor the export says how many there are. Raises CompileError, at the operation.
     """
-    tables = inline_helpers(module, [export.name for export in exports])
-    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    written = inline_helpers(module, [export.name for export in exports])
     found: dict[str, Kernel] = {}
     for export in exports:
-        ops = tables.get(export.name)
-        if ops is None:
+        if export.name not in written:
             continue
-        function = functions[export.name]
+        function, ops = written[export.name]
         if expand(function, ops):
             ops = ops_by_name(function)
         size = _size(export, function, ops, together)

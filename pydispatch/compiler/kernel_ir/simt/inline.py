@@ -25,17 +25,17 @@ def copied(module: ModuleOp) -> ModuleOp:
     return copy
 
 
-def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, Ops]:
-    """Rewrites the exports, so that what they call has no body; returns the operations of those that there are.
+def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[FuncOp, Ops]]:
+    """Rewrites the exports, so that what they call has no body; returns those that there are, with their operations.
 
     Raises CompileError for a helper that reaches itself.
     """
-    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.blocks}
+    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.first_block}
     done: dict[str, Ops] = {}
     for name in exports:
         if name in functions:
             _flatten(name, functions, [], done)
-    return {name: done[name] for name in exports if name in done}
+    return {name: (functions[name], done[name]) for name in exports if name in done}
 
 
 def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done: dict[str, Ops]) -> None:

@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.kernel_ir.build import Build, Index, known, replace
 from pydispatch.compiler.kernel_ir.expand.views import strided
 from pydispatch.compiler.kernel_ir.hazards import accesses_of
+from pydispatch.compiler.kernel_ir.readers import segments
 from pydispatch.compiler.kernel_ir.simt import reduce
 from pydispatch.compiler.kernel_ir.simt.ranges import AT_ONCE, Range, distribute, placed, repeats
 from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
@@ -27,8 +28,8 @@ from pydispatch.ir.dialects.scf import ForallOp
 def bounds_of(op: Operation) -> list[Range]:
     """The ranges of a parallel loop."""
     if isinstance(op, scf.ParallelOp):
-        lists = zip(op.lowerBound, op.upperBound, op.step, strict=True)
-        return [(known(low), known(high), known(step)) for low, high, step in lists]
+        lower, upper, step, _ = segments(op, 4)
+        return [(known(low), known(high), known(by)) for low, high, by in zip(lower, upper, step, strict=True)]
     loop = cast(ForallOp, op)
     if loop.outputs:
         raise CompileError(
@@ -46,11 +47,11 @@ def bounds_of(op: Operation) -> list[Range]:
 def parallel(w: Workgroup, op: Operation) -> None:
     """A parallel loop in uniform code."""
     w.before(op, w.shared(accesses_of(op)))
-    if isinstance(op, scf.ParallelOp) and op.initVals:
+    if isinstance(op, scf.ParallelOp) and op.results:
         if reduce.regroups(op):
             reduce.regrouped(w, op, bounds_of(op))
         return
-    block = op.regions[0].blocks[0]
+    block = op.regions[0].block
 
     def element(build: Build, indices: list[SSAValue], carried: list[SSAValue], last: bool) -> list[SSAValue]:
         placed(block, build, indices, last)

@@ -11,7 +11,8 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build, Index, known
+from pydispatch.compiler.kernel_ir.build import Build, Index, create, known, move
+from pydispatch.compiler.kernel_ir.readers import operands_of
 from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.ir.core.locations import set_location
@@ -162,9 +163,11 @@ def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[S
     if values:
         otherwise.add_block(Block())
         build.inside(otherwise.blocks[0]).end(values)
-    types = [value.type for value in values]
-    made = scf.IfOp.create(operands=[condition], result_types=types, regions=[Region(block), otherwise])
-    return list(build.op(made).results)
+    made = create(scf.IfOp, build.like.location, (condition,), [value.type for value in values])
+    made.add_region(Region(block))
+    made.add_region(otherwise)
+    build.insert(made)
+    return list(made.results)
 
 
 def placed(block: Block, build: Build, arguments: Sequence[SSAValue], last: bool) -> list[SSAValue]:
@@ -183,10 +186,7 @@ def placed(block: Block, build: Build, arguments: Sequence[SSAValue], last: bool
         return [values.get(operand, operand) for operand in end.operands]
     for argument, value in zip(block.args, arguments, strict=True):
         argument.replace_all_uses_with(value)
-    op = block.first_op
-    while op is not None and op is not end:
-        following = op.next_op
-        op.detach()
-        build.insert(op)
-        op = following
-    return list(end.operands)
+    first = block.first_op
+    if first is not None and first is not end:
+        move(first, end, build.insert)
+    return list(operands_of(end))

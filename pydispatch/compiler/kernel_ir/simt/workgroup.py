@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index
 from pydispatch.compiler.kernel_ir.calls import CALLS
 from pydispatch.compiler.kernel_ir.hazards import MANY, ONE, Accesses, Hazards, Key, accesses_of, base_of
-from pydispatch.compiler.kernel_ir.readers import attribute, op_name, unsupported
+from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_name, unsupported
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.storage import MET, STORAGE, is_private, is_workgroup
 from pydispatch.errors import CompileError
@@ -82,7 +82,7 @@ class Workgroup:
 
     def run(self) -> None:
         for name, ops in self.ops.items():
-            if name.startswith("gpu.") and name != "gpu.barrier":
+            if name[:4] == "gpu." and name != "gpu.barrier":
                 raise unsupported(ops[0])
         for op in self.ops.get("gpu.barrier", ()):
             if self._in_parallel(op):
@@ -134,7 +134,7 @@ class Workgroup:
         """The accesses less those to memory that an invocation has for itself."""
 
         def keep(keys: set[Key]) -> set[Key]:
-            return {key for key in keys if not isinstance(key, Operation) or key in self.common}
+            return {key for key in keys if type(key) is tuple or not isinstance(key, Operation) or key in self.common}
 
         return Accesses(keep(accesses.reads), keep(accesses.writes))
 
@@ -214,31 +214,30 @@ class Workgroup:
 
     def region(self, region: Region) -> None:
         """What all invocations execute with the same values."""
-        blocks = list(region.blocks)
-        everything = Accesses()
-        if len(blocks) > 1:  # whichever way a block is reached, all of them may have run
-            for block in blocks:
-                for op in block.ops:
-                    everything.add(accesses_of(op))
-            everything = self.shared(everything)
-        for block in blocks:
-            if len(blocks) > 1:
-                self.hazards.note(everything, MANY)
-            following = block.first_op
-            while following is not None:
-                op, following = following, following.next_op
-                self.op(op)
-            if len(blocks) > 1:
-                self._settle(block, {line.owner for line in self.scratch.values()})
-        if len(blocks) > 1:
+        if region.first_block is region.last_block:
+            if region.first_block is not None:
+                self._block(region.first_block)
+            return
+        everything = Accesses()  # whichever way a block is reached, all of them may have run
+        for block in region.blocks:
+            for op in block.ops:
+                everything.add(accesses_of(op))
+        everything = self.shared(everything)
+        for block in region.blocks:
             self.hazards.note(everything, MANY)
+            self._block(block)
+            self._settle(block, {line.owner for line in self.scratch.values()})
+        self.hazards.note(everything, MANY)
 
-    def op(self, op: Operation) -> None:
-        rule = self.rules.get(op_name(op))
-        if rule is not None:
-            rule(self, op)
-        elif op.regions:
-            raise unsupported(op)
+    def _block(self, block: Block) -> None:
+        rules, following = self.rules, block.first_op
+        while following is not None:
+            op, following = following, following.next_op
+            rule = rules.get(op.name if op.name != UNREGISTERED else op_name(op))
+            if rule is not None:
+                rule(self, op)
+            elif op.regions:
+                raise unsupported(op)
 
     def keys(self, op: Operation, memref: SSAValue) -> set[Key]:
         """The shared storage that a memref may lie in. CompileError when it may also lie in an invocation's own."""
@@ -304,4 +303,4 @@ _DIMENSIONS = {each.value: gpu.DimensionAttr(each) for each in gpu.DimensionEnum
 
 
 def _thread(build: Build, dimension: str) -> SSAValue:
-    return build.let(gpu.ThreadIdOp.create(result_types=[INDEX], properties={"dimension": _DIMENSIONS[dimension]}))
+    return build.make(gpu.ThreadIdOp, (), INDEX, {"dimension": _DIMENSIONS[dimension]})

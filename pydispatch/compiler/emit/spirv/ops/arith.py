@@ -34,7 +34,7 @@ def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
             f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
             "kernel IR computes on scalars; vectors come from parallel loops",
         )
-    return f.index_width if isinstance(type_, IndexType) else min(bit_width(type_), f.width(type_))
+    return f.index_width if type(type_) is IndexType else min(bit_width(type_), f.width(type_))
 
 
 def wrap(f: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
@@ -56,12 +56,16 @@ def zero_extended(f: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
 
 
 def _constant(f: FunctionEmitter, op: Operation) -> None:
-    value, type_ = attribute(op, "value"), op.results[0].type
+    value, (result,) = attribute(op, "value"), op.results
+    type_ = result.type
+    if type(type_) is IndexType and type(value) is IntegerAttr:
+        f.values[result] = signed(int(value.value.data), f.index_width)
+        return
     f.width(type_)
     if isinstance(value, IntegerAttr):
-        f.define(op.results[0], signed(int(value.value.data), bits_of(f, type_)))
+        f.define(result, signed(int(value.value.data), bits_of(f, type_)))
     elif isinstance(value, FloatAttr):
-        f.define(op.results[0], float_constant(f, float(value.value.data), type_))
+        f.define(result, float_constant(f, float(value.value.data), type_))
     else:
         raise f.error(f"a constant of type {type_} cannot be compiled into a kernel")
 
@@ -143,19 +147,20 @@ def divided(f: FunctionEmitter, instruction: str, bits: int, width: int, a: Inde
 
 def _division(instruction: str) -> Lowering:
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        type_ = op.results[0].type
+        (first, second), (result,) = operands_of(op), op.results
+        type_ = result.type
         bits, width = bits_of(f, type_), f.width(type_)
-        a, b = f.index(op.operands[0]), f.index(op.operands[1])
+        a, b = f.index(first), f.index(second)
         if known(a) and known(b) and a >= 0 and b > 0:
-            f.define(op.results[0], a // b if instruction.endswith("Div") else a % b)
+            f.define(result, a // b if instruction.endswith("Div") else a % b)
             return
         if IN_RANGE in op.attributes and bits == width and not known(b):
-            f.define(op.results[0], f.code.let(instruction, f.m.int(width), *(f.get(o) for o in op.operands)))
+            f.define(result, f.code.let(instruction, f.m.int(width), f.get(first), f.get(second)))
             return
         if width == 1:
-            f.define(op.results[0], _division_of_bits(f, instruction, f.get(op.operands[0]), f.get(op.operands[1])))
+            f.define(result, _division_of_bits(f, instruction, f.get(first), f.get(second)))
             return
-        f.define(op.results[0], divided(f, instruction, bits, width, a, b))
+        f.define(result, divided(f, instruction, bits, width, a, b))
 
     return lower
 
@@ -231,14 +236,14 @@ def _extreme(name: str, compare: str) -> Lowering:
     """name: SMin, SMax, UMin, UMax. 64 bits are compared and chosen."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
-        type_ = op.results[0].type
-        bits_of(f, type_)
-        width = f.width(type_)
-        a, b = f.index(op.operands[0]), f.index(op.operands[1])
+        (first, second), (result,) = operands_of(op), op.results
+        bits_of(f, result.type)
+        width = f.width(result.type)
+        a, b = f.index(first), f.index(second)
         if known(a) and known(b) and name[0] == "S":
-            f.define(op.results[0], min(a, b) if name == "SMin" else max(a, b))
+            f.define(result, min(a, b) if name == "SMin" else max(a, b))
             return
-        f.define(op.results[0], extreme(f, name, compare, width, f.get(op.operands[0]), f.get(op.operands[1])))
+        f.define(result, extreme(f, name, compare, width, f.get(first), f.get(second)))
 
     return lower
 
@@ -293,9 +298,10 @@ def _addui_extended(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _cmpi(f: FunctionEmitter, op: Operation) -> None:
-    predicate, type_ = INT_PREDICATES[integer(op, "predicate")], op.operands[0].type
-    a, b = f.get(op.operands[0]), f.get(op.operands[1])
-    f.define(op.results[0], compared(f, predicate, f.width(type_), a, b))
+    (first, second), (result,) = operands_of(op), op.results
+    predicate = INT_PREDICATES[integer(op, "predicate")]
+    a, b = f.get(first), f.get(second)
+    f.define(result, compared(f, predicate, f.width(first.type), a, b))
 
 
 def compared(f: FunctionEmitter, predicate: str, width: int, a: Id, b: Id) -> Id:
@@ -312,8 +318,9 @@ def compared(f: FunctionEmitter, predicate: str, width: int, a: Id, b: Id) -> Id
 
 
 def _select(f: FunctionEmitter, op: Operation) -> None:
-    condition, (then, other), result = f.get(op.operands[0]), op.operands[1:], op.results[0]
-    if f.width(op.operands[0].type) != 1:
+    (test, then, other), (result,) = operands_of(op), op.results
+    condition = f.get(test)
+    if f.width(test.type) != 1:
         raise f.error("arith.select takes an i1")
     if isinstance(result.type, MemRefType):
         roots = f.roots([then])

@@ -15,19 +15,19 @@ from pydispatch.compiler.emit.spirv.ops.casts import resized
 from pydispatch.compiler.emit.spirv.types import Index, MemRef, Root, is_native_float
 from pydispatch.compiler.emit.spirv.words import OP
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
-from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, symbol
-from pydispatch.compiler.kernel_ir.types import bit_width, layout_of, packed, storage_bits
+from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, operands_of, symbol
+from pydispatch.compiler.kernel_ir.types import bit_width, layout_of, storage_bits
 from pydispatch.formats.spirv.interface import are_spilled
 
 
 def _subspan(f: FunctionEmitter, op: Operation) -> None:
     """The memref's storage begins `offset` bytes into the binding."""
-    memref = cast(MemRefType, op.results[0].type)
+    (result,) = op.results
+    memref = cast(MemRefType, result.type)
     ordinal = integer(op, "binding")
     sizes = integers(op, "operandSegmentSizes")
-    has_offset = bool(sizes and sizes[0])
-    byte_offset: Index = f.index(op.operands[0]) if has_offset else 0
-    dims: list[SSAValue] = list(op.operands[1 if has_offset else 0 :])
+    dims: list[SSAValue] = list(operands_of(op))
+    byte_offset: Index = f.index(dims.pop(0)) if sizes and sizes[0] else 0
     offset, shape, strides = layout_of(memref)  # which says what is wrong with other types
     start = _elements(f, byte_offset, memref.element_type)
     rest = iter(dims)
@@ -35,19 +35,18 @@ def _subspan(f: FunctionEmitter, op: Operation) -> None:
     read_only = f.bindings[ordinal].read_only
     root = Root("binding", ("binding", ordinal), ordinal, read_only=read_only)
     base, within = (0, start) if offset is None else (start, offset)
-    f.define(
-        op.results[0],
-        MemRef(root, base, within, tuple(extents), _strides(f, extents, strides), memref.element_type),
-    )
+    f.values[result] = MemRef(root, base, within, tuple(extents), _strides(f, extents, strides), memref.element_type)
 
 
 def _elements(f: FunctionEmitter, offset: Index, element: Attribute) -> Index:
     bits = storage_bits(element)
-    return f.times(offset, 8 // bits) if packed(element) else f.divide(offset, bits // 8)
+    return f.times(offset, 8 // bits) if bits < 8 else f.divide(offset, bits // 8)
 
 
 def _strides(f: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
     """Open strides are those of a contiguous buffer."""
+    if None not in strides:
+        return cast(tuple[Index, ...], strides)
     found: list[Index] = []
     running: Index = 1
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):

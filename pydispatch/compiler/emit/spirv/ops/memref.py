@@ -220,7 +220,8 @@ def writable(f: FunctionEmitter, memref: MemRef) -> None:
 def _load(f: FunctionEmitter, op: Operation) -> None:
     source, *indices = operands_of(op)
     values: dict[SSAValue, Any] = f.values
-    f.define(op.results[0], load(f, f.memref(source), [values[o] for o in indices]))
+    (result,) = op.results
+    values[result] = load(f, f.memref(source), [values[o] for o in indices])
 
 
 def _store(f: FunctionEmitter, op: Operation) -> None:

@@ -9,7 +9,7 @@ from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.types import Root, open_parts
 from pydispatch.compiler.kernel_ir.kernel import MOST
-from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, op_name
+from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, op_name, operands_of
 
 
 def yielded(f: FunctionEmitter, region: Region, roots: list[Root | None] | None = None) -> list[Id]:
@@ -17,14 +17,14 @@ def yielded(f: FunctionEmitter, region: Region, roots: list[Root | None] | None 
     found: list[Id] = []
 
     def leave(end: Operation) -> None:
-        operands = list(end.operands)
+        operands = operands_of(end)
         if roots is not None:
             if not roots:
                 roots.extend(f.roots(operands))
             f.same_roots(roots, operands)
         found.extend(f.parts(operands))
 
-    if region.blocks:
+    if region.first_block is not None:
         f.region(region, leave)
     return found
 
@@ -39,7 +39,7 @@ def _types(f: FunctionEmitter, value: SSAValue) -> list[Id]:
 def _if(f: FunctionEmitter, op: Operation) -> None:
     """One of two regions; the second may be absent."""
     roots: list[Root | None] = []
-    results, condition = list(op.results), f.get(op.operands[0])
+    results, (condition,) = op.results, map(f.get, operands_of(op))
     types = [t for result in results for t in _types(f, result)]
     made = f.choose(
         condition, lambda: yielded(f, op.regions[0], roots), lambda: yielded(f, op.regions[1], roots), types
@@ -71,9 +71,9 @@ def _execute_region(f: FunctionEmitter, op: Operation) -> None:
 
 def _for(f: FunctionEmitter, op: Operation) -> None:
     """One counter and values carried around."""
-    lower, upper, step, *inits = op.operands
+    lower, upper, step, *inits = operands_of(op)
     less = "SLessThan" if attribute(op, "unsignedCmp") is None else "ULessThan"
-    block, width = op.regions[0].blocks[0], f.width(lower.type)
+    block, width = op.regions[0].block, f.width(lower.type)
     arguments, roots = list(block.args[1:]), f.roots(inits)
     types = [t for a in arguments for t in _types(f, a)]
 
