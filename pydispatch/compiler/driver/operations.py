@@ -14,16 +14,17 @@ def chapter() -> str:
     """The chapter as Markdown."""
     from pydispatch.compiler.emit.llvm.emitter import lowerings
     from pydispatch.compiler.host.operations import host_operations
+    from pydispatch.compiler.kernel_ir.expand.expand import RULES
     from pydispatch.compiler.tensor_ops.registry import rules_by_name
     from pydispatch.compiler.tensor_ops.rule import TensorOp
 
-    kernel = lowerings()
+    kernel = {*lowerings(), *RULES}
     tensors = [name for name, rule in rules_by_name().items() if name and type(rule).element is not TensorOp.element]
     scalars = {name for name in kernel if name.startswith(("arith.", "math."))}
     groups = {
         "On tensors, in dispatches (after the rewrites above; also `arith` and `math` on tensors)": tensors,
         "On elements, in bodies of tensor operations and in kernels": scalars,
-        "Also in kernels": kernel.keys() - scalars,
+        "Also in kernels": kernel - scalars,
         "In host code": host_operations(),
     }
     parts = [HEADING, "", "Generated from the compiler's tables. Any other operation is an error with its location."]
