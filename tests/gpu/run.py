@@ -35,7 +35,7 @@ class Missing(Exception):
 def build() -> None:
     """The extensions for this Python, when they are not there; and the package, when it is not installed."""
     core = ROOT / "_core"
-    if not any((core / f"status{suffix}").exists() for suffix in importlib.machinery.EXTENSION_SUFFIXES):
+    if not any((core / f"core{suffix}").exists() for suffix in importlib.machinery.EXTENSION_SUFFIXES):
         environment = dict(os.environ)
         if not all(importlib.util.find_spec(name) for name in ("Cython", "setuptools")):
             tools = environment["PYTHONPATH"] = str(ROOT / "build" / "cython")
