@@ -75,9 +75,12 @@ def cpu() -> str:
     """The processor's name and how many CPUs this process may use."""
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
-    match = re.search(r"model name\s*:\s*(.*)", info.read_text()) if info.exists() else None
+    text = info.read_text() if info.exists() else ""
+    found = [re.search(rf"^{key}\s*: (.*)", text, re.MULTILINE) for key in ("model name", "cpu family", "model")]
+    if all(found):  # virtual machines hide the number of the product, not its family
+        name = "{} (family {}, model {})".format(*(match[1] for match in found if match))
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{match[1] if match else name}, {count} CPUs"
+    return f"{name}, {count} CPUs"
 
 
 def table(rows: list[dict[str, Any]]) -> str:
