@@ -1,4 +1,4 @@
-"""What stands behind the name of a device: its number, and options as key=value."""
+"""What follows the name of a device: its number, and options as key=value."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ def device_number(name: str) -> int:
     base, _, number = name.partition(":")
     number = number.removeprefix("//") or "0"
     if not number.isascii() or not number.isdecimal() or len(number) > 4:
-        raise InvalidArgumentError(f"device '{name}': expected a number behind '{base}:', got '{number}'")
+        raise InvalidArgumentError(f"device '{name}': expected a number after '{base}:', got '{number}'")
     return int(number)

@@ -99,7 +99,7 @@ def test_no_such_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     for name, expected in (
         ("cuda:0?check=2", "check: expected 0 or 1, got '2'"),
         ("cuda:0?speed=1", "has no option 'speed'; it has: check"),
-        ("cuda:x", "expected a number behind 'cuda:', got 'x'"),
+        ("cuda:x", "expected a number after 'cuda:', got 'x'"),
     ):  # fmt: skip
         with pytest.raises(pd.InvalidArgumentError, match=expected):
             pd.device(name)

@@ -263,7 +263,7 @@ def test_closed_programs_and_devices(glsl: Any) -> None:
 def test_names_of_devices() -> None:
     with pytest.raises(pd.DeviceUnavailableError, match=r"there is no device 'vulkan:99'; this machine has: vulkan:0"):
         pd.device("vulkan:99")
-    with pytest.raises(pd.InvalidArgumentError, match="expected a number behind 'vulkan:', got 'x'"):
+    with pytest.raises(pd.InvalidArgumentError, match="expected a number after 'vulkan:', got 'x'"):
         pd.device("vulkan:x")
     with pytest.raises(pd.InvalidArgumentError, match="has no option 'workers'; it has: staging"):
         pd.device("vulkan?workers=2")

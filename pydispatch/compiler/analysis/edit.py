@@ -1,4 +1,4 @@
-"""Operations that are put in front of others."""
+"""Operations that are put before others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydispatch.ir.core.locations import set_location
 
 
 def before(new: Operation, op: Operation) -> SSAValue:
-    """Puts `new` in front of `op`; its result."""
+    """Puts `new` before `op`; its result."""
     assert op.parent is not None
     set_location(new, op)
     op.parent.insert_op_before(new, op)

@@ -15,7 +15,7 @@ from pydispatch.ir.values import Dim
 class Sizes:
     """What is known about the sizes in one block, and the values made of them.
 
-    Operations are put in front of the place where they are wanted first; the block is sorted afterwards.
+    Operations are put before the place where they are wanted first; the block is sorted afterwards.
     """
 
     def __init__(self, outer: Sizes | None = None) -> None:
@@ -24,7 +24,7 @@ class Sizes:
         self._order: dict[SSAValue, int] = outer._order if outer is not None else {}
 
     def meet(self, value: SSAValue) -> None:
-        """Notes that `value` is defined behind all values met so far."""
+        """Notes that `value` is defined after all values met so far."""
         self._order.setdefault(value, len(self._order))
 
     def learn(self, op: Operation) -> None:

@@ -264,7 +264,7 @@ def python(double: Fitted, floats: Fitted) -> str:
     out = ['"""Written by devlib/fit.py; do not edit. Polynomials have the highest power first."""\n\n',
            "from __future__ import annotations\n\n",
            f"TWO_OVER_PI = 0x{int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280)):X}  # noqa: E501\n",
-           '"""1280 bits of 2/pi behind the point."""\n\n']  # fmt: skip
+           '"""1280 bits of 2/pi after the binary point."""\n\n']  # fmt: skip
     for title, found in (("F32_POLYNOMIALS", floats), ("F64_POLYNOMIALS", double)):
         rows = (f'    "{name}": {numbers(coefficients[::-1], "    ")},\n' for _, name, coefficients in found if name)
         out.append(f"{title}: dict[str, tuple[float, ...]] = {{\n" + "".join(rows) + "}  # fmt: skip\n\n")

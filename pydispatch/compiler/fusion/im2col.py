@@ -1,7 +1,7 @@
 """Convolutions over short rows of places become products: what each place reads is laid out as a column.
 
 Where channels come first, vectors lie along the places of a row, and rows of a few places leave most of a vector
-empty. All places of an image side by side fill them. One worker, 3x3, GFLOP/s before and behind: 4x4x512 26, 162;
+empty. All places of an image side by side fill them. One worker, 3x3, GFLOP/s before and after: 4x4x512 26, 162;
 7x7x512 35, 173; 10x10x256 147, 210; 14x14x256 192, 231; 56x56x64 236, 224.
 """
 
@@ -70,7 +70,7 @@ def _pays(c: Convolution) -> bool:
 
 
 def _convolution(op: GenericOp) -> Convolution | None:
-    """The convolution that a generic is: its filter a matrix of rows and steps as it lies, its rows in front of its
+    """The convolution that a generic is: its filter a matrix of rows and steps as it lies, its rows before its
     places."""
     c = contraction_of(op)
     if c is None or len(op.inputs) != 2 or not (c.a.direct and c.b.direct):
@@ -156,7 +156,7 @@ def _replace(op: Operation, by: Operation) -> None:
 
 
 def _sink(expand: tensor.ExpandShapeOp, groups: list[list[int]]) -> tensor.ExpandShapeOp | None:
-    """Moves the splitting of dimensions behind the elementwise operation that alone reads the result, so that this is
+    """Moves the splitting of dimensions after the elementwise operation that alone reads the result, so that this is
     computed where the product is; the new splitting, None where it stays."""
     uses = list(expand.result.uses)
     user = uses[0].operation if len(uses) == 1 else None

@@ -24,7 +24,7 @@ from pydispatch.ir.structured import structured
 from pydispatch.ir.values import constant_index, shape_of
 
 Rule = Callable[[Operation], "SSAValue | None"]
-"""The value that the only result of an operation may be replaced by; what it makes goes in front of the operation."""
+"""The value that the only result of an operation may be replaced by; what it makes goes before the operation."""
 
 
 def simplify(function: Operation) -> None:

@@ -123,7 +123,7 @@ def _place(op: GenericOp) -> tuple[int, int] | None:
 
 
 def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:
-    """A map over the loops with one more behind `loop`. split: read the two loops as two dimensions."""
+    """A map over the loops with one more after `loop`. split: read the two loops as two dimensions."""
     moved = [AffineExpr.dimension(i if i < loop else i + 1) for i in range(map_.num_dims)]
     results: list[AffineExpr] = []
     for expr in map_.results:

@@ -165,7 +165,7 @@ class _Run:
             return function.constant(known * bits // 8)
         total = function.multiply([elements, function.constant(bits)])
         rest = function.binary(Op.REMU, total, function.constant(8))
-        what = "the bits in front of the first whole byte of a slice"
+        what = "the bits before the first whole byte of a slice"
         self.straight.require_equal(rest, function.constant(0), what, self.op)
         return function.binary(Op.DIVU, total, function.constant(8))
 

@@ -1,4 +1,4 @@
-"""Writes kernel IR for passes over kernel IR: operations in front of another one or at the end of a block."""
+"""Writes kernel IR for passes over kernel IR: operations before another one or at the end of a block."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def create(
 
 def move(first: Operation, end: Operation, insert: Callable[[Operation], object]) -> None:
     """Moves the operations of a block from `first` up to `end`, which stays. insert: puts one into its new place, and
-    the next one behind it."""
+    the next one after it."""
     source, second, last = end.parent, first.next_op, end.prev_op
     first.detach()
     insert(first)
@@ -134,7 +134,7 @@ class Build(IndexArithmetic[SSAValue]):
 
     @classmethod
     def before(cls, entry: Entry, op: Operation) -> Build:
-        """A builder in front of an operation."""
+        """A builder before an operation."""
         block = op.parent
         assert block is not None
         return cls(entry, op, lambda made: block.insert_op_before(made, op))

@@ -41,7 +41,7 @@ class Hazards:
         self.read: set[Key] = set()
 
     def conflict(self, accesses: Accesses, who: int) -> bool:
-        """Whether a barrier must stand in front of these accesses."""
+        """Whether a barrier must stand before these accesses."""
         if any(key in self.written for key in accesses.reads):
             return True
         for key in accesses.writes:

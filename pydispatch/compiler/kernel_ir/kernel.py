@@ -110,7 +110,7 @@ class Binary:
     """What a target made of a variant.
 
     requires: names of the machine features without which it must not run (LLVM feature names on the CPU); alignment:
-    bytes that every binding must be aligned to; imports: symbols resolved at load, '?' in front of optional ones.
+    bytes that every binding must be aligned to; imports: symbols resolved at load, '?' before optional ones.
     """
 
     data: bytes

@@ -131,7 +131,7 @@ def unsupported(op: Operation) -> CompileError:
 
 
 def reverse_post_order(entry: Block) -> Iterator[Block]:
-    """The blocks reachable from `entry`, each behind all that dominate it."""
+    """The blocks reachable from `entry`, each after all that dominate it."""
     done: list[Block] = []
     seen = {entry}
     stack: list[tuple[Block, int]] = [(entry, 0)]
@@ -173,7 +173,7 @@ FLOAT_PREDICATES = (
 
 
 def flags(op: Operation, name: str) -> str:
-    """The flags of `fastmath` or `overflowFlags` as LLVM writes them, with a space behind each."""
+    """The flags of `fastmath` or `overflowFlags` as LLVM writes them, with a space after each."""
     data = getattr(attribute(op, name), "data", None)
     if not data:
         return ""

@@ -120,7 +120,7 @@ def packed(type_: Attribute) -> bool:
 
 
 def storage_bytes(type_: Attribute, count: int) -> int:
-    """Bytes of `count` elements that lie one behind the other."""
+    """Bytes of `count` elements that lie one after the other."""
     return -(-count * storage_bits(type_) // 8)
 
 

@@ -1,4 +1,4 @@
-"""What the rows build with: operations in front of the one that goes, at its place in the source."""
+"""What the rows build with: operations before the one that goes, at its place in the source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OpT = TypeVar("OpT", bound=Operation)
 
 
 class Build:
-    """Puts operations in front of `op` and then replaces it. `made`: what was put, in order."""
+    """Puts operations before `op` and then replaces it. `made`: what was put, in order."""
 
     def __init__(self, op: Operation) -> None:
         self.op = op
@@ -24,7 +24,7 @@ class Build:
         self._indices: dict[int, SSAValue] = {}
 
     def add(self, new: OpT) -> OpT:
-        """Puts `new` in front of the operation."""
+        """Puts `new` before the operation."""
         block = self.op.parent
         assert block is not None
         for inner in new.walk():

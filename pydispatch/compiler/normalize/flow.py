@@ -100,7 +100,7 @@ def _constant(op: Operation, build: Build) -> None:
 
 
 def _hidden_constant(op: Operation, build: Build) -> None:
-    """A constant behind a barrier, so that nobody computes with what it holds."""
+    """A constant after a barrier, so that nobody computes with what it holds."""
     assert isinstance(op, tensors.TensorDynamicConstantOp | scalars.UnfoldableConstantOp)
     value = _value(build, op.value)
     barrier = scalars.OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])

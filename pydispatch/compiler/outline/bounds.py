@@ -130,17 +130,17 @@ class Bounds:
             ahead = self._steps(rest, abs(stride))
             if stride > 0 or offset is None:
                 return ahead
-            return self._least(start // -stride + 1, self._behind(rest, start))
+            return self._least(start // -stride + 1, self._after(rest, start))
         size_of_step = self._most(self._most(stride, self._binary(arith.SubiOp, lambda x, y: x - y, 0, stride)), 1)
         ahead = self._steps(rest, size_of_step)
         if offset is None:
             return ahead
         steps = self._steps(self._plus(start, 1), size_of_step)
-        behind = self._least(steps, self._behind(rest, start))
+        past = self._least(steps, self._after(rest, start))
         forward = self._compare("sge", stride, 0)
-        return self._put(arith.SelectOp(forward, self._value(ahead), self._value(behind))).results[0]
+        return self._put(arith.SelectOp(forward, self._value(ahead), self._value(past))).results[0]
 
-    def _behind(self, rest: Number, start: int) -> Number:
+    def _after(self, rest: Number, start: int) -> Number:
         """Elements from `start` down to 0, none where it lies outside."""
         return self._binary(arith.MuliOp, lambda x, y: x * y, self._least(rest, 1), start + 1)
 

@@ -82,7 +82,7 @@ class Body(ABC):
     def scalar(self, value: SSAValue) -> SSAValue:
         """A scalar as a value of the kernel."""
         if value not in self.mapping:
-            raise self.error("the place of a result depends on a value that is computed behind this operation")
+            raise self.error("the place of a result depends on a value that is computed after this operation")
         return self.mapping[value]
 
     # -- writing

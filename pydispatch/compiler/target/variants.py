@@ -94,7 +94,7 @@ def build_variant(
 
 
 def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
-    """CompileError where a kernel reads a constant or binding behind the end of its export's layout.
+    """CompileError where a kernel reads a constant or binding after the end of its export's layout.
 
     Functions that are no exports may be called by any of them, so they are held to the largest layout.
     """

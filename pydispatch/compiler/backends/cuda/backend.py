@@ -178,7 +178,7 @@ def _check_export(export: Export, kernel: Kernel, given: Threads | None) -> Thre
             f"export '@{export.name}' does not fit entry '{kernel.name}' ({kernel.where}): {problem}",
             export.location,
             f"the layout has {_count(len(layout.bindings), 'binding')}, which are pointers in front, and "
-            f"{_count(layout.constants, 'constant')} of 32 bits behind them; 64-bit scalars are two",
+            f"{_count(layout.constants, 'constant')} of 32 bits after them; 64-bit scalars are two",
         )
     block = given or _block(export, kernel)
     problem = _block_problem(kernel, block, export.local_memory)
@@ -225,7 +225,7 @@ def _mismatch(export: Export, kernel: Kernel) -> str | None:
             return f"its parameter {i} has {size} bytes, expected {'a pointer of 8' if i < bindings else 'at most 8'}"
     words = sum(2 if size > 4 else 1 for size in sizes[bindings:])
     if words != constants:
-        return f"its parameters behind the bindings take {words} words of 32 bits, the layout has {constants} constants"
+        return f"its parameters after the bindings take {words} words of 32 bits, the layout has {constants} constants"
     return None
 
 
@@ -237,7 +237,7 @@ def _block(export: Export, kernel: Kernel) -> Threads:
             f"export '@{export.name}' has no workgroup_size, and '{kernel.name}' ({kernel.where}) no .reqntid: "
             "the block size is not known",
             export.location,
-            "write attributes {workgroup_size = [64 : index, 1 : index, 1 : index]} behind the layout of the export",
+            "write attributes {workgroup_size = [64 : index, 1 : index, 1 : index]} after the layout of the export",
         )
     return stated or kernel.required or (1, 1, 1)
 

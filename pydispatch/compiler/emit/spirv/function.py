@@ -147,7 +147,7 @@ class FunctionEmitter(BlockArithmetic):
         width: int = 0,
         most: int | None = None,
     ) -> list[Id]:
-        """A counted loop. carried: (type, value in front of it); body: gets the counter and them, returns the next.
+        """A counted loop. carried: (type, value before it); body: gets the counter and them, returns the next.
         most: iterations that there are at most, where the bounds do not say it."""
         if known(lower) and known(upper) and known(step) and step > 0:
             most = max(0, -(-(upper - lower) // step))
@@ -171,7 +171,7 @@ class FunctionEmitter(BlockArithmetic):
             last = self.code.let("ISub", kind, least, self.m.integer((copies - 1) * step, width))
 
         def several(counter: Id, values: list[Id]) -> list[Id]:
-            """`body` once after the other, and the number behind the last of them."""
+            """`body` once after the other, and the number after the last of them."""
             values = values[:-1]
             for _ in range(copies):
                 values = body(counter, values)

@@ -1,7 +1,7 @@
 """How many iterations the loops of an entry point run in one invocation.
 
 lavapipe ends every loop of a shader when an invocation has run 65,535 iterations in all, of all loops together; the
-code behind the loop goes on as if it had ended by itself. Long loops whose length is known get several copies of their
+code after the loop goes on as if it had ended by itself. Long loops whose length is known get several copies of their
 body in an iteration, so that there are fewer. Where more than that may be needed, the shader watches itself: at its end
 a loop of two iterations runs, and where it is cut short, so was a loop before; see `watch`.
 """

@@ -27,7 +27,7 @@ class Id(int):
 
 
 def text_words(text: str) -> list[int]:
-    """A string as words: UTF-8 with a NUL behind, filled up with zeros."""
+    """A string as words: UTF-8 with a NUL after, filled up with zeros."""
     data = text.encode() + b"\0"
     data += b"\0" * (-len(data) % 4)
     return list(struct.unpack(f"<{len(data) // 4}I", data))

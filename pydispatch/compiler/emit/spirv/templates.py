@@ -111,7 +111,7 @@ class _Outer:
         self.makes: list[tuple[Make, list[int]]] = []
 
     def needs(self, id: int) -> bool:
-        """Whether an id is of this kind; then it is noted, behind what it needs itself."""
+        """Whether an id is of this kind; then it is noted, after what it needs itself."""
         if id in self.ids:
             return True
         if self._keys.get(id) == "glsl":

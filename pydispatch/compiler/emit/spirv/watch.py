@@ -7,7 +7,7 @@ from pydispatch.formats.spirv.interface import watching_binding
 
 
 def watch(f: FunctionEmitter) -> None:
-    """At the end of an entry point: writes 1 into the first word of a buffer behind all others when a loop was cut
+    """At the end of an entry point: writes 1 into the first word of a buffer after all others when a loop was cut
     short. Its second word is 2; read, so that no compiler knows how long the loop is."""
     m, code = f.m, f.code
     word, zero, one = m.int(32), m.integer(0), m.integer(1)

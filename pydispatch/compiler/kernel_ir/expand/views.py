@@ -57,7 +57,7 @@ def strided(op: Operation, value: SSAValue) -> Strided:
 
 
 def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
-    """Offset, sizes and strides as values, asked for once, right behind where the memref comes from."""
+    """Offset, sizes and strides as values, asked for once, right after where the memref comes from."""
     for use in value.uses:
         if isinstance(use.operation, LayoutOp):
             return use.operation.results

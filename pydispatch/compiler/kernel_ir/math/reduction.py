@@ -24,7 +24,7 @@ MOST_CHOSEN = 16
 
 
 def _words(at: Word, width: int) -> list[Word]:
-    """Four words of 2/pi from word number `at` on; word 0 lies in front of the point."""
+    """Four words of 2/pi from word number `at` on; word 0 lies before the point."""
     count = 21 if width == 64 else 9
     values = [0, *(TWO_OVER_PI >> (1280 - width * place) & (1 << width) - 1 for place in range(1, count))]
     if count > MOST_CHOSEN:
@@ -53,7 +53,7 @@ def _digits(exponent: Word, first_bit: int) -> list[Word]:
 
 
 def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
-    """The digits of the product in front of the lowest two, as (high, low) words; higher ones are cut off."""
+    """The digits of the product before the lowest two, as (high, low) words; higher ones are cut off."""
     half = factor.width // 2
     mask = (1 << half) - 1
     found: list[Word] = []

@@ -9,7 +9,7 @@ from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
 
 STEPS = 4
-"""Of the division in an iteration; one more stands in front of them, and is all for most quotients."""
+"""Of the division in an iteration; one more stands before them, and is all for most quotients."""
 
 
 def remainder(x: Number, y: Number) -> Number:

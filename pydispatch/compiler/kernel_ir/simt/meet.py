@@ -27,7 +27,7 @@ RADIX = 8
 
 
 def meet(w: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue]) -> list[SSAValue]:
-    """The results of a reduction from the partial ones of this invocation, which `ops` combine; written in front of the
+    """The results of a reduction from the partial ones of this invocation, which `ops` combine; written before the
     loop."""
     build = w.build(loop)
     if not w.machine.warp:
@@ -95,7 +95,7 @@ def _tree(w: Workgroup, loop: Operation, number: int, op: Operation, value: SSAV
     _put(build, value, line, own)
 
     def gathered(inner: Build, first: Index, many: int, apart: int) -> SSAValue:
-        """What lies at `first` and behind it, combined in order."""
+        """What lies at `first` and after it, combined in order."""
         total = _get(inner, line, first, type_)
         if not is_float(type_) or bit_width(type_) >= 32:
             for part in range(1, many):

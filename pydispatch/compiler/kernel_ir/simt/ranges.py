@@ -106,7 +106,7 @@ def repeats(w: Workgroup, block: Block) -> int:
 def distribute(
     w: Workgroup, op: Operation, bounds: Sequence[Range], carried: Sequence[SSAValue], element: Element, times: int
 ) -> list[SSAValue]:
-    """Writes, in front of `op`, the iterations of this invocation; `element` writes one. times: see `_rounds`."""
+    """Writes, before `op`, the iterations of this invocation; `element` writes one. times: see `_rounds`."""
     build = w.build(op)
     counts = [steps(build, range_) for range_ in bounds]
     total = total_of(build, counts)

@@ -96,7 +96,7 @@ class Workgroup:
             self.function.attributes[MET] = ArrayAttr([IntegerAttr(number, INDEX) for number in met])
 
     def build(self, op: Operation) -> Build:
-        """Writes in front of `op`."""
+        """Writes before `op`."""
         return Build.before(self.entry, op)
 
     # Storage
@@ -171,7 +171,7 @@ class Workgroup:
     # Barriers
 
     def before(self, op: Operation, accesses: Accesses, who: int = MANY) -> None:
-        """Puts a barrier in front of `op` where these accesses need one, and notes them."""
+        """Puts a barrier before `op` where these accesses need one, and notes them."""
         if self.hazards.conflict(accesses, who):
             self._met |= accesses.reads | accesses.writes
             self.barrier(self.build(op))

@@ -81,7 +81,7 @@ def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
 
 
 def _push(f: FunctionEmitter, ordinal: int) -> Callable[[int], Id]:
-    """The words of constants: push constants, or a buffer behind the bindings when they are too many."""
+    """The words of constants: push constants, or a buffer after the bindings when they are too many."""
     m, count = f.m, f.layout.constants
     spilled = are_spilled(count)
     storage, binding = "StorageBuffer" if spilled else "PushConstant", len(f.layout.bindings)

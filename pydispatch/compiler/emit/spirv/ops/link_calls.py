@@ -45,7 +45,7 @@ def linked_call(f: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is
     if is_imported and is_optional(callee) and not is_guarded(op, callee):
         raise f.error(
             f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
-            f"put it into scf.if behind pyd.import.available @{callee.sym_name.data}, or give it a hal.import.fallback",
+            f"put it into scf.if after pyd.import.available @{callee.sym_name.data}, or give it a hal.import.fallback",
         )
     types: list[Id] = []
     arguments: list[Id] = []
@@ -118,7 +118,7 @@ def _declare(f: FunctionEmitter, name: str, result: Id, types: tuple[Id, ...]) -
         words = [5 << 16 | OP["Function"], result, made, 0, type_]
         for each in types:
             words += [3 << 16 | OP["FunctionParameter"], each, m.id()]
-        m.functions[:0] = [*words, 1 << 16 | OP["FunctionEnd"]]  # declarations stand in front of definitions
+        m.functions[:0] = [*words, 1 << 16 | OP["FunctionEnd"]]  # declarations stand before definitions
         text = text_words(name)
         m.decorations += [(4 + len(text)) << 16 | OP["Decorate"], made, LINKAGE, *text, IMPORT]
         m.capability("Linkage")
