@@ -52,7 +52,9 @@ typedef struct lookup_s {
 static bool is_named(const pyd_library_exports_t* exports, uint32_t ordinal, pyd_string_t name) {
   const char* candidate = exports->names[ordinal];
   PYD_COUNT_WORK(1);
-  return candidate && strncmp(candidate, name.data, name.length) == 0 && candidate[name.length] == 0;
+  // The name of a hostile program may have zeros inside: nothing past the end of the candidate is read.
+  return candidate && strnlen(candidate, (size_t)name.length + 1) == name.length &&
+         memcmp(candidate, name.data, name.length) == 0;
 }
 
 static pyd_status_t sort_names(lookup_t* lookup) {

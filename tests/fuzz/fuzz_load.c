@@ -23,14 +23,17 @@ static bool disarm(uint8_t* bytes, const pyd_elf_view_t* view) {
 #endif
 }
 
+static void find(const pyd_elf_module_t* module, const char* name) {
+  uint8_t* found = pyd_elf_module_symbol(module, name);
+  require(!found || (found >= module->memory && found <= module->memory + module->memory_size));
+}
+
 static void look_up(const pyd_elf_module_t* module) {
   pyd_elf_symbol_t symbol;
-  pyd_elf_module_symbol(module, "");
-  require(!pyd_elf_module_symbol(module, "no such symbol"));
+  find(module, "");
+  find(module, "most often no such symbol");
   for (uint64_t i = 0; i < module->symbol_count && i < 64; ++i) {
-    if (!pyd_elf_module_symbol_at(module, i, &symbol)) continue;
-    void* found = pyd_elf_module_symbol(module, symbol.name);
-    require(!found || ((uint8_t*)found >= module->memory && (uint8_t*)found <= module->memory + module->memory_size));
+    if (pyd_elf_module_symbol_at(module, i, &symbol)) find(module, symbol.name);
   }
 }
 

@@ -60,6 +60,13 @@ static void test_linking(void) {
   CHECK_REFUSED(pyd_program_set_executable(p, 0, &kExecutable, 0, 4), CORRUPT,
                 "executable 'exe' has no export 'absent': its library has 2 exports, number 0 is 'pair'");
   pyd_program_free(p);
+
+  e = add_executable(&b, "exe");
+  add_export(&b, e, 0, "pair and more", 1, 2);
+  b.strings[b.string_bytes - 9] = 0;  // a zero inside, where the name of the library ends
+  p = decode(&b);
+  CHECK_REFUSED(pyd_program_set_executable(p, 0, &kExecutable, 0, 4), CORRUPT, "executable 'exe' has no export 'pair'");
+  pyd_program_free(p);
   e = add_executable(&b, "exe");
   add_export(&b, e, 0, "pair", 2, 2);
   p = decode(&b);
