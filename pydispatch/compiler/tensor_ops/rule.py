@@ -91,7 +91,7 @@ class Update(TensorOp):
 
     def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         """Where the element at `indices` of what is written goes."""
-        raise NotImplementedError(op.name)
+        raise unsupported(op, "its rule has no `position`, which says where written elements go")
 
     def has_room(self, e: Elements, build: Builder, op: Any) -> SSAValue | bool:
         """Whether the destination has elements: a single one cannot be written otherwise."""
