@@ -38,15 +38,21 @@ _SHOWN = 240  # characters of a source line
 
 @dataclass(frozen=True)
 class Location:
-    """A source location: file name, 1-based line and column, and the text of that line."""
+    """A source location: file name, 1-based line and column, and the text of that line.
+
+    layer: the layer of a model that was read from `file`, which has no lines; line and column are 0 then.
+    """
 
     file: str
     line: int
     column: int
     text: str = ""
     length: int = 1
+    layer: str = ""
 
     def __str__(self) -> str:
+        if not self.line:
+            return f"{self.file}: {self.layer}" if self.layer else self.file
         return f"{self.file}:{self.line}:{self.column}"
 
     def caret(self) -> str:

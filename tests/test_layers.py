@@ -39,6 +39,10 @@ SIDES = {
     "pydispatch.extensions": {"pydispatch.errors"},
     "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions"},
     "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
+    "pydispatch.frontends": {
+        "pydispatch.errors", "pydispatch.extensions", "pydispatch.files", "pydispatch.formats", "pydispatch.ir",
+        "pydispatch.packages", "pydispatch.patterns",
+    },
     "pydispatch.compiler": {
         "pydispatch._core",
         "pydispatch.errors",
@@ -46,6 +50,7 @@ SIDES = {
         "pydispatch.files",
         "pydispatch.packages",
         "pydispatch.formats",
+        "pydispatch.frontends",
         "pydispatch.ir",
         "pydispatch.link",
         "pydispatch.patterns",
@@ -65,8 +70,9 @@ SIDES = {
 LAYERS = [
     "errors", "files", "packages", "extensions", "ir.core", "ir.dialects", "ir", "patterns", "formats.storage",
     "formats.arrays", "formats.elf", "formats.ptx", "formats.spirv", "formats.program", "formats.artifact",
-    "link.ptx", "link.spirv", "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain",
-    "compiler.devlib", "compiler.emit.llvm", "compiler.emit.spirv", "compiler.backends", "compiler.kernels.ops",
+    "link.ptx", "link.spirv", "frontends.graph", "frontends.ops", "frontends.source", "frontends",
+    "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain", "compiler.devlib",
+    "compiler.emit.llvm", "compiler.emit.spirv", "compiler.backends", "compiler.kernels.ops",
     "compiler.tensor_ops", "compiler.analysis", "compiler.tensor_ops.rules", "compiler.kernels.loops",
     "compiler.kernels.matmul", "compiler.kernels", "compiler.normalize", "compiler.fusion", "compiler.flatten",
     "compiler.match", "compiler.outline", "compiler.host", "compiler.driver", "runtime.options", "runtime.buffer",

@@ -56,6 +56,9 @@ DEVICES = {
 }  # fmt: skip
 """What names of devices begin with -> the module of `runtime/devices`."""
 
+FRONTENDS: tuple[str, ...] = ()
+"""Folders of `frontends`, each with a `FRONTEND` in `frontend.py`."""
+
 SUBCOMMANDS = ("check", "compile", "devices", "fatelf", "inspect", "match", "plugin", "run")
 """Files of `cli`."""
 
@@ -74,5 +77,7 @@ def register(extensions: Extensions) -> None:
         extensions.tensor_operations(f"pydispatch.compiler.tensor_ops.rules.{name}:RULES")
     for scheme, module in DEVICES.items():
         extensions.device(scheme, f"pydispatch.runtime.devices.{module}")
+    for name in FRONTENDS:
+        extensions.frontend(name, f"pydispatch.frontends.{name}.frontend:FRONTEND")
     for name in SUBCOMMANDS:
         extensions.subcommand(name, f"pydispatch.cli.{name}")

@@ -87,6 +87,10 @@ class Extensions:
         (`pydispatch.runtime.device.Scheme`)."""
         self._add("device", scheme, place)
 
+    def frontend(self, name: str, place: str) -> None:
+        """A way in for models. name: what messages call it; place: a `Frontend` (`pydispatch.frontends.source`)."""
+        self._add("frontend", name, place)
+
     def subcommand(self, name: str, place: str) -> None:
         """A subcommand of the command `pydispatch`. place: a module with a docstring, `add_arguments` and `run`."""
         self._add("subcommand", name, place)

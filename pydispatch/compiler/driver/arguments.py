@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pydispatch.errors import CompileError, InvalidArgumentError, SystemError_
-from pydispatch.files import path_of, read_text, writing
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.files import path_of, writing
 
 
 def names(what: str, given: object, example: str) -> tuple[str, ...] | None:
@@ -51,24 +51,6 @@ def dump_folder(what: str, given: object) -> Path:
     with writing(what, folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def source_path(what: str, given: object) -> Path:
-    """The path of a program, which is given as text, a path or a module. InvalidArgumentError for anything else."""
-    expected = "MLIR text, the path of an .mlir file or a parsed module"
-    return Path(path_of(what, given, expected))
-
-
-def source_text(path: Path) -> str:
-    """The text of a file. CompileError when it cannot be read, or is no text."""
-    try:
-        return read_text(path)
-    except SystemError_ as error:
-        raise CompileError(str(error), note="give MLIR text or the path of a file") from None
-    except UnicodeDecodeError as error:
-        raise CompileError(
-            f"'{path}' is not text: {error}", note="MLIR bytecode is not supported; give MLIR text"
-        ) from None
 
 
 def _listed(what: str, given: object, expected: str) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
-from pydispatch.compiler.driver.pipeline import load_source
+from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.match import MatchWarning, rewrites_of
 from pydispatch.compiler.match.report import Report
 from pydispatch.compiler.normalize import normalize

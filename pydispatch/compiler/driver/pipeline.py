@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch import ir
 from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
+from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.flatten.inline import inline_calls
 from pydispatch.compiler.host.contract_program import Numbers, contract_program
 from pydispatch.compiler.host.program import schedule
@@ -123,19 +124,6 @@ def compile_to(
     options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
     options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match)
     return Pipeline(module, options).text_after(PHASE_NAMES[phase])
-
-
-def load_source(source: str | os.PathLike[str] | ModuleOp, what: str = "source") -> tuple[ModuleOp, Path | None]:
-    """The module of a source, and its file when it came from one. The caller may change the module.
-
-    what: the parameter, for messages. InvalidArgumentError for what is no source, CompileError for one that is wrong.
-    """
-    if isinstance(source, ModuleOp):
-        return source.clone(), None
-    if isinstance(source, str) and ("\n" in source or "{" in source or not source.strip()):
-        return ir.parse(source), None
-    path = arguments.source_path(what, source)
-    return ir.parse(arguments.source_text(path), str(path)), path
 
 
 def _prepare(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import json
 import re
 from typing import Any
 
@@ -72,7 +73,27 @@ class SourceLoc(BuiltinAttribute):
         printer.print_string(f'"{self.source.filename}":{line}:{column}')
 
 
-def _of_attribute(location: Any) -> Location | None:
+class LayerLoc(BuiltinAttribute):
+    """A location attribute that names a layer of a model, which has no text. layer: "" for the model itself."""
+
+    name = "builtin.layer_loc"
+    __slots__ = ("filename", "layer")
+
+    filename: str
+    layer: str
+
+    def __init__(self, filename: str, layer: str) -> None:
+        object.__setattr__(self, "filename", filename)
+        object.__setattr__(self, "layer", layer)
+
+    def print_builtin(self, printer: Printer) -> None:
+        printer.print_string(json.dumps(f"{self.filename}: {self.layer}"))
+
+
+def place_of(location: Any) -> Location | None:
+    """The place that a location attribute names, None for one that names none."""
+    if isinstance(location, LayerLoc):
+        return Location(location.filename, 0, 0, layer=location.layer)
     if isinstance(location, SourceLoc):
         return location.place()
     if isinstance(location, FileLineColLoc):
@@ -84,14 +105,14 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
     """Where `item` stands; an item without a place of its own has the one of the nearest parent that has."""
     while item is not None:
         if isinstance(item, SSAValue):
-            found = _of_attribute(getattr(item, "location", None))
+            found = place_of(getattr(item, "location", None))
             if found is not None:
                 return found
             item = item.owner
         if isinstance(item, Block):
             item = item.parent_op()
             continue
-        found = _of_attribute(item.location)
+        found = place_of(item.location)
         if found is not None:
             return found
         item = item.parent_op()

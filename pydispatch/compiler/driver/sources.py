@@ -1,0 +1,55 @@
+"""What `compile` is given → a program: text, files, modules, and models through the frontends."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch import ir
+from pydispatch.files import open_binary
+from pydispatch.frontends.mlir.read import is_text, path_from, read_file
+from pydispatch.frontends.source import HEAD, ReadOptions, frontends
+
+
+def load_source(
+    source: Any, what: str = "source", options: ReadOptions | None = None
+) -> tuple[ModuleOp, Path | None]:
+    """The module of a source, and its file when it came from one. The caller may change the module.
+
+    source: MLIR text, a path, a module, or what a frontend reads. what: the parameter, for messages.
+    InvalidArgumentError for what is no source, CompileError for one that is wrong.
+    """
+    options = options or ReadOptions()
+    if isinstance(source, ModuleOp):
+        return _translated(source.clone(), options), None
+    if is_text(source):
+        return _translated(ir.parse(source), options), None
+    if not isinstance(source, (str, os.PathLike)):
+        for frontend in frontends():
+            if frontend.reads_object(source):
+                return _translated(frontend.read(source, options), options), None
+    path = path_from(what, source)
+    head = _head(path)
+    for frontend in frontends() if head else ():
+        if frontend.reads_file(path, head):
+            return frontend.read(path, options), path
+    return _translated(read_file(path), options), path
+
+
+def _translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
+    """A module of a frontend's dialects as a program; any other as it is."""
+    for frontend in frontends():
+        if frontend.reads_module(module):
+            return frontend.read(module, options)
+    return module
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a file; none of what is no regular file, which the reader refuses or reads once."""
+    if not path.is_file():
+        return b""
+    with open_binary(path) as stream:
+        return stream.read(HEAD)

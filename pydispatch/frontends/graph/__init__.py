@@ -1,0 +1,1 @@
+"""What every frontend writes programs with: element types, sizes, tensors, and the builder of functions."""

@@ -1,0 +1,438 @@
+"""Writes a program: functions, constants, weights, sizes; every operation knows the layer that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from xdsl.dialects import arith, builtin, func, tensor
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    UnrealizedConversionCastOp,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.errors import CompileError
+from pydispatch.frontends.graph.dtypes import I64, DType, Kind, dtype_of_numpy
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size, Symbol, Term, is_static, symbol
+from pydispatch.frontends.graph.values import Tensor, Weight, tensor_type
+from pydispatch.ir.core.locations import LayerLoc, place_of
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp
+from pydispatch.ir.dialects.util import dialect as util
+
+if TYPE_CHECKING:
+    import numpy as np
+
+OpT = TypeVar("OpT", bound=Operation)
+Body = Callable[[Block, Sequence[SSAValue]], Sequence[SSAValue]]
+
+
+@dataclass(frozen=True)
+class Input:
+    """An argument of a public function. shape: a name is a size that a call decides; equal names are equal sizes."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int | str, ...]
+
+
+@dataclass
+class Scope:
+    """A block that is being written, and what was made there for constants and sizes."""
+
+    block: Block
+    sizes: dict[Size, SSAValue] = field(default_factory=dict)
+    tensors: dict[Tensor, tuple[SSAValue, ...]] = field(default_factory=dict)
+
+
+class Builder:
+    """Writes one module. filename: what errors call the model."""
+
+    def __init__(self, filename: str) -> None:
+        self.filename = filename
+        self.module = ModuleOp([])
+        self._places: list[Attribute] = [LayerLoc(filename, "")]
+        self._scopes: list[Scope] = []
+        self._symbols: dict[str, SSAValue] = {}
+        self._weights: dict[int, util.GlobalOp] = {}
+        self._names: set[str] = set()
+
+    # -- where things stand
+
+    @contextmanager
+    def at(self, layer: str | Operation) -> Iterator[None]:
+        """What is added belongs to a layer, or to an operation of a source text; errors name it."""
+        self._places.append(LayerLoc(self.filename, layer) if isinstance(layer, str) else layer.location)
+        try:
+            yield
+        finally:
+            self._places.pop()
+
+    def fail(self, message: str, note: str | None = None) -> CompileError:
+        """The error that this model cannot be compiled, at the current layer."""
+        return CompileError(message, place_of(self._places[-1]), note)
+
+    # -- operations
+
+    def add(self, op: OpT) -> OpT:
+        """Adds an operation at the end of the current block."""
+        return self._put(op, self._scopes[-1].block)
+
+    def _put(self, op: OpT, block: Block) -> OpT:
+        for inner in op.walk():
+            if isinstance(inner.location, builtin.UnknownLoc):
+                inner.location = self._places[-1]
+        block.add_op(op)
+        return op
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """What is added goes into a block of an operation that is added afterwards."""
+        self._scopes.append(Scope(block))
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+
+    def generic(
+        self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
+        parallel: Sequence[bool], body: Body,
+    ) -> list[SSAValue]:  # fmt: skip
+        """A `linalg.generic` and its results.
+
+        inputs, outputs: tensors with their indexing maps. parallel: for each loop whether it is one, or a reduction.
+        body: gets a block and one element of each tensor, adds operations to the block, and gives the elements of the
+        outputs.
+        """
+        values = [value for value, _ in (*inputs, *outputs)]
+        block = Block(arg_types=[value.type.element_type for value in values])  # type: ignore[attr-defined]
+        block.add_op(linalg.YieldOp(*body(block, block.args)))
+        kinds = [IteratorTypeAttr.parallel() if p else IteratorTypeAttr.reduction() for p in parallel]
+        maps = [AffineMapAttr(map) for _, map in (*inputs, *outputs)]
+        given, made = [value for value, _ in inputs], [value for value, _ in outputs]
+        return list(self.add(linalg.GenericOp(given, made, Region(block), maps, kinds, [v.type for v in made])).res)
+
+    # -- sizes
+
+    def index(self, size: Size) -> SSAValue:
+        """A size as a value of type index."""
+        for scope in reversed(self._scopes):
+            if size in scope.sizes:
+                return scope.sizes[size]
+        if isinstance(size, Expr):
+            made, scope = self._computed(size), self._scopes[-1]
+        else:
+            scope = self._scopes[0]
+            made = self._put(arith.ConstantOp(IntegerAttr(size, builtin.IndexType())), scope.block).result
+        scope.sizes[size] = made
+        return made
+
+    def _computed(self, size: Expr) -> SSAValue:
+        total: SSAValue | None = None
+        for atoms, factor in size.terms:
+            value: SSAValue | None = None
+            for atom in atoms:
+                made = self._atom(atom)
+                value = made if value is None else self.add(arith.MuliOp(value, made)).result
+            if value is None:
+                value = self.index(factor)
+            elif factor != 1:
+                value = self.add(arith.MuliOp(value, self.index(factor))).result
+            total = value if total is None else self.add(arith.AddiOp(total, value)).result
+        assert total is not None
+        return total
+
+    def _atom(self, atom: Symbol | Term) -> SSAValue:
+        if isinstance(atom, Symbol):
+            return self._symbols[atom.name]
+        return self.add(_TERMS[atom.op](self.index(atom.a), self.index(atom.b))).result
+
+    def indices(self, shape: Sequence[Size]) -> list[SSAValue]:
+        """The sizes of a shape that a type does not state, as values."""
+        return [self.index(n) for n in shape if isinstance(n, Expr)]
+
+    def size_of(self, value: SSAValue, hint: str = "n") -> Size:
+        """A computed index (type index) as a size."""
+        name = self._unused(hint)
+        self._symbols[name] = value
+        return symbol(name)
+
+    def scalar(self, tensor_: Tensor) -> SSAValue:
+        """The element of a tensor of one element, as a value of type index. Read back from the device when computed."""
+        if (known := tensor_.sizes()) is not None:
+            return self.index(known[0])
+        (value,) = self.parts(tensor_)
+        places = [self.index(0)] * tensor_.rank
+        element = self.add(tensor.ExtractOp(value, places, tensor_.dtype.element)).result
+        cast = arith.IndexCastOp(element, builtin.IndexType())
+        return self.add(cast).result
+
+    def _unused(self, hint: str) -> str:
+        name, number = hint, 0
+        while name in self._names:
+            name, number = f"{hint}{number}", number + 1
+        self._names.add(name)
+        return name
+
+    # -- tensors
+
+    def wrap(self, dtype: DType, shape: Sequence[Size], *parts: SSAValue) -> Tensor:
+        """A computed tensor."""
+        return Tensor(dtype, tuple(shape), parts)
+
+    def constant(self, elements: Any, dtype: DType | None = None) -> Tensor:
+        """A tensor of numbers, or of sizes as objects. dtype: without it that of the array; i64 for sizes."""
+        import numpy as np
+
+        array = np.asarray(elements)
+        if dtype is None:
+            dtype = I64 if array.dtype == object else dtype_of_numpy(array)
+        if array.dtype == object:
+            listed = array.reshape(-1).tolist()
+            if not any(isinstance(n, Expr) for n in listed):
+                array = array.astype(dtype.numpy)
+        elif array.dtype != dtype.numpy:
+            array = _encoded(array, dtype)
+        return Tensor(dtype, array.shape, known=array)
+
+    def weight(self, name: str, array: np.ndarray[Any, Any], dtype: DType) -> Tensor:
+        """A named array of the model: kept beside the program, never in it."""
+        return Tensor(dtype, array.shape, weight=Weight(name, array))
+
+    def parts(self, of: Tensor) -> tuple[SSAValue, ...]:
+        """The values of a tensor in the program: one, or two for a complex one."""
+        if of.parts:
+            return of.parts
+        for scope in self._scopes:
+            if of in scope.tensors:
+                return scope.tensors[of]
+        scope = self._scopes[-1] if of.is_symbolic else self._scopes[0]
+        if of.weight is not None:
+            made = self._weight(of, of.weight)
+        elif of.is_symbolic:
+            made = (self._listed(of),)
+        else:
+            assert of.known is not None
+            arrays = (of.known.real, of.known.imag) if of.dtype.is_complex else (of.known,)
+            made = tuple(self._put(arith.ConstantOp(_dense(a, of.dtype)), scope.block).result for a in arrays)
+        scope.tensors[of] = made
+        return made
+
+    def value(self, of: Tensor) -> SSAValue:
+        """The value of a tensor that is not complex."""
+        (value,) = self.parts(of)
+        return value
+
+    def _listed(self, of: Tensor) -> SSAValue:
+        elements = []
+        for n in of.sizes() or ():
+            value = self.index(n)
+            elements.append(self.add(arith.IndexCastOp(value, of.dtype.element)).result)
+        made = tensor.FromElementsOp.build(operands=[elements], result_types=[tensor_type(of.dtype.element, of.shape)])
+        return self.add(made).result
+
+    def _weight(self, of: Tensor, weight: Weight) -> tuple[SSAValue, ...]:
+        known = self._weights.get(id(weight.array))
+        if known is None:
+            name = self._unused(f"weight.{weight.name}")
+            type = tensor_type(of.dtype.element, of.shape)
+            known = util.GlobalOp(
+                properties={"sym_name": StringAttr(name), "sym_visibility": StringAttr("private"), "type": type,
+                            "initial_value": _dense(weight.array, of.dtype)}
+            )  # fmt: skip
+            self.module.body.block.add_op(known)
+            self._weights[id(weight.array)] = known
+        load = util.GlobalLoadOp(
+            properties={"global": builtin.SymbolRefAttr(known.sym_name)}, result_types=[known.type]
+        )  # fmt: skip
+        return (self._put(load, self._scopes[0].block).result,)
+
+    def empty(self, element: Attribute, shape: Sequence[Size]) -> SSAValue:
+        """A tensor whose elements are not set."""
+        return self.add(tensor.EmptyOp(self.indices(shape), tensor_type(element, shape))).tensor
+
+    def splat(self, value: SSAValue, shape: Sequence[Size]) -> SSAValue:
+        """A tensor of equal elements."""
+        return self.add(tensor.SplatOp(value, self.indices(shape), tensor_type(value.type, shape))).result
+
+    def number(self, value: complex | bool, dtype: DType) -> SSAValue:
+        """A constant scalar of the real type `dtype.real`."""
+        return self._put(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
+
+    def as_shape(self, of: Tensor, shape: Sequence[Size]) -> Tensor:
+        """The same tensor with sizes that are known to be its own. Checked in each call where they may differ."""
+        shape = tuple(shape)
+        if of.shape == shape:
+            return of
+        if of.known is not None:
+            return of
+        made = []
+        for part in self.parts(of):
+            if not is_static(shape):
+                dims = [self.index(n) for n, now in zip(shape, of.shape, strict=True) if isinstance(now, Expr)]
+                part = self.add(TensorTieShapeOp(operands=[part, dims], result_types=[part.type])).result
+            target = tensor_type(of.dtype.element, shape)
+            made.append(part if part.type == target else self.add(tensor.CastOp(part, target)).result)
+        return Tensor(of.dtype, shape, tuple(made))
+
+    # -- functions
+
+    def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
+        """Begins a public function; gives its arguments."""
+        block = Block(arg_types=[boundary_type(i.dtype, [DYNAMIC if isinstance(n, str) else n for n in i.shape])
+                                 for i in inputs])  # fmt: skip
+        self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
+        self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
+        tensors = []
+        for given, argument in zip(inputs, block.args, strict=True):
+            argument.name_hint = given.name if given.name.isidentifier() else None
+            value: SSAValue = argument
+            shape: list[Size] = []
+            for axis, n in enumerate(given.shape):
+                shape.append(symbol(n) if isinstance(n, str) else n)
+                if isinstance(n, str) and n not in self._symbols:
+                    self._symbols[n] = self.add(tensor.DimOp(value, self.index(axis))).result
+            if dims := self.indices(shape):
+                value = self.add(TensorTieShapeOp(operands=[value, dims], result_types=[value.type])).result
+            tensors.append(self._received(value, given.dtype, tuple(shape)))
+        return tensors
+
+    def _received(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:
+        if dtype.is_complex:
+            value = self._cast(value, tensor_type(dtype.element, (*shape, 2)))
+            return self.wrap(dtype, shape, *(self._component(value, dtype, shape, n) for n in (0, 1)))
+        if dtype.kind is Kind.UINT:
+            value = self._cast(value, tensor_type(dtype.element, shape))
+        return self.wrap(dtype, shape, value)
+
+    def _cast(self, value: SSAValue, type: Attribute) -> SSAValue:
+        return self.add(UnrealizedConversionCastOp.get([value], [type])).results[0]
+
+    def _component(self, value: SSAValue, dtype: DType, shape: Shape, number: int) -> SSAValue:
+        """The real or imaginary parts of complex numbers that lie as pairs along the last axis."""
+        rank = len(shape)
+        inner, outer = AffineMap.identity(rank), AffineMap(
+            rank, 0, (*(AffineExpr.dimension(d) for d in range(rank)), AffineExpr.constant(number))
+        )
+        out = self.empty(dtype.element, shape)
+        return self.generic([(value, outer)], [(out, inner)], [True] * rank, lambda _, args: args[:1])[0]
+
+    def _interleaved(self, of: Tensor) -> SSAValue:
+        pairs = []
+        for part in self.parts(of):
+            axes = [[n] for n in range(of.rank - 1)] + [[of.rank - 1, of.rank]] if of.rank else []
+            pairs.append(self.expand(part, axes, (*of.shape, 1)))
+        result = tensor_type(of.dtype.element, (*of.shape, 2))
+        return self.add(tensor.ConcatOp(pairs, of.rank, result)).result
+
+    def expand(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
+        """`tensor.expand_shape` to a shape. groups: for each axis of the value the axes that it becomes."""
+        static = [DYNAMIC if isinstance(n, Expr) else n for n in shape]
+        reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
+        made = tensor.ExpandShapeOp(
+            value, self.indices(shape), reassociation, DenseArrayBase.from_list(builtin.i64, static),
+            tensor_type(value.type.element_type, shape),  # type: ignore[attr-defined]
+        )  # fmt: skip
+        return self.add(made).result
+
+    def collapse(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
+        """`tensor.collapse_shape` to a shape. groups: for each axis of the result the axes that it comes from."""
+        reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
+        made = tensor.CollapseShapeOp(
+            operands=[value], properties={"reassociation": reassociation},
+            result_types=[tensor_type(value.type.element_type, shape)],  # type: ignore[attr-defined]
+        )  # fmt: skip
+        return self.add(made).result
+
+    def finish(self, name: str, outputs: Mapping[str, Tensor]) -> None:
+        """Ends the function that was begun. outputs: its results by their names."""
+        values = [self._given(of) for of in outputs.values()]
+        self.add(func.ReturnOp(*values))
+        block = self._scopes[0].block
+        inputs = [_named(i.name, i.shape) for i in self._inputs]
+        shapes = [[str(n) if isinstance(n, Expr) else n for n in of.shape] for of in outputs.values()]
+        results = [_named(key, shape) for key, shape in zip(outputs, shapes, strict=True)]
+        made = func.FuncOp(
+            name, (block.arg_types, [v.type for v in values]), Region(block), arg_attrs=ArrayAttr(inputs),
+            res_attrs=ArrayAttr(results),
+        )  # fmt: skip
+        made.location = LayerLoc(self.filename, "")
+        self.module.body.block.add_op(made)
+        self._scopes = []
+
+    def _given(self, of: Tensor) -> SSAValue:
+        type = boundary_type(of.dtype, [DYNAMIC if isinstance(n, Expr) else n for n in of.shape])
+        if of.dtype.is_complex:
+            return self._cast(self._interleaved(of), type)
+        value = self.value(of)
+        return value if value.type == type else self._cast(value, type)
+
+
+_TERMS: dict[str, Callable[[SSAValue, SSAValue], Any]] = {
+    "//": arith.FloorDivSIOp, "%": arith.RemSIOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
+}  # fmt: skip
+
+
+def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:
+    """The type of an argument or result, with its sign. shape: of ints and DYNAMIC."""
+    element = dtype.element
+    if dtype.is_complex:
+        element = builtin.ComplexType(dtype.element)  # type: ignore[type-var, arg-type]
+    elif dtype.kind is Kind.UINT:
+        element = builtin.IntegerType(dtype.bits, builtin.Signedness.UNSIGNED)
+    return builtin.TensorType(element, shape)
+
+
+def constant_attribute(value: complex | bool, dtype: DType) -> Attribute:
+    """A number as an attribute of the element type; integers wrap around."""
+    if dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
+        return FloatAttr(value, dtype.element)  # type: ignore[arg-type]
+    number = int(value) & ((1 << dtype.bits) - 1)  # type: ignore[arg-type]
+    signed = number - (1 << dtype.bits) if number >> (dtype.bits - 1) and dtype.bits > 1 else number
+    return IntegerAttr(signed, dtype.element)  # type: ignore[arg-type]
+
+
+def _named(name: str, shape: Sequence[int | str]) -> DictionaryAttr:
+    attributes: dict[str, Attribute] = {"pyd.name": StringAttr(name)}
+    if any(isinstance(n, str) for n in shape):
+        attributes["pyd.shape"] = ArrayAttr([StringAttr(str(n)) for n in shape])
+    return DictionaryAttr(attributes)
+
+
+def _encoded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """Numbers as elements of a type: rounded where NumPy has no such type."""
+    import numpy as np
+
+    if dtype.has_numpy_values:
+        with np.errstate(all="ignore"):
+            return array.astype(dtype.numpy)
+    if dtype_of_numpy(array) is dtype:  # an array of ml_dtypes
+        return array.view(dtype.numpy)
+    if dtype.name == "bf16":
+        bits = array.astype(np.float32).view(np.uint32)
+        rounded = ((bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+        return np.where(np.isnan(array.astype(np.float32)), np.uint16(0x7FC0), rounded)
+    raise NotImplementedError(f"numbers of {array.dtype} as {dtype}")
+
+
+def _dense(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsAttr:
+    """The elements of a constant."""
+    import numpy as np
+
+    array = np.ascontiguousarray(array)
+    type = tensor_type(dtype.element, array.shape)
+    return DenseIntOrFPElementsAttr(type, builtin.BytesAttr(array.tobytes()))  # type: ignore[arg-type]

@@ -1,0 +1,142 @@
+"""Element types as models know them: with signs, truth values and complex numbers, which MLIR's types leave out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects import builtin
+from xdsl.ir import Attribute
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Kind(Enum):
+    """What the numbers of a type are."""
+
+    BOOL = "bool"
+    UINT = "unsigned integer"
+    INT = "integer"
+    FLOAT = "float"
+    COMPLEX = "complex"
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type. element: the MLIR type of one part; bits: of one part."""
+
+    name: str
+    kind: Kind
+    bits: int
+    element: Attribute
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind is Kind.FLOAT
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind is Kind.COMPLEX
+
+    @property
+    def is_bool(self) -> bool:
+        return self.kind is Kind.BOOL
+
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether a larger bit pattern is a larger number: unsigned integers and truth values."""
+        return self.kind in (Kind.UINT, Kind.BOOL)
+
+    @property
+    def is_integer(self) -> bool:
+        """Signed or unsigned; truth values are none."""
+        return self.kind in (Kind.INT, Kind.UINT)
+
+    @property
+    def real(self) -> DType:
+        """The type of one part of a complex number; the type itself otherwise."""
+        return {"c64": F32, "c128": F64}.get(self.name, self)
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy type of `known` elements: of bfloat16 and smaller floats their bits, of small integers a byte."""
+        import numpy as np
+
+        if self.is_complex:
+            return np.dtype(f"c{self.bits // 4}")
+        if self.is_bool:
+            return np.dtype(np.bool_)
+        code = {Kind.INT: "i", Kind.UINT: "u"}.get(self.kind, "f" if self.name in ("f16", "f32", "f64") else "u")
+        return np.dtype(f"{code}{max(1, self.bits // 8)}")
+
+    @property
+    def has_numpy_values(self) -> bool:
+        """Whether NumPy computes with this type itself."""
+        return not self.is_float or self.name in ("f16", "f32", "f64")
+
+
+def _integer(name: str, kind: Kind, bits: int) -> DType:
+    return DType(name, kind, bits, builtin.IntegerType(bits))
+
+
+BOOL = _integer("bool", Kind.BOOL, 1)
+I2, I4, I8, I16, I32, I64 = (_integer(f"i{n}", Kind.INT, n) for n in (2, 4, 8, 16, 32, 64))
+U2, U4, U8, U16, U32, U64 = (_integer(f"u{n}", Kind.UINT, n) for n in (2, 4, 8, 16, 32, 64))
+F16 = DType("f16", Kind.FLOAT, 16, builtin.f16)
+BF16 = DType("bf16", Kind.FLOAT, 16, builtin.bf16)
+F32 = DType("f32", Kind.FLOAT, 32, builtin.f32)
+F64 = DType("f64", Kind.FLOAT, 64, builtin.f64)
+C64 = DType("c64", Kind.COMPLEX, 32, builtin.f32)
+C128 = DType("c128", Kind.COMPLEX, 64, builtin.f64)
+SMALL_FLOATS = tuple(
+    DType(name, Kind.FLOAT, bits, getattr(builtin, f"{name[0].upper()}{_class}Type")())
+    for name, _class, bits in (
+        ("f8E5M2", "loat8E5M2", 8), ("f8E4M3FN", "loat8E4M3FN", 8), ("f8E5M2FNUZ", "loat8E5M2FNUZ", 8),
+        ("f8E4M3FNUZ", "loat8E4M3FNUZ", 8), ("f8E8M0FNU", "loat8E8M0FNU", 8), ("f8E4M3", "loat8E4M3", 8),
+        ("f8E3M4", "loat8E3M4", 8), ("f8E4M3B11FNUZ", "loat8E4M3B11FNUZ", 8), ("f4E2M1FN", "loat4E2M1FN", 4),
+    )
+)  # fmt: skip
+
+DTYPES = {
+    dtype.name: dtype
+    for dtype in (BOOL, I2, I4, I8, I16, I32, I64, U2, U4, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128,
+                  *SMALL_FLOATS)
+}  # fmt: skip
+"""Every type by its name."""
+
+
+def dtype_of_numpy(array: np.ndarray[Any, Any]) -> DType:
+    """The type of an array's elements. KeyError for those that no tensor has."""
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind == "b":
+        return BOOL
+    if kind == "V" or array.dtype.name in _ML_DTYPES:
+        return DTYPES[_ML_DTYPES[array.dtype.name]]
+    return DTYPES[f"{kind}{size * 8}"]
+
+
+_ML_DTYPES = {
+    "bfloat16": "bf16", "float8_e5m2": "f8E5M2", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e8m0fnu": "f8E8M0FNU", "float8_e4m3": "f8E4M3", "float8_e3m4": "f8E3M4",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "int4": "i4", "uint4": "u4", "int2": "i2", "uint2": "u2",
+    "float4_e2m1fn": "f4E2M1FN",
+}  # fmt: skip
+"""What the package ml_dtypes calls them."""
+
+
+def of_element(element: Attribute) -> DType:
+    """The type of a tensor in MLIR: signless integers are signed ones. KeyError for another element type."""
+    if isinstance(element, builtin.IntegerType):
+        bits = element.width.data
+        unsigned = element.signedness.data is builtin.Signedness.UNSIGNED
+        return BOOL if bits == 1 else DTYPES[f"{'u' if unsigned else 'i'}{bits}"]
+    if isinstance(element, builtin.ComplexType):
+        return {builtin.f32: C64, builtin.f64: C128}[element.element_type]
+    if isinstance(element, builtin.IndexType):
+        return I64
+    return next(dtype for dtype in DTYPES.values() if dtype.is_float and dtype.element == element)

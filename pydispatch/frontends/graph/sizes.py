@@ -1,0 +1,241 @@
+"""Sizes of tensors as terms: polynomials over symbols, equal when their normal forms are.
+
+A size is an int or an `Expr`. Operators work between both, and in NumPy's arrays of objects, so that the arithmetic of
+shapes in a model is done by NumPy while the program is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Union
+
+
+class UndecidedError(Exception):
+    """The order of two sizes depends on the sizes of the arguments of a call."""
+
+
+@dataclass(frozen=True, order=True)
+class Symbol:
+    """A size that a call decides, at least 0."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Term:
+    """An operation that is no polynomial: "//", "%", "max" or "min" of two sizes."""
+
+    op: str
+    a: Size
+    b: Size
+
+    def __str__(self) -> str:
+        return f"{self.op}({self.a}, {self.b})" if self.op.isalpha() else f"({self.a} {self.op} {self.b})"
+
+
+Atom = Union[Symbol, Term]
+Monomial = tuple[Atom, ...]
+
+
+def _key(atom: Atom) -> tuple[bool, str]:
+    return isinstance(atom, Term), str(atom)
+
+
+class Expr:
+    """A sum of products of symbols and terms, with a factor for each; never a plain number (see `size`)."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        self.terms = tuple(sorted(terms.items(), key=lambda item: [_key(atom) for atom in item[0]]))
+        self._hash = hash(self.terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expr) and self.terms == other.terms
+
+    def __add__(self, other: Size) -> Size:
+        return _sum(((self, 1), (other, 1)))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Size) -> Size:
+        return _sum(((self, 1), (other, -1)))
+
+    def __rsub__(self, other: Size) -> Size:
+        return _sum(((other, 1), (self, -1)))
+
+    def __neg__(self) -> Size:
+        return _sum(((self, -1),))
+
+    def __mul__(self, other: Size) -> Size:
+        found: dict[Monomial, int] = {}
+        for a, m in self.terms:
+            for b, n in _terms(other):
+                product = tuple(sorted((*a, *b), key=_key))
+                found[product] = found.get(product, 0) + m * n
+        return size(found)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Size) -> Size:
+        exact = _quotient(self, other)
+        return _term("//", self, other) if exact is None else exact
+
+    def __rfloordiv__(self, other: Size) -> Size:
+        return 0 if other == 0 else _term("//", other, self)
+
+    def __truediv__(self, other: Size) -> Size:
+        return self // other
+
+    def __mod__(self, other: Size) -> Size:
+        return _term("%", self, other) if _quotient(self, other) is None else 0
+
+    def __rmod__(self, other: Size) -> Size:
+        return 0 if other == 0 else _term("%", other, self)
+
+    def __lt__(self, other: Size) -> bool:
+        return sign(self - other) < 0
+
+    def __le__(self, other: Size) -> bool:
+        return not self > other
+
+    def __gt__(self, other: Size) -> bool:
+        return sign(self - other) > 0
+
+    def __ge__(self, other: Size) -> bool:
+        return not self < other
+
+    def __str__(self) -> str:
+        shown = []
+        for atoms, factor in self.terms:
+            factors = [str(factor)] if factor != 1 or not atoms else []
+            shown.append("*".join([*factors, *map(str, atoms)]))
+        return " + ".join(shown)
+
+    __repr__ = __str__
+
+
+Size = Union[int, Expr]
+Shape = tuple[Size, ...]
+
+
+def symbol(name: str) -> Expr:
+    """The size of a name."""
+    return Expr({(Symbol(name),): 1})
+
+
+def size(terms: Mapping[Monomial, int]) -> Size:
+    """The sum of products; an int when no symbol is left."""
+    kept = {atoms: factor for atoms, factor in terms.items() if factor}
+    if not kept:
+        return 0
+    return kept[()] if kept.keys() == {()} else Expr(kept)
+
+
+def _terms(of: Size) -> Iterable[tuple[Monomial, int]]:
+    return of.terms if isinstance(of, Expr) else (((), int(of)),)
+
+
+def _sum(parts: Iterable[tuple[Size, int]]) -> Size:
+    found: dict[Monomial, int] = {}
+    for part, factor in parts:
+        for atoms, n in _terms(part):
+            found[atoms] = found.get(atoms, 0) + factor * n
+    return size(found)
+
+
+def _term(op: str, a: Size, b: Size) -> Size:
+    return Expr({(Term(op, a, b),): 1})
+
+
+def _quotient(a: Expr, b: Size) -> Size | None:
+    """a / b where that leaves no rest whatever the symbols are; None where it may."""
+    if a == b:
+        return 1
+    divisor = list(_terms(b))
+    if len(divisor) != 1:
+        return None
+    (atoms, factor), found = divisor[0], {}
+    if factor == 0:
+        return None
+    for other, n in a.terms:
+        rest = list(other)
+        for atom in atoms:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if n % factor:
+            return None
+        found[tuple(rest)] = n // factor
+    return size(found)
+
+
+def sign(of: Size) -> int:
+    """-1, 0 or 1 where that holds for all sizes of at least 1. UndecidedError where it depends on them."""
+    if not isinstance(of, Expr):
+        return (of > 0) - (of < 0)
+    constant = dict(of.terms).get((), 0)
+    factors = [factor for atoms, factor in of.terms if atoms]
+    if any(isinstance(atom, Term) for atoms, _ in of.terms for atom in atoms):
+        least = constant  # a term may be 0
+    else:
+        least = constant + sum(factors)
+    if all(f > 0 for f in factors) and least > 0:
+        return 1
+    if all(f < 0 for f in factors) and least < 0:
+        return -1
+    raise UndecidedError(f"whether {of} is positive depends on the sizes of a call")
+
+
+def equal(a: Size, b: Size) -> bool:
+    """Whether two sizes are equal in every call. UndecidedError where that depends on the call."""
+    return a == b or sign(a - b) == 0
+
+
+def maximum(a: Size, b: Size) -> Size:
+    """The larger one."""
+    return _chosen("max", a, b)
+
+
+def minimum(a: Size, b: Size) -> Size:
+    """The smaller one."""
+    return _chosen("min", a, b)
+
+
+def _chosen(op: str, a: Size, b: Size) -> Size:
+    if a == b:
+        return a
+    try:
+        larger = sign(a - b) > 0
+    except UndecidedError:
+        return _term(op, a, b)
+    return a if larger == (op == "max") else b
+
+
+def ceil_div(a: Size, b: Size) -> Size:
+    """The quotient, rounded up."""
+    return -((-a) // b)
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """All of them multiplied."""
+    return reduce(lambda a, b: a * b, sizes, 1)
+
+
+def is_static(shape: Iterable[Size]) -> bool:
+    """Whether every size is a number."""
+    return all(not isinstance(n, Expr) for n in shape)
+
+
+def static_product(shape: Shape) -> int | None:
+    """How many elements a shape has; None when a size is not known."""
+    found = product(shape)
+    return None if isinstance(found, Expr) else found

@@ -1,0 +1,36 @@
+"""Programs as text: MLIR in the dialects of `ir/dialects`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch import ir
+from pydispatch.errors import CompileError, SystemError_
+from pydispatch.files import path_of, read_text
+
+
+def is_text(source: object) -> bool:
+    """Whether a source is text and no path: it has several lines, a brace, or nothing."""
+    return isinstance(source, str) and ("\n" in source or "{" in source or not source.strip())
+
+
+def path_from(what: str, source: str | os.PathLike[str]) -> Path:
+    """A source as a path. what: the parameter; InvalidArgumentError for what is no path."""
+    return Path(path_of(what, source, "MLIR text, the path of a file with a program or a model, or a parsed module"))
+
+
+def read_file(path: Path) -> ModuleOp:
+    """The program of a text file. CompileError when it cannot be read, is no text, or is wrong."""
+    try:
+        text = read_text(path)
+    except SystemError_ as error:
+        raise CompileError(str(error), note="give MLIR text or the path of a file") from None
+    except UnicodeDecodeError as error:
+        raise CompileError(
+            f"'{path}' is not text: {error}",
+            note="MLIR bytecode is not supported; give MLIR text (of JAX: jax.jit(f).lower(x).as_text())",
+        ) from None
+    return ir.parse(text, str(path))

@@ -1,0 +1,208 @@
+"""Functions of elements at the same index, with NumPy's broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import BOOL, F32, F64, DType, Kind
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops.reals import Scalar, UnsupportedTypeError
+from pydispatch.frontends.ops.scalars import Scalars, scalars_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Elements = Scalar | Sequence[Scalar]
+Function = Callable[..., Elements]
+"""function(s, a, b, ...): `s` is the `Scalars` to compute with, then one element of each tensor."""
+
+FOLDED = 4096
+"""Elements that are computed while the program is written, at most."""
+
+
+def broadcast_shape(b: Builder, *shapes: Shape) -> Shape:
+    """The shape that tensors of these shapes have together. A size that is not known stands for one that fits."""
+    rank = max((len(s) for s in shapes), default=0)
+    found: list[Size] = []
+    for axis in range(rank):
+        sizes = [s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0]
+        kept: Size = 1
+        for n in sizes:
+            if kept == 1 or (isinstance(kept, Expr) and not isinstance(n, Expr) and n != 1):
+                kept = n
+            elif n not in (1, kept) and not isinstance(n, Expr):
+                shown = " and ".join(str(list(s)) for s in shapes)
+                raise b.fail(f"shapes {shown} do not broadcast together: {kept} and {n} at axis {axis - rank}")
+        found.append(kept)
+    return tuple(found)
+
+
+def broadcast_map(shape: Shape, rank: int) -> AffineMap:
+    """From the loops over a result of `rank` to the index of an operand that is broadcast to it."""
+    first = rank - len(shape)
+    exprs = [AffineExpr.constant(0) if n == 1 else AffineExpr.dimension(first + d) for d, n in enumerate(shape)]
+    return AffineMap(rank, 0, tuple(exprs))
+
+
+def apply(b: Builder, function: Function, *tensors: Tensor) -> Tensor:
+    """A function of one element of each tensor → a tensor. The function decides the type."""
+    return apply_several(b, function, *tensors)[0]
+
+
+def apply_several(b: Builder, function: Function, *tensors: Tensor, shape: Shape | None = None) -> list[Tensor]:
+    """A function of one element of each tensor that gives several. shape: of the results, when operands do not say."""
+    shape = broadcast_shape(b, *(t.shape for t in tensors), *([shape] if shape is not None else []))
+    rank = len(shape)
+    inputs: list[tuple[SSAValue, AffineMap]] = []
+    for t in tensors:
+        if not _is_inline(t):
+            inputs += [(part, broadcast_map(t.shape, rank)) for part in b.parts(t)]
+
+    def elements(block: Block, args: Sequence[SSAValue]) -> list[Scalar]:
+        s = Scalars(block)
+        given = iter(scalars_of([t.dtype for t in tensors if not _is_inline(t)], args))
+        operands = [s.const(t.known.reshape(-1)[0].item(), t.dtype) if _is_inline(t) and t.known is not None
+                    else next(given) for t in tensors]  # fmt: skip
+        try:
+            results = function(s, *operands)
+        except UnsupportedTypeError as error:
+            raise b.fail(str(error)) from None
+        return [results] if isinstance(results, Scalar) else list(results)
+
+    # Once into nothing, for the types of the results.
+    types = [r.dtype for r in elements(Block(), Block(arg_types=[v.type.element_type for v, _ in inputs]).args)]  # type: ignore[attr-defined]
+    identity = AffineMap.identity(rank)
+    outputs = [(b.empty(d.element, shape), identity) for d in types for _ in range(2 if d.is_complex else 1)]
+    values = iter(b.generic(inputs, outputs, [True] * rank,
+                            lambda block, args: [p for r in elements(block, args) for p in r.parts]))  # fmt: skip
+    return [b.wrap(d, shape, *(next(values) for _ in range(2 if d.is_complex else 1))) for d in types]
+
+
+def _is_inline(t: Tensor) -> bool:
+    """Whether a tensor is one known number, which is written into the body."""
+    return t.numbers is not None and t.numbers.size == 1 and (t.dtype.has_numpy_values and not t.dtype.is_complex)
+
+
+def binary(b: Builder, name: str, x: Tensor, y: Tensor) -> Tensor:
+    """A function of `scalars.Reals.binary` by its name."""
+    folded = _folded(b, name, x, y)
+    return folded if folded is not None else apply(b, lambda s, u, v: s.binary(name, u, v), x, y)
+
+
+def unary(b: Builder, name: str, x: Tensor) -> Tensor:
+    """A function of `scalars.Reals.unary` by its name."""
+    folded = _folded(b, name, x)
+    return folded if folded is not None else apply(b, lambda s, u: s.unary(name, u), x)
+
+
+def compare(b: Builder, order: str, x: Tensor, y: Tensor) -> Tensor:
+    """eq, ne, lt, le, gt or ge → bool."""
+    folded = _folded(b, order, x, y)
+    return folded if folded is not None else apply(b, lambda s, u, v: s.compare(order, u, v), x, y)
+
+
+def select(b: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """x where the condition holds, else y."""
+    if condition.numbers is not None and x.known is not None and y.known is not None:
+        import numpy as np
+
+        return b.constant(np.where(condition.numbers, x.known, y.known), x.dtype)
+    return apply(b, lambda s, c, u, v: s.select(c, u, v), condition, x, y)
+
+
+def convert(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """The numbers as another type (`Reals.convert`)."""
+    if x.dtype == dtype:
+        return x
+    if x.is_symbolic and dtype.is_integer:
+        return Tensor(dtype, x.shape, known=x.known)
+    if x.numbers is not None and x.dtype.has_numpy_values and x.numbers.size <= FOLDED and not x.is_symbolic \
+            and not (x.dtype.is_complex and not dtype.is_complex) and _converts(x.numbers, dtype):  # fmt: skip
+        return b.constant(x.numbers, dtype)
+    return apply(b, lambda s, u: s.convert(u, dtype), x)
+
+
+def _converts(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
+    """Whether NumPy's conversion is ours."""
+    import numpy as np
+
+    if dtype.kind is Kind.FLOAT and dtype.name not in ("f16", "bf16", "f32", "f64"):
+        return False
+    if numbers.dtype.kind != "f" or dtype.is_float or dtype.is_complex or dtype.is_bool:
+        return True
+    info = np.iinfo(dtype.numpy)
+    return bool(np.all(np.isfinite(numbers)) and np.all(numbers >= info.min) and np.all(numbers <= info.max))
+
+
+def bitcast(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """The bits of each element as a type of as many bits."""
+    if x.numbers is not None and x.dtype.numpy.itemsize == dtype.numpy.itemsize and not dtype.is_bool:
+        return Tensor(dtype, x.shape, known=x.numbers.view(dtype.numpy))
+    return apply(b, lambda s, u: s.bitcast(u, dtype), x)
+
+
+def _floor_div(a: Any, b: Any) -> Any:
+    """Division of integers towards zero, by NumPy or between sizes, which are not negative."""
+    import numpy as np
+
+    if a.dtype == object or b.dtype == object:
+        return a // b
+    quotient = np.abs(a.astype(np.int64)) // np.abs(b.astype(np.int64))
+    return quotient * np.sign(a).astype(np.int64) * np.sign(b).astype(np.int64)
+
+
+def _fold_table() -> dict[str, Callable[..., Any]]:
+    import operator
+
+    import numpy as np
+
+    return {
+        "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _floor_div, "rem": np.fmod,
+        "max": np.maximum, "min": np.minimum, "neg": operator.neg, "abs": np.abs, "sign": np.sign,
+        "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": operator.invert,
+        "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+        "ge": operator.ge,
+    }  # fmt: skip
+
+
+_ON_SIZES = frozenset({"add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge", "eq", "ne", "max", "min", "rem"})
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+
+
+def _folded(b: Builder, name: str, *tensors: Tensor) -> Tensor | None:
+    """The result where all operands are known and few: always of integers and truth values, f32 and f64 by the same
+    operations as at run time."""
+    import numpy as np
+
+    from pydispatch.frontends.graph.sizes import UndecidedError, equal, maximum, minimum
+
+    if any(t.known is None or t.known.size > FOLDED for t in tensors):
+        return None
+    dtype = tensors[0].dtype
+    table = _fold_table()
+    function = table.get(name)
+    floats_too = name in ("add", "sub", "mul", "neg", "abs", *_COMPARISONS)
+    exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and floats_too)
+    if function is None or not exact or (dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")):
+        return None
+    known = [t.known for t in tensors if t.known is not None]
+    if name in ("div", "rem") and (known[1].dtype == object or not np.all(known[1] != 0)):
+        return None
+    if any(k.dtype == object for k in known):
+        if name not in _ON_SIZES:
+            return None
+        chosen = {"max": maximum, "min": minimum, "rem": lambda x, y: x % y, "eq": equal,
+                  "ne": lambda x, y: not equal(x, y)}.get(name)  # fmt: skip
+        function = np.vectorize(chosen, otypes=[object]) if chosen else function
+    try:
+        with np.errstate(all="ignore"):
+            result = function(*known)
+    except UndecidedError:
+        return None
+    return b.constant(np.asarray(result), BOOL if name in _COMPARISONS else dtype)

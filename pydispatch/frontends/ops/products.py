@@ -1,0 +1,278 @@
+"""Sums of products: matrix products of any rank, einsum, convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops.indexing import reverse
+from pydispatch.frontends.ops.scalars import Scalars, scalars_of
+from pydispatch.frontends.ops.shapes import expand_dims, pad, reshape, squeeze, transpose
+
+
+def contract(
+    b: Builder, x: Tensor, y: Tensor, x_map: AffineMap, y_map: AffineMap, out_map: AffineMap, shape: Shape,
+    parallel: Sequence[bool], dtype: DType,
+) -> Tensor:  # fmt: skip
+    """out[out_map(i)] += x[x_map(i)] * y[y_map(i)] over all loops i. dtype: what is summed, and the result."""
+    zero = [b.splat(b.number(0, dtype), shape) for _ in range(2 if dtype.is_complex else 1)]
+    inputs = [(part, map) for t, map in ((x, x_map), (y, y_map)) for part in b.parts(t)]
+
+    def body(block: Block, args: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
+        s = Scalars(block)
+        u, v, total = scalars_of([x.dtype, y.dtype, dtype], args)
+        product = s.binary("mul", s.convert(u, dtype), s.convert(v, dtype))
+        return s.binary("add", total, product).parts
+
+    return b.wrap(dtype, shape, *b.generic(inputs, [(z, out_map) for z in zero], parallel, body))
+
+
+def dot_general(
+    b: Builder, x: Tensor, y: Tensor, batch: Sequence[tuple[int, int]], contracted: Sequence[tuple[int, int]],
+    dtype: DType | None = None,
+) -> Tensor:  # fmt: skip
+    """Sums of products over pairs of contracted axes. The result has the batch axes, then what is left of x, then of y.
+
+    batch, contracted: pairs of an axis of x and one of y, of one size.
+    """
+    for i, j in (*batch, *contracted):
+        m, n = x.shape[i], y.shape[j]
+        if not isinstance(m, Expr) and not isinstance(n, Expr) and m != n:
+            raise b.fail(f"product of {x} and {y}: axis {i} has size {m}, axis {j} has {n}")
+    free_x = [d for d in range(x.rank) if d not in {i for i, _ in (*batch, *contracted)}]
+    free_y = [d for d in range(y.rank) if d not in {j for _, j in (*batch, *contracted)}]
+    out = [x.shape[i] for i, _ in batch] + [x.shape[d] for d in free_x] + [y.shape[d] for d in free_y]
+    loop_of_x: dict[int, int] = {i: n for n, (i, _) in enumerate(batch)}
+    loop_of_y: dict[int, int] = {j: n for n, (_, j) in enumerate(batch)}
+    loop_of_x |= {d: len(batch) + n for n, d in enumerate(free_x)}
+    loop_of_y |= {d: len(batch) + len(free_x) + n for n, d in enumerate(free_y)}
+    for n, (i, j) in enumerate(contracted):
+        loop_of_x[i] = loop_of_y[j] = len(out) + n
+    loops = len(out) + len(contracted)
+
+    def map_of(order: Sequence[int]) -> AffineMap:
+        return AffineMap(loops, 0, tuple(AffineExpr.dimension(n) for n in order))
+
+    return contract(
+        b, x, y, map_of([loop_of_x[d] for d in range(x.rank)]), map_of([loop_of_y[d] for d in range(y.rank)]),
+        map_of(range(len(out))), tuple(out), [n < len(out) for n in range(loops)], dtype or x.dtype,
+    )  # fmt: skip
+
+
+def matmul(b: Builder, x: Tensor, y: Tensor, dtype: DType | None = None) -> Tensor:
+    """numpy.matmul: the last two axes are matrices, those before broadcast; a vector is a row, or a column."""
+    if not x.rank or not y.rank:
+        raise b.fail(f"matmul of {x} and {y}: both need at least one axis")
+    row, column = x.rank == 1, y.rank == 1
+    x = expand_dims(b, x, [0]) if row else x
+    y = expand_dims(b, y, [1]) if column else y
+    made = _matmul(b, x, y, dtype)
+    gone = ([made.rank - 2] if row else []) + ([made.rank - 1] if column else [])
+    return squeeze(b, made, gone) if gone else made
+
+
+def _matmul(b: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tensor:
+    if y.rank == 2:
+        return dot_general(b, x, y, [], [(x.rank - 1, 0)], dtype)
+    lead = ew.broadcast_shape(b, x.shape[:-2], y.shape[:-2])
+    shape = (*lead, x.shape[-2], y.shape[-1])
+    k = len(shape)
+    if not isinstance(x.shape[-1], Expr) and not isinstance(y.shape[-2], Expr) and x.shape[-1] != y.shape[-2]:
+        raise b.fail(f"matmul of {x} and {y}: {x.shape[-1]} columns and {y.shape[-2]} rows")
+
+    def map_of(t: Tensor, last: Sequence[int]) -> AffineMap:
+        first = len(lead) - (t.rank - 2)
+        outer = [AffineExpr.constant(0) if n == 1 and lead[first + d] != 1 else AffineExpr.dimension(first + d)
+                 for d, n in enumerate(t.shape[:-2])]  # fmt: skip
+        return AffineMap(k + 1, 0, (*outer, *(AffineExpr.dimension(n) for n in last)))
+
+    out_map = AffineMap(k + 1, 0, tuple(AffineExpr.dimension(n) for n in range(k)))
+    return contract(
+        b, x, y, map_of(x, (k - 2, k)), map_of(y, (k, k - 1)), out_map, shape, [True] * k + [False], dtype or x.dtype
+    )
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a convolution or pooling moves, one entry for each spatial axis."""
+
+    strides: tuple[int, ...]
+    low: tuple[Size, ...]
+    high: tuple[Size, ...]
+    dilations: tuple[int, ...]
+
+    @staticmethod
+    def plain(rank: int) -> Window:
+        """One step at a time, nothing around."""
+        return Window((1,) * rank, (0,) * rank, (0,) * rank, (1,) * rank)
+
+
+def window_sizes(b: Builder, x: Shape, kernel: Sequence[Size], window: Window, ceil: bool = False) -> Shape:
+    """The spatial sizes of what a window that moves over `x` gives. ceil: a last window may reach beyond."""
+    found: list[Size] = []
+    for d, (n, k) in enumerate(zip(x, kernel, strict=True)):
+        reach = (k - 1) * window.dilations[d] + 1
+        room = n + window.low[d] + window.high[d] - reach
+        if not isinstance(room, Expr) and room < 0:
+            raise b.fail(f"a window of {reach} does not fit into {n} with padding {window.low[d]} and {window.high[d]}")
+        steps = -((-room) // window.strides[d]) if ceil else room // window.strides[d]
+        found.append(steps + 1)
+    return tuple(found)
+
+
+def convolution(
+    b: Builder, x: Tensor, w: Tensor, window: Window, *, groups: int = 1, input_dilations: Sequence[int] | None = None,
+    dtype: DType | None = None,
+) -> Tensor:  # fmt: skip
+    """x [n, c, spatial...] by w [f, c / groups, kernel...] → [n, f, spatial...] (not flipped, as networks have it).
+
+    input_dilations: zeros are put between elements of x so that neighbours are that far apart.
+    """
+    spatial = x.rank - 2
+    dtype = dtype or x.dtype
+    interior = [0, 0, *(n - 1 for n in input_dilations or [1] * spatial)]
+    x = pad(b, x, (0, 0, *window.low), (0, 0, *window.high), 0, interior)
+    inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
+    out = window_sizes(b, x.shape[2:], w.shape[2:], inside)
+    channels, filters = x.shape[1], w.shape[0]
+    if isinstance(channels, Expr) or isinstance(filters, Expr):
+        raise b.fail(f"convolution of {x} by {w}: numbers of channels must be known")
+    if channels % groups or filters % groups or w.shape[1] != channels // groups:
+        raise b.fail(f"convolution of {x} by {w} in {groups} group(s): {channels} channels, {filters} filters of "
+                     f"{w.shape[1]} channels")  # fmt: skip
+    if groups == 1:
+        return _windows(b, x, w, inside, out, dtype)
+    per, each = channels // groups, filters // groups
+    xs = reshape(b, x, [x.shape[0], groups, per, *x.shape[2:]])
+    ws = reshape(b, w, [groups, each, per, *w.shape[2:]])
+    made = _windows(b, xs, ws, inside, out, dtype, grouped=True)
+    return reshape(b, made, [x.shape[0], filters, *out])
+
+
+def _windows(
+    b: Builder, x: Tensor, w: Tensor, window: Window, out: Shape, dtype: DType, grouped: bool = False
+) -> Tensor:
+    """The loops are n, (g,) f, out..., c, kernel...; a group axis is the second of x and the first of w."""
+    spatial = len(out)
+    if grouped and w.shape[2] == 1:  # one channel in each group: it is no loop
+        x, w = squeeze(b, x, [2]), squeeze(b, w, [2])
+    depthwise = grouped and x.rank == spatial + 2
+    g = 1 if grouped else 0
+    first = 2 + g
+    count = first + spatial + (0 if depthwise else 1) + spatial
+    d = AffineExpr.dimension
+    channel = [] if depthwise else [d(first + spatial)]
+    kernel = [d(count - spatial + n) for n in range(spatial)]
+    places = [d(first + n) * window.strides[n] + kernel[n] * window.dilations[n] for n in range(spatial)]
+    group = [d(1)] if grouped else []
+    x_map = AffineMap(count, 0, (d(0), *group, *channel, *places))
+    w_map = AffineMap(count, 0, (*group, d(1 + g), *channel, *kernel))
+    out_map = AffineMap(count, 0, tuple(d(n) for n in range(first + spatial)))
+    lead = (x.shape[0], x.shape[1], w.shape[1]) if grouped else (x.shape[0], w.shape[0])
+    return contract(b, x, w, x_map, w_map, out_map, (*lead, *out),
+                    [n < first + spatial for n in range(count)], dtype)  # fmt: skip
+
+
+def transposed_convolution(
+    b: Builder, x: Tensor, w: Tensor, window: Window, *, groups: int = 1, output_padding: Sequence[int] | None = None,
+    dtype: DType | None = None,
+) -> Tensor:  # fmt: skip
+    """The gradient of a convolution: x [n, c, ...] by w [c, f / groups, kernel...] → [n, f, ...]."""
+    spatial = x.rank - 2
+    extra = output_padding or [0] * spatial
+    channels, each = w.shape[0], w.shape[1]
+    if isinstance(channels, Expr) or isinstance(each, Expr) or channels % groups:
+        raise b.fail(f"transposed convolution of {x} by {w} in {groups} group(s)")
+    ws = reshape(b, w, [groups, channels // groups, *w.shape[1:]])
+    ws = transpose(b, ws, [0, 2, 1, *range(3, ws.rank)])
+    ws = reverse(b, reshape(b, ws, [groups * each, channels // groups, *w.shape[2:]]), range(2, 2 + spatial))
+    reach = [(k - 1) * step for k, step in zip(w.shape[2:], window.dilations, strict=True)]
+    low = tuple(r - n for r, n in zip(reach, window.low, strict=True))
+    high = tuple(r - n + e for r, n, e in zip(reach, window.high, extra, strict=True))
+    forward = Window((1,) * spatial, low, high, window.dilations)
+    return convolution(b, x, ws, forward, groups=groups, input_dilations=window.strides, dtype=dtype)
+
+
+def einsum(b: Builder, equation: str, *operands: Tensor) -> Tensor:
+    """numpy.einsum, with "..."; operands are combined from the left."""
+    inputs, names = _parsed(b, equation, operands)
+    result, letters = operands[0], inputs[0]
+    result, letters = _diagonal(b, result, letters)
+    for n, other in enumerate(operands[1:], 1):
+        later = set(names).union(*inputs[n + 1 :])
+        result, letters = _summed(b, result, letters, later | set(inputs[n]))
+        y, other_letters = _diagonal(b, other, inputs[n])
+        y, other_letters = _summed(b, y, other_letters, later | set(letters))
+        result, letters = _product(b, result, letters, y, other_letters, later)
+    result, letters = _summed(b, result, letters, set(names))
+    return transpose(b, result, [letters.index(c) for c in names])
+
+
+def _parsed(b: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
+    """A name for each axis of each operand and of the result. Axes of "..." are called by their distance to the end."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise b.fail(f"einsum '{equation}' has {len(terms)} operands, {len(operands)} are given")
+    inputs = []
+    for term, x in zip(terms, operands, strict=True):
+        before, dots, after = term.partition("...")
+        hidden = x.rank - len(before) - len(after)
+        if (not dots and hidden) or hidden < 0 or not (before + after + "a").isalpha():
+            raise b.fail(f"einsum '{equation}': '{term}' does not describe {x}")
+        inputs.append([*before, *(f".{n}" for n in range(hidden, 0, -1)), *after])
+    seen = [c for names in inputs for c in names]
+    widest = sorted({c for c in seen if c[0] == "."}, key=lambda c: -int(c[1:]))
+    if not arrow:
+        return inputs, [*widest, *sorted({c for c in seen if seen.count(c) == 1 and c[0] != "."})]
+    before, dots, after = right.partition("...")
+    names = [*before, *(widest if dots else []), *after]
+    if len(set(names)) != len(names) or not set(names) <= set(seen):
+        raise b.fail(f"einsum '{equation}': the result '{right}' repeats a letter or has one that no operand has")
+    return inputs, names
+
+
+def _diagonal(b: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
+    """One axis for each letter."""
+    from pydispatch.frontends.ops.shapes import rearranged
+
+    distinct = list(dict.fromkeys(letters))
+    if len(distinct) == len(letters):
+        return x, letters
+    shape = tuple(x.shape[letters.index(c)] for c in distinct)
+    source = AffineMap(len(shape), 0, tuple(AffineExpr.dimension(distinct.index(c)) for c in letters))
+    return rearranged(b, x, shape, source), distinct
+
+
+def _summed(b: Builder, x: Tensor, letters: list[str], needed: set[str]) -> tuple[Tensor, list[str]]:
+    from pydispatch.frontends.ops.reductions import reduce
+
+    gone = [d for d, c in enumerate(letters) if c not in needed]
+    return (reduce(b, "add", x, gone), [c for c in letters if c in needed]) if gone else (x, letters)
+
+
+def _product(
+    b: Builder, x: Tensor, xs: list[str], y: Tensor, ys: list[str], later: set[str]
+) -> tuple[Tensor, list[str]]:
+    both = [c for c in xs if c in ys]
+    ones = [c for c in both if (x.shape[xs.index(c)] == 1) != (y.shape[ys.index(c)] == 1)]
+    for c in ones:  # broadcast: the axis of size 1 goes
+        if x.shape[xs.index(c)] == 1:
+            x, xs = squeeze(b, x, [xs.index(c)]), [n for n in xs if n != c]
+        else:
+            y, ys = squeeze(b, y, [ys.index(c)]), [n for n in ys if n != c]
+    both = [c for c in both if c not in ones]
+    batch = [c for c in both if c in later]
+    gone = [c for c in both if c not in later]
+    made = dot_general(
+        b, x, y, [(xs.index(c), ys.index(c)) for c in batch], [(xs.index(c), ys.index(c)) for c in gone]
+    )
+    return made, [*batch, *(c for c in xs if c not in both), *(c for c in ys if c not in both)]

@@ -1,0 +1,224 @@
+"""Arithmetic on single elements that are not complex: floats, integers with and without sign, truth values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import arith, builtin, math
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, SSAValue
+
+from pydispatch.frontends.graph.builder import constant_attribute
+from pydispatch.frontends.graph.dtypes import BOOL, F32, I64, DType, Kind
+from pydispatch.ir.dialects import arith as more_arith
+from pydispatch.ir.dialects import math as more_math
+
+
+@dataclass(frozen=True, eq=False)
+class Scalar:
+    """One element. parts: its value, or the real and the imaginary part."""
+
+    dtype: DType
+    parts: tuple[SSAValue, ...]
+
+    @property
+    def value(self) -> SSAValue:
+        """The value of an element that is not complex."""
+        (value,) = self.parts
+        return value
+
+
+class UnsupportedTypeError(Exception):
+    """An operation has no meaning for the type of its operands; the message says which and for what."""
+
+
+_FLOAT_UNARY: dict[str, Callable[[SSAValue], Operation]] = {
+    "abs": math.AbsFOp, "neg": arith.NegfOp, "ceil": math.CeilOp, "floor": math.FloorOp, "round": math.RoundOp,
+    "round_even": math.RoundEvenOp, "trunc": math.TruncOp, "sqrt": math.SqrtOp, "rsqrt": math.RsqrtOp,
+    "cbrt": math.CbrtOp, "exp": math.ExpOp, "exp2": math.Exp2Op, "expm1": math.ExpM1Op, "log": math.LogOp,
+    "log2": math.Log2Op, "log10": math.Log10Op, "log1p": math.Log1pOp, "sin": math.SinOp, "cos": math.CosOp,
+    "tan": math.TanOp, "asin": math.AsinOp, "acos": math.AcosOp, "atan": math.AtanOp, "sinh": math.SinhOp,
+    "cosh": math.CoshOp, "tanh": math.TanhOp, "asinh": math.AsinhOp, "acosh": math.AcoshOp, "atanh": math.AtanhOp,
+    "erf": math.ErfOp, "erfc": lambda x: _made(more_math.ErfcOp, x),
+}  # fmt: skip
+"""Functions of one float that are one operation."""
+
+FLOAT_FUNCTIONS = tuple(_FLOAT_UNARY)
+
+_BINARY: dict[str, dict[Kind, Callable[[SSAValue, SSAValue], Operation]]] = {
+    "add": {Kind.FLOAT: arith.AddfOp, Kind.INT: arith.AddiOp, Kind.UINT: arith.AddiOp, Kind.BOOL: arith.OrIOp},
+    "sub": {Kind.FLOAT: arith.SubfOp, Kind.INT: arith.SubiOp, Kind.UINT: arith.SubiOp, Kind.BOOL: arith.XOrIOp},
+    "mul": {Kind.FLOAT: arith.MulfOp, Kind.INT: arith.MuliOp, Kind.UINT: arith.MuliOp, Kind.BOOL: arith.AndIOp},
+    "div": {Kind.FLOAT: arith.DivfOp, Kind.INT: arith.DivSIOp, Kind.UINT: arith.DivUIOp},
+    "rem": {Kind.INT: arith.RemSIOp, Kind.UINT: arith.RemUIOp,
+            Kind.FLOAT: more_arith.RemfOp},
+    "max": {Kind.FLOAT: arith.MaximumfOp, Kind.INT: arith.MaxSIOp, Kind.UINT: arith.MaxUIOp, Kind.BOOL: arith.OrIOp},
+    "min": {Kind.FLOAT: arith.MinimumfOp, Kind.INT: arith.MinSIOp, Kind.UINT: arith.MinUIOp, Kind.BOOL: arith.AndIOp},
+    "and": {Kind.INT: arith.AndIOp, Kind.UINT: arith.AndIOp, Kind.BOOL: arith.AndIOp},
+    "or": {Kind.INT: arith.OrIOp, Kind.UINT: arith.OrIOp, Kind.BOOL: arith.OrIOp},
+    "xor": {Kind.INT: arith.XOrIOp, Kind.UINT: arith.XOrIOp, Kind.BOOL: arith.XOrIOp},
+    "pow": {Kind.FLOAT: math.PowFOp, Kind.INT: math.IPowIOp, Kind.UINT: math.IPowIOp},
+    "atan2": {Kind.FLOAT: math.Atan2Op},
+    "copysign": {Kind.FLOAT: math.CopySignOp},
+    "shift_left": {Kind.INT: arith.ShLIOp, Kind.UINT: arith.ShLIOp},
+    "shift_right": {Kind.INT: arith.ShRSIOp, Kind.UINT: arith.ShRUIOp},
+    "shift_right_logical": {Kind.INT: arith.ShRUIOp, Kind.UINT: arith.ShRUIOp},
+    "shift_right_arithmetic": {Kind.INT: arith.ShRSIOp, Kind.UINT: arith.ShRSIOp},
+}  # fmt: skip
+"""Functions of two numbers by the kind of their type. Integers are divided towards zero; max and min keep NaN."""
+
+_FLOAT_ORDER = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_CLASSES = {"is_nan": more_math.IsNaNOp, "is_inf": more_math.IsInfOp, "is_finite": more_math.IsFiniteOp}
+
+
+def _made(op: type[Operation], *operands: SSAValue) -> Operation:
+    return op(operands=list(operands), result_types=[operands[0].type])  # type: ignore[call-arg]
+
+
+class Reals:
+    """Adds operations on elements to a block. Both operands of a binary operation have one type."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+
+    def add_op(self, op: Operation) -> SSAValue:
+        """Adds an operation of one result."""
+        self.block.add_op(op)
+        return op.results[0]
+
+    def made(self, dtype: DType, op: Operation) -> Scalar:
+        """The result of an operation."""
+        return Scalar(dtype, (self.add_op(op),))
+
+    def const(self, value: complex | bool, dtype: DType) -> Scalar:
+        """A number."""
+        parts = [value.real, value.imag] if dtype.is_complex else [value]
+        return Scalar(dtype, tuple(self.add_op(arith.ConstantOp(constant_attribute(p, dtype))) for p in parts))
+
+    def position(self, axis: int, dtype: DType = I64) -> Scalar:
+        """The number of the element along an axis of the operation's loops."""
+        index = self.add_op(linalg.IndexOp(axis))
+        return self.made(dtype, arith.IndexCastOp(index, dtype.element))
+
+    # -- functions by name
+
+    def binary(self, name: str, a: Scalar, b: Scalar) -> Scalar:
+        """A function of `BINARY_FUNCTIONS`."""
+        if a.dtype != b.dtype:
+            raise UnsupportedTypeError(f"{name} of {a.dtype} and {b.dtype}: the types differ")
+        made = _BINARY[name].get(a.dtype.kind)
+        if made is None:
+            raise UnsupportedTypeError(f"{name} of {a.dtype} is not defined")
+        return self.made(a.dtype, made(a.value, b.value))
+
+    def unary(self, name: str, a: Scalar) -> Scalar:
+        """A function of one number: of `FLOAT_FUNCTIONS`, or one that has a method here: abs, neg, sign, not, ..."""
+        if a.dtype.is_float and name in _FLOAT_UNARY:
+            return self.made(a.dtype, _FLOAT_UNARY[name](a.value))
+        special = getattr(self, f"_{name}", None)
+        if special is None:
+            raise UnsupportedTypeError(f"{name} of {a.dtype} is not defined")
+        return special(a)
+
+    def _abs(self, a: Scalar) -> Scalar:
+        return a if a.dtype.is_unsigned else self.made(a.dtype, math.AbsIOp(a.value))
+
+    def _neg(self, a: Scalar) -> Scalar:
+        return self.binary("sub", self.const(0, a.dtype), a)
+
+    def _sign(self, a: Scalar) -> Scalar:
+        zero, one = self.const(0, a.dtype), self.const(1, a.dtype)
+        if a.dtype.is_unsigned:
+            return self.select(self.compare("eq", a, zero), zero, one)
+        below = self.select(self.compare("lt", a, zero), self.const(-1, a.dtype), a)  # a: 0, -0 and NaN stay
+        return self.select(self.compare("gt", a, zero), one, below)
+
+    def _not(self, a: Scalar) -> Scalar:
+        return self.binary("xor", a, self.const(-1, a.dtype))
+
+    def _logistic(self, a: Scalar) -> Scalar:
+        one = self.const(1.0, a.dtype)
+        return self.binary("div", one, self.binary("add", one, self.unary("exp", self.unary("neg", a))))
+
+    def _popcount(self, a: Scalar) -> Scalar:
+        return self.made(a.dtype, math.CtPopOp(a.value))
+
+    def _count_leading_zeros(self, a: Scalar) -> Scalar:
+        return self.made(a.dtype, math.CountLeadingZerosOp(a.value))
+
+    def _floor(self, a: Scalar) -> Scalar:
+        return a  # of an integer
+
+    _ceil = _round = _round_even = _trunc = _floor
+
+    def _is_nan(self, a: Scalar) -> Scalar:
+        return self._class("is_nan", a, False)
+
+    def _is_inf(self, a: Scalar) -> Scalar:
+        return self._class("is_inf", a, False)
+
+    def _is_finite(self, a: Scalar) -> Scalar:
+        return self._class("is_finite", a, True)
+
+    def _class(self, name: str, a: Scalar, of_integers: bool) -> Scalar:
+        if not a.dtype.is_float:
+            return self.const(of_integers, BOOL)
+        return self.made(BOOL, _CLASSES[name](operands=[a.value], result_types=[BOOL.element]))
+
+    # -- comparing and choosing
+
+    def compare(self, order: str, a: Scalar, b: Scalar) -> Scalar:
+        """Whether a `order` b: eq, ne, lt, le, gt, ge. NaN is unequal to everything."""
+        if a.dtype.is_float:
+            return self.made(BOOL, arith.CmpfOp(a.value, b.value, _FLOAT_ORDER[order]))
+        sign = "" if order in ("eq", "ne") else "u" if a.dtype.is_unsigned else "s"
+        return self.made(BOOL, arith.CmpiOp(a.value, b.value, f"{sign}{order}"))
+
+    def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+        """a where the condition holds, else b."""
+        parts = zip(a.parts, b.parts, strict=True)
+        return Scalar(a.dtype, tuple(self.add_op(arith.SelectOp(condition.value, x, y)) for x, y in parts))
+
+    # -- types
+
+    def convert(self, a: Scalar, to: DType) -> Scalar:
+        """The number as another type: integers wrap around, floats are rounded or cut towards zero, truth is 0 or 1,
+        and what is not 0 is true."""
+        if a.dtype == to:
+            return a
+        if to.is_bool:
+            return self.compare("ne", a, self.const(0, a.dtype))
+        return self.made(to, op) if (op := self._conversion(a, to)) else Scalar(to, a.parts)
+
+    def _conversion(self, a: Scalar, to: DType) -> Operation | None:
+        value, source, element = a.value, a.dtype, to.element
+        if source.is_float and to.is_float:
+            if source.bits == to.bits:
+                return arith.TruncFOp(self.add_op(arith.ExtFOp(value, F32.element)), element)
+            return arith.TruncFOp(value, element) if source.bits > to.bits else arith.ExtFOp(value, element)
+        if source.is_float:
+            return arith.FPToUIOp(value, element) if to.is_unsigned else arith.FPToSIOp(value, element)
+        if to.is_float:
+            return arith.UIToFPOp(value, element) if source.is_unsigned else arith.SIToFPOp(value, element)
+        if source.bits == to.bits:
+            return None
+        if source.bits > to.bits:
+            return arith.TruncIOp(value, element)
+        return arith.ExtUIOp(value, element) if source.is_unsigned else arith.ExtSIOp(value, element)
+
+    def bitcast(self, a: Scalar, to: DType) -> Scalar:
+        """The same bits as another type of as many."""
+        if a.dtype.element == to.element:
+            return Scalar(to, a.parts)
+        return self.made(to, arith.BitcastOp(a.value, to.element))
+
+    def index_of(self, a: Scalar) -> SSAValue:
+        """An integer as a value of type index."""
+        cast: Any = arith.IndexCastOp
+        return self.add_op(cast(a.value, builtin.IndexType()))
+
+
+BINARY_FUNCTIONS = tuple(_BINARY)
+

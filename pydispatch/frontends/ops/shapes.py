@@ -1,0 +1,385 @@
+"""The same elements in another arrangement: reshape, transpose, broadcast, slice, pad, join."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import builtin, tensor
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size, UndecidedError, ceil_div, product, sign
+from pydispatch.frontends.graph.values import Tensor, tensor_type
+from pydispatch.frontends.ops.elementwise import FOLDED
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
+
+
+def axis_of(b: Builder, axis: int, rank: int) -> int:
+    """An axis that may be counted from the end, as one of 0 to rank - 1."""
+    if not -rank <= axis < max(rank, 1):
+        raise b.fail(f"axis {axis} of a tensor of rank {rank}; axes are {-rank} to {rank - 1}")
+    return axis % rank if rank else 0
+
+
+def axes_of(b: Builder, axes: Sequence[int] | None, rank: int) -> list[int]:
+    """Distinct axes in rising order; all for None."""
+    found = sorted(axis_of(b, a, rank) for a in (range(rank) if axes is None else axes))
+    if len(set(found)) != len(found):
+        raise b.fail(f"axes {list(axes or ())} of a tensor of rank {rank} name one twice")
+    return found
+
+
+def _is_small(x: Tensor) -> bool:
+    return x.known is not None and x.known.size <= FOLDED
+
+
+# -- reshape
+
+
+def reshape(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
+    """The elements in their order in another shape. One size may be -1: what is left."""
+    shape = inferred(b, x, shape)
+    if x.shape == shape:
+        return x
+    if x.known is not None and all(not isinstance(n, Expr) for n in shape):
+        return Tensor(x.dtype, shape, known=x.known.reshape(shape))  # type: ignore[arg-type]
+    return b.wrap(x.dtype, shape, *(_reshaped(b, part, x.shape, shape) for part in b.parts(x)))
+
+
+def inferred(b: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
+    """A shape in which one size may be -1, with that size."""
+    total = product(x.shape)
+    if sum(n == -1 for n in shape) > 1:
+        raise b.fail(f"a shape has more than one -1: {list(shape)}")
+    if -1 not in shape:
+        made = tuple(shape)
+    else:
+        rest = product(n for n in shape if n != -1)
+        if not isinstance(total, Expr) and not isinstance(rest, Expr) and (rest == 0 or total % rest):
+            raise b.fail(f"{x} cannot have the shape {list(shape)}: {total} elements are no multiple of {rest}")
+        made = tuple(total // rest if n == -1 else n for n in shape)
+    new = product(made)
+    if not isinstance(total, Expr) and not isinstance(new, Expr) and total != new:
+        raise b.fail(f"{x} cannot have the shape {list(made)}: it has {total} elements, not {new}")
+    if any(not isinstance(n, Expr) and n < 0 for n in made):
+        raise b.fail(f"a shape has a negative size: {list(made)}")
+    return made
+
+
+Group = tuple[list[int], list[int]]
+
+
+def _groups(old: Shape, new: Shape) -> list[Group] | None:
+    """Runs of axes of both shapes with as many elements, in order; None when there are none that surely have."""
+    groups: list[Group] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        group: Group = ([], [])
+        a: Size = 1
+        c: Size = 1
+        if i < len(old):
+            group[0].append(i)
+            a, i = old[i], i + 1
+        if j < len(new):
+            group[1].append(j)
+            c, j = new[j], j + 1
+        while a != c:
+            try:
+                less = sign(c - a) > 0
+            except UndecidedError:
+                less = isinstance(c, Expr) and not isinstance(a, Expr)
+            if less and i < len(old):
+                group[0].append(i)
+                a, i = a * old[i], i + 1
+            elif j < len(new):
+                group[1].append(j)
+                c, j = c * new[j], j + 1
+            elif i < len(old):
+                group[0].append(i)
+                a, i = a * old[i], i + 1
+            else:
+                return None
+        groups.append(group)
+    return groups
+
+
+def _merged_ones(groups: list[Group]) -> list[Group]:
+    """Groups without axes on one side (sizes of 1) joined to a neighbour."""
+    found: list[Group] = []
+    for old, new in groups:
+        if found and (not old or not new or not found[-1][0] or not found[-1][1]):
+            found[-1] = (found[-1][0] + old, found[-1][1] + new)
+        else:
+            found.append((old, new))
+    return found
+
+
+def _reshaped(b: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAValue:
+    if any(n == 0 for n in (*old, *new)):
+        return b.empty(value.type.element_type, new)  # type: ignore[attr-defined]
+    groups = _groups(old, new)
+    if groups is None:
+        dims = [b.indices(old), b.indices(new)]
+        result = tensor_type(value.type.element_type, new)  # type: ignore[attr-defined]
+        return b.add(TensorReshapeOp(operands=[value, *dims], result_types=[result])).result
+    groups = _merged_ones(groups)
+    if not old or not new:
+        return b.expand(value, [], new) if not old else b.collapse(value, [], new)
+    middle = tuple(product(old[d] for d in group) for group, _ in groups)
+    if len(middle) != len(old):
+        value = b.collapse(value, [group for group, _ in groups], middle)
+    if len(middle) != len(new):
+        value = b.expand(value, [group for _, group in groups], new)
+    return value
+
+
+def expand_dims(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
+    """Axes of size 1 put in; `axes` are those of the result."""
+    rank = x.rank + len(axes)
+    new = axes_of(b, axes, rank)
+    sizes = iter(x.shape)
+    return reshape(b, x, [1 if d in new else next(sizes) for d in range(rank)])
+
+
+def squeeze(b: Builder, x: Tensor, axes: Sequence[int] | None = None) -> Tensor:
+    """Axes of size 1 taken out: the given ones, or all."""
+    gone = [d for d, n in enumerate(x.shape) if n == 1] if axes is None else axes_of(b, axes, x.rank)
+    for d in gone:
+        if not isinstance(x.shape[d], Expr) and x.shape[d] != 1:
+            raise b.fail(f"axis {d} of {x} has size {x.shape[d]}, not 1")
+    return reshape(b, x, [n for d, n in enumerate(x.shape) if d not in gone])
+
+
+# -- axes in another order, more of them, some of them
+
+
+def transpose(b: Builder, x: Tensor, order: Sequence[int] | None = None) -> Tensor:
+    """Axis d of the result is axis order[d]; without an order, all are reversed."""
+    order = [axis_of(b, d, x.rank) for d in order] if order is not None else list(range(x.rank))[::-1]
+    if sorted(order) != list(range(x.rank)):
+        raise b.fail(f"{order} is no order of the axes of {x}")
+    shape = tuple(x.shape[d] for d in order)
+    if _is_small(x) and x.known is not None:
+        return Tensor(x.dtype, shape, known=x.known.transpose(order))
+    if [d for d in order if x.shape[d] != 1] == [d for d in range(x.rank) if x.shape[d] != 1]:
+        return reshape(b, x, shape)
+    back = [order.index(d) for d in range(x.rank)]
+    return rearranged(b, x, shape, AffineMap(x.rank, 0, tuple(AffineExpr.dimension(d) for d in back)))
+
+
+def rearranged(b: Builder, x: Tensor, shape: Shape, source: AffineMap) -> Tensor:
+    """The tensor whose element at i is x[source(i)]."""
+    made = []
+    identity = AffineMap.identity(len(shape))
+    for part in b.parts(x):
+        out = b.empty(x.dtype.element, shape)
+        made += b.generic([(part, source)], [(out, identity)], [True] * len(shape), lambda _, args: args[:1])
+    return b.wrap(x.dtype, shape, *made)
+
+
+def broadcast_to(b: Builder, x: Tensor, shape: Sequence[Size], axes: Sequence[int] | None = None) -> Tensor:
+    """x repeated to a shape. axes: the axis of the result for each of x; without them the last ones."""
+    shape = tuple(shape)
+    if axes is None:
+        if len(shape) < x.rank:
+            raise b.fail(f"{x} does not broadcast to {list(shape)}")
+        axes = range(len(shape) - x.rank, len(shape))
+    for d, axis in enumerate(axes):
+        n, to = x.shape[d], shape[axis]
+        if not isinstance(n, Expr) and not isinstance(to, Expr) and n not in (1, to):
+            raise b.fail(f"{x} does not broadcast to {list(shape)}: {n} and {to} at axis {axis}")
+    if x.shape == shape and list(axes) == list(range(len(shape))):
+        return x
+    if x.numbers is not None and x.numbers.size == 1 and not x.dtype.is_complex:
+        value = x.numbers.reshape(-1)[0]
+        if all(not isinstance(n, Expr) for n in shape) and product(shape) <= FOLDED:  # type: ignore[operator]
+            import numpy as np
+
+            return Tensor(x.dtype, shape, known=np.full(shape, value, dtype=x.numbers.dtype))  # type: ignore[arg-type]
+        return b.wrap(x.dtype, shape, b.splat(element(b, x), shape))
+    if x.is_symbolic and x.known is not None and all(not isinstance(n, Expr) for n in shape):
+        import numpy as np
+
+        placed = x.known.reshape([n if d in axes else 1 for d, n in _placed(x.shape, axes, len(shape))])
+        return Tensor(x.dtype, shape, known=np.broadcast_to(placed, shape).copy())  # type: ignore[arg-type]
+    source = tuple(
+        AffineExpr.constant(0) if n == 1 else AffineExpr.dimension(axis) for n, axis in zip(x.shape, axes, strict=True)
+    )
+    return rearranged(b, x, shape, AffineMap(len(shape), 0, source))
+
+
+def _placed(shape: Shape, axes: Sequence[int], rank: int) -> list[tuple[int, Any]]:
+    at = dict(zip(axes, shape, strict=True))
+    return [(d, at.get(d, 1)) for d in range(rank)]
+
+
+def element(b: Builder, x: Tensor) -> SSAValue:
+    """The element of a tensor of one element, as a scalar of the program."""
+    if x.numbers is not None and x.dtype.has_numpy_values:
+        return b.number(x.numbers.reshape(-1)[0].item(), x.dtype)
+    return b.add(tensor.ExtractOp(b.value(x), [b.index(0)] * x.rank, x.dtype.element)).result
+
+
+def full(b: Builder, value: complex | bool, shape: Sequence[Size], dtype: DType) -> Tensor:
+    """A tensor of equal numbers."""
+    parts = [value.real, value.imag] if dtype.is_complex else [value]
+    return b.wrap(dtype, shape, *(b.splat(b.number(p, dtype), shape) for p in parts))
+
+
+def slice_(
+    b: Builder, x: Tensor, starts: Sequence[Size], limits: Sequence[Size], strides: Sequence[int] | None = None
+) -> Tensor:
+    """x[starts[0]:limits[0]:strides[0], ...]: in bounds, limits not below starts, strides from 1."""
+    strides = [1] * x.rank if strides is None else strides
+    shape = tuple(
+        ceil_div(limit - start, stride) for start, limit, stride in zip(starts, limits, strides, strict=True)
+    )
+    for d, (start, limit, n) in enumerate(zip(starts, limits, x.shape, strict=True)):
+        try:
+            if sign(start) < 0 or sign(limit - start) < 0 or sign(n - limit) < 0:
+                raise b.fail(f"slice {start}:{limit} of axis {d} of {x} is out of bounds")
+        except UndecidedError:
+            continue
+    if shape == x.shape:
+        return x
+    if _is_small(x) and x.known is not None and not any(isinstance(n, Expr) for n in (*starts, *limits)):
+        taken = tuple(slice(s, n, step) for s, n, step in zip(starts, limits, strides, strict=True))
+        return Tensor(x.dtype, shape, known=x.known[taken])
+    return b.wrap(x.dtype, shape, *(_sliced(b, part, starts, shape, strides) for part in b.parts(x)))
+
+
+def _sliced(
+    b: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, strides: Sequence[int]
+) -> SSAValue:
+    def static(sizes: Sequence[Size]) -> DenseArrayBase[Any]:
+        return DenseArrayBase.from_list(builtin.i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
+
+    made = tensor.ExtractSliceOp.build(
+        operands=[value, b.indices(starts), b.indices(shape), []],
+        properties={"static_offsets": static(starts), "static_sizes": static(shape), "static_strides": static(strides)},
+        result_types=[tensor_type(value.type.element_type, shape)],  # type: ignore[attr-defined]
+    )
+    return b.add(made).result
+
+
+def slice_axis(b: Builder, x: Tensor, axis: int, start: Size, limit: Size, stride: int = 1) -> Tensor:
+    """A slice along one axis."""
+    starts: list[Size] = [0] * x.rank
+    limits, strides = list(x.shape), [1] * x.rank
+    starts[axis], limits[axis], strides[axis] = start, limit, stride
+    return slice_(b, x, starts, limits, strides)
+
+
+def split(b: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tensor]:
+    """Consecutive slices of these sizes along an axis."""
+    found, start = [], 0
+    for n in sizes:
+        limit: Any = start + n
+        found.append(slice_axis(b, x, axis, start, limit))
+        start = limit
+    return found
+
+
+def concat(b: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
+    """Tensors of one type, joined along an axis."""
+    first = tensors[0]
+    axis = axis_of(b, axis, first.rank)
+    for other in tensors[1:]:
+        same = all(d == axis or isinstance(m, Expr) or isinstance(n, Expr) or m == n
+                   for d, (m, n) in enumerate(zip(first.shape, other.shape, strict=False)))  # fmt: skip
+        if other.rank != first.rank or other.dtype != first.dtype or not same:
+            raise b.fail(f"{first} and {other} cannot be joined along axis {axis}")
+    total: Any = sum((t.shape[axis] for t in tensors), 0)
+    shape = tuple(total if d == axis else n for d, n in enumerate(first.shape))
+    if all(_is_small(t) for t in tensors):
+        import numpy as np
+
+        joined = np.concatenate([t.known for t in tensors if t.known is not None], axis)
+        return b.constant(joined, first.dtype)
+    kept = [t for t in tensors if t.shape[axis] != 0]
+    if len(kept) == 1:
+        return kept[0]
+    parts = zip(*(b.parts(t) for t in kept), strict=True)
+    result = tensor_type(first.dtype.element, shape)
+    return b.wrap(first.dtype, shape, *(b.add(tensor.ConcatOp(list(p), axis, result)).result for p in parts))
+
+
+def stack(b: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
+    """Tensors of one shape, joined along a new axis."""
+    return concat(b, [expand_dims(b, t, [axis]) for t in tensors], axis)
+
+
+def pad(
+    b: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor | complex = 0,
+    interior: Sequence[int] | None = None,
+) -> Tensor:  # fmt: skip
+    """Elements put around x, and `interior` of them between neighbours; negative low and high take some away."""
+    if interior is not None and any(interior):
+        x = _spread(b, x, interior, value)
+    if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):
+        starts = [-n if not isinstance(n, Expr) and n < 0 else 0 for n in low]
+        limits = [n + h if not isinstance(h, Expr) and h < 0 else n for n, h in zip(x.shape, high, strict=True)]
+        x = slice_(b, x, starts, limits)
+        low, high = ([n if isinstance(n, Expr) or n > 0 else 0 for n in sizes] for sizes in (low, high))
+    if all(n == 0 for n in (*low, *high)):
+        return x
+    shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
+    filled = zip(b.parts(x), _fills(b, value, x.dtype), strict=True)
+    return b.wrap(x.dtype, shape, *(_padded(b, part, low, high, shape, fill) for part, fill in filled))
+
+
+def _fills(b: Builder, value: Tensor | complex, dtype: DType) -> list[SSAValue]:
+    if not isinstance(value, Tensor):
+        return [b.number(p, dtype) for p in ([value.real, value.imag] if dtype.is_complex else [value])]
+    if not dtype.is_complex:
+        return [element(b, value)]
+    return [b.add(tensor.ExtractOp(p, [b.index(0)] * value.rank, dtype.element)).result for p in b.parts(value)]
+
+
+def _padded(
+    b: Builder, value: SSAValue, low: Sequence[Size], high: Sequence[Size], shape: Shape, fill: SSAValue
+) -> SSAValue:
+    block = Block([tensor.YieldOp(fill)], arg_types=[builtin.IndexType()] * len(shape))
+    static = [[DYNAMIC if isinstance(n, Expr) else n for n in sizes] for sizes in (low, high)]
+    result = tensor_type(value.type.element_type, shape)  # type: ignore[attr-defined]
+    return b.add(tensor.PadOp(value, b.indices(low), b.indices(high), Region(block), *static, result)).result
+
+
+def _spread(b: Builder, x: Tensor, interior: Sequence[int], value: Tensor | complex) -> Tensor:
+    """x with `interior` elements between neighbours."""
+    for d, between in enumerate(interior):
+        if not between or x.shape[d] in (0, 1):
+            continue
+        # Each element becomes a row of itself and what follows it; the last one is followed by nothing.
+        rows = expand_dims(b, x, [d + 1])
+        high: list[Size] = [0] * rows.rank
+        high[d + 1] = between
+        rows = pad(b, rows, [0] * rows.rank, high, value)
+        merged = reshape(b, rows, [*x.shape[:d], x.shape[d] * (between + 1), *x.shape[d + 1 :]])
+        x = slice_axis(b, merged, d, 0, merged.shape[d] - between)
+    return x
+
+
+def iota(b: Builder, shape: Sequence[Size], axis: int, dtype: DType) -> Tensor:
+    """The number of each element along an axis."""
+    import numpy as np
+
+    from pydispatch.frontends.ops.elementwise import apply_several
+
+    shape = tuple(shape)
+    if len(shape) == 1 and not isinstance(shape[0], Expr) and shape[0] <= FOLDED and not dtype.is_complex:
+        return b.constant(np.arange(shape[0]), dtype)
+    return apply_several(b, lambda s: s.convert(s.position(axis), dtype), shape=shape)[0]
+
+
+def tile(b: Builder, x: Tensor, repeats: Sequence[Size]) -> Tensor:
+    """x beside itself, as often along each axis."""
+    spread = expand_dims(b, x, [2 * d for d in range(x.rank)])
+    shape = [n for pair in zip(repeats, x.shape, strict=True) for n in pair]
+    joined = [n * m for n, m in zip(repeats, x.shape, strict=True)]
+    return reshape(b, broadcast_to(b, spread, shape), joined)

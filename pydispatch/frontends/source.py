@@ -1,0 +1,69 @@
+"""What a frontend is: which sources it reads, and how a source becomes a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+
+from pydispatch import extensions
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the caller said about a model.
+
+    weights: "embed" keeps its arrays in the artifact, "external" leaves them out: `device.load(artifact,
+    parameters=...)` gives them then, by name in the scope "model". kernels: names of custom operations → kernels that
+    compute them.
+    """
+
+    weights: str = "embed"
+    kernels: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Frontend(Protocol):
+    """A way in for programs that are not in pydispatch's own language. Registered with `extensions.frontend`."""
+
+    def reads_file(self, path: Path, head: bytes) -> bool:
+        """Whether a file is one for this frontend. head: its first bytes, up to `HEAD`."""
+
+    def reads_object(self, source: object) -> bool:
+        """Whether an object of a framework is a source for this frontend. Must not import the framework."""
+
+    def reads_module(self, module: ModuleOp) -> bool:
+        """Whether a parsed program is still in the dialects of this frontend."""
+
+    def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        """The program of a file, an object or a module: one public function, `main` unless the source names it.
+        CompileError, which names the layer, for a model that cannot be compiled."""
+
+
+HEAD = 4096
+"""Bytes of a file that frontends are shown."""
+
+
+def frontends() -> list[Frontend]:
+    """All frontends, the built-in ones first."""
+    return [part.load() for part in extensions.parts("frontend")]
+
+
+class FileFrontend:
+    """A frontend of files with a suffix. `suffixes`: the ones that it reads."""
+
+    suffixes: tuple[str, ...] = ()
+
+    def reads_file(self, path: Path, head: bytes) -> bool:
+        return path.suffix.lower() in self.suffixes
+
+    def reads_object(self, source: object) -> bool:
+        return False
+
+    def reads_module(self, module: ModuleOp) -> bool:
+        return False
+
+    def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        raise NotImplementedError
