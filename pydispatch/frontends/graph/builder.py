@@ -95,7 +95,7 @@ class Builder:
     def _put(self, op: OpT, block: Block) -> OpT:
         for inner in op.walk():
             if isinstance(inner.location, builtin.UnknownLoc):
-                inner.location = self._places[-1]
+                inner.location = self._places[-1]  # type: ignore[assignment]
         block.add_op(op)
         return op
 
@@ -286,7 +286,7 @@ class Builder:
                 dims = [self.index(n) for n, now in zip(shape, of.shape, strict=True) if isinstance(now, Expr)]
                 part = self.add(TensorTieShapeOp(operands=[part, dims], result_types=[part.type])).result
             target = tensor_type(of.dtype.element, shape)
-            made.append(part if part.type == target else self.add(tensor.CastOp(part, target)).result)
+            made.append(part if part.type == target else self.add(tensor.CastOp(part, target)).dest)
         return Tensor(of.dtype, shape, tuple(made))
 
     # -- functions
@@ -370,7 +370,7 @@ class Builder:
             name, (block.arg_types, [v.type for v in values]), Region(block), arg_attrs=ArrayAttr(inputs),
             res_attrs=ArrayAttr(results),
         )  # fmt: skip
-        made.location = LayerLoc(self.filename, "")
+        made.location = LayerLoc(self.filename, "")  # type: ignore[assignment]
         self.module.body.block.add_op(made)
         self._scopes = []
 
@@ -391,19 +391,19 @@ def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:
     """The type of an argument or result, with its sign. shape: of ints and DYNAMIC."""
     element = dtype.element
     if dtype.is_complex:
-        element = builtin.ComplexType(dtype.element)  # type: ignore[type-var, arg-type]
+        element = builtin.ComplexType(dtype.element)
     elif dtype.kind is Kind.UINT:
         element = builtin.IntegerType(dtype.bits, builtin.Signedness.UNSIGNED)
     return builtin.TensorType(element, shape)
 
 
-def constant_attribute(value: complex | bool, dtype: DType) -> Attribute:
+def constant_attribute(value: Any, dtype: DType) -> Any:
     """A number as an attribute of the element type; integers wrap around."""
     if dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
-        return FloatAttr(value, dtype.element)  # type: ignore[arg-type]
-    number = int(value) & ((1 << dtype.bits) - 1)  # type: ignore[arg-type]
+        return FloatAttr(float(value), dtype.element)
+    number = int(value) & ((1 << dtype.bits) - 1)
     signed = number - (1 << dtype.bits) if number >> (dtype.bits - 1) and dtype.bits > 1 else number
-    return IntegerAttr(signed, dtype.element)  # type: ignore[arg-type]
+    return IntegerAttr(signed, dtype.element)
 
 
 def _named(name: str, shape: Sequence[int | str]) -> DictionaryAttr:

@@ -30,7 +30,7 @@ class DType:
     name: str
     kind: Kind
     bits: int
-    element: Attribute
+    element: Any
 
     def __str__(self) -> str:
         return self.name

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
-from typing import Union
 
 
 class UndecidedError(Exception):
@@ -38,7 +36,7 @@ class Term:
         return f"{self.op}({self.a}, {self.b})" if self.op.isalpha() else f"({self.a} {self.op} {self.b})"
 
 
-Atom = Union[Symbol, Term]
+Atom = Symbol | Term
 Monomial = tuple[Atom, ...]
 
 
@@ -123,7 +121,7 @@ class Expr:
     __repr__ = __str__
 
 
-Size = Union[int, Expr]
+Size = int | Expr
 Shape = tuple[Size, ...]
 
 
@@ -227,7 +225,10 @@ def ceil_div(a: Size, b: Size) -> Size:
 
 def product(sizes: Iterable[Size]) -> Size:
     """All of them multiplied."""
-    return reduce(lambda a, b: a * b, sizes, 1)
+    found: Size = 1
+    for n in sizes:
+        found = found * n
+    return found
 
 
 def is_static(shape: Iterable[Size]) -> bool:

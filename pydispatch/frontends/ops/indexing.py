@@ -14,7 +14,8 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.sizes import Shape
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.elementwise import FOLDED, broadcast_map
-from pydispatch.frontends.ops.scalars import Scalar, Scalars, scalars_of
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars, scalars_of
 
 
 class Places(Scalars):

@@ -74,7 +74,7 @@ _CLASSES = {"is_nan": more_math.IsNaNOp, "is_inf": more_math.IsInfOp, "is_finite
 
 
 def _made(op: type[Operation], *operands: SSAValue) -> Operation:
-    return op(operands=list(operands), result_types=[operands[0].type])  # type: ignore[call-arg]
+    return op(operands=list(operands), result_types=[operands[0].type])
 
 
 class Reals:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -102,7 +103,7 @@ def _folded(b: Builder, name: str, x: Tensor, axes: Sequence[int], keep: bool) -
 
     if x.known is None or x.known.size > ew.FOLDED or not (x.dtype.is_integer or x.dtype.is_bool):
         return None
-    functions = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    functions: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
     if name not in functions or x.dtype.is_bool or (x.is_symbolic and name in ("max", "min")) or 0 in x.known.shape:
         return None
     made = functions[name].reduce(x.known, axis=tuple(axes), keepdims=keep)

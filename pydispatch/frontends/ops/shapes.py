@@ -47,7 +47,7 @@ def reshape(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
     if x.shape == shape:
         return x
     if x.known is not None and all(not isinstance(n, Expr) for n in shape):
-        return Tensor(x.dtype, shape, known=x.known.reshape(shape))  # type: ignore[arg-type]
+        return Tensor(x.dtype, shape, known=x.known.reshape(shape))
     return b.wrap(x.dtype, shape, *(_reshaped(b, part, x.shape, shape) for part in b.parts(x)))
 
 
@@ -197,10 +197,10 @@ def broadcast_to(b: Builder, x: Tensor, shape: Sequence[Size], axes: Sequence[in
         return x
     if x.numbers is not None and x.numbers.size == 1 and not x.dtype.is_complex:
         value = x.numbers.reshape(-1)[0]
-        if all(not isinstance(n, Expr) for n in shape) and product(shape) <= FOLDED:  # type: ignore[operator]
+        if all(not isinstance(n, Expr) for n in shape) and product(shape) <= FOLDED:
             import numpy as np
 
-            return Tensor(x.dtype, shape, known=np.full(shape, value, dtype=x.numbers.dtype))  # type: ignore[arg-type]
+            return Tensor(x.dtype, shape, known=np.full(shape, value, dtype=x.numbers.dtype))
         return b.wrap(x.dtype, shape, b.splat(element(b, x), shape))
     if x.is_symbolic and x.known is not None and all(not isinstance(n, Expr) for n in shape):
         import numpy as np
@@ -345,9 +345,9 @@ def _padded(
     b: Builder, value: SSAValue, low: Sequence[Size], high: Sequence[Size], shape: Shape, fill: SSAValue
 ) -> SSAValue:
     block = Block([tensor.YieldOp(fill)], arg_types=[builtin.IndexType()] * len(shape))
-    static = [[DYNAMIC if isinstance(n, Expr) else n for n in sizes] for sizes in (low, high)]
+    below, above = ([DYNAMIC if isinstance(n, Expr) else n for n in sizes] for sizes in (low, high))
     result = tensor_type(value.type.element_type, shape)  # type: ignore[attr-defined]
-    return b.add(tensor.PadOp(value, b.indices(low), b.indices(high), Region(block), *static, result)).result
+    return b.add(tensor.PadOp(value, b.indices(low), b.indices(high), Region(block), below, above, result)).result
 
 
 def _spread(b: Builder, x: Tensor, interior: Sequence[int], value: Tensor | complex) -> Tensor:
