@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pydispatch._core.status import (
     ArtifactError,
@@ -54,6 +55,10 @@ class Location:
         if not self.line:
             return f"{self.file}: {self.layer}" if self.layer else self.file
         return f"{self.file}:{self.line}:{self.column}"
+
+    def short(self) -> str:
+        """The location without the folder of the file."""
+        return str(replace(self, file=Path(self.file).name))
 
     def caret(self) -> str:
         """The source line with a caret under the location, or '' when the text is not known."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import path_of, writing
+from pydispatch.frontends.source import ReadOptions
 
 
 def names(what: str, given: object, example: str) -> tuple[str, ...] | None:
@@ -51,6 +52,15 @@ def dump_folder(what: str, given: object) -> Path:
     with writing(what, folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def read_options(kernels: object, weights: object) -> ReadOptions:
+    """What frontends are given."""
+    if weights not in ("embed", "external"):
+        raise InvalidArgumentError(f"weights: expected 'embed' or 'external', got {weights!r}")
+    if kernels is not None and not isinstance(kernels, Mapping):
+        raise InvalidArgumentError(f"kernels: expected a mapping from names to kernels, got {kernels!r}")
+    return ReadOptions(str(weights), dict(kernels or {}))
 
 
 def _listed(what: str, given: object, expected: str) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ from pydispatch.compiler.flatten.inline import inline_calls
 from pydispatch.compiler.host.contract_program import Numbers, contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
-from pydispatch.compiler.match import Rewrites, caller_level, rewrites_of
+from pydispatch.compiler.match import Rewrites, caller_level, patterns_of, rewrites_of
+from pydispatch.compiler.match.custom import patterns_for
 from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.outline.executables import Selection, expand_executables
 from pydispatch.compiler.outline.explain import Report, listing
@@ -35,6 +36,7 @@ from pydispatch.errors import CompileError, CompileWarning
 from pydispatch.files import writing
 from pydispatch.formats.artifact import dispatches
 from pydispatch.formats.program.program import disassemble
+from pydispatch.frontends.source import ReadOptions
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.structured import reading
 
@@ -62,7 +64,7 @@ class Options:
 
 
 def compile(
-    source: str | os.PathLike[str] | ModuleOp,
+    source: Any,
     *,
     targets: str | Sequence[str] | None = None,
     cpu: str | Sequence[str] | None = None,
@@ -75,12 +77,15 @@ def compile(
     require_match: bool = False,
     explain: bool = False,
     reassociate: bool = True,
+    kernels: Mapping[str, Any] | None = None,
+    weights: str = "embed",
 ) -> Artifact:
     """Compiles a program into an artifact.
 
-    source: MLIR text, the path of a `.mlir` file, or a parsed module. targets: "cpu" for this machine, or "x86_64",
-    "aarch64", "riscv64", "vulkan", "cuda", or "sm_80" and the like; without it the module's `hal.device.targets` hold,
-    else this machine's CPU. cpu: "generic", "native", "x86-64-v3", ... or several, each a variant of its own.
+    source: MLIR text, the path of a `.mlir` file or a model, a parsed module, or an object that a frontend reads.
+    targets: "cpu" for this machine, or "x86_64", "aarch64", "riscv64", "vulkan", "cuda", or "sm_80" and the like;
+    without it the module's `hal.device.targets` hold, else this machine's CPU.
+    cpu: "generic", "native", "x86-64-v3", ... or several, each a variant of its own.
     cpu_features: LLVM features, "+avx2,+fma".
     object_search_path: where object files are looked for, after the working directory and before the folder of the
     source file. dump: a folder for every intermediate. transform_spec, pdl_spec: specs that match and replace, each
@@ -90,13 +95,17 @@ def compile(
     reassociate: sums and products of floats may be computed in another order than the written one, the same in every
     run, and a softmax divides once for a row; without it they are computed one by one and unfused, matrix products too,
     which is slow.
+    kernels: of custom operations of a model, by name: {"mylib::swish": pydispatch.CFunction("swish.c", "swish")}.
+    weights: "embed" keeps the arrays of a model in the artifact; "external" leaves them out, and `device.load(artifact,
+    parameters={"model": file})` gives them by their names.
 
     Raises CompileError, with the place in the source, when the program cannot be compiled.
     """
-    options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
+    reading_options = arguments.read_options(kernels, weights)
+    options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump, reading_options)
     explain = arguments.flag("explain", explain)
     options = replace(options, reassociate=arguments.flag("reassociate", reassociate))
-    options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match)
+    options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match, reading_options)
     pipeline = Pipeline(module, options)
     artifact = pipeline.artifact()
     if explain:
@@ -106,7 +115,7 @@ def compile(
 
 def compile_to(
     phase: str,
-    source: str | os.PathLike[str] | ModuleOp,
+    source: Any,
     *,
     targets: str | Sequence[str] | None = None,
     cpu: str | Sequence[str] | None = None,
@@ -117,22 +126,26 @@ def compile_to(
     pdl_spec: Any = None,
     patterns: Sequence[Any] = (),
     require_match: bool = False,
+    kernels: Mapping[str, Any] | None = None,
+    weights: str = "embed",
 ) -> str:
     """The text of the program after a phase (see `phases.PHASE_NAMES`). CompileError for an unknown phase."""
     if not isinstance(phase, str) or phase not in PHASE_NAMES:
         raise CompileError(f"there is no phase '{phase}'", note=f"phases: {', '.join(PHASE_NAMES)}")
-    options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump)
-    options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match)
+    reading_options = arguments.read_options(kernels, weights)
+    options, module = _prepare(source, targets, cpu, cpu_features, object_search_path, dump, reading_options)
+    options = _with_rewrites(options, transform_spec, pdl_spec, patterns, require_match, reading_options)
     return Pipeline(module, options).text_after(PHASE_NAMES[phase])
 
 
 def _prepare(
-    source: str | os.PathLike[str] | ModuleOp,
+    source: Any,
     targets: str | Sequence[str] | None,
     cpu: str | Sequence[str] | None,
     cpu_features: str,
     object_search_path: Sequence[str | os.PathLike[str]],
     dump: str | os.PathLike[str] | None,
+    read_options: ReadOptions,
 ) -> tuple[Options, ModuleOp]:
     options = Options(
         targets=arguments.names("targets", targets, "'cpu'"),
@@ -141,19 +154,22 @@ def _prepare(
         object_search_path=tuple(arguments.folders("object_search_path", object_search_path)),
         dump=None if dump is None else dump_into(arguments.dump_folder("dump", dump)),
     )
-    module, path = load_source(source)
+    module, path = load_source(source, options=read_options)
     if path is not None:
         options = replace(options, object_search_path=(*options.object_search_path, str(path.parent)))
     return options, module
 
 
 def _with_rewrites(
-    options: Options, transform_spec: Any, pdl_spec: Any, patterns: Sequence[Any], require_match: bool
-) -> Options:
+    options: Options, transform_spec: Any, pdl_spec: Any, patterns: Sequence[Any], require_match: bool,
+    read_options: ReadOptions,
+) -> Options:  # fmt: skip
     require_match = arguments.flag("require_match", require_match)
-    if transform_spec is None and pdl_spec is None and isinstance(patterns, (list, tuple)) and not patterns:
+    no_patterns = isinstance(patterns, (list, tuple)) and not patterns
+    if transform_spec is None and pdl_spec is None and no_patterns and not read_options.kernels:
         return options
     rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
+    rewrites.rewrites += patterns_of(patterns_for(read_options.kernels))
     return replace(options, rewrites=rewrites, object_search_path=(*options.object_search_path, *folders))
 
 

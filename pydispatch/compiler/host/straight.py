@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import IntegerType, TensorType
@@ -258,7 +257,7 @@ class Straight:
 def where(op: Operation) -> str:
     """` (tensor.cast at model.mlir:3:5)`, for messages of calls."""
     place = location_of(op)
-    return f" ({op.name} at {Path(place.file).name}:{place.line}:{place.column})" if place else ""
+    return f" ({op.name} at {place.short()})" if place else ""
 
 
 def unsupported(op: Operation, rules: Iterable[str]) -> CompileError:

@@ -51,7 +51,7 @@ def place_of(op: Operation) -> str:
     """`12:5 matmul` (line and column of the source), or just the word."""
     place: Location | None = location_of(op)
     word = word_of(op)
-    return f"{place.line}:{place.column} {word}" if place is not None else word
+    return f"{place.layer or f'{place.line}:{place.column}'} {word}" if place is not None else word
 
 
 def listing(reports: Sequence[Report], module: ModuleOp | None = None) -> Listing:

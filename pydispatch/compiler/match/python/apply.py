@@ -46,7 +46,9 @@ def apply_patterns(
             match_or_not = each.match(op, view)
             if isinstance(match_or_not, Mismatch):
                 report.miss(each.name, op, match_or_not)
-    for each, match, chosen in accepted if replace else ():
+    # From the end: a match whose results are inputs of another then finds that one replaced, with uses of its own.
+    places = {op: place for place, op in enumerate(ops)}
+    for each, match, chosen in sorted(accepted, key=lambda taken: -places[taken[1].root]) if replace else ():
         if chosen is not None:
             replacer.replace(each, match, chosen)
     if replace and accepted:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.builtin import TensorType as IrTensor
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.match.graph.dag import Match
 from pydispatch.compiler.target.backend import backends
 from pydispatch.errors import CompileError
+from pydispatch.ir.dialects.pyd.custom import CustomOp
 from pydispatch.ir.structured import as_structured
 from pydispatch.patterns import Pattern
 from pydispatch.patterns.kernels import CFunction, WholeKernel
 from pydispatch.patterns.types import Size, TensorType
+
+OWN = -1
+"""In the place of an axis: an input that is a size."""
 
 
 @dataclass
@@ -30,7 +35,11 @@ class Signature:
 
     @property
     def scalars(self) -> list[tuple[str, TensorType]]:
-        return [(n, t) for n, t in self.inputs if t.shape is None]
+        return [(n, t) for n, t in self.inputs if t.shape is None and not self.is_size(n)]
+
+    def is_size(self, input: str) -> bool:
+        """Whether an input is a size itself, and no size of a tensor."""
+        return self.sizes.get(input) == (input, OWN)
 
     def dims(self, type: TensorType) -> str:
         """`{%n, %m}` after a type."""
@@ -40,6 +49,8 @@ class Signature:
 
 def signature_of(pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValue], match: Match) -> Signature:
     """Of a traced pattern as written, of a matcher from the match."""
+    if isinstance(match.root, CustomOp):
+        return _custom_signature(match.root)
     if pattern.match_op is None:
         given = [(n, _named(n, t)) for n, t in pattern.inputs]
         names = ["out"] if len(pattern.outputs) == 1 else [f"out{i}" for i in range(len(pattern.outputs))]
@@ -57,6 +68,30 @@ def signature_of(pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValu
             if not isinstance(size, int) and size not in signature.sizes:
                 raise CompileError(f"pattern '{pattern.name}': size {size} of {name} is a size of no input",
                                    note="name the size in an input, or give it as a number")  # fmt: skip
+    return signature
+
+
+def _custom_signature(op: CustomOp) -> Signature:
+    """As the operation states: every axis of an operand has a name."""
+    names = [name.data for name in op.operand_names.data]
+    signature = Signature([], [])
+    for number, (name, value) in enumerate(zip(names, op.arguments, strict=True)):
+        if isinstance(value.type, IndexType):
+            signature.sizes[name] = (name, OWN)
+            signature.inputs.append((name, TensorType("index", None)))
+            continue
+        if not isinstance(value.type, IrTensor):
+            signature.inputs.append((name, TensorType(str(value.type), None)))
+            continue
+        sizes = [f"{name}_size{axis}" if n.isdecimal() else n for axis, n in enumerate(op.sizes_of(number))]
+        for axis, size in enumerate(sizes):
+            signature.sizes.setdefault(size, (name, axis))
+        signature.inputs.append((name, TensorType(str(value.type.element_type), tuple(sizes))))
+    for number, value in enumerate(op.results_):
+        assert isinstance(value.type, IrTensor)
+        name = "out" if len(op.results_) == 1 else f"out{number}"
+        shape = tuple(int(n) if n.isdecimal() else n for n in op.sizes_of(len(names) + number))
+        signature.outputs.append((name, TensorType(str(value.type.element_type), shape)))
     return signature
 
 
@@ -96,13 +131,15 @@ def _result(value: SSAValue, match: Match) -> TensorType:
 
 def _function(signature: Signature, lines: list[str], dispatch: str) -> str:
     """The function around a dispatch; NAME is its name."""
-    arguments = ", ".join(f"%in_{n}: {t.mlir}" for n, t in signature.inputs)
+    arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
     types = [t.mlir for _, t in signature.outputs]
     results = ", ".join(f"%r#{i}" for i in range(len(types))) if len(types) > 1 else "%r"
     count = f"%r:{len(types)}" if len(types) > 1 else "%r"
     given = dict(signature.inputs)
     head = []
     for size, (name, axis) in signature.sizes.items():
+        if axis == OWN:
+            continue
         head.append(f"%axis_{size} = arith.constant {axis} : index")
         head.append(f"%size_{size} = tensor.dim %in_{name}, %axis_{size} : {given[name].mlir}")
     body = "\n    ".join([*head, *lines])
@@ -185,8 +222,9 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
 
 
 def _default_arguments(kernel: CFunction, signature: Signature) -> list[str]:
-    names = [n for n, _ in (*signature.inputs, *signature.outputs)]
-    return [*names, *signature.sizes, *(["first"] if kernel.tile is not None else [])]
+    names = [n for n, _ in (*signature.tensors, *signature.scalars, *signature.outputs)]
+    sizes = [size for size, (_, axis) in signature.sizes.items() if axis != OWN]
+    return [*names, *sizes, *(["first"] if kernel.tile is not None else [])]
 
 
 def _values(name: str, kernel: CFunction, signature: Signature) -> dict[str, tuple[str, str]]:

@@ -1,0 +1,33 @@
+"""Kernels by the names of custom operations → patterns that replace these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.ir.dialects.pyd.custom import CustomOp
+from pydispatch.patterns import Pattern, Replacement
+from pydispatch.patterns.kernels import kernel_of
+
+
+def patterns_for(kernels: Mapping[str, Any]) -> list[Pattern]:
+    """A pattern for each name. InvalidArgumentError for what is no mapping from names to kernels."""
+    if not isinstance(kernels, Mapping) or not all(isinstance(name, str) and name for name in kernels):
+        raise InvalidArgumentError(
+            f'kernels: expected a mapping such as {{"mylib::swish": pydispatch.CFunction(...)}}, got {kernels!r}'
+        )
+    return [_pattern(name, kernel) for name, kernel in kernels.items()]
+
+
+def _pattern(name: str, kernel: Any) -> Pattern:
+    def match(operation: Any) -> Any:
+        op = operation.op
+        if not isinstance(op, CustomOp) or op.callee.data != name:
+            return None
+        return list(op.arguments), list(op.results_)
+
+    symbol = re.sub(r"\W", "_", name)
+    symbol = symbol if symbol.isidentifier() else f"op_{symbol}"
+    return Pattern(symbol, (), (), match_op=match, replacements=[Replacement(kernel_of(kernel, name))])

@@ -1,0 +1,26 @@
+"""Operations that only users have kernels for: what is left of them has none."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Operation
+
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.dialects.pyd.custom import CustomOp
+
+
+def _without_kernel(op: Operation, build: Build) -> None:
+    assert isinstance(op, CustomOp)
+    name = op.callee.data
+    given = [f"{key.data}: {value.type}" for key, value in zip(op.operand_names.data, op.arguments, strict=True)
+             if not isinstance(value.type, IndexType)]  # fmt: skip
+    results = ", ".join(str(r.type) for r in op.results_)
+    raise CompileError(
+        f"there is no kernel for the custom operation '{name}' ({', '.join(given)}) -> ({results})", location_of(op),
+        f'give one: pydispatch.compile(..., kernels={{"{name}": pydispatch.CFunction("kernel.c", "symbol")}})',
+    )  # fmt: skip
+
+
+ROWS: dict[str, Row] = {"pyd.custom": _without_kernel}

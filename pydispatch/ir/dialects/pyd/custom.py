@@ -1,0 +1,54 @@
+"""`pyd.custom`: an operation of a model that its framework does not know either; the user gives a kernel for it."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, prop_def, traits_def, var_operand_def, var_result_def
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+
+
+@op_definition
+class CustomOp(IRDLOperation):
+    """`%y = pyd.custom "mylib::swish"(%x, %beta) ["x", "beta"] [["n", "4"], [], ["n", "4"]] : (T, f32) -> U`.
+
+    operand_names: what kernels call the operands: tensors, then numbers, then sizes (index) that are sizes of no
+    operand; such an operand is the size of its name. shapes: for each operand and each result the sizes of its axes: a
+    number, or the name of a size; equal names are equal sizes.
+    """
+
+    name = "pyd.custom"
+    callee = prop_def(StringAttr)
+    arguments = var_operand_def()
+    operand_names = prop_def(ArrayAttr[StringAttr])
+    shapes = prop_def(ArrayAttr[ArrayAttr[StringAttr]])
+    results_ = var_result_def()
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$callee `(` $arguments `)` $operand_names $shapes attr-dict `:` functional-type($arguments, $results_)"
+    )
+
+    def sizes_of(self, number: int) -> list[str]:
+        """The sizes of an operand, or of a result: their numbers follow those of the operands."""
+        return [n.data for n in self.shapes.data[number]]
+
+    def verify_(self) -> None:
+        values = [*self.arguments, *self.results_]
+        if len(self.operand_names) != len(self.arguments):
+            raise VerifyException(f"{len(self.arguments)} operands have {len(self.operand_names)} names")
+        if len(self.shapes) != len(values):
+            raise VerifyException(f"{len(values)} operands and results have {len(self.shapes)} shapes")
+        for number, value in enumerate(values):
+            sizes = self.sizes_of(number)
+            shape = value.type.get_shape() if isinstance(value.type, TensorType) else ()
+            if len(sizes) != len(shape) or any(str(n) != name for n, name in zip(shape, sizes, strict=True)
+                                               if n >= 0 and name.isdecimal()):  # fmt: skip
+                raise VerifyException(f"{value.type} does not have the sizes [{', '.join(sizes)}]")
+        if not all(isinstance(r.type, TensorType) for r in self.results_):
+            raise VerifyException("results are tensors")
+
+
+OPERATIONS: list[type[Operation]] = [CustomOp]
