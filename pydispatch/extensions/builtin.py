@@ -38,7 +38,7 @@ LIBRARY_DIALECTS = {
 }
 """Dialects that are taken from xDSL as they are."""
 
-CONVERSIONS = ("checks", "flow", "globals", "moves", "named", "packed_bits")
+CONVERSIONS = ("boundary", "checks", "flow", "globals", "moves", "named", "packed_bits")
 """Files of `compiler/normalize`."""
 
 TARGETS = {
