@@ -38,7 +38,16 @@ LIBRARY_DIALECTS = {
 }
 """Dialects that are taken from xDSL as they are."""
 
-CONVERSIONS = ("checks", "custom", "flow", "globals", "moves", "named", "packed_bits")
+CONVERSIONS = (
+    "boundary",
+    "checks",
+    "custom",
+    "flow",
+    "globals",
+    "moves",
+    "named",
+    "packed_bits",
+)
 """Files of `compiler/normalize`."""
 
 TARGETS = {

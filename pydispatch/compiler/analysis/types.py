@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import builtin
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    ComplexType,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -51,10 +52,12 @@ def dtype_of(type: Attribute, location: Location | None = None) -> int:
             return dtype_word(Numerical.BOOLEAN, 8)
         if bits in (2, 4, 8, 16, 32, 64):
             return dtype_word(SIGNS[type.signedness.data], bits)
+    if isinstance(type, ComplexType) and type.element_type in (Float32Type(), Float64Type()):
+        return dtype_word(Numerical.COMPLEX, 2 * type.element_type.bitwidth)
     word = next((w for cls, w in FLOATS.items() if isinstance(type, cls)), None)
     if word is None:
         raise CompileError(
             f"tensors of {type} are not supported", location,
-            "supported: i1 i2 i4 i8 i16 i32 i64 index f16 bf16 f32 f64 f4E2M1FN and the f8 kinds",
+            "supported: i1 i2 i4 i8 i16 i32 i64 index f16 bf16 f32 f64 f4E2M1FN, the f8 kinds, complex<f32> complex<f64>",
         )  # fmt: skip
     return word

@@ -30,6 +30,7 @@ from pydispatch.compiler.host.scalar_table import (
     float_bits,
     width,
 )
+from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import buffer_bytes
 from pydispatch.formats.program.program import Function, Op
 from pydispatch.ir.core.locations import location_of
@@ -247,6 +248,16 @@ class ScalarLowering:
         for operand, result in zip(op.operands, op.results, strict=False):
             registers[result] = registers[operand]
 
+    def sign(self, op: Operation, registers: Registers) -> None:
+        """builtin.unrealized_conversion_cast between integers with and without a sign: registers know none."""
+        types = [v.type for v in (*op.operands, *op.results)]
+        if len(types) != 2 or not all(isinstance(t, IntegerType) and t.width == types[0].width for t in types):
+            raise CompileError(
+                f"'{op.name}' of {', '.join(map(str, types[: len(op.operands)]))} is not supported in host code",
+                location_of(op), "it changes the sign of an integer, ui32 to i32, or the type of a tensor",
+            )  # fmt: skip
+        registers[op.results[0]] = registers[op.operands[0]]
+
     def check(self, op: Operation, registers: Registers) -> None:
         """cf.assert: the call is refused where it does not hold."""
         message = cast(Any, op.properties["msg"]).data.replace("{", "(").replace("}", ")")
@@ -277,6 +288,7 @@ ROWS: dict[str, Callable[[ScalarLowering, Operation, Registers], None]] = {
     "util.sizeof": ScalarLowering.sizeof,
     "util.assume.int": ScalarLowering.forward,
     "util.optimization_barrier": ScalarLowering.forward,
+    "builtin.unrealized_conversion_cast": ScalarLowering.sign,
     "cf.assert": ScalarLowering.check,
     **dict.fromkeys(("math.isnan", "math.isinf", "math.isfinite", "math.isnormal"), ScalarLowering.classify),
     **dict.fromkeys(
