@@ -1,4 +1,4 @@
-"""Compiles an .mlir program into a .pdx artifact."""
+"""Compiles a program or a model into a .pdx artifact."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydispatch.errors import CompileError, Error
+from pydispatch.errors import CompileError, Error, InvalidArgumentError
 from pydispatch.files import LIMIT, open_mapped
 from pydispatch.packages import importing, running
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="FILE.mlir", help="the program; - reads standard input")
+    parser.add_argument("source", metavar="FILE", help="MLIR text or a model; - reads MLIR from standard input")
     parser.add_argument("-o", "--output", metavar="FILE.pdx", help="default: the source's name with .pdx")
     parser.add_argument(
         "--target", "--iree-hal-target-backends", "--iree-hal-target-device", "--iree-hal-local-target-device-backends",
@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[], metavar="FOLDER", help="where object files are looked for; repeatable",
     )  # fmt: skip
     add_match_arguments(parser)
+    add_model_arguments(parser)
     parser.add_argument(
         "--no-reassociate", dest="reassociate", action="store_false",
         help="sums of floats in the written order, one by one",
@@ -51,6 +52,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dump", "--iree-hal-dump-executable-files-to", dest="dump", metavar="FOLDER",
         help="write every intermediate: IR, LLVM IR, assembly, ELF",
     )  # fmt: skip
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of models, for every subcommand that compiles one."""
+    parser.add_argument(
+        "--kernel", dest="kernels", action="append", default=[], metavar="NAME=FILE:SYMBOL[:ARGUMENT,...]",
+        help="the C function of a custom operation, with what it is passed: inputs, attributes, out, sizes, count; "
+        "repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--weights", choices=["embed", "external"], default="embed",
+        help="external: the artifact has no weights; run it with --parameters model=FILE",
+    )  # fmt: skip
+
+
+def model_options(args: argparse.Namespace) -> dict[str, object]:
+    """The options of models as arguments of `pydispatch.compile`."""
+    return {"kernels": dict(_kernel(each) for each in args.kernels), "weights": args.weights}
+
+
+def _kernel(given: str) -> tuple[str, object]:
+    from pydispatch.patterns import CFunction
+
+    name, equals, rest = given.rpartition("=")
+    file, *more = rest.split(":")
+    if not equals or not name or not 1 <= len(more) <= 2:
+        raise InvalidArgumentError(
+            f"--kernel={given}: expected NAME=FILE:SYMBOL or NAME=FILE:SYMBOL:ARGUMENT,..., such as "
+            "mylib::swish=swish.c:swish:x,out,count"
+        )
+    return name, CFunction(file, more[0], *(more[1].split(",") if more[1:] else ()))
 
 
 def add_match_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,6 +186,7 @@ def _run(args: argparse.Namespace, pipeline: ModuleType) -> int:
         "object_search_path": args.search_path,
         "dump": args.dump,
         **match_options(args),
+        **model_options(args),
     }
     if args.compile_to and args.compile_to != "end":
         sys.stdout.write(pipeline.compile_to(args.compile_to, source, **options))

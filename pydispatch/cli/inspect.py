@@ -1,4 +1,4 @@
-"""Shows the content of a .pdx artifact, an ELF file, a PTX text or a cubin."""
+"""Shows the content of a .pdx artifact, a model, an ELF file, a PTX text or a cubin."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from pydispatch.cli import cuda_files
+from pydispatch.cli import cuda_files, models
 from pydispatch.errors import ArtifactError
 from pydispatch.files import open_mapped, read
 from pydispatch.formats.artifact import dispatches
@@ -18,15 +19,16 @@ from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, VariantEntry
 from pydispatch.formats.elf import cubin, elf
 
 DESCRIPTION = """\
-Shows the functions, executables, constants and tools of a .pdx artifact, the segments and symbols of an ELF file, or
-the kernels and functions of PTX and cubins. Nothing in the file is run."""
+Shows the functions, executables, constants and tools of a .pdx artifact, the functions and weights of a model and which
+kernels it needs, the segments and symbols of an ELF file, or the kernels and functions of PTX and cubins. Nothing in
+the file is run."""
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\n")}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = DESCRIPTION
-    parser.add_argument("file", metavar="FILE", help="a .pdx artifact, an ELF file, PTX or a cubin")
+    parser.add_argument("file", metavar="FILE", help="a .pdx artifact, a model, an ELF file, PTX or a cubin")
     parser.add_argument("--json", action="store_true", help="print JSON for other programs to read")
     parser.add_argument("--verify", action="store_true", help="compare every checksum, also those of large constants")
     parser.add_argument("--program", action="store_true", help="print the host program of each function")
@@ -40,11 +42,23 @@ def run(args: argparse.Namespace) -> int:
     with open_mapped(args.file) as stream:
         start = stream.read(65536)
     kind = "an ELF file" if elf.is_elf(start) else "PTX" if cuda_files.is_ptx(start) else ""
-    if kind:
+    model = None if kind or Path(args.file).suffix == ".pdx" else models.describe(Path(args.file))
+    if kind or model is not None:
         if args.verify or args.program or args.dispatches:
             option = "--verify" if args.verify else "--program" if args.program else "--dispatches"
-            raise ArtifactError(f"{args.file}: {option} needs a .pdx artifact; this is {kind}")
+            raise ArtifactError(f"{args.file}: {option} needs a .pdx artifact; this is {kind or 'a model'}")
+        if model is not None:
+            return _run_model(args, model)
         return _run_cuda(args) if kind == "PTX" or cubin.is_cubin(start) else _run_elf(args)
+    return _run_artifact(args)
+
+
+def _run_model(args: argparse.Namespace, model: dict[str, Any]) -> int:
+    _print(json.dumps(model, indent=1) if args.json else models.render(args.file, model))
+    return 0
+
+
+def _run_artifact(args: argparse.Namespace) -> int:
     artifact = Artifact.from_file(args.file)
     if args.verify:
         artifact.verify()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="FILE.mlir", help="the program; - reads standard input")
+    parser.add_argument("source", metavar="FILE", help="an .mlir program or a model; - reads MLIR from standard input")
     parser.add_argument(
         "--spec", dest="spec", action="append", default=[], metavar="FILE",
         help="a transform spec, a pdl spec or a Python file of patterns, by what it holds; repeatable",

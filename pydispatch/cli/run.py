@@ -1,7 +1,7 @@
 """Runs a function of an artifact and prints its results.
 
-FILE is a .pdx, or an .mlir that is compiled first. Values are written as for IREE's runner: 8xf32=2, 2x2xi32=1 2 3 4,
-@file.npy, 3.5.
+FILE is a .pdx, or an .mlir or a model that is compiled first. Values are written as for IREE's runner: 8xf32=2,
+2x2xi32=1 2 3 4, @file.npy, 3.5.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from pydispatch import extensions
+from pydispatch.cli.compile import add_model_arguments, model_options
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import path_of, writing
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file, or a model (.onnx, .pt2)")
     parser.add_argument("--module", metavar="FILE", help="the same")
     add_loading_arguments(parser)
     parser.add_argument("--function", metavar="NAME", help="needed when the program has several")
@@ -61,6 +62,7 @@ def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
         "--parameters", action="append", default=[], metavar="[SCOPE=]FILE",
         help="parameters of a scope: .safetensors, .npz or .npy; repeatable, the first file with a key has it",
     )  # fmt: skip
+    add_model_arguments(parser)
 
 
 def load_program(path: Path, args: argparse.Namespace) -> Program:
@@ -70,7 +72,8 @@ def load_program(path: Path, args: argparse.Namespace) -> Program:
     target = device(args.device)
     for spec in args.plugins:
         _add_plugin(target, spec)
-    return target.load(_artifact(path, args.search_path, args.device), parameters=_parameters(args.parameters))
+    artifact = _artifact(path, args)
+    return target.load(artifact, parameters=_parameters(args.parameters))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -111,14 +114,25 @@ def _path(args: argparse.Namespace) -> Path:
     return Path(path_of("run", given, "the path of a .pdx or .mlir file"))
 
 
-def _artifact(path: Path, search_path: list[str], device: str) -> Any:
-    if path.suffix != ".mlir":
+def _artifact(path: Path, args: argparse.Namespace) -> Any:
+    if not _is_source(path):
         return path
     import pydispatch
 
-    part = extensions.part("device", device.partition(":")[0].partition("?")[0])
+    part = extensions.part("device", args.device.partition(":")[0].partition("?")[0])
     target = None if part is None else getattr(part.load(), "TARGET", None)
-    return pydispatch.compile(path, object_search_path=search_path, targets=target)
+    return pydispatch.compile(path, object_search_path=args.search_path, targets=target, **model_options(args))
+
+
+def _is_source(path: Path) -> bool:
+    """Whether a file is compiled first: MLIR text by its suffix, a model by what reads it."""
+    if path.suffix in (".mlir", ".pdx"):
+        return path.suffix == ".mlir"
+    try:
+        from pydispatch.compiler.driver.sources import reader_of
+    except ImportError:  # a machine that only runs artifacts
+        return False
+    return reader_of(path) is not None
 
 
 def _parameters(specs: list[str]) -> dict[str, list[str]]:

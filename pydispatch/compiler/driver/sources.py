@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch import ir
 from pydispatch.files import open_binary
 from pydispatch.frontends.mlir.read import is_text, path_from, read_file
-from pydispatch.frontends.source import HEAD, ReadOptions, frontends
+from pydispatch.frontends.source import HEAD, Frontend, ReadOptions, frontends
 
 
 def load_source(
@@ -32,11 +32,14 @@ def load_source(
             if frontend.reads_object(source):
                 return _translated(frontend.read(source, options), options), None
     path = path_from(what, source)
+    reader = reader_of(path)
+    return (_translated(read_file(path), options) if reader is None else reader.read(path, options)), path
+
+
+def reader_of(path: Path) -> Frontend | None:
+    """The frontend of a model's file; None of MLIR text, and of what is no regular file, which its reader refuses."""
     head = _head(path)
-    for frontend in frontends() if head else ():
-        if frontend.reads_file(path, head):
-            return frontend.read(path, options), path
-    return _translated(read_file(path), options), path
+    return next((each for each in frontends() if head and each.reads_file(path, head)), None)
 
 
 def _translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:

@@ -1,0 +1,62 @@
+"""What a model is, before it is compiled: functions, weights, and the operations that need a kernel of the user's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def describe(path: Path) -> dict[str, Any] | None:
+    """The parts of a model; None for a file that no frontend reads. CompileError for a model that is wrong."""
+    try:
+        from pydispatch.compiler.driver.sources import reader_of
+        from pydispatch.frontends.source import ReadOptions
+    except ImportError:  # without the compiler there are artifacts alone
+        return None
+    frontend = reader_of(path)
+    if frontend is None:
+        return None
+    from xdsl.dialects import func
+    from xdsl.dialects.builtin import ShapedType
+
+    from pydispatch.ir.dialects.pyd.custom import CustomOp
+    from pydispatch.ir.dialects.util.dialect import GlobalOp
+
+    module = frontend.read(path, ReadOptions())
+    functions, custom, weights = [], {}, []
+    for op in module.body.block.ops:
+        if isinstance(op, func.FuncOp):
+            functions.append({"name": op.sym_name.data, "inputs": _values(op.function_type.inputs, op.arg_attrs),
+                              "outputs": _values(op.function_type.outputs, op.res_attrs)})  # fmt: skip
+        elif isinstance(op, GlobalOp) and isinstance(op.type, ShapedType):
+            weights.append({"name": op.sym_name.data.removeprefix("weight."), "type": str(op.type)})
+    for op in module.walk():
+        if isinstance(op, CustomOp):
+            types = ", ".join(str(v.type) for v in op.arguments if isinstance(v.type, ShapedType))
+            custom[op.callee.data] = f"({types}) -> ({', '.join(str(r.type) for r in op.results_)})"
+    return {"functions": functions, "weights": weights, "custom": custom}
+
+
+def _values(types: Any, attributes: Any) -> list[dict[str, Any]]:
+    found = []
+    for number, type in enumerate(types):
+        given = attributes.data[number].data if attributes is not None else {}
+        name = given["pyd.name"].data if "pyd.name" in given else f"{number}"
+        shape = [n.data for n in given["pyd.shape"].data] if "pyd.shape" in given else None
+        text = str(type) if shape is None else f"{type.element_type}[{', '.join(shape)}]"
+        found.append({"name": name, "type": text})
+    return found
+
+
+def render(path: str, facts: dict[str, Any]) -> str:
+    """The parts as text."""
+    lines = [f"{path}: a model"]
+    for function in facts["functions"]:
+        lines += ["", f"function {function['name']}"]
+        for what in ("inputs", "outputs"):
+            lines += [f"  {what[:-1]:6} {value['name']}: {value['type']}" for value in function[what]]
+    lines += ["", f"weights: {len(facts['weights'])}", *(f"  {w['name']}: {w['type']}" for w in facts["weights"])]
+    if facts["custom"]:
+        lines += ["", "custom operations, which need a kernel: compile(..., kernels={name: ...})"]
+        lines += [f"  {name} {types}" for name, types in facts["custom"].items()]
+    return "\n".join(lines)
