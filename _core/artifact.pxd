@@ -10,6 +10,7 @@ cdef class ArtifactFile:
     cdef readonly size_t size
 
     cdef int _copy_bytes(self, data) except -1
+    cdef int _look(self, part, Py_buffer* view) except -1
     cdef int _open(self, pyd_span_t file) except -1
     cdef int _verify(self, const pyd_artifact_member_t* member) except -1
     cdef const pyd_artifact_member_t* _require(self, str name) except NULL

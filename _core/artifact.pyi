@@ -1,9 +1,10 @@
 import os
+from collections.abc import Sequence
 
 from typing_extensions import Buffer
 
 class ArtifactFile:
-    def __init__(self, source: str | os.PathLike[str] | Buffer) -> None: ...
+    def __init__(self, source: str | os.PathLike[str] | Buffer | Sequence[Buffer]) -> None: ...
     @property
     def name(self) -> str: ...
     @property

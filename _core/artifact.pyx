@@ -46,8 +46,8 @@ cdef class MemberView:
 cdef class ArtifactFile:
     """ArtifactFile(source): the members of a .pdx file.
 
-    source: a path, or the bytes of a file (any contiguous buffer; copied once, to align it). The members are 64-byte
-    aligned in memory either way. A file larger than 64 KiB is mapped and must not be shortened while this lives.
+    source: a path, or the bytes of a file (any contiguous buffer, or a list of buffers that follow one another; copied
+    once, to align it). The members are 64-byte aligned in memory either way. A file larger than 64 KiB is mapped and must not be shortened while this lives.
 
     Raises ArtifactError when the file is broken (names the member and the offset), an OSError when it cannot be read.
     """
@@ -68,23 +68,35 @@ cdef class ArtifactFile:
             self._copy_bytes(source)
 
     cdef int _copy_bytes(self, data) except -1:
+        """data: a buffer, or a list of them, one after the other."""
         cdef Py_buffer view
         cdef uintptr_t address
+        cdef size_t at = 0
+        parts = data if isinstance(data, list) else [data]
+        for part in parts:
+            self._look(part, &view)
+            self.size += view.len
+            PyBuffer_Release(&view)
+        self.copy = malloc(<size_t>self.size + ALIGNMENT)
+        if self.copy == NULL:
+            raise OutOfMemoryError(f"no memory for an artifact of {self.size} bytes")
+        address = (<uintptr_t>self.copy + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        for part in parts:
+            self._look(part, &view)
+            if <size_t>view.len > self.size - at:
+                PyBuffer_Release(&view)
+                raise InvalidArgumentError("the bytes of a .pdx file grew while they were read")
+            memcpy(<void*>(address + at), view.buf, <size_t>view.len)
+            at += view.len
+            PyBuffer_Release(&view)
+        return self._open(pyd_span_t(data=<unsigned char*>address, size=at))
+
+    cdef int _look(self, part, Py_buffer* view) except -1:
         try:
-            PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+            return PyObject_GetBuffer(part, view, PyBUF_SIMPLE)
         except BufferError as error:
             raise InvalidArgumentError(
-                f"expected a path or the contiguous bytes of a .pdx file, got {type(data).__name__}: {error}") from None
-        try:
-            self.size = view.len
-            self.copy = malloc(<size_t>view.len + ALIGNMENT)
-            if self.copy == NULL:
-                raise OutOfMemoryError(f"no memory for an artifact of {view.len} bytes")
-            address = (<uintptr_t>self.copy + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-            memcpy(<void*>address, view.buf, <size_t>view.len)
-        finally:
-            PyBuffer_Release(&view)
-        return self._open(pyd_span_t(data=<unsigned char*>address, size=self.size))
+                f"expected a path or the contiguous bytes of a .pdx file, got {type(part).__name__}: {error}") from None
 
     cdef int _open(self, pyd_span_t file) except -1:
         cdef pyd_status_t status

@@ -58,6 +58,7 @@ def dtype_of(type: Attribute, location: Location | None = None) -> int:
     if word is None:
         raise CompileError(
             f"tensors of {type} are not supported", location,
-            "supported: i1 i2 i4 i8 i16 i32 i64 index f16 bf16 f32 f64 f4E2M1FN, f8 kinds, complex<f32> complex<f64>",
+            "supported: i1 i2 i4 i8 i16 i32 i64 index f16 bf16 f32 f64 f4E2M1FN, the f8 kinds, complex<f32> and "
+            "complex<f64>",
         )  # fmt: skip
     return word

@@ -8,9 +8,11 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 
+from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.flow import tensors
+from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.dialects.util import dialect as util
 
 PARAMETER = "flow.parameter.named"
@@ -41,7 +43,9 @@ def fold_globals(module: ModuleOp) -> None:
             continue
         if isinstance(value, DenseIntOrFPElementsAttr | IntegerAttr | FloatAttr):
             new: Operation = arith.ConstantOp(value)
-        elif value.name == PARAMETER:
+        elif isinstance(value, NumPyArrayAttr) and value.count <= SMALL_CONSTANT:
+            new = arith.ConstantOp(value.dense())
+        elif value.name == PARAMETER or isinstance(value, NumPyArrayAttr):
             new = tensors.TensorConstantOp(result_types=[source.type], properties={"value": value})
         else:
             continue

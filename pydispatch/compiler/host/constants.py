@@ -6,6 +6,7 @@ import hashlib
 import io
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
@@ -17,9 +18,26 @@ from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import element_bits
 from pydispatch.formats.program.program import Numerical, Program
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+SAMPLES = 64
+"""Bytes of a constant, at equal distances, that tell most constants apart: others are not read as a whole."""
+
+
+@dataclass
+class _Stored:
+    """A constant and its bytes."""
+
+    number: int
+    raw: np.ndarray[Any, Any]
+
+    @cached_property
+    def digest(self) -> bytes:
+        return hashlib.blake2b(cast(Any, self.raw)).digest()
 
 
 @dataclass
@@ -28,13 +46,15 @@ class Constants:
 
     program: Program
     arrays: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-    _known: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    _alike: dict[tuple[Any, ...], list[_Stored]] = field(default_factory=dict)
 
     def number(self, value: Attribute, type: TensorType[Attribute], op: Operation) -> int:
         """The number of the constant `value` in the program's table. CompileError at `op` for what is none."""
         dtype = dtype_of(type.element_type, location_of(op))
         if value.name == PARAMETER:
             return self._parameter(value, type, dtype)
+        if isinstance(value, NumPyArrayAttr):
+            return self.add(host_array(value, dtype))
         if not isinstance(value, DenseIntOrFPElementsAttr):
             raise CompileError(
                 f"a constant of kind {value.name} is not supported in host code", location_of(op),
@@ -46,13 +66,19 @@ class Constants:
         """The number of a dense constant."""
         import numpy as np
 
-        key = (array.dtype.str, array.nbytes, hashlib.blake2b(cast(Any, array.reshape(-1).view(np.uint8))).digest())
-        if key not in self._known:
-            member = f"constants/{len(self.arrays)}.npy"
-            self.arrays[member] = array
-            self._known[key] = len(self.program.constants)
-            self.program.constants.append((member, npy_offset(array), array.nbytes))
-        return self._known[key]
+        raw = cast("np.ndarray[Any, Any]", array.reshape(-1).view(np.uint8))
+        sample = raw[:: max(1, raw.size // SAMPLES)].tobytes()
+        alike = self._alike.setdefault((array.dtype.str, raw.size, sample), [])
+        new = _Stored(len(self.program.constants), raw)
+        if alike:
+            known = next((each for each in alike if each.digest == new.digest), None)
+            if known is not None:
+                return known.number
+        alike.append(new)
+        member = f"constants/{len(self.arrays)}.npy"
+        self.arrays[member] = array
+        self.program.constants.append((member, npy_offset(array), array.nbytes))
+        return new.number
 
     def _parameter(self, value: Attribute, type: TensorType[Attribute], dtype: int) -> int:
         scope, key = parameter_name(value)
@@ -92,6 +118,19 @@ def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, 
     if array.size == 1 and count != 1:
         array = np.full(count, array[0], dtype=element)
     return np.ascontiguousarray(array).reshape(shape)
+
+
+def host_array(value: NumPyArrayAttr, dtype: int) -> np.ndarray[Any, Any]:
+    """The elements of an array of the process, as `dense_array` gives them: the same memory where that is possible."""
+    import numpy as np
+
+    raw, bits = value.raw(), element_bits(dtype)
+    if bits < 8:
+        return _packed(raw, value.count, bits)
+    array = raw.view(f"u{bits // 8}" if bits <= 64 else f"V{bits // 8}")
+    if dtype >> 24 == Numerical.BOOLEAN and value.array.dtype != np.bool_:
+        array = array & 1
+    return array.reshape(value.type.get_shape())
 
 
 def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any, Any]:

@@ -1,4 +1,4 @@
-"""Types that only callers see: unsigned, signed and complex elements become those that programs compute with.
+"""Types that only callers see: tensors of signed, unsigned and complex elements become what programs compute on.
 
 A program says it with `builtin.unrealized_conversion_cast` of its arguments, and of its results before it returns them.
 The same bytes under another type are a `flow.tensor.bitcast`, for which host code does nothing.

@@ -36,6 +36,9 @@ __all__ = [
 PROGRAM = "program.bin"
 CONTRACTS = "contracts.bin"
 
+Content = memoryview | tuple[memoryview, ...]
+"""A member in memory: its bytes, or parts of them that lie in several places."""
+
 
 @dataclass
 class Variant:
@@ -75,15 +78,18 @@ def _path_part(name: str) -> str:
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
-def _npy(array: NDArray[Any]) -> bytes:
-    """A .npy file whose elements start 64-byte aligned (NumPy's format 1.0 guarantees that)."""
+def _npy(array: NDArray[Any]) -> tuple[memoryview, memoryview]:
+    """A .npy file whose elements start 64-byte aligned (NumPy's format 1.0 guarantees that): its header, and the memory
+    of the array."""
     import io
 
     import numpy as np
 
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
-    return stream.getvalue()
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    elements = memoryview(array.reshape(-1).view(np.uint8)) if array.size else memoryview(b"")
+    return memoryview(header.getvalue()), elements.toreadonly()
 
 
 def package_version() -> str:
@@ -108,7 +114,7 @@ class Artifact:
     Immutable. Members of a file are views into it, not copies.
     """
 
-    def __init__(self, manifest: Manifest, content: Mapping[str, memoryview] | ArtifactFile) -> None:
+    def __init__(self, manifest: Manifest, content: Mapping[str, Content] | ArtifactFile) -> None:
         """manifest, content: they agree, and the member "manifest.json" of the content is the manifest's text."""
         self.manifest = manifest
         self._content = content
@@ -131,18 +137,19 @@ class Artifact:
     ) -> Artifact:
         """Packs a program.
 
-        functions: (name, signature). program: the bytes of docs/program.md, in the same order of executables, variants,
-        functions and constants. constants: arrays, stored as .npy. producers: tools used → their versions.
+        functions: (name, signature). program: the bytes of docs/program.md, in the same
+        order of executables, variants, functions and constants. constants: arrays, stored as .npy; their memory stays
+        that of the artifact. producers: tools used → their versions.
         dispatches: what formats/artifact/dispatches.py makes of the compiler's decisions, for people. contracts: the
         bytes of docs/program.md again, functions that the variants' key "contracts" numbers; empty for none.
         Raises ArtifactError for duplicate names.
         """
-        data: dict[str, memoryview] = {}
+        data: dict[str, Content] = {}
 
-        def add(member: str, content: bytes) -> str:
+        def add(member: str, content: bytes | tuple[memoryview, ...]) -> str:
             if member in data:
                 raise ArtifactError(f"two members are named '{member}': executables and variants need different names")
-            data[member] = memoryview(content).toreadonly().cast("B")
+            data[member] = content if isinstance(content, tuple) else memoryview(content).toreadonly().cast("B")
             return member
 
         manifest = Manifest(version or package_version(), dict(producers or {}))
@@ -166,7 +173,9 @@ class Artifact:
         if dispatches:
             manifest.extra["dispatches"] = dispatches
         manifest = Manifest.from_json(manifest.to_json())  # refuses what a reader would refuse
-        head = {manifests.MEMBER: memoryview(manifest.to_bytes()), PROGRAM: memoryview(program).cast("B")}
+        head: dict[str, Content] = {
+            manifests.MEMBER: memoryview(manifest.to_bytes()), PROGRAM: memoryview(program).cast("B")
+        }  # fmt: skip
         if contracts:
             head[CONTRACTS] = memoryview(contracts).cast("B")
         return cls(manifest, {**head, **data})
@@ -219,13 +228,19 @@ class Artifact:
         return self._content.members() if isinstance(self._content, ArtifactFile) else list(self._content)
 
     def read(self, member: str) -> memoryview:
-        """The bytes of a member, without a copy. Raises ArtifactError when there is no such member."""
+        """The bytes of a member; those of a file are not copied. Raises ArtifactError when there is no such member."""
         if isinstance(self._content, ArtifactFile):
             found: memoryview = self._content.find(member)
             return found
         if member not in self._content:
             raise ArtifactError(f"the artifact has no member '{member}'; it has: {', '.join(self._content)}")
-        return self._content[member]
+        content = self._content[member]
+        return memoryview(b"".join(content)) if isinstance(content, tuple) else content
+
+    def _content_of(self, member: str) -> tuple[memoryview, ...]:
+        """The parts of a member."""
+        content = None if isinstance(self._content, ArtifactFile) else self._content[member]
+        return content if isinstance(content, tuple) else (self.read(member),)
 
     def verify(self) -> None:
         """Compares the checksum of every member. Raises ArtifactError with the member and both sums."""
@@ -234,12 +249,18 @@ class Artifact:
 
     def _parts(self) -> Iterator[bytes | memoryview]:
         """The bytes of the file, in chunks."""
-        names = self.members
-        members = [self.read(name) for name in names]
-        plan = layout(Entry(name, data.nbytes, crc32(data)) for name, data in zip(names, members, strict=True))
-        for (_, header), data in zip(plan.headers, members, strict=True):
+        entries, members = [], []
+        for name in self.members:
+            parts = self._content_of(name)
+            crc = 0
+            for part in parts:
+                crc = crc32(part, crc)
+            entries.append(Entry(name, sum(part.nbytes for part in parts), crc))
+            members.append(parts)
+        plan = layout(entries)
+        for (_, header), parts in zip(plan.headers, members, strict=True):
             yield header
-            yield data
+            yield from parts
         yield plan.tail
 
     def to_bytes(self) -> bytes:
@@ -262,7 +283,7 @@ class Artifact:
 
     def file(self) -> ArtifactFile:
         """The artifact as a file that C can read: the one it came from, or its bytes in memory."""
-        return self._content if isinstance(self._content, ArtifactFile) else ArtifactFile(self.to_bytes())
+        return self._content if isinstance(self._content, ArtifactFile) else ArtifactFile(list(self._parts()))
 
     def __repr__(self) -> str:
         names = ", ".join(self.functions)

@@ -31,11 +31,16 @@ from pydispatch.frontends.graph.sizes import Expr, Shape, Size, Symbol, Term, is
 from pydispatch.frontends.graph.values import Tensor, Weight, tensor_type
 from pydispatch.ir.core.locations import LayerLoc, place_of
 from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr
 from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp
+from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.dialects.util import dialect as util
 
 if TYPE_CHECKING:
     import numpy as np
+
+MODEL = "model"
+"""The scope of weights that are given when an artifact is loaded."""
 
 OpT = TypeVar("OpT", bound=Operation)
 Body = Callable[[Block, Sequence[SSAValue]], Sequence[SSAValue]]
@@ -60,10 +65,10 @@ class Scope:
 
 
 class Builder:
-    """Writes one module. filename: what errors call the model."""
+    """Writes one module. filename: what errors call the model. weights: see `ReadOptions`."""
 
-    def __init__(self, filename: str) -> None:
-        self.filename = filename
+    def __init__(self, filename: str, weights: str = "embed") -> None:
+        self.filename, self.weights = filename, weights
         self.module = ModuleOp([])
         self._places: list[Attribute] = [LayerLoc(filename, "")]
         self._scopes: list[Scope] = []
@@ -248,11 +253,14 @@ class Builder:
     def _weight(self, of: Tensor, weight: Weight) -> tuple[SSAValue, ...]:
         known = self._weights.get(id(weight.array))
         if known is None:
-            name = self._unused(f"weight.{weight.name}")
             type = tensor_type(of.dtype.element, of.shape)
+            if self.weights == "embed":
+                value: Attribute = NumPyArrayAttr.of(weight.name, type, weight.array)
+            else:
+                value = FlowParameterAttr(StringAttr(MODEL), StringAttr(weight.name), DictionaryAttr({}), type)
             known = util.GlobalOp(
-                properties={"sym_name": StringAttr(name), "sym_visibility": StringAttr("private"), "type": type,
-                            "initial_value": _dense(weight.array, of.dtype)}
+                properties={"sym_name": StringAttr(self._unused(f"weight.{weight.name}")), "type": type,
+                            "sym_visibility": StringAttr("private"), "initial_value": value}
             )  # fmt: skip
             self.module.body.block.add_op(known)
             self._weights[id(weight.array)] = known

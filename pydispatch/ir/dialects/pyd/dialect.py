@@ -8,7 +8,7 @@ from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.dialects.pyd import contract, custom, mma, transpose
+from pydispatch.ir.dialects.pyd import array, contract, custom, mma, transpose
 
 
 @op_definition
@@ -28,4 +28,4 @@ class ImportAvailableOp(IRDLOperation):
 OPERATIONS: list[type[Operation]] = [
     ImportAvailableOp, *contract.OPERATIONS, *custom.OPERATIONS, *mma.OPERATIONS, *transpose.OPERATIONS
 ]  # fmt: skip
-Pyd = Dialect("pyd", OPERATIONS, [])
+Pyd = Dialect("pyd", OPERATIONS, [*array.ATTRIBUTES])

@@ -1,0 +1,115 @@
+"""`#pyd.array<"name"> : tensor<…>`: a constant whose elements lie in a NumPy array of this process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, IntegerType, StringAttr, TensorType
+from xdsl.ir import Attribute, Data, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@irdl_attr_definition
+class HostArray(Data[Any]):
+    """The array itself, compared by identity."""
+
+    name = "pyd.host_array"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostArray) and self.data is other.data
+
+    def __hash__(self) -> int:
+        return id(self.data)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Any:
+        parser.raise_error("an array of a process is not part of a program's text")
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string("...")
+
+
+@irdl_attr_definition
+class NumPyArrayAttr(ParametrizedAttribute):
+    """The value of a global or constant: `NumPyArrayAttr.of("layer1.weight", type, array)`.
+
+    The array may be a read-only map of a file. It is used in place, so it must not change as long as the artifact is
+    used. Its bytes, in C order, are those of a tensor of `type`, one byte for each i1 and each element of less than a
+    byte; its NumPy type does not matter. Text has the name and the type only.
+    """
+
+    name = "pyd.array"
+    key: StringAttr
+    type: TensorType[Attribute]
+    held: HostArray
+
+    @classmethod
+    def of(cls, name: str, type: TensorType[Attribute], array: NDArray[Any]) -> NumPyArrayAttr:
+        """VerifyException for an array that is not as large as the type."""
+        return cls(StringAttr(name), type, HostArray(array))
+
+    @property
+    def array(self) -> NDArray[Any]:
+        array: NDArray[Any] = self.held.data
+        return array
+
+    @property
+    def count(self) -> int:
+        """Elements of the type."""
+        return math.prod(self.type.get_shape())
+
+    def verify(self) -> None:
+        shape = self.type.get_shape()
+        if any(size < 0 for size in shape):
+            raise VerifyException(f"the array '{self.key.data}' has static sizes, got {self.type}")
+        if not self.array.dtype.isnative or self.array.dtype.hasobject:
+            raise VerifyException(
+                f"the array '{self.key.data}' has elements of {self.array.dtype}; give numbers in native byte order"
+            )
+        size = self.count * _element_bytes(self.type.element_type)
+        if self.array.nbytes != size:
+            raise VerifyException(
+                f"the array '{self.key.data}' has {self.array.nbytes} bytes ({self.array.dtype}, shape "
+                f"{self.array.shape}), but {self.type} has {size}"
+            )
+
+    def raw(self) -> NDArray[Any]:
+        """Its bytes in order; a copy only where the array is not contiguous."""
+        import numpy as np
+
+        return np.ascontiguousarray(self.array).reshape(-1).view(np.uint8)
+
+    def dense(self) -> DenseIntOrFPElementsAttr[Any]:
+        """The same constant as part of the program."""
+        return DenseIntOrFPElementsAttr(self.type, BytesAttr(self.raw().tobytes()))  # type: ignore[arg-type]
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        parser.raise_error(
+            "#pyd.array stands for an array of the process that printed this program, and its elements are not in the "
+            "text: compile the module itself, or write dense<...>, dense_resource<...> or #flow.parameter.named<...>"
+        )
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(self.key.data)
+        printer.print_string(" : ")
+        printer.print_attribute(self.type)
+
+
+def _element_bytes(type: Attribute) -> int:
+    bits = type.width.data if isinstance(type, IntegerType) else getattr(type, "bitwidth", None)
+    size = getattr(type, "compile_time_size", 8)  # an index has 8 bytes
+    return -(-bits // 8) if isinstance(bits, int) else int(size)
+
+
+ATTRIBUTES: list[type[Attribute]] = [NumPyArrayAttr]
