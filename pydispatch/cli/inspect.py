@@ -17,6 +17,7 @@ from pydispatch.files import open_mapped, read
 from pydispatch.formats.artifact import dispatches
 from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, VariantEntry, warnings_of
 from pydispatch.formats.elf import cubin, elf
+from pydispatch.formats.elf.reader import is_elf
 
 DESCRIPTION = """\
 Shows the functions, executables, constants and tools of a .pdx artifact, the functions and weights of a model and which
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints and returns 0. Raises ArtifactError when the file is broken, an OSError when it cannot be read."""
     with open_mapped(args.file) as stream:
         start = stream.read(65536)
-    kind = "an ELF file" if elf.is_elf(start) else "PTX" if cuda_files.is_ptx(start) else ""
+    kind = "an ELF file" if is_elf(start) else "PTX" if cuda_files.is_ptx(start) else ""
     model = None if kind or Path(args.file).suffix == ".pdx" else models.describe(Path(args.file))
     if kind or model is not None:
         if args.verify or args.program or args.dispatches:

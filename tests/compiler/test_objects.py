@@ -74,7 +74,7 @@ def test_wrong_files() -> None:
     assert "64-bit little-endian" in refuse(b"\x7fELF\x01\x01" + good[6:]).message
     assert "cut off" in refuse(good[: len(good) // 2]).message
     assert "broken ELF header" in refuse(good[:40]).message
-    assert "ET_DYN" in refuse(good[:16] + struct.pack("<H", 3) + good[18:]).message
+    assert "of type shared object" in refuse(good[:16] + struct.pack("<H", 3) + good[18:]).message
     assert (
         "cut off"
         in refuse(b"!<arch>\nuser.o/         0           0     0     644     9999      `\nshort", name="lib.a").message

@@ -237,6 +237,25 @@ def test_expanded_shapes():
     refused(f, "'tensor.expand_shape'", numbers(6), 6, 0)
 
 
+BITS = """
+func.func @f(%x: tensor<?xf32>, %n: index) -> tensor<?xi16> {
+  %zero = arith.constant 0 : index
+  %m = tensor.dim %x, %zero : tensor<?xf32>
+  %a = math.absf %x : tensor<?xf32>
+  %b = flow.tensor.bitcast %a : tensor<?xf32>{%m} -> tensor<?xi16>{%n}
+  %y = arith.addi %b, %b : tensor<?xi16>
+  return %y : tensor<?xi16>
+}
+"""
+
+
+def test_bits_of_other_types():
+    f = load(BITS)
+    assert np.array_equal(f(numbers(5), 10), 2 * numbers(5).view(np.int16))
+    for n in (0, 8, 9, 11, 4096):
+        refused(f, "the result has another number of bits", numbers(5), n)
+
+
 def test_positions_without_an_exact_range_are_moved_inside():
     f = load(TWICE)
     np.testing.assert_array_equal(f(numbers(7), 4), [1, 3, 5, 7])

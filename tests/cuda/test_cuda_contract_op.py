@@ -1,4 +1,4 @@
-"""pyd.mma and pyd.again: how they are written, what is refused, and which lane has which element."""
+"""pyd.mma and pyd.rematerialize: how they are written, what is refused, and which lane has which element."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydispatch.ir.dialects.pyd.mma import LANES, spread_of
 TEXT = """
 func.func @f(%lane: index, %a: memref<32x16xf16, strided<[24, 1]>, 3>,
              %b: memref<16x16xf16, 3>, %c: memref<16xf32, 5>) {
-  %again = pyd.again %lane : index
+  %again = pyd.rematerialize %lane : index
   pyd.mma %again, %a, %b, %c tensor : memref<32x16xf16, strided<[24, 1]>, 3>, memref<16x16xf16, 3>, memref<16xf32, 5>
   func.return
 }
@@ -31,7 +31,7 @@ REFUSED = {
 
 def test_text_comes_back() -> None:
     once = str(ir.parse(TEXT, "m.mlir"))
-    assert "pyd.mma" in once and "pyd.again" in once
+    assert "pyd.mma" in once and "pyd.rematerialize" in once
     assert str(ir.parse(once, "m.mlir")) == once
 
 

@@ -490,3 +490,25 @@ def test_refused_programs_name_the_place(text: str, message: str) -> None:
     with pytest.raises(pd.CompileError) as caught:
         pd.compile(text)
     assert message in str(caught.value) and caught.value.location is not None
+
+
+def test_blocks_that_nothing_reaches() -> None:
+    f = load("""
+func.func @f(%n: i64) -> i64 {
+  cf.br ^end
+^never:
+  %twice = arith.addi %n, %n : i64
+  cf.br ^more(%twice : i64)
+^more(%m: i64):
+  %sum = arith.addi %m, %twice : i64
+  cf.br ^never
+^end:
+  scf.execute_region {
+    scf.yield
+  ^never_either:
+    scf.yield
+  }
+  return %n : i64
+}
+""").f
+    assert f(7) == 7

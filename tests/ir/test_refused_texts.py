@@ -54,3 +54,85 @@ def test_own_faults_say_what_they_met() -> None:
                                               "attribute symbol_ref\n2 should be of base attribute string"))  # fmt: skip  # noqa: E501
     assert found[0] == "'a.b': a symbol such as @name is wanted where it has 1"
     assert explain_refusal("a.b", ValueError(("bad", "name")))[0] == "'a.b': bad name"
+
+
+FORALL = (
+    '%r{results} = "scf.forall"({operands}) <{{operandSegmentSizes = array<i32: {segments}>, static_lower = [{lower}], '
+    "static_upper = [4 : i64], static_step = [1 : i64]}}> "
+    '({{\n^bb0({arguments}):\n"scf.forall.in_parallel"() ({{\n^bb1:\n}}) : () -> ()\n}}) : ({types}) -> ({given})'
+)
+DYNAMIC = "-9223372036854775808 : i64"
+
+
+def forall(**changed: str) -> str:
+    valid = {
+        "results": "", "operands": "%i, %t", "segments": "1, 0, 0, 1", "lower": DYNAMIC,
+        "arguments": "%k: index, %o: tensor<4xf32>", "types": "index, tensor<4xf32>", "given": "tensor<4xf32>",
+    }  # fmt: skip
+    return FORALL.format(**{**valid, **changed})
+
+
+def execute(body: str) -> str:
+    return f'%r = "scf.execute_region"() ({{\n{body}\n}}) : () -> f32'
+
+
+def loop(arguments: str, end: str, given: str = "f32") -> str:
+    types = f"(index, index, index, f32) -> {given}"
+    return f'%r = "scf.for"(%i, %i, %i, %f) ({{\n^bb0({arguments}):\n{end}\n}}) : {types}'
+
+
+YIELD = '"scf.yield"(%f) : (f32) -> ()'
+YIELD_NONE = '"scf.yield"() : () -> ()'
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        (forall(), ""),
+        (forall(lower="0 : i64"), "static_lower of scf.forall leaves 0 to values, 1 are given"),
+        (forall(operands="%t", segments="0, 0, 0, 1", types="tensor<4xf32>"), "leaves 1 to values, 0 are given"),
+        (forall(arguments="%o: tensor<4xf32>"), r"the body of scf.forall takes \(tensor<4xf32>\), expected \(index, "),
+        (forall(arguments="%k: i1, %o: tensor<4xf32>"), r"takes \(i1, tensor<4xf32>\), expected \(index, "),
+        (forall(given="f32"), r"scf.forall gives \(f32\), expected \(tensor<4xf32>\)"),
+        (forall(results=":2", given="tensor<4xf32>, f32"), "scf.forall gives"),
+        (forall(lower="unit"), "static_lower of scf.forall is a list of integers"),
+        (execute(YIELD), ""),
+        (execute(YIELD_NONE), r"scf.execute_region yields \(\), expected \(f32\)"),
+        (execute(f"^bb0(%a: f32):\n{YIELD}"), r"scf.execute_region takes \(f32\), expected \(\)"),
+        (execute(""), "scf.execute_region needs a block"),
+        (loop("%k: index, %a: f32", YIELD), ""),
+        (loop("%k: index, %a: f32", YIELD, "i1"), r"scf.for gives \(i1\), expected \(f32\)"),
+        (loop("%k: i1, %a: f32", YIELD), r"the body of scf.for takes \(i1, f32\), expected \(index, f32\)"),
+        (loop("%k: index", YIELD), r"the body of scf.for takes \(index\), expected \(index, f32\)"),
+        (loop("%k: index, %a: f32", YIELD_NONE), r"the body of scf.for yields \(\), expected \(f32\)"),
+    ],
+)
+def test_regions_whose_counts_or_types_differ(operation: str, message: str) -> None:
+    text = f"func.func @f(%i: index, %f: f32, %t: tensor<4xf32>) {{\n  {operation}\n  return\n}}"
+    if not message:
+        printed = ir.print_module(ir.parse(text))
+        assert ir.print_module(ir.parse(printed)) == printed
+        return
+    with pytest.raises(CompileError, match=message) as error:
+        ir.parse(text)
+    assert error.value.location is not None and error.value.location.line == 2
+
+
+def test_a_region_of_several_blocks_is_printed_whole() -> None:
+    text = """
+func.func @f(%c: i1, %a: f32, %b: f32) -> f32 {
+  %r = scf.execute_region -> (f32) {
+    cf.cond_br %c, ^one, ^other
+  ^one:
+    scf.yield %a : f32
+  ^other:
+    scf.yield %b : f32
+  }
+  scf.execute_region {
+    scf.yield
+  }
+  return %r : f32
+}
+"""
+    printed = ir.print_module(ir.parse(text))
+    assert printed.count("scf.yield") == 3 and ir.print_module(ir.parse(printed)) == printed

@@ -24,6 +24,7 @@ from pydispatch.compiler.toolchain.tools import ARCHES, ToolchainError, find
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
 from pydispatch.files import read
 from pydispatch.formats.elf import elf, fatelf
+from pydispatch.formats.elf.reader import is_elf
 
 QUERY = "iree_hal_executable_plugin_query"
 
@@ -220,7 +221,7 @@ def build_system(
         if done.returncode != 0:
             raise ToolchainError("building the system plugin failed", command, done.stderr)
         data = output.read_bytes()
-    if elf.is_elf(data) and QUERY not in elf.read(data).exports:
+    if is_elf(data) and QUERY not in elf.read(data).exports:
         raise CompileError(
             f"the plugin does not export {QUERY}",
             note='end a source with PYD_PLUGIN(...) of "pydispatch/plugin.h", or name the functions with --export',

@@ -327,8 +327,9 @@ def _reachable(region: Region) -> set[Block]:
 def _drop_unreachable(region: Region) -> None:
     reachable = _reachable(region)
     dead = [block for block in region.blocks if block not in reachable]
-    for block in dead:
-        block.drop_all_references()
+    for block in dead:  # which may use values of each other
+        for op in block.ops:
+            op.drop_all_references()
     for block in dead:
         region.erase_block(block, safe_erase=False)
 

@@ -29,10 +29,11 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
     attribute = objects_attribute(op)
     for target in targets:
         backend, named = backend_of(target), _architectures(attribute, target)
-        if backend is None or not backend.architecture_entries or architecture(target) or not named:
+        known = None if backend is None else backend.architectures
+        if known is None or architecture(target) or not named:
             chosen.append(target)
         else:
-            chosen += [backend.with_architecture(target, name) if name else target for name in named]
+            chosen += [known.target(target, name) if name else target for name in named]
     if any(isinstance(inner, ModuleOp) for inner in op.regions[0].block.ops):
         return list(dict.fromkeys(chosen))
     # Whole kernels are for the architectures that they are listed under, whatever was asked for.
@@ -41,15 +42,18 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
 
 def _with_listed(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> hal.ExecutableTargetAttr:
     """The target with the architecture of the objects that it gets."""
-    name = _best(target, attribute)
-    backend = backend_of(target)
-    return backend.with_architecture(target, name) if name and backend is not None else target
+    name, backend = _best(target, attribute), backend_of(target)
+    if not name or backend is None or backend.architectures is None:
+        return target
+    return backend.architectures.target(target, name)
 
 
 def _best(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> str | None:
     """Which of the architectures with objects fits that of a target best; None when it states none."""
     wanted, backend = architecture(target), backend_of(target)
-    return backend.best_architecture(_architectures(attribute, target), wanted) if wanted and backend else None
+    if not wanted or backend is None or backend.architectures is None:
+        return None
+    return backend.architectures.best(_architectures(attribute, target), wanted)
 
 
 def _architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr) -> list[str]:

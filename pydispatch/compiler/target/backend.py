@@ -6,6 +6,7 @@ Backends register by the names that target attributes and `targets=` call them, 
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
@@ -17,6 +18,25 @@ from pydispatch.errors import CompileError, Location
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 Dump = Callable[[str, "bytes | str"], object]
+
+
+class Architectures(ABC):
+    """The architectures that targets of a backend state, where code for one may run on others."""
+
+    entries: frozenset[str]
+    """Entries of a configuration that describe the architecture. Keys of objects need not state the same ones."""
+
+    @abstractmethod
+    def stated(self, configuration: DictionaryAttr) -> str:
+        """The architecture that a configuration states; "" for none."""
+
+    @abstractmethod
+    def best(self, have: Iterable[str], wanted: str) -> str | None:
+        """Which of several architectures fits a machine best; None when the code of none of them runs there."""
+
+    @abstractmethod
+    def target(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
+        """The same target for another architecture."""
 
 
 class Backend:
@@ -65,22 +85,8 @@ class Backend:
         binary: Binary = getattr(importlib.import_module(module), function)(variant, dump=dump)
         return binary
 
-    # -- architectures: of code that runs on others too
-
-    architecture_entries: frozenset[str] = frozenset()
-    """Entries of a configuration that describe the architecture. Keys of objects need not state the same ones."""
-
-    def architecture(self, configuration: DictionaryAttr) -> str:
-        """The architecture that a configuration states; "" for none, and where the format has it."""
-        return ""
-
-    def best_architecture(self, have: Iterable[str], wanted: str) -> str | None:
-        """Which of several architectures fits a machine best; None when the code of none of them runs there."""
-        return wanted if wanted in have else None
-
-    def with_architecture(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
-        """The target for an architecture."""
-        raise NotImplementedError
+    architectures: Architectures | None = None
+    """None where targets name no architecture, or the format has it."""
 
     # -- generated kernels
 
@@ -142,7 +148,9 @@ def backends() -> list[Backend]:
 def architecture(target: ExecutableTargetAttr) -> str:
     """The architecture that a target attribute states; "" for none."""
     backend = backend_of(target)
-    return "" if backend is None else backend.architecture(target.configuration)
+    if backend is None or backend.architectures is None:
+        return ""
+    return backend.architectures.stated(target.configuration)
 
 
 def config_string(target: ExecutableTargetAttr, key: str, default: str = "") -> str:

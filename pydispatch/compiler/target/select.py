@@ -84,7 +84,7 @@ def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[Executable
     stated: by the module. The name of a backend leaves its architectures to the module.
     """
     backend = backend_named(name)
-    if backend is not None and backend.architecture_entries:
+    if backend is not None and backend.architectures is not None:
         of_module = [target for target in stated if target.backend.data == backend.name]
         if of_module:
             return of_module
@@ -119,7 +119,7 @@ def key_matches(key: ExecutableTargetAttr, target: ExecutableTargetAttr) -> bool
         return False
     have = target.configuration.data
     for name, value in key.configuration.data.items():
-        if backend is not None and name in backend.architecture_entries:
+        if backend is not None and backend.architectures is not None and name in backend.architectures.entries:
             continue
         if name in have:
             if have[name] != value:

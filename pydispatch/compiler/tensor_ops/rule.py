@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from xdsl.ir import OpResult, SSAValue
@@ -10,6 +10,7 @@ from xdsl.ir import OpResult, SSAValue
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import unsupported
+from pydispatch.compiler.tensor_ops.requirements import Requirement
 from pydispatch.compiler.tensor_ops.terms import Stated, values_in
 from pydispatch.ir.values import Dim, shape_of
 
@@ -41,6 +42,10 @@ class TensorOp:
         """The operands that decide how large a result is."""
         open_ = ((r, axis) for r in op.results for axis, n in enumerate(shape_of(r)) if n < 0)
         return [v for result, axis in open_ for v in values_in(self.size(op, result, axis)) if v in op.operands]
+
+    def requirements(self, op: Any) -> Iterable[Requirement]:
+        """What sizes that only a call knows must satisfy for `element` to stay in bounds."""
+        return ()
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """The element of a result at `indices`: one for each dimension, in bounds.

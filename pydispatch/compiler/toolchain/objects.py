@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import difflib
 import functools
-import io
-import struct
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.compiler.toolchain import bitcode, cache
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError, Location
+from pydispatch.formats.elf import reader
+from pydispatch.formats.elf.reader import ElfError, ElfFile, Section
 
-MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
-_NAMES = {
-    3: "x86",
-    40: "arm",
-    62: "x86_64",
-    183: "aarch64",
-    190: "cuda",
-    224: "amdgpu",
-    243: "riscv64",
-    258: "loongarch",
-}
 _LINKER_SYMBOLS = frozenset(
     [
         "_GLOBAL_OFFSET_TABLE_",
@@ -46,8 +35,6 @@ _LINKER_SYMBOLS = frozenset(
         "_TLS_MODULE_BASE_",
     ]
 )
-_ALLOC, _WRITE, _EXEC, _TLS = 0x2, 0x1, 0x4, 0x400
-_SYMTAB, _UNDEFINED = 2, 0
 _RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got", ".toc", ".eh_frame")
 _RISCV_DOUBLE_FLOAT = 0x4
 _AR = b"!<arch>\n"
@@ -106,132 +93,117 @@ def _members(file: ObjectFile) -> Iterator[tuple[str, bytes]]:
 
 def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked:
     elf = _open(name, data, arch, file)
-    if elf["e_type"] != "ET_REL":
-        raise _error(file, f"{name} is not a relocatable object but {elf['e_type']}", "compile with -c", name="")
-    if arch == "riscv64" and elf["e_flags"] & 0x6 != _RISCV_DOUBLE_FLOAT:
+    if elf.type != reader.REL:
+        raise _error(file, f"{name} is not a relocatable object but of type {_type(elf)}", "compile with -c", name="")
+    if arch == "riscv64" and elf.flags & 0x6 != _RISCV_DOUBLE_FLOAT:
         raise _error(
             file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d", name=""
         )
-    try:
-        for section in elf.iter_sections():
-            _check_section(name, section, file)
+    with _tables(name, file):
+        for number, section in enumerate(elf.sections):
+            _check_section(name, elf, number, section, file)
         return _symbols(name, elf, file)
-    except CompileError:
-        raise
-    except Exception as error:  # the reader fails in many ways on broken tables
-        raise _error(file, f"{name} has broken tables: {error or type(error).__name__}", _ANEW, name="") from error
 
 
-def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> Any:
-    from elftools.elf.elffile import ELFFile
+@contextmanager
+def _tables(name: str, file: ObjectFile | None) -> Iterator[None]:
+    """Errors of the reader as errors about a user's object."""
+    try:
+        yield
+    except ElfError as error:
+        raise _error(file, f"{name} has broken tables: {error}", _ANEW, name="") from error
 
-    if data[:4] != b"\x7fELF":
+
+def _type(elf: ElfFile) -> str:
+    return reader.TYPES.get(elf.type, str(elf.type))
+
+
+def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> ElfFile:
+    if not reader.is_elf(data):
         kind = "LLVM bitcode; name it .bc" if data[:4] in (bitcode.MAGIC, bitcode.WRAPPER) else "something else"
         raise _error(file, f"{name} is not an ELF file but {kind}", "compile for a -linux or -elf target", name="")
     if data[4:6] != b"\x02\x01":
         raise _error(file, f"{name} is not a 64-bit little-endian ELF file", f"compile it for {arch}", name="")
-    if len(data) >= 20 and struct.unpack_from("<H", data, 18)[0] != MACHINES[arch]:
-        machine = struct.unpack_from("<H", data, 18)[0]
+    identity = reader.identity(data)
+    machine = None if identity is None else reader.MACHINES.get(identity.machine, str(identity.machine))
+    if machine is not None and machine != arch:
         raise _error(
             file,
-            f"{name} is for machine {_NAMES.get(machine, machine)}, the target is {arch}",
+            f"{name} is for machine {machine}, the target is {arch}",
             f"compile it with --target={arch}-linux, or list it under another target",
             name="",
         )
     try:
-        elf = ELFFile(io.BytesIO(data))
-        end = elf["e_shoff"] + elf["e_shnum"] * elf["e_shentsize"]
-    except Exception as error:
-        raise _error(
-            file, f"{name} has a broken ELF header: {error or type(error).__name__}", _ANEW, name=""
-        ) from error
-    if end > len(data) or elf["e_shentsize"] not in (0, 64):
-        raise _error(
-            file, f"{name} is cut off: its section table ends at byte {end}, it has {len(data)}", _ANEW, name=""
-        )
+        elf = ElfFile(data)
+        _ = elf.sections
+    except ElfError as error:
+        raise _error(file, f"{name} is cut off or has a broken ELF header: {error}", _ANEW, name="") from error
     return elf
 
 
-def _check_section(name: str, section: Any, file: ObjectFile) -> None:
-    flags, size = section["sh_flags"], section["sh_size"]
-    if section["sh_type"] != "SHT_NOBITS" and section["sh_offset"] + size > len(file.data):
-        raise _error(file, f"{name} is cut off inside section {section.name}", _ANEW, name="")
-    if flags & _TLS:
+def _check_section(name: str, elf: ElfFile, number: int, section: Section, file: ObjectFile) -> None:
+    flags, size, title = section.flags, section.size, elf.name(section)
+    if section.kind != reader.SHT_NOBITS and section.offset + size > len(elf.data):
+        raise _error(file, f"{name} is cut off inside section {title}", _ANEW, name="")
+    if flags & reader.SHF_TLS:
         raise _error(
             file,
-            f"{name} has thread-local data in section {section.name}",
+            f"{name} has thread-local data in section {title}",
             "kernels have no thread of their own: pass state through a binding",
             name="",
         )
-    if section.name == ".note.GNU-stack" and flags & _EXEC:
+    if title == ".note.GNU-stack" and flags & reader.SHF_EXEC:
         raise _error(
             file,
             f"{name} asks for an executable stack",
             'do not take the address of nested functions; in assembly add: .section .note.GNU-stack,"",@progbits',
             name="",
         )
-    if flags & _WRITE and flags & _EXEC:
-        raise _error(file, f"{name} has code in the writable section {section.name}", "put it into .text", name="")
-    if flags & _WRITE and flags & _ALLOC and size and not section.name.startswith(_RELRO):
+    if flags & reader.SHF_WRITE and flags & reader.SHF_EXEC:
+        raise _error(file, f"{name} has code in the writable section {title}", "put it into .text", name="")
+    if flags & reader.SHF_WRITE and flags & reader.SHF_ALLOC and size and not title.startswith(_RELRO):
         raise _error(
             file,
-            f"{name} has {size} bytes of writable data in section {section.name}{_owner(section)}",
+            f"{name} has {size} bytes of writable data in section {title}{_variables(elf, number)}",
             "workgroups run at once and share nothing: make the data const, or pass it as a binding",
             name="",
         )
 
 
-def _owner(section: Any) -> str:
+def _variables(elf: ElfFile, section: int) -> str:
     """The variables in a section, for the message."""
-    table = section.elffile.get_section_by_name(".symtab")
-    number = next((i for i, other in enumerate(section.elffile.iter_sections()) if other.name == section.name), -1)
-    names = [
-        symbol.name
-        for symbol in (table.iter_symbols() if table is not None else ())
-        if symbol["st_shndx"] == number and symbol["st_info"]["type"] == "STT_OBJECT"
-    ]
+    names = [s.name for s in elf.symbols() if s.section == section and s.kind == reader.STT_OBJECT]
     return f" ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})" if names else ""
 
 
-def _symbols(name: str, elf: Any, file: ObjectFile) -> Checked:
+def _symbols(name: str, elf: ElfFile, file: ObjectFile) -> Checked:
     defined: set[str] = set()
     undefined: set[str] = set()
-    table = elf.get_section_by_name(".symtab")
-    for symbol in table.iter_symbols() if table is not None else ():
-        kind, place = symbol["st_info"], symbol["st_shndx"]
-        if kind["type"] == "STT_TLS":
+    for symbol in elf.symbols():
+        if symbol.kind == reader.STT_TLS:
             raise _error(
                 file, f"{name} uses the thread-local variable '{symbol.name}'", "pass state through a binding", name=""
             )
-        if place == "SHN_COMMON":
+        if symbol.section == reader.COMMON:
             raise _error(
                 file,
                 f"{name} has the writable variable '{symbol.name}'",
                 "make it const, or pass it as a binding",
                 name="",
             )
-        if kind["bind"] == "STB_LOCAL" or not symbol.name:
+        if symbol.binding == reader.LOCAL or not symbol.name:
             continue
-        if place != "SHN_UNDEF":
+        if symbol.section != reader.UNDEFINED:
             defined.add(symbol.name)
-        elif kind["bind"] != "STB_WEAK" and symbol.name not in _LINKER_SYMBOLS:
+        elif symbol.binding != reader.WEAK and symbol.name not in _LINKER_SYMBOLS:
             undefined.add(symbol.name)
     return Checked(name, file.location, frozenset(defined), frozenset(undefined))
 
 
 def undefined_symbols(data: bytes) -> frozenset[str]:
-    """What an object of our own leaves to others. It is a valid 64-bit little-endian ELF file."""
-    start, size, count = (*struct.unpack_from("<40xQ", data), *struct.unpack_from("<58xHH", data))
-    sections = [struct.unpack_from("<4xI16xQQI", data, start + size * i) for i in range(count)]
-    undefined = set()
-    for type, offset, length, link in sections:
-        if type != _SYMTAB:
-            continue
-        names = sections[link][1]
-        for name, section in struct.iter_unpack("<I2xH16x", data[offset : offset + length]):
-            if name and section == _UNDEFINED:
-                undefined.add(data[names + name : data.index(b"\0", names + name)].decode())
-    return frozenset(undefined) - _LINKER_SYMBOLS
+    """What an object of our own leaves to others."""
+    names = {symbol.name for symbol in ElfFile(data).symbols() if symbol.section == reader.UNDEFINED and symbol.name}
+    return frozenset(names - _LINKER_SYMBOLS)
 
 
 def check_undefined(
@@ -282,17 +254,12 @@ def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = 
     """Checks a linked embedded ELF: it must have no dependencies, and no pages both writable and executable."""
     name = file.name if file is not None else "the linked executable"
     elf = _open(name, data, arch, file)
-    if elf["e_type"] != "ET_DYN":
-        raise _error(file, f"{name} is not a shared object but {elf['e_type']}", "link it with -shared", name="")
-    try:
+    if elf.type != reader.DYN:
+        raise _error(file, f"{name} is not a shared object but of type {_type(elf)}", "link it with -shared", name="")
+    with _tables(name, file):
         _check_segments(name, elf, file)
-        table = elf.get_section_by_name(".dynsym")
-        symbols = list(table.iter_symbols()) if table is not None else []
-    except CompileError:
-        raise
-    except Exception as error:
-        raise _error(file, f"{name} has broken tables: {error or type(error).__name__}", _ANEW, name="") from error
-    undefined = sorted(s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name)
+        symbols = list(elf.symbols(reader.SHT_DYNSYM))
+    undefined = sorted(s.name for s in symbols if s.section == reader.UNDEFINED and s.name)
     if undefined:
         raise _error(
             file, f"{name} leaves {_quoted(undefined)} undefined", "link it with --no-undefined -nostdlib", name=""
@@ -303,16 +270,15 @@ def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = 
         )
 
 
-def _check_segments(name: str, elf: Any, file: ObjectFile | None) -> None:
-    for segment in elf.iter_segments():
-        kind, flags = segment["p_type"], segment["p_flags"]
-        if kind == "PT_TLS":
+def _check_segments(name: str, elf: ElfFile, file: ObjectFile | None) -> None:
+    for segment in elf.segments:
+        if segment.kind == reader.PT_TLS:
             raise _error(file, f"{name} has thread-local data", "pass state through a binding", name="")
-        if kind == "PT_LOAD" and flags & 3 == 3:
+        if segment.kind == reader.PT_LOAD and segment.flags & reader.PF_WRITE and segment.flags & reader.PF_EXEC:
             raise _error(
                 file, f"{name} has a segment that is writable and executable", "link it with -z separate-code", name=""
             )
-        if kind == "PT_GNU_STACK" and flags & 1:
+        if segment.kind == reader.PT_GNU_STACK and segment.flags & reader.PF_EXEC:
             raise _error(file, f"{name} asks for an executable stack", "link it with -z noexecstack", name="")
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pydispatch._core import elf as core_elf
 from pydispatch.errors import ArtifactError, InvalidArgumentError
-from pydispatch.formats.elf.elf import MACHINES, is_elf
+from pydispatch.formats.elf.reader import DYN, MACHINES, identity, is_elf
 
 MAGIC = 0x1F0E70FA
 VERSION = 1
@@ -97,16 +97,18 @@ def _describe(name: str, data: bytes) -> Record:
     if not is_elf(data):
         what = "a FatELF file itself: split it first" if is_fatelf(data) else "not an ELF file"
         raise InvalidArgumentError(f"{name} is {what}")
-    if len(data) < 20:
+    found = identity(data)
+    if found is None:
         raise InvalidArgumentError(f"{name} is cut off after {len(data)} bytes, in its ELF header")
-    file_class, order, osabi, osabi_version = data[4], data[5], data[7], data[8]
+    file_class, order, osabi, osabi_version, kind, machine = found
     if file_class not in (1, 2) or order not in (1, 2):
         raise InvalidArgumentError(
             f"{name} has ELF class {file_class} and byte order {order}; expected 1 or 2 for each"
         )
-    kind, machine = struct.unpack_from("<HH" if order == 1 else ">HH", data, 16)
-    if kind != 3:
-        raise InvalidArgumentError(f"{name} is of ELF type {kind}, expected 3 (a shared object): link it with -shared")
+    if kind != DYN:
+        raise InvalidArgumentError(
+            f"{name} is of ELF type {kind}, expected {DYN} (a shared object): link it with -shared"
+        )
     return Record(machine, osabi, osabi_version, file_class, 1 if order == 1 else 0, (0, 0), 0, len(data))
 
 

@@ -7,6 +7,7 @@ import struct
 from bisect import bisect_right
 
 from pydispatch.errors import ArtifactError
+from pydispatch.formats.elf.reader import is_elf
 
 _WORD = re.compile(
     r"""[A-Za-z_$%][\w$]*(?:\.\w+(?:::\w+)*)*  # a name, an opcode with modifiers: ld.shared::cta.u32, %tid.x
@@ -124,7 +125,7 @@ def decode(data: str | bytes | bytearray | memoryview, name: str) -> str:
         text = data
     else:
         raw = bytes(data)
-        if raw[:4] == b"\x7fELF":
+        if is_elf(raw):
             raise ArtifactError(f"{name} is an ELF file, a cubin or an object; expected the text of PTX")
         try:
             text = raw.decode()

@@ -35,7 +35,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.core.directives import WordOf, directive
+from pydispatch.ir.core.directives import NumberedChoice, directive
 from pydispatch.ir.core.elements import element_type, same_shape
 from pydispatch.ir.core.refine import refine
 
@@ -159,7 +159,7 @@ class SelectTypes(CustomDirective):
 
 
 @directive
-class IntegerPredicate(WordOf):
+class IntegerPredicate(NumberedChoice):
     """How integers are compared. Older programs write it in quotes."""
 
     WORDS: ClassVar[Sequence[str]] = arith.CMPI_COMPARISON_OPERATIONS
@@ -167,7 +167,7 @@ class IntegerPredicate(WordOf):
 
 
 @directive
-class FloatPredicate(WordOf):
+class FloatPredicate(NumberedChoice):
     """How floats are compared."""
 
     WORDS: ClassVar[Sequence[str]] = arith.CMPF_COMPARISON_OPERATIONS

@@ -230,8 +230,23 @@ class ForallOp(IRDLOperation):
         rank = len(self.static_upper)
         if len(self.static_lower) != rank or len(self.static_step) != rank:
             raise VerifyException("scf.forall has as many lower bounds, upper bounds and steps as variables")
-        if len(self.body.block.args) != rank + len(self.outputs):
-            raise VerifyException(f"scf.forall has {rank} variable(s), but bounds for {len(self.static_upper)}")
+        for which in ("lower", "upper", "step"):
+            static, given = getattr(self, f"static_{which}"), len(getattr(self, f"dynamic_{which}"))
+            if not all(isinstance(each, IntegerAttr) for each in static):
+                raise VerifyException(f"static_{which} of scf.forall is a list of integers")
+            dynamic = sum(each.value.data == syntax.DYNAMIC for each in static)
+            if dynamic != given:
+                raise VerifyException(f"static_{which} of scf.forall leaves {dynamic} to values, {given} are given")
+        shared = [value.type for value in self.outputs]
+        _same_types("the body of scf.forall takes", self.body.block.args, [IndexType()] * rank + shared)
+        _same_types("scf.forall gives", self.results_, shared)
+
+
+def _same_types(what: str, values: Sequence[SSAValue], expected: Sequence[Attribute]) -> None:
+    given = [value.type for value in values]
+    if given != list(expected):
+        texts = [", ".join(map(str, types)) for types in (given, expected)]
+        raise VerifyException(f"{what} ({texts[0]}), expected ({texts[1]})")
 
 
 def _print_bound(printer: Printer, bound: Any) -> None:
@@ -280,9 +295,17 @@ def _verify_if(op: scf.IfOp) -> None:
         raise VerifyException("an scf.if with results needs an else branch")
     for region in (op.true_region, op.false_region):
         last = region.blocks.last.last_op if region.blocks.last is not None else None
-        if isinstance(last, scf.YieldOp) and [o.type for o in last.operands] != expected:
-            given, wanted = (", ".join(map(str, types)) for types in ([o.type for o in last.operands], expected))
-            raise VerifyException(f"a branch of scf.if yields ({given}), expected ({wanted})")
+        if isinstance(last, scf.YieldOp):
+            _same_types("a branch of scf.if yields", last.operands, expected)
+
+
+def _verify_for(op: scf.ForOp) -> None:
+    """What goes around the loop has one type everywhere."""
+    carried, body = [v.type for v in op.iter_args], op.body.block
+    _same_types("the body of scf.for takes", body.args, [op.lb.type, *carried])
+    _same_types("scf.for gives", op.results, carried)
+    if isinstance(body.last_op, scf.YieldOp):
+        _same_types("the body of scf.for yields", body.last_op.operands, carried)
 
 
 def _verify_while(op: scf.WhileOp) -> None:
@@ -292,15 +315,38 @@ def _verify_while(op: scf.WhileOp) -> None:
     condition, end = before.last_op, after.last_op
     if not isinstance(condition, scf.ConditionOp) or not isinstance(end, scf.YieldOp):
         raise VerifyException("the first region of scf.while ends with scf.condition, the second with scf.yield")
-    for what, given, wanted in (
-        ("the first region takes", [a.type for a in before.args], carried),
-        ("the second region takes", [a.type for a in after.args], results),
-        ("scf.condition passes", [v.type for v in condition.operands[1:]], results),
-        ("the second region yields", [v.type for v in end.operands], carried),
-    ):
-        if given != wanted:
-            texts = [", ".join(map(str, types)) for types in (given, wanted)]
-            raise VerifyException(f"{what} ({texts[0]}), expected ({texts[1]})")
+    _same_types("the first region takes", before.args, carried)
+    _same_types("the second region takes", after.args, results)
+    _same_types("scf.condition passes", condition.operands[1:], results)
+    _same_types("the second region yields", end.operands, carried)
+
+
+def _verify_execute(op: scf.ExecuteRegionOp) -> None:
+    """Whichever block ends the region yields the results."""
+    first = op.region.blocks.first
+    if first is None:
+        raise VerifyException("scf.execute_region needs a block")
+    _same_types("the region of scf.execute_region takes", first.args, [])
+    for block in op.region.blocks:
+        if isinstance(block.last_op, scf.YieldOp):
+            _same_types("scf.execute_region yields", block.last_op.operands, [r.type for r in op.results])
+
+
+def _print_execute(op: scf.ExecuteRegionOp, printer: Printer) -> None:
+    if op.results:
+        printer.print_string(" -> (")
+        printer.print_list(op.results, lambda r: printer.print_attribute(r.type))
+        printer.print_string(")")
+    printer.print_string(" ")
+    printer.print_region(op.region, print_entry_block_args=False)
+    syntax.print_attributes(printer, op.attributes, keyword=False)
+
+
+def _parse_execute(cls: type[scf.ExecuteRegionOp], p: Parser) -> scf.ExecuteRegionOp:
+    """`-> (T, ...) {...}`; a single type needs no parentheses."""
+    types = syntax.parse_types(p) if p.parse_optional_punctuation("->") is not None else []
+    body = p.parse_region()
+    return cls.create(result_types=types, regions=[body], attributes=p.parse_optional_attr_dict())
 
 
 def _parse_if(cls: type[scf.IfOp], p: Parser) -> scf.IfOp:
@@ -366,8 +412,9 @@ def _parse_while(cls: type[scf.WhileOp], p: Parser) -> scf.WhileOp:
 
 
 refine(scf.IfOp, syntax=(_parse_if, scf.IfOp.print), check=_verify_if)
-refine(scf.ForOp, syntax=(_parse_for, scf.ForOp.print))
+refine(scf.ForOp, syntax=(_parse_for, scf.ForOp.print), check=_verify_for)
 refine(scf.WhileOp, syntax=(_parse_while, scf.WhileOp.print), check=_verify_while)
+refine(scf.ExecuteRegionOp, syntax=(_parse_execute, _print_execute), check=_verify_execute)
 
 _EXTRA: list[type[Operation]] = [ForallOp, InParallelOp]
 Scf = Dialect("scf", [*scf.Scf.operations, *_EXTRA], [*scf.Scf.attributes])

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pydispatch.errors import ArtifactError, InvalidArgumentError, MissingImportError
 from pydispatch.files import read_code
 from pydispatch.formats.artifact.strict import flag, listed, table, text
+from pydispatch.formats.elf.reader import is_elf
 from pydispatch.runtime.program.imports import Import, Provider, check_priority
 
 
@@ -99,7 +100,7 @@ class Libraries:
             raise InvalidArgumentError(f"add_plugin: a library of {dialect.functions} has no parameters, got {names}")
         data, label = read_code("add_plugin", source, f"a {dialect.language} module ({dialect.makes_library})")
         if not dialect.is_code(data):
-            hint = "it is machine code" if data[:4] == b"\x7fELF" else "compile it"
+            hint = "it is machine code" if is_elf(data) else "compile it"
             raise ArtifactError(
                 f"add_plugin: {label} is no {dialect.language}, which {dialect.device} takes; {hint}: "
                 f"{dialect.makes_library} makes a library of functions"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.strict import count, listed, table, text
+from pydispatch.formats.elf.reader import is_elf
 
 if TYPE_CHECKING:
     from pydispatch._core.commands import Export
@@ -47,7 +48,7 @@ class Entry:
 
 def kind_of(data: bytes | memoryview) -> str:
     """What a file holds without a description."""
-    return CUBIN if bytes(data[:4]) == b"\x7fELF" else PTX
+    return CUBIN if is_elf(data) else PTX
 
 
 def facts_of(data: bytes, kind: str, where: str) -> list[Facts]:

@@ -74,6 +74,7 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
     """Opens the code of an executable: a path or bytes of an embedded ELF or .sos, or the path of a system library."""
     from pydispatch._core import elf
     from pydispatch.formats.elf import fatelf
+    from pydispatch.formats.elf.reader import is_elf
 
     what = f"add_executable '{name}'"
     data, label = read_code(what, source, "a library of kernels: an embedded ELF, a .sos, or a shared library")
@@ -81,7 +82,7 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
     try:
         machine = elf.validate(file)
     except ArtifactError as error:
-        if isinstance(source, (bytes, bytearray, memoryview)) or fatelf.is_fatelf(data) or data[:4] != b"\x7fELF":
+        if isinstance(source, (bytes, bytearray, memoryview)) or fatelf.is_fatelf(data) or not is_elf(data):
             raise ArtifactError(f"{what}: {label}: {error}") from None
         return _system_library(what, str(source), data, error)
     if machine != elf.host_machine():

@@ -61,7 +61,7 @@ func.func @scalars(%a: i32, %b: i32, %x: f32, %y: f32, %c: i1, %v: vector<4xi1>,
   check.expect_almost_eq(%t, %u) : tensor<4xf32>
   check.expect_almost_eq_const(%t, dense<1.0> : tensor<4xf32>, rtol 1.0e-3) {kept} : tensor<4xf32>
   %70 = pyd.import.available @scalars {kept} : i1
-  %71 = pyd.again %n : index
+  %71 = pyd.rematerialize %n : index
   return
 }
 func.func @blocks(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32>, %d: memref<8x4xf32>, %lane: index, %p: memref<16x16xf16>, %q: memref<16x8xf16>, %r: memref<4xf32>) {

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr, UnregisteredAttr
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.target.backend import Backend
+from pydispatch.compiler.target.backend import Architectures, Backend
 from pydispatch.errors import CompileError
 from pydispatch.formats.ptx.interface import NAMES
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
@@ -70,6 +70,23 @@ def runs_on(code: str, machine: str) -> bool:
     return found is not None and not found[2] and int(found[1]) <= number_of(machine)
 
 
+class _Architectures(Architectures):
+    entries = frozenset((*ENTRIES, "target_features", "features", "ptx", "workgroup_size_limit"))
+
+    def stated(self, configuration: DictionaryAttr) -> str:
+        return stated(configuration)
+
+    def best(self, have: Iterable[str], wanted: str) -> str | None:
+        """The requested architecture, else the newest one whose code runs on it."""
+        fitting = [name for name in have if is_architecture(name) and runs_on(name, wanted)]
+        return max(fitting, key=lambda name: (name == wanted, number_of(name)), default=None)
+
+    def target(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
+        own = target.configuration.data
+        rest = {key: value for key, value in own.items() if key not in ("target", "target_arch")}
+        return ExecutableTargetAttr(target.backend, target.format, DictionaryAttr({"target": StringAttr(name), **rest}))
+
+
 class Cuda(Backend):
     """PTX, for an architecture that the target states, or the oldest that is supported."""
 
@@ -77,7 +94,7 @@ class Cuda(Backend):
     format = FORMAT
     emitter = "pydispatch.compiler.backends.cuda.backend:compile_variant"
     machines = (f"sm_80 and the like ({', '.join(NAMES)})",)
-    architecture_entries = frozenset((*ENTRIES, "target_features", "features", "ptx", "workgroup_size_limit"))
+    architectures = _Architectures()
     workgroup_bytes = 16 << 10
     row_bytes = 8 << 10
     has_invocations = True
@@ -89,19 +106,6 @@ class Cuda(Backend):
         if name and name.rstrip("af") not in NAMES:
             raise CompileError(f"there is no CUDA architecture '{name}'", note=f"known: {', '.join(NAMES)}")
         return self.target(target=name) if name else self.target()
-
-    def architecture(self, configuration: DictionaryAttr) -> str:
-        return stated(configuration)
-
-    def best_architecture(self, have: Iterable[str], wanted: str) -> str | None:
-        """The requested architecture, else the newest one whose code runs on it."""
-        fitting = [name for name in have if is_architecture(name) and runs_on(name, wanted)]
-        return max(fitting, key=lambda name: (name == wanted, number_of(name)), default=None)
-
-    def with_architecture(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
-        own = target.configuration.data
-        rest = {key: value for key, value in own.items() if key not in ("target", "target_arch")}
-        return ExecutableTargetAttr(target.backend, target.format, DictionaryAttr({"target": StringAttr(name), **rest}))
 
     def mma_generation(self, target: ExecutableTargetAttr) -> int:
         return number_of(stated(target.configuration) or DEFAULT)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 
 from pydispatch.compiler.kernel_ir.math.coefficients import F32_POLYNOMIALS, F64_POLYNOMIALS
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word
@@ -12,29 +16,46 @@ INFINITY, NAN = float("inf"), float("nan")
 Constants = tuple[float, ...]
 
 
-def _constants(*text: str) -> Constants:
-    return tuple(map(float.fromhex, text))
+def _real(digits: str) -> Fraction:
+    mantissa, _, exponent = digits.partition("p")
+    whole, _, rest = mantissa.partition(".")
+    return int(whole + rest, 16) * Fraction(2) ** (int(exponent) - 4 * len(rest))
+
+
+_LN2 = _real("0x1.62e42fefa39ef35793c7673007e5ed5e81e6864ce5316c5b141a2eb7p-1")
+_LOG2E = _real("0x1.71547652b82fe1777d0ffda0d23a7d11d6aef551bad2b4b1164a2cd9p+0")
+_LOG10E = _real("0x1.bcb7b1526e50e32a6ab7555f5a67b8647dc68c048b934404747e5a89p-2")
+_LOG10_2 = _real("0x1.34413509f79fef311f12b35816f922f04d5a618a87a3e69314bcde4dp-2")
+_PIO2 = _real("0x1.921fb54442d18469898cc51701b839a252049c1114cf98e804177d4cp+0")
+
+
+def _parts(number: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constants:
+    """A number as a sum: a part for each of `cuts`, with so many binary digits (0: all that fit, rounded), then what
+    remains, rounded. digits: of the format."""
+    parts: list[float] = []
+    for cut in (*cuts, 0):
+        rest = number - sum(map(Fraction, parts))
+        exponent = math.frexp(float(rest))[1]
+        scaled = rest * Fraction(2) ** ((cut or digits) - exponent)
+        parts.append(math.ldexp(int(scaled) if cut else round(scaled), exponent - (cut or digits)))
+    return tuple(parts)
 
 
 @dataclass(frozen=True)
 class Format:
     """extended: results are to be within 1 unit in the last place, so reduced arguments are sums of two numbers.
 
-    Constants of several parts go from the largest to the smallest. `ln2_cut` and `pio2_cut` have first parts so short
-    that their products with the whole numbers which occur are exact.
+    Constants of several parts go from the largest to the smallest. Of those with a number of digits all parts but the
+    last are so short that their products with the whole numbers which occur are exact.
     """
 
     width: int
     fraction: int
     extended: bool
     polynomials: dict[str, Constants]
-    ln2: Constants
-    ln2_cut: Constants
-    log2e: Constants
-    log10e: Constants
-    log10_2: Constants
-    pio2: Constants
-    pio2_cut: Constants
+    ln2_digits: tuple[int, ...]
+    log10_2_digits: tuple[int, ...]
+    pio2_digits: tuple[int, ...]
     root_half: int
     """The bits of the least mantissa of a reduced logarithm, near sqrt(1/2)."""
     exp_range: tuple[float, float]
@@ -59,6 +80,38 @@ class Format:
     numbers are scaled, and by how much."""
 
     @property
+    def digits(self) -> int:
+        return self.fraction + 1
+
+    @cached_property
+    def ln2(self) -> Constants:
+        return _parts(_LN2, self.digits)
+
+    @cached_property
+    def ln2_cut(self) -> Constants:
+        return _parts(_LN2, self.digits, self.ln2_digits)
+
+    @cached_property
+    def log2e(self) -> Constants:
+        return _parts(_LOG2E, self.digits)
+
+    @cached_property
+    def log10e(self) -> Constants:
+        return _parts(_LOG10E, self.digits)
+
+    @cached_property
+    def log10_2(self) -> Constants:
+        return _parts(_LOG10_2, self.digits, self.log10_2_digits)
+
+    @cached_property
+    def pio2(self) -> Constants:
+        return _parts(_PIO2, self.digits)
+
+    @cached_property
+    def pio2_cut(self) -> Constants:
+        return _parts(_PIO2, self.digits, self.pio2_digits)
+
+    @property
     def bias(self) -> int:
         return (1 << (self.width - self.fraction - 2)) - 1
 
@@ -81,13 +134,9 @@ F32 = Format(
     fraction=23,
     extended=False,
     polynomials=F32_POLYNOMIALS,
-    ln2=_constants("0x1.62e430p-1", "-0x1.05c610p-29"),
-    ln2_cut=_constants("0x1.62e4p-1", "0x1.7f7d1cp-20"),
-    log2e=_constants("0x1.715476p+0", "0x1.4ae0c0p-26"),
-    log10e=_constants("0x1.bcb7b2p-2", "-0x1.5b235ep-27"),
-    log10_2=_constants("0x1.344p-2", "0x1.3509f8p-18"),
-    pio2=_constants("0x1.921fb6p+0", "-0x1.777a5cp-25"),
-    pio2_cut=_constants("0x1.92p+0", "0x1.fb4p-12", "0x1.444p-24", "0x1.68c234p-39"),
+    ln2_digits=(15,),
+    log10_2_digits=(11,),
+    pio2_digits=(8, 11, 11),
     root_half=0x3F2AAAAB,
     exp_range=(-104.0, 89.0),
     exp2_range=(-151.0, 129.0),
@@ -108,13 +157,9 @@ F64 = Format(
     fraction=52,
     extended=True,
     polynomials=F64_POLYNOMIALS,
-    ln2=_constants("0x1.62e42fefa39efp-1", "0x1.abc9e3b39803fp-56"),
-    ln2_cut=_constants("0x1.62e42feep-1", "0x1.a39ef35793c76p-33"),
-    log2e=_constants("0x1.71547652b82fep+0", "0x1.777d0ffda0d24p-56"),
-    log10e=_constants("0x1.bcb7b1526e50ep-2", "0x1.95355baaafad3p-57"),
-    log10_2=_constants("0x1.34413508p-2", "0x1.f79fef311f12bp-34"),
-    pio2=_constants("0x1.921fb54442d18p+0", "0x1.1a62633145c07p-54"),
-    pio2_cut=_constants("0x1.921fb544p+0", "0x1.0b4611a6p-34", "0x1.3198a2ep-69", "0x1.b839a252049c1p-104"),
+    ln2_digits=(32,),
+    log10_2_digits=(30,),
+    pio2_digits=(31, 32, 28),
     root_half=0x3FE6A09E667F3BCD,
     exp_range=(-746.0, 710.0),
     exp2_range=(-1076.0, 1025.0),
@@ -131,7 +176,7 @@ F64 = Format(
 )
 
 
-def format_of(x: Number) -> Format:
+def format_of(x: Number | Word) -> Format:
     return F32 if x.width == 32 else F64
 
 
@@ -155,7 +200,7 @@ def _horner(x: Number, coefficients: Constants) -> Number:
 
 def power2(k: Word) -> Number:
     """2^k for which that is a normal number."""
-    format = F32 if k.width == 32 else F64
+    format = format_of(k)
     return (k + format.bias << format.fraction).as_float()
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from pydispatch.compiler.analysis.sizes import size_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import element_of_generic
+from pydispatch.compiler.tensor_ops.requirements import Requirement, WindowFits
 from pydispatch.compiler.tensor_ops.rule import TensorOp
 from pydispatch.compiler.tensor_ops.terms import Stated, same_size
 from pydispatch.ir.affine_maps import dims_in, is_identity
@@ -30,6 +32,16 @@ class Generic(TensorOp):
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
         return structured(op).places
+
+    def requirements(self, op: Any) -> Iterator[Requirement]:
+        g = structured(op)
+        loops = [next((size_of(place.tensor, place.axis) for place in places), None) for places in g.places]
+        for number, (value, map_) in enumerate(zip(g.operands, g.maps, strict=True)):
+            if not shape_of(value) or not g.block.args[number].uses:
+                continue
+            for axis, index in enumerate(map_.results):
+                if not isinstance(index, AffineDimExpr):
+                    yield WindowFits(number, axis, index, loops, size_of(value, axis))
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         return element_of_generic(e, build, result, indices)

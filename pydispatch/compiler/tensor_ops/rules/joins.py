@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from xdsl.ir import OpResult, SSAValue
@@ -11,6 +11,7 @@ from pydispatch.compiler.analysis.destinations import mixed_operands
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, not_less
 from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.tensor_ops.requirements import NotNegative, Requirement
 from pydispatch.compiler.tensor_ops.rule import TensorOp
 from pydispatch.compiler.tensor_ops.terms import Stated, add, same_size
 from pydispatch.ir.values import Dim
@@ -33,6 +34,13 @@ class Pad(TensorOp):
             return clone_block(e, b, block, mapping, [])[0]
 
         return build.choose(inside, lambda b: e.at(b, op.source, where), padding)
+
+    def requirements(self, op: Any) -> Iterator[Requirement]:
+        """Padding adds elements; taking some away is what slices are for."""
+        for side in ("low", "high"):
+            for axis, amount in enumerate(mixed_operands(op, side)):
+                if not isinstance(amount, int):
+                    yield NotNegative(amount, f"axis {axis}: the result is smaller than what is padded")
 
 
 class Concat(TensorOp):

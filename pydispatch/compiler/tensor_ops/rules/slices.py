@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.destinations import slice_of
-from pydispatch.compiler.analysis.sizes import kept_dims
+from pydispatch.compiler.analysis.sizes import kept_dims, size_of, term_of
 from pydispatch.compiler.analysis.views import is_contiguous
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, equal, not_less
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
+from pydispatch.compiler.tensor_ops.requirements import Equal, Requirement, SliceFits
 from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
-from pydispatch.compiler.tensor_ops.terms import Stated
-from pydispatch.ir.values import shape_of
+from pydispatch.compiler.tensor_ops.terms import Stated, Term
+from pydispatch.ir.values import constant_index, shape_of
 
 
 class ExtractSlice(TensorOp):
@@ -31,6 +32,9 @@ class ExtractSlice(TensorOp):
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         return e.at(build, op.source, in_slice(e, build, op, op.source, tensor_type(result), indices))
+
+    def requirements(self, op: Any) -> Iterator[Requirement]:
+        return _slice_fits(op, op.source)
 
     def is_view(self, op: Any) -> bool:
         return is_contiguous(op)
@@ -73,6 +77,12 @@ class InsertSlice(Update):
     def has_room(self, e: Elements, build: Builder, op: Any) -> bool:
         return True
 
+    def requirements(self, op: Any) -> Iterator[Requirement]:
+        yield from _slice_fits(op, op.dest)
+        sizes = slice_of(op).sizes
+        for place, axis in enumerate(kept_dims(op, shape_of(op.source)) or ()):
+            yield Equal(size_of(op.source, place), _term(sizes[axis]), f"axis {place}: the slice has {{}}")
+
     def runs_on_host(self, op: Any) -> bool:
         return is_contiguous(op)
 
@@ -96,6 +106,22 @@ class Insert(Update):
 
     def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         return [build.clamp(e.index(i), n) for i, n in zip(op.indices, e.dims(op.dest), strict=True)]
+
+
+def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
+    part = slice_of(op)
+    for axis, (offset, size, stride) in enumerate(zip(part.offsets, part.sizes, part.strides, strict=True)):
+        known = _known(stride)
+        step = stride if known is None else known
+        yield SliceFits(axis, _known(offset), _term(size), step, size_of(whole, axis))
+
+
+def _known(n: int | SSAValue) -> int | None:
+    return n if isinstance(n, int) else constant_index(n)
+
+
+def _term(n: int | SSAValue) -> Term:
+    return n if isinstance(n, int) else term_of(n)
 
 
 def _kept(op: Any, part: TensorType[Attribute]) -> list[int]:

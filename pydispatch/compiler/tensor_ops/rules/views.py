@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import OpResult, SSAValue
 
-from pydispatch.compiler.analysis.sizes import reassociation
+from pydispatch.compiler.analysis.sizes import reassociation, size_of, sizes_of
 from pydispatch.compiler.kernels.ops.bits import as_integer, bits_of, from_integer
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
+from pydispatch.compiler.tensor_ops.requirements import Equal, Requirement
 from pydispatch.compiler.tensor_ops.rule import TensorOp
 from pydispatch.compiler.tensor_ops.terms import Entry, Stated, listed, multiply
-from pydispatch.ir.values import Dim
+from pydispatch.ir.values import Dim, shape_of
 
 
 class View(TensorOp):
@@ -40,6 +42,12 @@ class Cast(View):
 
     def is_pointwise(self, op: Any) -> bool:
         return True
+
+    def requirements(self, op: Any) -> Iterator[Requirement]:
+        source, result = op.operands[0], op.results[0]
+        for axis, (n, known) in enumerate(zip(shape_of(source), shape_of(result), strict=True)):
+            if n < 0 <= known:
+                yield Equal(size_of(source, axis), known, f"axis {axis}: the result has {{}}")
 
 
 class TieShape(Cast):
@@ -80,6 +88,12 @@ class ExpandShape(View):
         sizes = e.dims(result)
         where = [build.join([indices[i] for i in g], [sizes[i] for i in g]) for g in reassociation(op)]
         return e.at(build, op.operands[0], where)
+
+    def requirements(self, op: Any) -> Iterator[Requirement]:
+        for axis, group in enumerate(reassociation(op)):
+            product = multiply([size_of(op.results[0], d) for d in group])
+            what = f"axis {axis}: the dimensions {group} that it becomes have {{}}"
+            yield Equal(size_of(op.operands[0], axis), product, what)
 
 
 class CollapseShape(View):
@@ -123,6 +137,10 @@ class Reshape(View):
         where[front : len(have) - back] = build.split(number, have[front : len(have) - back])
         return e.at(build, source, where)
 
+    def requirements(self, op: Any) -> Iterator[Requirement]:
+        have, want = (multiply(sizes_of(v)) for v in (op.operands[0], op.results[0]))
+        yield Equal(have, want, "the result has {}")
+
 
 class FlowReshape(Reshape):
     name = "flow.tensor.reshape"
@@ -154,6 +172,12 @@ class FlowBitcast(FlowReshape):
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         return element_of_bits(e, build, op, result, indices)
+
+    def requirements(self, op: Any) -> Iterator[Requirement]:
+        have, want = (
+            multiply([*sizes_of(v), bits_of(tensor_type(v).element_type)]) for v in (op.operands[0], op.results[0])
+        )
+        yield Equal(have, want, "the result has {}", "bits")
 
 
 def element_of_bits(e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydispatch.formats.spirv.declared import Body, Declared
+from pydispatch.formats.spirv.functions.walk import back_edges
 from pydispatch.formats.spirv.names import Op
 from pydispatch.formats.spirv.parts import LABEL, LINE, NO_LINE, Inst
 
@@ -26,7 +27,10 @@ def check_blocks(declared: Declared, body: Body) -> None:
             if inst.words[place] not in labels or inst.words[place] == first:
                 raise declared.fail(inst.at + place, f"id {inst.words[place]} is no block that this function may go to")
     edges, loops = _edges(declared, code)
-    _check_ways(declared, code, edges, loops)
+    for id, target in back_edges([first], edges):
+        if target not in loops:
+            text = f"block {id} goes back to block {target}, which is no head of a loop"
+            raise declared.fail(code[0].at, text)
     _check_merges(declared, code, edges)
 
 
@@ -57,26 +61,6 @@ def _edges(declared: Declared, code: Sequence[Inst]) -> tuple[dict[int, list[int
     if block:
         raise declared.fail(code[-1].at, "the last block of a function does not end")
     return edges, loops
-
-
-def _check_ways(declared: Declared, code: Sequence[Inst], edges: dict[int, list[int]], loops: set[int]) -> None:
-    """Only the heads of loops are gone back to."""
-    state: dict[int, int] = {}  # 1 begun, 2 done
-    stack = [(code[0].id, False)]
-    while stack:
-        id, leaving = stack.pop()
-        if leaving:
-            state[id] = 2
-            continue
-        if state.get(id):
-            continue
-        state[id] = 1
-        stack.append((id, True))
-        for target in edges[id]:
-            if state.get(target) == 1 and target not in loops:
-                text = f"block {id} goes back to block {target}, which is no head of a loop"
-                raise declared.fail(code[0].at, text)
-            stack.append((target, False))
 
 
 def _check_merges(declared: Declared, code: Sequence[Inst], edges: dict[int, list[int]]) -> None:

@@ -7,6 +7,7 @@ from pydispatch.formats.spirv.declared import Body, Declared
 from pydispatch.formats.spirv.functions.blocks import check_blocks
 from pydispatch.formats.spirv.functions.operands import Function
 from pydispatch.formats.spirv.functions.rules import check_instruction
+from pydispatch.formats.spirv.functions.walk import back_edges
 from pydispatch.formats.spirv.names import Op
 from pydispatch.formats.spirv.parts import LABEL, Inst
 
@@ -22,7 +23,8 @@ def check_functions(declared: Declared, is_open: bool) -> None:
     calls: dict[int, list[int]] = {}
     for id, body in declared.bodies.items():
         calls[id] = _check(Function(declared, body, is_open))
-    _check_recursion(declared, calls)
+    for _, callee in back_edges(calls, calls):
+        raise ArtifactError(f"{declared.what}: function id {callee} calls itself, which shaders cannot")
 
 
 def check_constant(declared: Declared, inst: Inst) -> None:
@@ -57,22 +59,3 @@ def _check(code: Function) -> list[int]:
         if code.type_of(id) != type_ and not code.is_open:
             raise code.fail(at, f"id {id} is no value of the type {type_}")
     return code.calls
-
-
-def _check_recursion(declared: Declared, calls: dict[int, list[int]]) -> None:
-    state: dict[int, int] = {}
-    for root in calls:
-        stack = [(root, False)]
-        while stack:
-            id, leaving = stack.pop()
-            if leaving:
-                state[id] = 2
-                continue
-            if state.get(id):
-                continue
-            state[id] = 1
-            stack.append((id, True))
-            for callee in calls[id]:
-                if state.get(callee) == 1:
-                    raise ArtifactError(f"{declared.what}: function id {callee} calls itself, which shaders cannot")
-                stack.append((callee, False))

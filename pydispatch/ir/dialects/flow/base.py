@@ -50,7 +50,7 @@ CALL = "(`[` $workload^ `]`)? `` `(` $arguments `)`"
 """`[%workload](%arguments)`"""
 
 SIGNATURE = (
-    "custom<Signature>(ref($arguments), type($arguments), $argument_dims, type($results_), $result_dims, "
-    "$tied_operands)"
+    "custom<Signature>(ref($arguments), type($arguments), type($results_), $tied_operands, $argument_dims, "
+    "$result_dims)"
 )
 """`(T{%d}) -> T{%d}`"""

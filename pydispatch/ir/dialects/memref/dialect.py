@@ -14,13 +14,13 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.directives import WordOf, directive
+from pydispatch.ir.core.directives import NumberedChoice, directive
 from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.memref.views import ReshapeOp, TransposeOp
 
 
 @directive
-class Combiner(WordOf):
+class Combiner(NumberedChoice):
     """How an atomic operation combines what is there with what is given."""
 
     WORDS: ClassVar[Sequence[str]] = (

@@ -124,14 +124,14 @@ def _bits(type_: Attribute) -> int:
 
 
 @op_definition
-class AgainOp(IRDLOperation):
-    """`%y = pyd.again %x : index`: %x, which is below 2^32. What is computed from %y is computed there, though the same
-    may have been computed from %x before, so that it need not be kept in registers meanwhile."""
+class RematerializeOp(IRDLOperation):
+    """`%y = pyd.rematerialize %x : index`: %x, which is below 2^32. What is computed from %y is computed there, though
+    the same may have been computed from %x before, so that it need not be kept in registers meanwhile."""
 
-    name = "pyd.again"
+    name = "pyd.rematerialize"
     value = operand_def(IndexType)
     result = result_def(IndexType)
     assembly_format = "$value attr-dict `:` type($result)"
 
 
-OPERATIONS: list[type[Operation]] = [MmaOp, AgainOp]
+OPERATIONS: list[type[Operation]] = [MmaOp, RematerializeOp]

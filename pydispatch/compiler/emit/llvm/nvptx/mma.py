@@ -164,11 +164,11 @@ def _product(f: FunctionEmitter, m: MemRef, a: Sequence[str], b: Sequence[str], 
     return [f.body.let(f"extractvalue {result} {four}, {i}") for i in range(4)]
 
 
-def _again(f: FunctionEmitter, op: Operation) -> None:
+def _rematerialize(f: FunctionEmitter, op: Operation) -> None:
     """A move that LLVM does not look into."""
     word = f.body.let(f"trunc i64 {f.get(op.operands[0])} to i32")
     same = f.body.let(f'call i32 asm sideeffect "mov.b32 $0, $1;", "=r,r"(i32 {word})')
     f.define(op.results[0], f.body.let(f"zext i32 {same} to i64"))
 
 
-ROWS: dict[str, Lowering] = {"pyd.mma": _mma, "pyd.again": _again}
+ROWS: dict[str, Lowering] = {"pyd.mma": _mma, "pyd.rematerialize": _rematerialize}

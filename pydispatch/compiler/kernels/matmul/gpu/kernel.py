@@ -29,7 +29,7 @@ from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.target.backend import Backend
-from pydispatch.ir.dialects.pyd.mma import LANES, AgainOp, MmaOp, run_of, spread_of
+from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, RematerializeOp, run_of, spread_of
 
 
 def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int) -> Kernel | None:
@@ -159,9 +159,9 @@ class Writer:
         fence = Builder(build.block, build.source, build, guarded=True)
         result = self.c.op.results[0]
         point = fence.bounded(
-            fence.add(AgainOp(operands=[build.value(point)], result_types=[IndexType()])), self.tile.invocations
+            fence.add(RematerializeOp(operands=[build.value(point)], result_types=[IndexType()])), self.tile.invocations
         )
-        number = fence.add(AgainOp(operands=[self.number], result_types=[IndexType()]))
+        number = fence.add(RematerializeOp(operands=[self.number], result_types=[IndexType()]))
         self._locate(fence, fence.bounded(number, groups(self.plan, fence, self.sizes)))
         places = list(self._places(fence, point))
         for slot, (_, where) in enumerate(places):

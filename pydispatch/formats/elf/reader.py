@@ -1,0 +1,298 @@
+"""The bytes of a 64-bit little-endian ELF file → its header, segments, sections, symbols and dynamic entries.
+
+All Python code that looks into ELF files reads them here. Nothing is run, and nothing outside of the bytes is read.
+The loader has its own, stricter reader (csrc/elf). Layouts: System V gABI, chapters 4 and 5.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+MAGIC = b"\x7fELF"
+MACHINES = {
+    3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 190: "cuda", 224: "amdgpu", 243: "riscv64", 258: "loongarch",
+}  # fmt: skip
+"""e_machine -> the name of the machine."""
+
+REL, EXEC, DYN, CORE = 1, 2, 3, 4
+TYPES = {REL: "relocatable object", EXEC: "executable", DYN: "shared object", CORE: "core file"}
+"""e_type -> its name."""
+
+SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 2, 8, 11
+SHF_WRITE, SHF_ALLOC, SHF_EXEC, SHF_TLS = 0x1, 0x2, 0x4, 0x400
+PT_LOAD, PT_DYNAMIC, PT_TLS, PT_GNU_STACK = 1, 2, 7, 0x6474E551
+PF_EXEC, PF_WRITE, PF_READ = 1, 2, 4
+DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_STRSZ = 1, 4, 5, 6, 7, 8, 10
+DT_GNU_HASH = 0x6FFFFEF5
+LOCAL, GLOBAL, WEAK = 0, 1, 2
+STT_OBJECT, STT_FUNCTION, STT_SECTION, STT_FILE, STT_TLS = 1, 2, 3, 4, 6
+UNDEFINED, COMMON = 0, 0xFFF2
+
+_MAX_SYMBOLS = 1 << 20
+_MAX_DYNAMIC = 4096
+_MAX_NAME = 4096
+_EXTENDED = 0xFFFF
+"""As an index of a section: the index is in the first section."""
+
+
+class ElfError(ValueError):
+    """What is wrong with an ELF file. Callers put the name of the file before it, and the remedy after it."""
+
+
+class Segment(NamedTuple):
+    """A program header. Sizes, offset and addresses are in bytes."""
+
+    kind: int
+    flags: int
+    offset: int
+    address: int
+    physical: int
+    file_size: int
+    memory_size: int
+    alignment: int
+
+
+class Section(NamedTuple):
+    """A section header. name: an offset in the section of names, see `ElfFile.name`. Sizes and offsets are in bytes."""
+
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry_size: int
+
+
+class Symbol(NamedTuple):
+    """section: the index of the section that defines it, or UNDEFINED, COMMON and the like."""
+
+    name: str
+    info: int
+    other: int
+    section: int
+    value: int
+    size: int
+
+    @property
+    def binding(self) -> int:
+        return self.info >> 4
+
+    @property
+    def kind(self) -> int:
+        return self.info & 15
+
+
+def is_elf(data: bytes | memoryview) -> bool:
+    return bytes(data[:4]) == MAGIC
+
+
+class Identity(NamedTuple):
+    """What an ELF file of any class and byte order is for. file_class: 1 for 32 bits, 2 for 64. order: 1 for little
+    endian, 2 for big."""
+
+    file_class: int
+    order: int
+    osabi: int
+    abi_version: int
+    type: int
+    machine: int
+
+
+def identity(data: bytes | memoryview) -> Identity | None:
+    """None for other files, and for those cut off before."""
+    if not is_elf(data) or len(data) < 20:
+        return None
+    return Identity(data[4], data[5], data[7], data[8], *struct.unpack_from(">HH" if data[5] == 2 else "<HH", data, 16))
+
+
+class ElfFile:
+    """An ELF file. ElfError for one of another class or byte order, and from each method where the file is broken."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self.data = memoryview(data).cast("B")
+        if not is_elf(self.data):
+            raise ElfError("it does not start with 7F 45 4C 46")
+        file_class, order = self.unpack("BB", 4, "header")
+        if (file_class, order) != (2, 1):
+            raise ElfError(
+                f"it has class {file_class} and byte order {order}; only 64-bit little-endian (2, 1) is read"
+            )
+        header = self.unpack("HHIQQQIHHHHHH", 16, "header")
+        self.type, self.machine, _, _, self._segments_at, self._sections_at, self.flags = header[:7]
+        self._segment_count, size, count, names = header[9:]
+        self.abi_version = self.data[8]
+        self._section_count, self._names = count, names
+        if (self._sections_at and count == 0) or names == _EXTENDED:
+            first = self._section(0)
+            self._section_count = count or first.size
+            self._names = first.link if names == _EXTENDED else names
+        if self._sections_at and size not in (0, 64):
+            raise ElfError(f"its section headers have {size} bytes each, expected 64")
+
+    # -- bytes
+
+    def unpack(self, layout: str, offset: int, what: str) -> tuple[int, ...]:
+        """Little-endian numbers at an offset. what: what they are, for the message."""
+        return struct.unpack_from("<" + layout, self.part(offset, struct.calcsize("<" + layout), what))
+
+    def part(self, offset: int, size: int, what: str) -> memoryview:
+        """`size` bytes at an offset. what: what they are, for the message."""
+        if not 0 <= offset <= len(self.data) - size or size < 0:
+            raise ElfError(f"its {what} at offset {offset} lies outside its {len(self.data)} bytes")
+        return self.data[offset : offset + size]
+
+    def text(self, offset: int, end: int) -> str:
+        """The string at an offset, in a table that ends at `end`."""
+        if not 0 <= offset < end <= len(self.data):
+            raise ElfError(f"a name at offset {offset} lies outside its string table")
+        raw, zero, _ = bytes(self.data[offset : min(end, offset + _MAX_NAME)]).partition(b"\0")
+        if not zero:
+            raise ElfError(f"a name at offset {offset} does not end within its string table and {_MAX_NAME} bytes")
+        return raw.decode("utf-8", "replace")
+
+    # -- sections
+
+    def _section(self, index: int) -> Section:
+        return Section(*self.unpack("IIQQQQIIQQ", self._sections_at + 64 * index, f"section header {index}"))
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        if self._sections_at == 0:
+            return []
+        self.part(self._sections_at, 64 * self._section_count, "table of sections")
+        return [self._section(index) for index in range(self._section_count)]
+
+    def name(self, section: Section) -> str:
+        names = self._linked(self._names)
+        return self.text(names.offset + section.name, names.offset + names.size)
+
+    def _linked(self, index: int) -> Section:
+        if index >= len(self.sections):
+            raise ElfError(f"it has no section {index}")
+        return self.sections[index]
+
+    def content(self, section: Section) -> memoryview:
+        return self.part(section.offset, section.size, "section")
+
+    def section_named(self, name: str) -> Section | None:
+        return next((section for section in self.sections if self.name(section) == name), None)
+
+    def symbols(self, kind: int = SHT_SYMTAB) -> Iterator[Symbol]:
+        """The symbols of the tables of a kind, SHT_SYMTAB or SHT_DYNSYM, in the order of the file."""
+        for section in self.sections:
+            if section.kind == kind:
+                names = self._linked(section.link)
+                yield from self._symbols(section.offset, section.size // 24, names.offset, names.offset + names.size)
+
+    def _symbols(self, offset: int, count: int, names: int, names_end: int) -> Iterator[Symbol]:
+        if count > _MAX_SYMBOLS:
+            raise ElfError(f"it has {count} symbols; at most {_MAX_SYMBOLS} are read")
+        table = self.part(offset, 24 * count, "symbol table")
+        for name, info, other, section, value, size in struct.iter_unpack("<IBBHQQ", table[24:]):  # the first is none
+            yield Symbol(self.text(names + name, names_end) if name else "", info, other, section, value, size)
+
+    # -- segments
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        return [
+            Segment(*self.unpack("IIQQQQQQ", self._segments_at + 56 * i, f"program header {i}"))
+            for i in range(self._segment_count)
+        ]
+
+    def segment_of(self, address: int, size: int = 1) -> Segment | None:
+        """The loaded segment that has `size` bytes at an address in the file."""
+        for segment in self.segments:
+            if segment.kind == PT_LOAD and 0 <= address - segment.address <= segment.file_size - size:
+                return segment
+        return None
+
+    def offset_of(self, address: int, what: str, size: int = 1) -> int:
+        """Where the `size` bytes at an address are in the file."""
+        segment = self.segment_of(address, size)
+        if segment is None:
+            raise ElfError(f"its {what} at address {address:#x} lies in no loaded segment")
+        return segment.offset + address - segment.address
+
+    def at(self, address: int, size: int, what: str) -> memoryview:
+        """`size` bytes at an address."""
+        return self.part(self.offset_of(address, what, size), size, what)
+
+    def text_at(self, address: int, what: str) -> str:
+        """The string at an address."""
+        segment = self.segment_of(address)
+        offset = self.offset_of(address, what)
+        assert segment is not None
+        return self.text(offset, min(segment.offset + segment.file_size, len(self.data)))
+
+    # -- what the dynamic linker reads
+
+    @cached_property
+    def dynamic(self) -> list[tuple[int, int]]:
+        """Pairs (tag, value) of the dynamic segment."""
+        found: list[tuple[int, int]] = []
+        segment = next((segment for segment in self.segments if segment.kind == PT_DYNAMIC), None)
+        if segment is not None:
+            for place in range(segment.offset, segment.offset + min(segment.file_size, 16 * _MAX_DYNAMIC) - 15, 16):
+                tag, value = self.unpack("QQ", place, "dynamic section")
+                if tag == 0:
+                    break
+                found.append((tag, value))
+        return found
+
+    @cached_property
+    def _tags(self) -> dict[int, int]:
+        """The first value of each tag."""
+        return dict(reversed(self.dynamic))
+
+    def tag(self, tag: int) -> int | None:
+        """The first value of a tag of the dynamic segment."""
+        return self._tags.get(tag)
+
+    @property
+    def needed(self) -> list[str]:
+        """The libraries that the file depends on."""
+        names, end = self._dynamic_names()
+        return [self.text(names + value, end) for tag, value in self.dynamic if tag == DT_NEEDED]
+
+    def dynamic_symbols(self) -> Iterator[Symbol]:
+        """The symbols that the dynamic linker sees, by the dynamic segment."""
+        table = self.tag(DT_SYMTAB)
+        if table is not None and DT_STRTAB in self._tags:
+            offset = self.offset_of(table, "symbol table")
+            yield from self._symbols(offset, self._dynamic_symbol_count(), *self._dynamic_names())
+
+    def _dynamic_names(self) -> tuple[int, int]:
+        """Where the string table begins and ends in the file."""
+        address = self.tag(DT_STRTAB)
+        if address is None:
+            return 0, 0
+        start = self.offset_of(address, "string table")
+        return start, start + (self.tag(DT_STRSZ) or 0)
+
+    def _dynamic_symbol_count(self) -> int:
+        if (table := self.tag(DT_HASH)) is not None:
+            return self.unpack("II", self.offset_of(table, "hash table"), "hash table")[1]
+        if (table := self.tag(DT_GNU_HASH)) is not None:
+            return self._gnu_hash_count(self.offset_of(table, "GNU hash table"))
+        return 0
+
+    def _gnu_hash_count(self, offset: int) -> int:
+        """The number of symbols by a GNU hash table: one more than the last of the longest chain."""
+        buckets, first, bloom, _ = self.unpack("IIII", offset, "GNU hash table")
+        if buckets > _MAX_SYMBOLS or bloom > _MAX_SYMBOLS:
+            raise ElfError(f"its GNU hash table has {buckets} buckets and {bloom} filter words")
+        start = offset + 16 + 8 * bloom
+        last = max(self.unpack(f"{buckets}I", start, "GNU hash table"), default=0)
+        if last < first:
+            return first
+        while not self.unpack("I", start + 4 * buckets + 4 * (last - first), "GNU hash chain")[0] & 1:
+            last += 1
+        return last + 1

@@ -1,0 +1,25 @@
+"""The depth-first walk that finds loops: of blocks within a function, of functions that call each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+def back_edges(roots: Iterable[int], edges: Mapping[int, Sequence[int]]) -> Iterator[tuple[int, int]]:
+    """The edges (from, to) that close a loop: `to` is reached from a root before `from`, on the way there."""
+    entered: set[int] = set()
+    on_path: set[int] = set()
+    for root in roots:
+        stack = [(root, False)]
+        while stack:
+            node, is_done = stack.pop()
+            if is_done:
+                on_path.remove(node)
+            elif node not in entered:
+                entered.add(node)
+                on_path.add(node)
+                stack.append((node, True))
+                for target in edges[node]:
+                    if target in on_path:
+                        yield node, target
+                    stack.append((target, False))

@@ -1,0 +1,16 @@
+"""Custom directives that assembly formats of several dialects share; formats know them by the names of their classes.
+
+A directive reads into a `ParsingState` and prints from an operation. Types that directives state are those of operands,
+which are resolved when the whole operation has been read.
+"""
+
+from pydispatch.ir.core.directives import regions, signatures
+from pydispatch.ir.core.directives.base import SHARED, directive, require, shared, stated, word_printed
+from pydispatch.ir.core.directives.operands import Mixed
+from pydispatch.ir.core.directives.properties import Choice, Index, NumberedChoice
+from pydispatch.ir.core.directives.types import ElementOf, Results
+
+__all__ = [
+    "SHARED", "Choice", "ElementOf", "Index", "Mixed", "NumberedChoice", "Results", "directive", "regions", "require",
+    "shared", "signatures", "stated", "word_printed",
+]  # fmt: skip

@@ -1,0 +1,77 @@
+"""What directives are made with: their registry, and what has been read so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from xdsl.ir import Attribute
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    OptionalResultVariable,
+    ParsingState,
+    PrintingState,
+    ResultVariable,
+    TypeDirective,
+    VariadicResultVariable,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+DirectiveT = TypeVar("DirectiveT", bound=CustomDirective)
+SHARED: dict[str, type[CustomDirective]] = {}
+"""The directives that every format may name."""
+
+_RESULTS = (ResultVariable, VariadicResultVariable, OptionalResultVariable)
+
+
+def directive(cls: type[DirectiveT]) -> type[DirectiveT]:
+    """`irdl_custom_directive`, for classes that inherit parameters too."""
+    inherited = getattr(cls, "parameters", {})
+    made = irdl_custom_directive(cls)
+    made.parameters = {**inherited, **made.parameters}
+    return made
+
+
+def shared(cls: type[DirectiveT]) -> type[DirectiveT]:
+    """A directive that every format may use."""
+    SHARED[cls.__name__] = directive(cls)
+    return cls
+
+
+class Implied(CustomDirective):
+    """A directive whose types follow from others: nothing is written."""
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        pass
+
+
+def word_printed(state: PrintingState) -> None:
+    """What was printed last is a word: what follows stands apart from it."""
+    state.last_was_punctuation, state.should_emit_space = False, True
+
+
+def stated(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
+    """What has been read for a type directive."""
+    inner: Any = types.inner
+    found = (state.result_types if isinstance(inner, _RESULTS) else state.operand_types)[inner.index]
+    assert found is not None
+    return found
+
+
+def require(word: str, clause: Any, parser: Parser, state: ParsingState, start: int) -> None:
+    """An error when the clause `word` is missing and there is no such operation without its attribute."""
+    variable = getattr(clause, "value", clause)
+    if not isinstance(variable, AttributeVariable) or variable.is_optional or variable.name in state.properties:
+        return
+    what = state.op_type.name.rpartition(".")[2]
+    base = getattr(variable, "unique_base", None)
+    sample = "..." if base is None else f"#{base.name}<...>"
+    parser.raise_error(f"{_article(what)} needs {_article(word)}: {word}({sample})", start, parser.pos)
+
+
+def _article(word: str) -> str:
+    return word if word.endswith("s") else f"{'an' if word[0] in 'aeio' else 'a'} {word}"

@@ -1,0 +1,88 @@
+"""Operands, alone or among numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    VariadicOperandVariable,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+
+from pydispatch.ir.core import syntax
+from pydispatch.ir.core.directives.base import shared
+
+
+@shared
+class One(CustomDirective):
+    """Exactly one value, of operands of which other operations have several."""
+
+    values: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.values.set(state, (parser.parse_unresolved_operand(),))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_ssa_value(self.values.get(op)[0])
+
+
+@shared
+class Mixed(CustomDirective):
+    """`[4, %n]`: numbers and index values. The property has the dynamic index in place of each value."""
+
+    BRACKETS: ClassVar[tuple[str, str]] = ("[", "]")
+
+    values: VariadicOperandVariable
+    numbers: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        names: list[UnresolvedOperand] = []
+        numbers: list[int] = []
+
+        def one() -> None:
+            name = parser.parse_optional_unresolved_operand()
+            if name is not None:
+                names.append(name)
+            numbers.append(syntax.DYNAMIC if name is not None else parser.parse_integer(allow_boolean=False))
+
+        delimiter = parser.Delimiter.SQUARE if self.BRACKETS[0] == "[" else parser.Delimiter.PAREN
+        parser.parse_comma_separated_list(delimiter, one, " in a list of numbers and values")
+        self.values.set(state, names)
+        definitions = state.op_type.get_irdl_definition().properties
+        bases = definitions[self.numbers.name].constr.get_bases() or set()
+        self.numbers.set(state, _numbers(numbers, DenseArrayBase in bases))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_string(self.BRACKETS[0])
+        printer.print_list(syntax.mixed(self.numbers.get(op), self.values.get(op)), lambda v: print_mixed(printer, v))
+        printer.print_string(self.BRACKETS[1])
+
+
+@shared
+class MixedInParens(Mixed):
+    """`(4, %n)`."""
+
+    BRACKETS: ClassVar[tuple[str, str]] = ("(", ")")
+
+
+def _numbers(values: Sequence[int], dense: bool) -> Attribute:
+    return DenseArrayBase.from_list(i64, values) if dense else ArrayAttr([IntegerAttr(v, 64) for v in values])
+
+
+def print_mixed(printer: Printer, value: int | SSAValue) -> None:
+    """A number or a value."""
+    if isinstance(value, int):
+        printer.print_string(str(value))
+    else:
+        printer.print_ssa_value(value)

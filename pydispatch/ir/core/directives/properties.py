@@ -1,0 +1,163 @@
+"""Properties: types, constants, numbers and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import ClassVar
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr
+from xdsl.ir import Attribute
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core import syntax
+from pydispatch.ir.core.directives.base import directive, shared
+
+
+@directive
+class _Property(CustomDirective):
+    """A property, which an optional group may depend on."""
+
+    value: AttributeVariable
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return self.value.is_present(op)
+
+    def is_anchorable(self) -> bool:
+        return True
+
+
+@shared
+class TypeValue(CustomDirective):
+    """A property that is a type."""
+
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.value.set(state, parser.parse_type())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.value.print(printer, state, op)
+
+
+@shared
+class TypedConstant(CustomDirective):
+    """`value`, whose type is that of the result; `value -> T` for a result that says less about its sizes."""
+
+    value: AttributeVariable
+    type: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        value = parser.parse_attribute()
+        type = getattr(value, "type", None)
+        if parser.parse_optional_punctuation("->") is not None:
+            type = parser.parse_type()
+        if not isinstance(type, Attribute):
+            parser.raise_error("expected a typed constant", start, parser.pos)
+        self.value.set(state, value)
+        self.type.set(state, (type,))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.value.print(printer, state, op)
+        (type,) = self.type.get(op)
+        if getattr(self.value.get(op), "type", None) != type:
+            printer.print_string(" -> ")
+            printer.print_attribute(type)
+
+
+@shared
+class Index(_Property):
+    """A number of type index, with or without its type; printed without."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.value.set(state, syntax.parse_integer_attr(parser, IndexType()))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        value = self.value.get(op)
+        assert isinstance(value, IntegerAttr)
+        state.print_whitespace(printer)
+        printer.print_string(str(value.value.data))
+
+
+@shared
+class Visibility(CustomDirective):
+    """`public`, `private`, `nested` or nothing."""
+
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if (visibility := parser.parse_optional_visibility_keyword()) is not None:
+            self.value.set(state, visibility)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        visibility = self.value.get(op)
+        if isinstance(visibility, StringAttr):
+            state.print_whitespace(printer)
+            printer.print_string(visibility.data)
+
+
+@shared
+class Word(_Property):
+    """A property whose text is written without quotes."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.value.set(state, StringAttr(parser.parse_identifier()))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        value = self.value.get(op)
+        assert isinstance(value, StringAttr)
+        state.print_whitespace(printer)
+        printer.print_string(value.data)
+
+
+@directive
+class Choice(Word):
+    """One of `WORDS`. WHAT: what they are, for messages."""
+
+    WORDS: ClassVar[Sequence[str]] = ()
+    WHAT: ClassVar[str] = ""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        self.value.set(
+            state, StringAttr(self._checked(parser, parser.parse_identifier(f" for the {self.WHAT}"), start))
+        )
+
+    def _checked(self, parser: Parser, word: str, start: int) -> str:
+        if word not in self.WORDS:
+            known = " or ".join(self.WORDS) if len(self.WORDS) < 3 else f"one of {', '.join(self.WORDS)}"
+            parser.raise_error(f"unknown {self.WHAT} '{word}', expected {known}", start, start + len(word))
+        return word
+
+
+@cache
+def _number_of(word: int) -> IntegerAttr:
+    return IntegerAttr(word, 64)
+
+
+@directive
+class NumberedChoice(Choice):
+    """One of `WORDS`, as an identifier or in quotes; the property is its number."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        word = parser.parse_optional_str_literal()
+        if word is None:
+            word = parser.parse_identifier(f" for the {self.WHAT}")
+        self.value.set(state, _number_of(self.WORDS.index(self._checked(parser, word, start))))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        value = self.value.get(op)
+        assert isinstance(value, IntegerAttr)
+        state.print_whitespace(printer)
+        printer.print_string(self.WORDS[value.value.data])

@@ -1,0 +1,43 @@
+"""Regions."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import CustomDirective, ParsingState, PrintingState, RegionVariable
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core import syntax
+from pydispatch.ir.core.directives.base import shared
+
+
+@shared
+class NamedRegion(CustomDirective):
+    """`(%a: T, %b: U) {...}`."""
+
+    region: RegionVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.region.set(state, parser.parse_region(syntax.parse_signature_args(parser)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        syntax.print_region_signature(printer, self.region.get(op), None)
+
+
+@shared
+class SymbolBody(CustomDirective):
+    """A region of symbols; an empty one gets its block."""
+
+    body: RegionVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        region = parser.parse_region()
+        if not region.blocks:
+            region.add_block(Block())
+        self.body.set(state, region)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_region(self.body.get(op), print_empty_block=False)

@@ -1,0 +1,80 @@
+"""The types of calls, whose results may be written into operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import SSAValue
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core import syntax
+from pydispatch.ir.core.directives.base import shared
+
+
+@shared
+class PlainSignature(CustomDirective):
+    """`(T, ...) -> (T, %operand, %operand as T)`."""
+
+    arguments: VariadicOperandVariable
+    types: TypeDirective
+    result_types: TypeDirective
+    tied: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self._parse(parser, state, with_dims=False)
+
+    def _parse(self, parser: Parser, state: ParsingState, with_dims: bool) -> syntax.ShapedSignature:
+        names = state.operands[self.arguments.index]
+        assert names is not None
+        signature = syntax.parse_shaped_signature(parser, names, with_dims)
+        self.types.set(state, signature.argument_types)
+        self.result_types.set(state, signature.result_types)
+        if (tied := syntax.tied_attr(signature.tied)) is not None:
+            self.tied.set(state, tied)
+        return signature
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self._print(printer, state, op, (), ())
+
+    def _print(
+        self,
+        printer: Printer,
+        state: PrintingState,
+        op: IRDLOperation,
+        argument_dims: Sequence[SSAValue],
+        result_dims: Sequence[SSAValue],
+    ) -> None:
+        tied = self.tied.get(op)
+        assert tied is None or isinstance(tied, DenseArrayBase)
+        state.print_whitespace(printer)
+        syntax.print_shaped_signature(
+            printer, self.arguments.get(op), argument_dims, self.result_types.get(op), result_dims,
+            syntax.tied_list(tied),
+        )  # fmt: skip
+
+
+@shared
+class Signature(PlainSignature):
+    """`(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as T{%d})`: with the sizes of dynamic dimensions."""
+
+    argument_dims: VariadicOperandVariable
+    result_dims: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        signature = self._parse(parser, state, with_dims=True)
+        self.argument_dims.set(state, signature.argument_dims)
+        self.result_dims.set(state, signature.result_dims)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self._print(printer, state, op, self.argument_dims.get(op), self.result_dims.get(op))

@@ -1,0 +1,130 @@
+"""Types of operands and results, alone or with the sizes of their dynamic dimensions."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import (
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+
+from pydispatch.ir.core import syntax
+from pydispatch.ir.core.directives.base import Implied, shared, stated, word_printed
+from pydispatch.ir.core.elements import with_element
+
+
+@shared
+class Typed(CustomDirective):
+    """`T{%d}`: a type and a value for each `?` in it."""
+
+    type: TypeDirective
+    dims: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        type = parser.parse_type()
+        self.type.set(state, (type,))
+        self.dims.set(state, syntax.parse_dim_names(parser, type))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_attribute(self.type.get(op)[0])
+        syntax.print_dims(printer, self.dims.get(op))
+
+
+@shared
+class ElementOf(Implied):
+    """The first type is the element of the second."""
+
+    type: TypeDirective
+    whole: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        whole = stated(self.whole, state)[0]
+        if not hasattr(whole, "get_element_type"):
+            parser.raise_error(f"expected a tensor type, got {whole}", parser.pos)
+        self.type.set(state, (whole.get_element_type(),))
+
+
+@shared
+class Results(CustomDirective):
+    """`-> T` or `-> (T, U)`, or nothing when there are no results."""
+
+    types: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        given = parser.parse_optional_punctuation("->") is not None
+        self.types.set(state, syntax.parse_types(parser) if given else ())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        if types := self.types.get(op):
+            printer.print_string(" -> ")
+            syntax.print_types(printer, types)
+            word_printed(state)
+
+
+@shared
+class SameTypes(Implied):
+    """Values have the types of others."""
+
+    types: TypeDirective
+    others: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.types.set(state, stated(self.others, state))
+
+
+@shared
+class Absent(Implied):
+    """There are no such values."""
+
+    types: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.types.set(state, ())
+
+
+@shared
+class TruthOf(Implied):
+    """A result is i1 in the shape of another type."""
+
+    type: TypeDirective
+    other: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.type.set(state, (with_element(stated(self.other, state)[0], i1),))
+
+
+@shared
+class ShapedResults(CustomDirective):
+    """`-> (T{%d}, U)`, or nothing."""
+
+    types: TypeDirective
+    dims: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        types: list[Attribute] = []
+        dims: list[UnresolvedOperand] = []
+        if parser.parse_optional_punctuation("->") is not None:
+            types, dims, _ = syntax.parse_tied_results(parser, [], [], with_dims=True)
+        self.types.set(state, types)
+        self.dims.set(state, dims)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        types = self.types.get(op)
+        groups = iter(syntax.split_dims(types, self.dims.get(op)))
+
+        def one(type: Attribute) -> None:
+            printer.print_attribute(type)
+            syntax.print_dims(printer, next(groups))
+
+        printer.print_string(" -> ")
+        with printer.in_parens():
+            printer.print_list(types, one)
+        word_printed(state)
