@@ -40,7 +40,10 @@ LIBRARY_DIALECTS = {
 }
 """Dialects that are taken from xDSL as they are."""
 
-CONVERSIONS = ("checks", "flow", "globals", "moves", "named", "packed_bits")
+CONVERSIONS = (
+    "checks", "flow", "globals", "linalg_ext.indexing", "linalg_ext.ordering", "linalg_ext.scan", "moves", "named",
+    "packed_bits",
+)  # fmt: skip
 """Files of `compiler/normalize`."""
 
 TARGETS = {
@@ -49,7 +52,9 @@ TARGETS = {
 }  # fmt: skip
 """What target attributes and `targets=` call a backend -> its folder of `compiler/backends`."""
 
-TENSOR_OPERATIONS = ("elementwise", "fills", "gathers", "generic", "joins", "slices", "views")
+TENSOR_OPERATIONS = (
+    "elementwise", "fills", "gathers", "generic", "joins", "recurrences", "scatters", "slices", "views",
+)  # fmt: skip
 """Files of `compiler/tensor_ops/rules`."""
 
 DEVICES = {
