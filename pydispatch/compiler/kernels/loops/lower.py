@@ -16,9 +16,9 @@ from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
 from pydispatch.compiler.kernels.loops.columns import in_blocks, run_stages, widest
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_columns, cut_elements, cut_rows, emit_inner, emit_nest
-from pydispatch.compiler.kernels.loops.ordered_updates import emit_in_order, parts_of
+from pydispatch.compiler.kernels.loops.ordered_updates import cut_in_order, emit_in_order
 from pydispatch.compiler.kernels.loops.pipelined import find_pipelined
-from pydispatch.compiler.kernels.loops.recurrences import row_bytes, row_dims, write_row
+from pydispatch.compiler.kernels.loops.recurrences import emit_recurrence, row_bytes, row_dims
 from pydispatch.compiler.kernels.loops.tiled_transpose import cut_turned, emit_turned
 from pydispatch.compiler.kernels.loops.updates import UpdateStep, starts_empty, updates_of
 from pydispatch.compiler.kernels.ops.bits import bits_of
@@ -29,9 +29,6 @@ from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
-
-MOST_PARTS = 16
-"""Parts of the destination of an update in order: more than these would mostly walk through slices of others."""
 
 
 def packed(value: SSAValue) -> int:
@@ -129,10 +126,7 @@ def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
         whole = Cut(rows, rows, 0, 1, 1)
         return whole if ratio > 1 else cut_rows(build, backend, rows, row_bytes(e, build, nest.space))
     if ratio == 1 and isinstance(nest.space, UpdateStep) and nest.space.ordered:
-        inner = dims[nest.space.ordered :]
-        parts = parts_of(e, build, nest.space, MOST_PARTS)
-        steps = build.product(dims[: nest.space.ordered])
-        return cut_elements(build, backend, [parts, *inner] if inner else [parts, 1], build.times(steps, 8))
+        return cut_in_order(e, build, nest.space)
     if ratio > 1 and isinstance(nest.space, UpdateStep):
         # Two workgroups would meet in a byte; a second one costs less than atomic stores save up to some 20 of them.
         outer = build.product(dims[:-1])
@@ -193,18 +187,12 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
             update.write(e, b, value, buffer, indices)
 
         if update.ordered:
-            parts = 1 if packed(value) > 1 else parts_of(e, build, update, MOST_PARTS)
-            emit_in_order(e, build, group, cut, update, parts, write)
+            emit_in_order(e, build, group, cut, update, write, packed(value) == 1)
         else:
             _loops(build, group, cut, nest, update.dims(e), write)
         return
     if isinstance(nest.space, RecurrenceOp):
-        recurrence, stores = nest.space, dict(nest.stores)
-        shape = [*row_dims(e, recurrence), 1]
-        emit_nest(
-            build, group, cut, shape, len(shape) - 1,
-            lambda b, row, low, high: write_row(e, b, recurrence, stores, row),
-        )  # fmt: skip
+        emit_recurrence(e, build, group, cut, nest.space, dict(nest.stores))
         return
     ratio = packed(nest.stores[0][0])
     dims = e.dims(nest.space)

@@ -25,7 +25,7 @@ from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners, spread_
 from pydispatch.compiler.kernels.loops.lower import _bytes, _is_stored, _nests, _packed, _work, packed
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_elements, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.ordered_updates import parts_of, walk
-from pydispatch.compiler.kernels.loops.recurrences import row_dims, write_row
+from pydispatch.compiler.kernels.loops.recurrences import row_dims, write_rows
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
@@ -404,7 +404,7 @@ def _in_order(e: Elements, nest: Nest, build: Builder, group: Index) -> None:
     def work(b: Builder, number: Index) -> None:
         where = b.split(number, dims)
         if isinstance(nest.space, RecurrenceOp):
-            write_row(e, b, nest.space, dict(nest.stores), where)
+            write_rows(e, b, nest.space, dict(nest.stores), [where])
             return
         update, (value, buffer) = nest.space, nest.stores[0]
         assert isinstance(update, UpdateStep)
