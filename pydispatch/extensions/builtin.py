@@ -13,6 +13,7 @@ DIALECTS = {
     "gpu": "memref.dialect:GPU",
     "hal": "hal.dialect:Hal",
     "iree_codegen": "iree_codegen:Codegen",
+    "iree_linalg_ext": "iree_linalg_ext.dialect:LinalgExt",
     "iree_tensor_ext": "iree_tensor_ext:TensorExt",
     "linalg": "linalg.dialect:Linalg",
     "math": "math:Math",
