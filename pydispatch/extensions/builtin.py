@@ -24,6 +24,7 @@ DIALECTS = {
     "scf": "scf:Scf",
     "stream": "stream:Stream",
     "tensor": "tensor.dialect:Tensor",
+    "tm_tensor": "tm_tensor:TMTensor",
     "transform": "transform.dialect:Transform",
     "util": "util.dialect:Util",
 }
