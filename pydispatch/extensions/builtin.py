@@ -46,9 +46,13 @@ CONVERSIONS = (
     "custom",
     "flow",
     "globals",
+    "linalg_ext.attention",
+    "linalg_ext.fft",
+    "linalg_ext.winograd",
     "moves",
     "named",
     "packed_bits",
+    "softmax",
 )
 """Files of `compiler/normalize`."""
 

@@ -1,0 +1,1 @@
+"""Operations of `iree_linalg_ext` in terms of `linalg.generic` and `tensor`."""
