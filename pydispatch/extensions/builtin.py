@@ -46,12 +46,16 @@ CONVERSIONS = (
     "custom",
     "flow",
     "globals",
+    "linalg_ext.attention",
+    "linalg_ext.fft",
     "linalg_ext.indexing",
     "linalg_ext.ordering",
     "linalg_ext.scan",
+    "linalg_ext.winograd",
     "moves",
     "named",
     "packed_bits",
+    "softmax",
 )
 """Files of `compiler/normalize`."""
 

@@ -2,92 +2,171 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
+from pydispatch.compiler.flatten.calls import CALLS, RETURNS, callee_name
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects.hal.device import BufferViewType
+from pydispatch.ir.dialects.hal.tensor import TensorExportOp, TensorImportOp
 
-IMPORT, EXPORT = "hal.tensor.import", "hal.tensor.export"
-TYPE = "hal.buffer_view"
-RETURNS = ("func.return", "util.return")
+IMPORT, EXPORT, ALIAS = "hal.tensor.import", "hal.tensor.export", "hal.tensor.alias"
 
 
-def buffer_views_to_tensors(function: Operation) -> None:
-    """Rewrites a host function in place. CompileError for a buffer view of which no type is known."""
-    blocks = list(function.regions[0].blocks)
-    if not blocks:
+def buffer_views_to_tensors(functions: Mapping[str, Operation]) -> None:
+    """Rewrites host functions in place. CompileError for a buffer view of which no type is known, and for memory of
+    the caller that is written to."""
+    done: set[str] = set()
+    for name in functions:
+        _convert(name, functions, done)
+
+
+def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> None:
+    """Converts a function after those that it calls: what these take and return are tensors then."""
+    function = functions.get(name)
+    if name in done or function is None or not function.regions[0].blocks:
         return
-    for argument in blocks[0].args:
-        if argument.type.name == TYPE:
-            _argument(blocks[0], argument)
-    outputs = None
+    done.add(name)
+    for op in list(function.walk()):
+        if op.name == ALIAS:
+            raise CompileError(
+                f"'{ALIAS}' writes into memory of the caller", location_of(op),
+                "return the tensor: a caller that wants it in an array of its own passes out=",
+            )  # fmt: skip
+        if op.name in CALLS and any(_is_view(v) for v in (*op.operands, *op.results)):
+            _convert(callee_name(op), functions, done)
+            if callee_name(op) in functions:
+                _call_with_tensors(op, cast(FunctionType, functions[callee_name(op)].properties["function_type"]))
+    entry = function.regions[0].blocks[0]
+    for argument in entry.args:
+        if _is_view(argument):
+            _argument(entry, argument)
+    for op in list(function.walk()):
+        if op.name == IMPORT and (value := _exported(op.operands[0])) is not None:
+            _import_of_export(op, value)
+    _return_tensors(function)
+
+
+def _return_tensors(function: Operation) -> None:
+    """What is exported is returned as it is."""
+    type = cast(FunctionType, function.properties["function_type"])
+    outputs = list(type.outputs)
+    blocks = list(function.regions[0].blocks)
     for block in blocks:
         last = block.last_op
-        if last is None or last.name not in RETURNS:
-            continue
-        for number, value in enumerate(last.operands):
-            if value.type.name == TYPE and isinstance(value, OpResult) and value.op.name == EXPORT:
-                last.operands[number] = value.op.operands[0]
-        outputs = [v.type for v in last.operands]
-    type = cast(FunctionType, function.properties["function_type"])
-    inputs = [a.type for a in blocks[0].args]
-    given = list(type.outputs) if outputs is None else outputs
-    function.properties["function_type"] = FunctionType.from_lists(inputs, given)
+        if last is not None and last.name in RETURNS:
+            last.operands = [value if (v := _exported(value)) is None else v for value in last.operands]
+            outputs = [v.type for v in last.operands]
+    function.properties["function_type"] = FunctionType.from_lists([a.type for a in blocks[0].args], outputs)
     for op in list(function.regions[0].walk(reverse=True)):
         if op.name == EXPORT and not list(op.results[0].uses):
-            op.detach()
-            op.erase()
+            _erase(op)
+
+
+def _exported(value: SSAValue) -> SSAValue | None:
+    """The tensor that a buffer view is made of."""
+    return value.op.operands[0] if isinstance(value, OpResult) and value.op.name == EXPORT else None
+
+
+def _is_view(value: SSAValue) -> bool:
+    return isinstance(value.type, BufferViewType)
+
+
+def _call_with_tensors(call: Operation, type: FunctionType) -> None:
+    """A call of a function that was converted: what it takes is imported before it, what it returns exported after."""
+    if (len(type.inputs), len(type.outputs)) != (len(call.operands), len(call.results)):
+        return  # The call is refused where it is inlined.
+    operands: list[SSAValue] = []
+    for value, input in zip(call.operands, type.inputs, strict=True):
+        if _is_view(value) and isinstance(input, TensorType):
+            (value,) = _put(call, TensorImportOp(operands=[value, [], []], result_types=[input]))
+        operands.append(value)
+    exported = [_is_view(r) and isinstance(t, TensorType) for r, t in zip(call.results, type.outputs, strict=True)]
+    results = [t if is_tensor else r.type for r, t, is_tensor in zip(call.results, type.outputs, exported, strict=True)]
+    made = cast(Any, call).create(
+        operands=operands, result_types=results, properties=call.properties, attributes=call.attributes
+    )
+    for old, new, is_tensor in zip(call.results, _put(call, made), exported, strict=True):
+        if is_tensor:
+            (new,) = _put(call, TensorExportOp(operands=[new, []], result_types=[old.type]))
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    _erase(call)
+
+
+def _import_of_export(op: Operation, value: SSAValue) -> None:
+    """A tensor that became a buffer view and is a tensor again."""
+    type = cast("TensorType[Any]", op.results[0].type)
+    if value.type != type:
+        given = cast("TensorType[Any]", value.type)
+        if (given.element_type, given.get_num_dims()) != (type.element_type, type.get_num_dims()):
+            raise CompileError(f"a buffer view of {given} is imported as {type}", location_of(op),
+                               "import it with its type")  # fmt: skip
+        (value,) = _put(op, tensor.CastOp(value, type))
+    op.results[0].replace_all_uses_with(value)
+    _erase(op)
 
 
 def _argument(block: Block, argument: SSAValue) -> None:
-    imports = [use.operation for use in argument.uses if use.operation.name == IMPORT]
+    uses = [use.operation for use in argument.uses]
+    if not uses:
+        return
+    imports = [op for op in uses if op.name == IMPORT]
     if not imports:
-        if not list(argument.uses):
-            return
         raise CompileError("the type of this buffer view is not known", location_of(argument),
                            "take it with hal.tensor.import, or give the function tensors")  # fmt: skip
-    types = {op.results[0].type for op in imports}
+    types: set[Attribute] = {op.results[0].type for op in imports}
     if len(types) != 1:
-        raise CompileError(f"a buffer view is imported as {', '.join(map(str, types))}", location_of(imports[0]),
-                           "import it once and cast the tensor")  # fmt: skip
-    new = block.insert_arg(types.pop(), argument.index)  # type: ignore[attr-defined]
+        raise CompileError(f"a buffer view is imported as {', '.join(sorted(map(str, types)))}",
+                           location_of(imports[0]), "import it once and cast the tensor")  # fmt: skip
+    new = block.insert_arg(types.pop(), cast(Any, argument).index)
     new.name_hint = argument.name_hint
-    for use in list(argument.uses):
-        op = use.operation
+    for op in uses:
         if op.name == IMPORT:
             op.results[0].replace_all_uses_with(new)
         elif op.name == "hal.buffer_view.dim":
             _dim(op, new)
         elif op.name == "hal.buffer_view.rank":
-            rank = tensor_rank(op, new)
-            op.results[0].replace_all_uses_with(rank)
+            op.results[0].replace_all_uses_with(_index(op, cast(Any, new.type).get_num_dims()))
+        elif op.name in RETURNS:
+            op.operands = [new if value is argument else value for value in op.operands]
+            continue
+        elif op.name in CALLS:
+            raise CompileError(f"'@{callee_name(op)}' takes a buffer view of which it does not say the type",
+                               location_of(op), "take it there with hal.tensor.import")  # fmt: skip
         else:
             raise CompileError(f"'{op.name}' is not supported in host code", location_of(op),
                                "of a buffer view only its sizes and the tensor can be asked for")  # fmt: skip
-        op.detach()
-        op.erase()
+        _erase(op)
     block.erase_arg(cast(Any, argument))
 
 
-def _before(op: Operation, new: Operation) -> SSAValue:
+def _put(op: Operation, new: Operation) -> Sequence[SSAValue]:
+    """Inserts `new` before `op`; its results."""
     block = op.parent
     assert block is not None
     set_location(new, op)
     block.insert_op_before(new, op)
-    return new.results[0]
+    return new.results
 
 
-def tensor_rank(op: Operation, value: SSAValue) -> SSAValue:
-    """The rank of a tensor as a constant before `op`."""
-    return _before(op, arith.ConstantOp(IntegerAttr(cast(Any, value.type).get_num_dims(), IndexType())))
+def _index(op: Operation, number: int) -> SSAValue:
+    """A constant before `op`."""
+    return _put(op, arith.ConstantOp(IntegerAttr(number, IndexType())))[0]
 
 
 def _dim(op: Operation, value: SSAValue) -> None:
     axis = op.properties.get("index", op.attributes.get("index"))
     assert isinstance(axis, IntegerAttr)
-    index = _before(op, arith.ConstantOp(IntegerAttr(axis.value.data, IndexType())))
-    op.results[0].replace_all_uses_with(_before(op, tensor.DimOp(value, index)))
+    (size,) = _put(op, tensor.DimOp(value, _index(op, axis.value.data)))
+    op.results[0].replace_all_uses_with(size)
+
+
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()

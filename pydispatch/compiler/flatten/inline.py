@@ -1,25 +1,26 @@
 """Inlines all calls between host functions. A host program has no calls.
 
-Structured control flow becomes blocks first, so that later phases only see host functions as lists of blocks.
+Fences and buffer views are taken out first, and structured control flow becomes blocks, so that later phases only see
+host functions over tensors as lists of blocks.
 Initializers become private functions with the attribute `INITIALIZER`.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import cf
-from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, Region, SSAValue
 
 from pydispatch.compiler.analysis.functions import HOST_FUNCTIONS, symbol_name
 from pydispatch.compiler.flatten.branches import lower_branches, simplify
 from pydispatch.compiler.flatten.buffer_views import buffer_views_to_tensors
+from pydispatch.compiler.flatten.calls import CALLS, RETURNS, callee_name
+from pydispatch.compiler.flatten.fences import remove_fences
 from pydispatch.compiler.flatten.globals import fold_globals
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects.util import dialect as util
 
-CALLS = ("func.call", "util.call")
-RETURNS = ("func.return", "util.return")
 INITIALIZER = "pyd.initializer"
 
 
@@ -30,8 +31,9 @@ def inline_calls(module: ModuleOp) -> None:
     """
     initializers = _initializers(module)
     functions = {symbol_name(op): op for op in module.body.block.ops if op.name in HOST_FUNCTIONS}
+    remove_fences(functions)
+    buffer_views_to_tensors(functions)
     for function in functions.values():
-        buffer_views_to_tensors(function)
         lower_branches(function.regions[0])
     done: set[str] = set()
     for name in functions:
@@ -85,9 +87,7 @@ def _inline_into(name: str, functions: dict[str, Operation], callers: list[str],
 
 
 def _callee(call: Operation, functions: dict[str, Operation], callers: list[str]) -> str:
-    reference = call.properties["callee"]
-    assert isinstance(reference, SymbolRefAttr)
-    name = reference.root_reference.data
+    name = callee_name(call)
     if name not in functions:
         raise CompileError(
             f"there is no function '@{name}'", location_of(call),

@@ -10,8 +10,9 @@ from pydispatch.compiler.host.segments import LOAD, READ, STORE
 from pydispatch.formats.program.steps import CheckKind
 
 OTHERS = (
-    "cf.br", "cf.cond_br", "func.call", "func.return", "hal.buffer_view.dim", "hal.buffer_view.rank", "scf.condition",
-    "scf.yield", "util.call", "util.global", "util.initializer", "util.return", LOAD, READ, STORE,
+    "cf.br", "cf.cond_br", "func.call", "func.return", "hal.buffer_view.dim", "hal.buffer_view.rank",
+    "hal.devices.get", "hal.fence.await", "hal.fence.create", "hal.fence.join", "hal.fence.query", "hal.fence.signal",
+    "scf.condition", "scf.yield", "util.call", "util.global", "util.initializer", "util.return", LOAD, READ, STORE,
 )  # fmt: skip
 """Operations that no table holds."""
 

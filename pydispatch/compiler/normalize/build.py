@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, TensorType
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    TensorType,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.ir.core.locations import set_location
@@ -71,6 +80,23 @@ class Build:
         """A tensor of equal numbers. dynamic: its dynamic sizes, in order."""
         return self.add(tensor.SplatOp(self.scalar(value, type.element_type), list(dynamic), type)).result
 
+    def expand(self, value: SSAValue, type: TensorType[Attribute], groups: Sequence[Sequence[int]]) -> SSAValue:
+        """The tensor with more dimensions: `groups[d]` are those that dimension d becomes, of which all but those that
+        are dynamic in `value` too are static."""
+        sizes = list(type.get_shape())
+        return self.add(tensor.ExpandShapeOp(value, self.dynamic_dims(value), _groups(groups), sizes, type)).result
+
+    def collapse(self, value: SSAValue, type: TensorType[Attribute], groups: Sequence[Sequence[int]]) -> SSAValue:
+        """The tensor with fewer dimensions: dimension d is made of the dimensions `groups[d]`."""
+        made = tensor.CollapseShapeOp(
+            operands=[value], result_types=[type], properties={"reassociation": _groups(groups)}
+        )  # fmt: skip
+        return self.add(made).result
+
+    def floats(self, values: Sequence[float], type: TensorType[Attribute]) -> SSAValue:
+        """A constant tensor of a float type, row by row."""
+        return self.add(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, type), values))).result
+
     def replace(self, *values: SSAValue) -> None:
         """Takes the operation away; `values` stand for its results."""
         for old, new in zip(self.op.results, values, strict=True):
@@ -84,6 +110,10 @@ class Build:
             if isinstance(owner, tensor.EmptyOp) and owner.parent is not None and not list(owner.tensor.uses):
                 owner.detach()
                 owner.erase()
+
+
+def _groups(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    return ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in group]) for group in groups])
 
 
 Row = Callable[[Operation, Build], None]

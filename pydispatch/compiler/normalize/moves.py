@@ -1,15 +1,13 @@
-"""`linalg.map`, `reduce`, `transpose`, `broadcast`, `softmax`, `pack` and `unpack`."""
+"""`linalg.map`, `reduce`, `transpose`, `broadcast`, `pack` and `unpack`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, math, tensor
-from xdsl.dialects.builtin import AnyFloat, IndexType, TensorType
-from xdsl.dialects.utils import FastMathFlag
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
-from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.normalize.bodies import Body, elementwise
 from pydispatch.compiler.normalize.build import Build, Row
@@ -17,7 +15,7 @@ from pydispatch.compiler.normalize.named import generic
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.regions import IndexOp, MapOp, ReduceOp
-from pydispatch.ir.dialects.linalg.shape import BroadcastOp, PackingOp, SoftmaxOp, TransposeOp, numbers
+from pydispatch.ir.dialects.linalg.shape import BroadcastOp, PackingOp, TransposeOp, numbers
 from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 
 
@@ -59,52 +57,6 @@ def _broadcast(op: Operation, build: Build) -> None:
     assert isinstance(op, BroadcastOp)
     rank = len(shape_of(op.init.type))
     build.replace(*moved(build, op.input, op.init, projection(rank, [d for d in range(rank) if d not in op.numbers()])))
-
-
-def _softmax(op: Operation, build: Build) -> None:
-    """The largest of each row, exp(x - largest), the sums of these, and the quotients."""
-    assert isinstance(op, SoftmaxOp)
-    type = op.input.type
-    if not isinstance(type, TensorType) or not isinstance(type.element_type, AnyFloat):
-        raise VerifyException(f"softmax works on tensors of floats, got {type}")
-    element = type.element_type
-    shape, along = list(type.get_shape()), op.dimension.value.data
-    rank = len(shape)
-    whole, row = AffineMap.identity(rank), projection(rank, [d for d in range(rank) if d != along])
-    over = tuple(d != along for d in range(rank))
-    reduced = TensorType(element, shape[:along] + shape[along + 1 :])
-    sizes = [build.dim(op.input, d) for d in range(rank) if d != along and shape[d] == DYNAMIC]
-
-    def splat(value: float) -> SSAValue:
-        return build.splat(value, reduced, sizes)
-
-    largest_body = Body([element, element])
-    x, acc = largest_body.block.args
-    # Which number stands for the largest of a row with a NaN does not matter: its exponential is NaN all the same, and
-    # so are the sum and the quotients.
-    unordered = arith.FastMathFlagsAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
-    largest_body.finish(largest_body.add(arith.MaxnumfOp(acc, x, unordered)))
-    (largest,) = generic(
-        build, Structure((whole, row), over), [op.input], [splat(float("-inf"))], largest_body.block
-    )
-    raised = Body([element] * 3)
-    x, most, _ = raised.block.args
-    raised.finish(raised.add(math.ExpOp(raised.add(arith.SubfOp(x, most)))))
-    everywhere = (True,) * rank
-    (powers,) = generic(
-        build, Structure((whole, row, whole), everywhere), [op.input, largest], [op.output], raised.block
-    )
-    summed = Body([element, element])
-    x, acc = summed.block.args
-    summed.finish(summed.add(arith.AddfOp(acc, x)))
-    (sums,) = generic(build, Structure((whole, row), over), [powers], [splat(0.0)], summed.block)
-    divided = Body([element] * 3)
-    x, total, _ = divided.block.args
-    # The sum is 1 at least: its reciprocal neither overflows nor loses digits, and one division a row is enough.
-    divided.finish(divided.add(arith.DivfOp(x, total, arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP]))))
-    build.replace(
-        *generic(build, Structure((whole, row, whole), everywhere), [powers, sums], [op.output], divided.block)
-    )
 
 
 def _pack(op: Operation, build: Build) -> None:
@@ -228,9 +180,6 @@ ROWS: dict[str, Row] = {
     "linalg.reduce": _reduce,
     "linalg.transpose": _transpose,
     "linalg.broadcast": _broadcast,
-    "linalg.softmax": _softmax,
-    "linalg.pack": _pack,
-    "linalg.unpack": _unpack,
-    "tensor.pack": _pack,
-    "tensor.unpack": _unpack,
+    **dict.fromkeys(("linalg.pack", "tensor.pack", "iree_linalg_ext.pack"), _pack),
+    **dict.fromkeys(("linalg.unpack", "tensor.unpack", "iree_linalg_ext.unpack"), _unpack),
 }

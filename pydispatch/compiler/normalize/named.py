@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import AffineMapAttr, TensorType
@@ -31,6 +31,17 @@ def generic(
     )  # fmt: skip
     made.attributes |= attributes or {}
     return list(build.add(made).res)
+
+
+def computed(
+    build: Build, structure: Structure, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue],
+    elements: Callable[..., Sequence[SSAValue]],
+) -> list[SSAValue]:  # fmt: skip
+    """A `linalg.generic` and its results. elements: from the body and an element of each operand, those of the
+    results."""
+    body = bodies.Body([element_type(v.type) for v in (*inputs, *outputs)])
+    body.finish(*elements(body, *body.block.args))
+    return generic(build, structure, list(inputs), list(outputs), body.block)
 
 
 def _named(op: Operation, build: Build) -> None:

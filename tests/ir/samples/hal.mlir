@@ -74,7 +74,12 @@ util.func public @views(%v: !hal.buffer_view, %f: !hal.fence, %device: !hal.devi
   %ms = arith.constant 5 : i32
   %status = hal.fence.await until([%f, %both]) timeout_millis(%ms) {kept} : i32
   %status2 = hal.fence.await until([%f]) timeout_millis(%ms) flags("None") : i32
+  %every = hal.fence.join at([%f]) flags("None") -> !hal.fence {kept}
+  %status3 = hal.fence.query<%every : !hal.fence> : i32
   hal.fence.signal<%f : !hal.fence>
+  %first = hal.devices.get %n : !hal.device
+  %5 = hal.tensor.alias on(#hal.device.affinity<@device>) wait(%f) => %0 : tensor<?xf32>{%n} to %v : !hal.buffer_view {kept}
+  %6 = hal.tensor.alias %1 : tensor<4xf32> to %buffer : !hal.buffer
   %3 = hal.tensor.export on(#hal.device.affinity<@device>) %2#0 "y" {kept} : tensor<?x4xf32> as tensor<?xf32>{%n} -> !hal.buffer_view
   %4 = hal.tensor.export %2#1 : tensor<4xf32> -> !hal.buffer_view
   util.return %3, %4 : !hal.buffer_view, !hal.buffer_view

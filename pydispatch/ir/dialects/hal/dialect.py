@@ -40,11 +40,13 @@ from pydispatch.ir.dialects.hal.host import (
     BufferViewElementTypeOp,
     BufferViewEncodingTypeOp,
     BufferViewRankOp,
+    DevicesGetOp,
     ElementTypeOp,
     EncodingTypeOp,
     FenceAwaitOp,
     FenceCreateOp,
     FenceJoinOp,
+    FenceQueryOp,
     FenceSignalOp,
 )
 from pydispatch.ir.dialects.hal.interface import (
@@ -57,7 +59,13 @@ from pydispatch.ir.dialects.hal.interface import (
 )
 from pydispatch.ir.dialects.hal.layout import InterfaceBindingAttr, PipelineBindingAttr, PipelineLayoutAttr
 from pydispatch.ir.dialects.hal.object import ExecutableObjectAttr, ExecutableObjectsAttr
-from pydispatch.ir.dialects.hal.tensor import DispatchExternOp, TensorBarrierOp, TensorExportOp, TensorImportOp
+from pydispatch.ir.dialects.hal.tensor import (
+    DispatchExternOp,
+    TensorAliasOp,
+    TensorBarrierOp,
+    TensorExportOp,
+    TensorImportOp,
+)
 
 __all__ = [
     "BufferType",
@@ -74,6 +82,7 @@ __all__ = [
     "DeviceSelectAttr",
     "DeviceTargetAttr",
     "DeviceType",
+    "DevicesGetOp",
     "DispatchExternOp",
     "ElementTypeOp",
     "EncodingTypeOp",
@@ -94,6 +103,7 @@ __all__ = [
     "FenceAwaitOp",
     "FenceCreateOp",
     "FenceJoinOp",
+    "FenceQueryOp",
     "FenceSignalOp",
     "FenceType",
     "Hal",
@@ -106,6 +116,7 @@ __all__ = [
     "PipelineBindingAttr",
     "PipelineLayoutAttr",
     "ReturnOp",
+    "TensorAliasOp",
     "TensorBarrierOp",
     "TensorExportOp",
     "TensorImportOp",

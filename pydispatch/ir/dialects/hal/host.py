@@ -1,4 +1,4 @@
-"""`hal` operations of host code on buffer views and fences: the compiled form of a function's boundary."""
+"""`hal` operations of host code on devices, buffer views and fences: the compiled form of a function's boundary."""
 
 from __future__ import annotations
 
@@ -132,8 +132,19 @@ class FenceJoinOp(IRDLOperation):
 
     name = "hal.fence.join"
     fences = var_operand_def(FenceType)
+    flags = opt_attr_def(Attribute)
     result = result_def(FenceType)
-    assembly_format = "`at` `(` `[` $fences `]` `)` `->` type($result) attr-dict"
+    assembly_format = "`at` `(` `[` $fences `]` `)` (`flags` `(` $flags^ `)`)? `->` type($result) attr-dict"
+
+
+@op_definition
+class FenceQueryOp(IRDLOperation):
+    """Whether a fence is reached, as a status."""
+
+    name = "hal.fence.query"
+    fence = operand_def(FenceType)
+    status = result_def(i32)
+    assembly_format = "`<` $fence `:` type($fence) `>` attr-dict `:` type($status)"
 
 
 @op_definition
@@ -160,7 +171,19 @@ class FenceAwaitOp(IRDLOperation):
     )
 
 
+@op_definition
+class DevicesGetOp(IRDLOperation):
+    """A device by its number."""
+
+    name = "hal.devices.get"
+    index = operand_def(IndexType)
+    result = result_def(DeviceType)
+    traits = traits_def(Pure())
+    assembly_format = "$index attr-dict `:` type($result)"
+
+
 OPERATIONS: list[type[Operation]] = [
     BufferViewDimOp, BufferViewRankOp, BufferViewElementTypeOp, BufferViewEncodingTypeOp, BufferViewBufferOp,
-    BufferViewAssertOp, ElementTypeOp, EncodingTypeOp, FenceCreateOp, FenceJoinOp, FenceSignalOp, FenceAwaitOp,
+    BufferViewAssertOp, ElementTypeOp, EncodingTypeOp, FenceCreateOp, FenceJoinOp, FenceQueryOp, FenceSignalOp,
+    FenceAwaitOp, DevicesGetOp,
 ]  # fmt: skip

@@ -104,6 +104,24 @@ class TensorExportOp(IRDLOperation):
 
 
 @op_definition
+class TensorAliasOp(IRDLOperation):
+    """Stores a tensor in memory of the caller, and is the tensor there."""
+
+    name = "hal.tensor.alias"
+    source = operand_def()
+    source_dims = var_operand_def(IndexType)
+    storage = operand_def()
+    wait_fence = opt_operand_def(FenceType)
+    affinity = opt_prop_def(Attribute)
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "(`on` `(` $affinity^ `)`)? (`wait` `(` $wait_fence^ `)` `=` `` `>`)? $source `:` custom<Typed>(type($source), "
+        "$source_dims) `to` $storage `:` type($storage) attr-dict custom<SameTypes>(type($result), ref(type($source)))"
+    )
+
+
+@op_definition
 class TensorBarrierOp(IRDLOperation):
     """Signals a fence when tensors are ready."""
 
@@ -210,4 +228,4 @@ class DispatchExternOp(DispatchLikeOp):
             )
 
 
-OPERATIONS: list[type[Operation]] = [TensorImportOp, TensorExportOp, TensorBarrierOp, DispatchExternOp]
+OPERATIONS: list[type[Operation]] = [TensorImportOp, TensorExportOp, TensorAliasOp, TensorBarrierOp, DispatchExternOp]

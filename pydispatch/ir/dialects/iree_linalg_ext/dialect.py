@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect, Operation
 
-from pydispatch.ir.dialects.iree_linalg_ext import base, indexing, ordering
+from pydispatch.ir.dialects.iree_linalg_ext import (
+    attention,
+    base,
+    fft,
+    indexing,
+    ordering,
+    packing,
+    winograd,
+)
 
-OPERATIONS: list[type[Operation]] = [*base.OPERATIONS, *indexing.OPERATIONS, *ordering.OPERATIONS]
+OPERATIONS: list[type[Operation]] = [
+    *base.OPERATIONS, *attention.OPERATIONS, *fft.OPERATIONS, *indexing.OPERATIONS, *ordering.OPERATIONS,
+    *packing.OPERATIONS, *winograd.OPERATIONS,
+]  # fmt: skip
 
 LinalgExt = Dialect("iree_linalg_ext", OPERATIONS, [])

@@ -218,7 +218,7 @@ def numbers(value: DenseArrayBase[Any] | None) -> list[int]:
     return [] if value is None else [int(v) for v in value.get_values()]
 
 
-class _Pack(PackingOp):
+class Pack(PackingOp):
     """The source in tiles: its dimensions, counted in tiles, and after them those of a tile."""
 
     def verify_(self) -> None:
@@ -233,7 +233,7 @@ class _Pack(PackingOp):
             raise VerifyException(f"the tiles do not divide {self.source.type}: a padding_value is needed")
 
 
-class _Unpack(PackingOp):
+class Unpack(PackingOp):
     """The tensor whose tiles the source holds."""
 
     def verify_(self) -> None:
@@ -248,10 +248,10 @@ def _named(base: type[PackingOp], name: str) -> type[PackingOp]:
     return op_definition(made)
 
 
-LinalgPackOp = _named(_Pack, "linalg.pack")
-LinalgUnpackOp = _named(_Unpack, "linalg.unpack")
-TensorPackOp = _named(_Pack, "tensor.pack")
-TensorUnpackOp = _named(_Unpack, "tensor.unpack")
+LinalgPackOp = _named(Pack, "linalg.pack")
+LinalgUnpackOp = _named(Unpack, "linalg.unpack")
+TensorPackOp = _named(Pack, "tensor.pack")
+TensorUnpackOp = _named(Unpack, "tensor.unpack")
 
 OPERATIONS: list[type[Operation]] = [TransposeOp, BroadcastOp, SoftmaxOp, LinalgPackOp, LinalgUnpackOp]
 TENSOR_OPERATIONS: list[type[Operation]] = [TensorPackOp, TensorUnpackOp]

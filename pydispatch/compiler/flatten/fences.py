@@ -1,0 +1,123 @@
+"""Functions with fences → functions without: a call returns when its work is done, so nothing waits for a fence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FunctionType, IntegerAttr, StringAttr, i32, i64
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.flatten.calls import CALLS, callee_name
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects.hal.device import FenceType
+from pydispatch.ir.dialects.hal.tensor import TensorAliasOp, TensorImportOp
+
+ASYNC = "$async"
+"""What the name of a function ends with that takes fences, when a function that waits for it has the plain name."""
+
+MAKES = ("hal.fence.create", "hal.fence.join", "util.null", "hal.devices.get")
+"""Operations that are dropped when only fences needed them."""
+
+
+def remove_fences(functions: Mapping[str, Operation]) -> None:
+    """Rewrites host functions in place. CompileError for a fence that is returned, stored, or chosen between."""
+    for name, function in functions.items():
+        _hide_twin(name, function, functions)
+    made: list[Operation] = []
+    for function in functions.values():
+        for op in list(function.walk()):
+            if op.name in MAKES:
+                made.append(op)
+            else:
+                _without_fences(op)
+    for op in reversed(made):
+        if not any(list(result.uses) for result in op.results):
+            _erase(op)
+    for function in functions.values():
+        for block in function.regions[0].blocks:
+            for value in (*block.args, *(result for op in block.ops for result in op.results)):
+                _check_unused(value)
+        _drop_arguments(function)
+
+
+def _hide_twin(name: str, function: Operation, functions: Mapping[str, Operation]) -> None:
+    """`@main$async` is private when `@main` calls it: the two are one function."""
+    plain = functions.get(name.removesuffix(ASYNC))
+    calls = [op for op in (() if plain is None else plain.walk()) if op.name in CALLS]
+    if name.endswith(ASYNC) and any(callee_name(op) == name for op in calls):
+        function.properties["sym_visibility"] = StringAttr("private")
+
+
+def _without_fences(op: Operation) -> None:
+    """The operation as it is when all work before it is done."""
+    if op.name in ("hal.fence.await", "hal.fence.query"):
+        reached = arith.ConstantOp(IntegerAttr(0, i32))
+        set_location(reached, op)
+        assert op.parent is not None
+        op.parent.insert_op_before(reached, op)
+        _replace(op, reached.result)
+    elif op.name == "hal.fence.signal":
+        _erase(op)
+    elif op.name == "hal.tensor.barrier":
+        _replace(op, *(v for v in op.operands if not _is_fence(v)))
+    elif isinstance(op, TensorImportOp | TensorAliasOp) and op.wait_fence is not None:
+        op.operands = op.operands[:-1]
+        sizes = cast(DenseArrayBase[Any], op.properties["operandSegmentSizes"]).get_values()
+        op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [*(int(n) for n in sizes[:-1]), 0])
+    elif op.name in CALLS:
+        kept = [number for number, value in enumerate(op.operands) if not _is_fence(value)]
+        _retie(op, kept)
+        op.operands = [op.operands[number] for number in kept]
+
+
+def _drop_arguments(function: Operation) -> None:
+    """Takes the fences out of the signature of a function."""
+    type = cast(FunctionType, function.properties["function_type"])
+    kept = [number for number, input in enumerate(type.inputs) if not isinstance(input, FenceType)]
+    if len(kept) == len(type.inputs):
+        return
+    _retie(function, kept)
+    function.properties["function_type"] = FunctionType.from_lists([type.inputs.data[n] for n in kept], type.outputs)
+    attributes = function.properties.get("arg_attrs")
+    if isinstance(attributes, ArrayAttr) and attributes.data:
+        function.properties["arg_attrs"] = ArrayAttr([attributes.data[n] for n in kept])
+    block = function.regions[0].blocks.first
+    for argument in reversed(() if block is None else block.args):
+        if _is_fence(argument):
+            assert block is not None
+            block.erase_arg(argument)
+
+
+def _retie(op: Operation, kept: Sequence[int]) -> None:
+    """Results stay tied to the operands or arguments that they were tied to, of which the numbers `kept` are left."""
+    tied = op.properties.get("tied_operands")
+    if isinstance(tied, DenseArrayBase):
+        new = {old: number for number, old in enumerate(kept)}
+        op.properties["tied_operands"] = DenseArrayBase.from_list(i64, [new.get(int(n), -1) for n in tied.get_values()])
+
+
+def _check_unused(value: SSAValue) -> None:
+    for use in value.uses if _is_fence(value) else ():
+        raise CompileError(
+            f"'{use.operation.name}' is not supported on fences", location_of(use.operation),
+            "fences are waited for by hal.tensor.import, signaled by hal.tensor.barrier and hal.fence.signal, and "
+            "passed to functions",
+        )  # fmt: skip
+
+
+def _is_fence(value: SSAValue) -> bool:
+    return isinstance(value.type, FenceType)
+
+
+def _replace(op: Operation, *values: SSAValue) -> None:
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    _erase(op)
+
+
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()

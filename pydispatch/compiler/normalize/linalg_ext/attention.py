@@ -1,0 +1,205 @@
+"""`attention` and `online_attention`: products of queries and keys, softmax, and products with values.
+
+What is computed for one score is one generic, and the softmax is that of `linalg.softmax`, so that formation fuses
+them as it fuses others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import e, log2
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat, IntegerType, TensorType, f32, f64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.normalize.bodies import Body, cast_operation, product_sum
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.named import computed, generic
+from pydispatch.compiler.normalize.softmax import UNORDERED, softmax
+from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.iree_linalg_ext.attention import Attention, AttentionOp, IndexOp, OnlineAttentionOp
+from pydispatch.ir.dialects.linalg import regions
+from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
+
+LOWEST = {f32: -3.4028234663852886e38, f64: -1.7976931348623157e308}
+"""The finite number that is lowest."""
+
+Dims = Sequence[int]
+"""The iterations of an attention that the dimensions of a tensor are, by their numbers."""
+
+
+class Decomposition:
+    """What an attention is made of. Tensors are made and read by the numbers of the iterations that they have."""
+
+    def __init__(self, op: Attention, build: Build) -> None:
+        self.op, self.build = op, build
+        self.loops = op.loops()
+        self.dims = [[e.position for e in m.results if isinstance(e, AffineDimExpr)] for m in op.maps()]
+        self.places: dict[int, tuple[SSAValue, int]] = {}
+        """Iteration -> an operand and its dimension that have the size, a static one where there is one."""
+        for operand, dims in zip(op.operands, self.dims, strict=True):
+            for place, (d, size) in enumerate(zip(dims, shape_of(operand.type), strict=True)):
+                if d not in self.places or size != DYNAMIC:
+                    self.places[d] = (operand, place)
+        bodies = [] if op.body is None else [op.body.block.args[0].type]
+        types = [*bodies, *(element_type(v.type) for v in op.operands)]
+        self.wide: AnyFloat = f64 if f64 in types else f32
+        """The type of scores and sums."""
+
+    # ---- tensors
+
+    def type(self, dims: Dims, element: Attribute) -> TensorType[Attribute]:
+        sizes = [shape_of(self.places[d][0].type)[self.places[d][1]] for d in dims]
+        return TensorType(element, sizes)
+
+    def sizes(self, dims: Dims) -> list[SSAValue]:
+        """The dynamic ones."""
+        type = self.type(dims, f32)
+        return [
+            self.build.dim(*self.places[d]) for d, n in zip(dims, type.get_shape(), strict=True) if n == DYNAMIC
+        ]  # fmt: skip
+
+    def empty(self, dims: Dims, element: Attribute | None = None) -> SSAValue:
+        return self.build.empty(self.type(dims, element or self.wide), self.sizes(dims))
+
+    def structure(self, loops: Dims, *operands: Dims, reduced: Dims = ()) -> Structure:
+        """Iterations over `loops` with operands that have some of these."""
+        maps = [AffineMap(len(loops), 0, tuple(AffineExpr.dimension(loops.index(d)) for d in o)) for o in operands]
+        return Structure(tuple(maps), tuple(d not in reduced for d in loops))
+
+    def cast(self, value: SSAValue, dims: Dims, element: Attribute) -> SSAValue:
+        """The tensor with elements of another float type."""
+        if element_type(value.type) == element:
+            return value
+        (made,) = computed(
+            self.build, self.structure(dims, dims, dims), [value], [self.empty(dims, element)],
+            lambda body, x, _: [body.cast(x, element, False)],
+        )  # fmt: skip
+        return made
+
+    def product(self, a: SSAValue, a_dims: Dims, b: SSAValue, b_dims: Dims, acc: SSAValue, dims: Dims) -> SSAValue:
+        """acc + a * b, summed over what the accumulator does not have."""
+        reduced = [d for d in a_dims if d not in dims]
+        structure = self.structure([*dims, *reduced], a_dims, b_dims, dims, reduced=reduced)
+        types = [element_type(v.type) for v in (a, b, acc)]
+        (made,) = generic(self.build, structure, [a, b], [acc], product_sum(types, False))
+        return made
+
+    # ---- parts of an attention
+
+    def scores(self, factor: float = 1.0) -> SSAValue:
+        """factor * (body(scale * query * key) + mask)."""
+        op, build, dims, wide = self.op, self.build, self.loops.scores, self.wide
+        zero = build.splat(0.0, self.type(dims, wide), self.sizes(dims))
+        products = self.product(op.inputs[0], self.dims[0], op.inputs[1], self.dims[1], zero, dims)
+        scale = op.inputs[3]
+        if (wider := cast_operation(scale, wide, False)) is not None:
+            scale = build.add(wider).results[0]
+
+        def element(body: Body, score: SSAValue, *others: SSAValue) -> list[SSAValue]:
+            score = self._modified(body, body.add(arith.MulfOp(score, scale)))
+            if op.mask is not None:
+                score = self._masked(body, score, others[0])
+            if factor != 1.0:
+                score = body.add(arith.MulfOp(score, build.scalar(factor, wide)))
+            return [score]
+
+        inputs, maps = ([products], [dims]) if op.mask is None else ([products, op.mask], [dims, self.dims[4]])
+        (made,) = computed(build, self.structure(dims, *maps, dims), inputs, [self.empty(dims)], element)
+        return made
+
+    def _modified(self, body: Body, score: SSAValue) -> SSAValue:
+        """What the body of the attention makes of a score."""
+        if self.op.body is None:
+            return score
+        block = self.op.body.block
+        values: dict[SSAValue, SSAValue] = {block.args[0]: body.cast(score, block.args[0].type, False)}
+        for inner in block.ops:
+            if inner is block.last_op:
+                return body.cast(values.get(inner.operands[0], inner.operands[0]), self.wide, False)
+            if isinstance(inner, IndexOp):
+                place = self.loops.scores.index(inner.dim.value.data)
+                values[inner.result] = body.add(regions.IndexOp(place))
+            else:
+                body.block.add_op(inner.clone(values))
+        raise AssertionError("a body ends with what it yields")
+
+    def _masked(self, body: Body, score: SSAValue, mask: SSAValue) -> SSAValue:
+        if mask.type == IntegerType(1):
+            return body.add(arith.SelectOp(mask, score, self.build.scalar(float("-inf"), self.wide)))
+        return body.add(arith.AddfOp(score, body.cast(mask, self.wide, False)))
+
+    def weighted_values(self, weights: SSAValue, acc: SSAValue, dims: Dims) -> SSAValue:
+        """acc + weights * value. The weights have the type of the values where that has 16 bits."""
+        values = self.op.inputs[2]
+        narrow = element_type(values.type)
+        if isinstance(narrow, AnyFloat) and 8 < narrow.bitwidth < self.wide.bitwidth:
+            weights = self.cast(weights, self.loops.scores, narrow)
+        return self.product(weights, self.loops.scores, values, self.dims[2], acc, dims)
+
+
+def _attention(op: Operation, build: Build) -> None:
+    assert isinstance(op, AttentionOp)
+    parts = Decomposition(op, build)
+    loops, dims = parts.loops, parts.dims[len(op.inputs)]
+    scores = parts.scores()
+    columns = range(len(loops.rows), len(loops.scores))
+    weights = softmax(build, scores, parts.empty(loops.scores), columns)
+    zero = build.splat(0.0, parts.type(dims, parts.wide), parts.sizes(dims))
+    made = parts.weighted_values(weights, zero, dims)
+    build.replace(parts.cast(made, dims, element_type(op.outputs[0].type)))
+
+
+def _online_attention(op: Operation, build: Build) -> None:
+    """What was summed before is scaled from the old maxima to the new ones."""
+    assert isinstance(op, OnlineAttentionOp)
+    parts = Decomposition(op, build)
+    scored, columns, wide = parts.loops.scores, parts.loops.columns, parts.wide
+    scores = parts.scores(log2(e) if op.is_base_two else 1.0)
+    power = math.Exp2Op if op.is_base_two else math.ExpOp
+    (acc, most, total), (acc_dims, most_dims, total_dims) = op.outputs, parts.dims[len(op.inputs) :]
+    acc, most, total = (
+        parts.cast(value, dims, wide)
+        for value, dims in ((acc, acc_dims), (most, most_dims), (total, total_dims))
+    )  # fmt: skip
+
+    lowest = build.scalar(LOWEST[wide], wide)
+
+    def of_difference(body: Body, x: SSAValue, most: SSAValue) -> SSAValue:
+        """The exponential of x - most; 0 where nothing was looked at yet and both are -inf."""
+        return body.add(power(body.add(arith.SubfOp(x, body.add(arith.MaximumfOp(most, lowest))))))
+
+    (new_most,) = computed(
+        build, parts.structure(scored, scored, most_dims, reduced=columns), [scores], [most],
+        lambda body, x, acc: [body.add(arith.MaxnumfOp(acc, x, UNORDERED))],
+    )  # fmt: skip
+    (weights,) = computed(
+        build, parts.structure(scored, scored, most_dims, scored), [scores, new_most], [parts.empty(scored)],
+        lambda body, x, most, _: [of_difference(body, x, most)],
+    )  # fmt: skip
+
+    def rescaled(value: SSAValue, dims: Dims) -> SSAValue:
+        (made,) = computed(
+            build, parts.structure(dims, dims, most_dims, most_dims, dims),
+            [value, most, new_most], [parts.empty(dims)],
+            lambda body, x, old, new, _: [body.add(arith.MulfOp(x, of_difference(body, old, new)))],
+        )  # fmt: skip
+        return made
+
+    (new_total,) = computed(
+        build, parts.structure(scored, scored, total_dims, reduced=columns), [weights], [rescaled(total, total_dims)],
+        lambda body, x, acc: [body.add(arith.AddfOp(acc, x))],
+    )  # fmt: skip
+    new_acc = parts.weighted_values(weights, rescaled(acc, acc_dims), acc_dims)
+    made = ((new_acc, acc_dims), (new_most, most_dims), (new_total, total_dims))
+    types = [element_type(o.type) for o in op.outputs]
+    build.replace(*(parts.cast(value, dims, type) for (value, dims), type in zip(made, types, strict=True)))
+
+
+ROWS: dict[str, Row] = {
+    "iree_linalg_ext.attention": _attention,
+    "iree_linalg_ext.online_attention": _online_attention,
+}

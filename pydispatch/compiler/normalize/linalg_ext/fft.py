@@ -1,0 +1,72 @@
+"""`fft`: one stage is one generic over (blocks, halves of a block, elements of a half)."""
+
+from __future__ import annotations
+
+from math import cos, pi, sin
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.compiler.normalize.bodies import Body
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.named import computed
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.iree_linalg_ext.fft import FftOp
+from pydispatch.ir.dialects.linalg.regions import IndexOp
+from pydispatch.ir.dialects.linalg.structure import Structure
+
+
+def _fft(op: Operation, build: Build) -> None:
+    assert isinstance(op, FftOp)
+    stage, type = op.stage, op.outputs[0].type
+    if stage is None:
+        raise VerifyException("the stage of a transform is a constant")
+    if not isinstance(type, TensorType) or type.get_shape()[-1] == DYNAMIC:
+        raise VerifyException(f"a transform works on tensors with a static last size, got {type}")
+    shape, half = list(type.get_shape()), 1 << stage - 1
+    if shape[-1] == 0:
+        build.replace(*op.outputs)
+        return
+    blocks = TensorType(type.element_type, [*shape[:-1], shape[-1] // (2 * half), 2, half])
+    rank = len(shape) + 2
+    groups = [[d] for d in range(rank - 3)] + [[rank - 3, rank - 2, rank - 1]]
+    real, imaginary = (build.expand(value, blocks, groups) for value in op.outputs)
+    factors = list(op.inputs[1:]) or _factors(build, half, type.element_type)
+
+    def read(*last: int | AffineExpr) -> AffineMap:
+        first = tuple(AffineExpr.dimension(d) for d in range(rank - 2))
+        rest = tuple(AffineExpr.constant(e) if isinstance(e, int) else e for e in last)
+        return AffineMap(rank, 0, first + rest)
+
+    along = AffineExpr.dimension(rank - 1)
+    low, high, factor, whole = read(0, along), read(1, along), AffineMap(rank, 0, (along,)), AffineMap.identity(rank)
+
+    def butterfly(body: Body, *values: SSAValue) -> list[SSAValue]:
+        re0, im0, re1, im1, c, s = values[:6]
+        real = body.binary("sub", body.binary("mul", re1, c), body.binary("mul", im1, s))
+        imaginary = body.binary("add", body.binary("mul", re1, s), body.binary("mul", im1, c))
+        first = body.add(arith.CmpiOp(body.add(IndexOp(rank - 2)), build.index(0), "eq"))
+        return [
+            body.add(arith.SelectOp(first, body.binary("add", a, b), body.binary("sub", a, b)))
+            for a, b in ((re0, real), (im0, imaginary))
+        ]
+
+    outputs = [build.empty(blocks, build.dynamic_dims(real)) for _ in range(2)]
+    made = computed(
+        build, Structure((low, low, high, high, factor, factor, whole, whole), (True,) * rank),
+        [real, imaginary, real, imaginary, *factors], outputs, butterfly,
+    )  # fmt: skip
+    build.replace(*(build.collapse(value, type, groups) for value in made))
+
+
+def _factors(build: Build, half: int, element: Attribute) -> list[SSAValue]:
+    """exp(-pi i j / half) for each j of half a block: the real and the imaginary parts."""
+    angles = [-pi * j / half for j in range(half)]
+    type = TensorType(element, [half])
+    return [build.floats([part(angle) for angle in angles], type) for part in (cos, sin)]
+
+
+ROWS: dict[str, Row] = {"iree_linalg_ext.fft": _fft}

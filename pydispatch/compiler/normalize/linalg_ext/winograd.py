@@ -1,0 +1,202 @@
+"""Winograd transforms: products with constant matrices, along the rows of tiles and along their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import AnyFloat, IndexType, TensorType, f32, f64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from pydispatch.compiler.normalize.bodies import product_sum
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.named import computed, generic
+from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.iree_linalg_ext.winograd import (
+    FilterTransformOp,
+    InputTransformOp,
+    OutputTransformOp,
+    Winograd,
+)
+from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
+
+Matrix = list[list[Fraction]]
+
+
+# -- the matrices
+
+
+def _points(count: int) -> list[Fraction]:
+    """0, 1, -1, 2, -2, 1/2, -1/2, 4, …: the fewer digits they have, the less is lost in f32."""
+    found = [Fraction(0)]
+    for power in range(count):
+        for value in dict.fromkeys((Fraction(2**power), Fraction(1, 2**power))):
+            found += [value, -value]
+    return found[:count]
+
+
+def _times_linear(polynomial: list[Fraction], root: Fraction) -> list[Fraction]:
+    """The polynomial times x - root; coefficients from the constant one on."""
+    shifted = [Fraction(0), *polynomial]
+    return [a - root * b for a, b in zip(shifted, [*polynomial, Fraction(0)], strict=True)]
+
+
+@cache
+def matrices(tile: int, kernel: int) -> tuple[Matrix, Matrix, Matrix]:
+    """transpose(A), G and transpose(B) of Cook and Toom, such that the `tile` sums of products of a row of
+    tile + kernel - 1 numbers with `kernel` numbers are transpose(A) ((G kernel) (transpose(B) row)).
+
+    Polynomials are evaluated at the points and at infinity, multiplied there, and interpolated.
+    """
+    points = _points(tile + kernel - 2)
+    a, g, b = [], [], []
+    for point in points:
+        others = [p for p in points if p != point]
+        polynomial, scale = [Fraction(1)], Fraction(1)
+        for other in others:
+            polynomial, scale = _times_linear(polynomial, other), scale * (point - other)
+        sign = -1 if point == 0 and scale < 0 else 1
+        a.append([point**n for n in range(tile)])
+        g.append([sign * point**n / scale for n in range(kernel)])
+        b.append([sign * c for c in polynomial] + [Fraction(0)])
+    whole = [Fraction(1)]
+    for point in points:
+        whole = _times_linear(whole, point)
+    a.append([Fraction(int(n == tile - 1)) for n in range(tile)])
+    g.append([Fraction(int(n == kernel - 1)) for n in range(kernel)])
+    b.append(whole)
+    return [list(column) for column in zip(*a, strict=True)], g, b
+
+
+# -- products
+
+
+Size = int | SSAValue
+Subscript = str | tuple[str, int, str]
+"""The letter of an iteration, or (a, n, b) for a * n + b."""
+
+
+class Products:
+    """Products of tensors with matrices. sizes: the size of each dimension, by its letter."""
+
+    def __init__(self, op: Winograd, build: Build, sizes: Mapping[str, Size]) -> None:
+        self.build, self.sizes = build, dict(sizes)
+        types = [element_type(v.type) for v in op.operands]
+        self.wide: AnyFloat = f64 if f64 in types else f32
+
+    def along(self, value: SSAValue, subscripts: Sequence[Subscript], matrix: Matrix, made: str, summed: str,
+              result: str) -> SSAValue:  # fmt: skip
+        """The sums over `summed` of value[subscripts] * matrix[made, summed], a tensor of dimensions `result`."""
+        build, loops = self.build, result + summed
+        self.sizes |= {made: len(matrix), summed: len(matrix[0])}
+        flat = [float(number) for row in matrix for number in row]
+        constant = build.floats(flat, TensorType(self.wide, [len(matrix), len(matrix[0])]))
+
+        def expression(subscript: Subscript) -> AffineExpr:
+            if isinstance(subscript, str):
+                return AffineExpr.dimension(loops.index(subscript))
+            outer, step, inner = subscript
+            return AffineExpr.dimension(loops.index(outer)) * step + AffineExpr.dimension(loops.index(inner))
+
+        maps = [AffineMap(len(loops), 0, tuple(map(expression, s))) for s in (subscripts, (made, summed), result)]
+        static = [n if isinstance(n, int) else DYNAMIC for n in (self.sizes[c] for c in result)]
+        dynamic = [n for n in (self.sizes[c] for c in result) if not isinstance(n, int)]
+        zeros = build.splat(0.0, TensorType(self.wide, static), dynamic)
+        body = product_sum([element_type(value.type), self.wide, self.wide], False)
+        structure = Structure(tuple(maps), tuple(c != summed for c in loops))
+        (product,) = generic(build, structure, [value, constant], [zeros], body)
+        return product
+
+    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        if element_type(value.type) == element:
+            return value
+        rank = len(shape_of(value.type))
+        type = TensorType(element, shape_of(value.type))
+        (made,) = computed(
+            self.build, Structure((AffineMap.identity(rank),) * 2, (True,) * rank), [value],
+            [self.build.empty(type, self.build.dynamic_dims(value))], lambda body, x, _: [body.cast(x, element, False)],
+        )  # fmt: skip
+        return made
+
+
+def _sizes(build: Build, value: SSAValue, letters: str) -> dict[str, Size]:
+    shape = shape_of(value.type)
+    return {c: build.dim(value, d) if n == DYNAMIC else n for d, (c, n) in enumerate(zip(letters, shape, strict=True))}
+
+
+def _input(op: Operation, build: Build) -> None:
+    assert isinstance(op, InputTransformOp)
+    letters = op.transformed(op.letters())
+    sizes = _sizes(build, op.outputs[0], letters)
+    products = Products(op, build, sizes)
+    image = _padded(op, build, sizes)
+    _, _, matrix = matrices(op.tile, op.kernel)
+    products.sizes["x"] = _sizes(build, image, op.layout)["w"]
+    places: dict[str, Subscript] = {"n": "n", "c": "c", "h": ("h", op.tile, "i"), "w": "x"}
+    rows = products.along(image, [places[c] for c in op.layout], matrix, "a", "i", "anhxc")
+    made = products.along(rows, ["a", "n", "h", ("w", op.tile, "j"), "c"], matrix, "b", "j", letters)
+    build.replace(products.cast(made, element_type(op.outputs[0].type)))
+
+
+def _padded(op: InputTransformOp, build: Build, sizes: Mapping[str, Size]) -> SSAValue:
+    """The image with zeros after its end, so that all tiles are whole."""
+    image = op.inputs[0]
+    shape, element = list(shape_of(image.type)), element_type(image.type)
+    high, missing = [0] * len(shape), []
+    for d, letter in enumerate(op.layout):
+        count = sizes[letter]
+        if letter not in "hw":
+            continue
+        if isinstance(count, int) and shape[d] != DYNAMIC:
+            whole = count * op.tile + op.kernel - 1
+            shape[d], high[d] = whole, whole - shape[d]
+            continue
+        tiles = build.index(count) if isinstance(count, int) else count
+        whole_tiles = build.add(arith.MuliOp(tiles, build.index(op.tile))).result
+        total = build.add(arith.AddiOp(whole_tiles, build.index(op.kernel - 1))).result
+        missing.append(build.add(arith.SubiOp(total, build.dim(image, d))).result)
+        shape[d] = count * op.tile + op.kernel - 1 if isinstance(count, int) else DYNAMIC
+        high[d] = DYNAMIC
+    if not any(high):
+        return image
+    zero = build.scalar(0.0, element)
+    body = Block(arg_types=[IndexType()] * len(shape))
+    body.add_op(tensor.YieldOp(zero))
+    made = tensor.PadOp(image, [], missing, Region(body), [0] * len(shape), high, TensorType(element, shape))
+    return build.add(made).result
+
+
+def _filter(op: Operation, build: Build) -> None:
+    assert isinstance(op, FilterTransformOp)
+    letters = op.transformed(op.letters())
+    products = Products(op, build, _sizes(build, op.inputs[0], op.layout))
+    _, matrix, _ = matrices(op.tile, op.kernel)
+    rows = products.along(op.inputs[0], op.layout, matrix, "a", "h", "awcf")
+    made = products.along(rows, "awcf", matrix, "b", "w", letters)
+    build.replace(products.cast(made, element_type(op.outputs[0].type)))
+
+
+def _output(op: Operation, build: Build) -> None:
+    assert isinstance(op, OutputTransformOp)
+    letters = op.transformed(op.letters())
+    products = Products(op, build, _sizes(build, op.inputs[0], letters))
+    matrix, _, _ = matrices(op.tile, op.kernel)
+    rows = products.along(op.inputs[0], letters, matrix, "p", "a", "nhpbwc")
+    apart = {"n": "n", "c": "c", "h": "hp", "w": "wq"}
+    result = "".join(apart[c] for c in op.layout)
+    made = products.cast(products.along(rows, "nhpbwc", matrix, "q", "b", result), element_type(op.outputs[0].type))
+    groups = [[result.index(c) for c in apart[letter]] for letter in op.layout]
+    type = op.outputs[0].type
+    assert isinstance(type, TensorType)
+    build.replace(build.collapse(made, type, groups))
+
+
+ROWS: dict[str, Row] = {
+    "iree_linalg_ext.winograd.input_transform": _input,
+    "iree_linalg_ext.winograd.filter_transform": _filter,
+    "iree_linalg_ext.winograd.output_transform": _output,
+}

@@ -1,0 +1,66 @@
+"""Softmax: the largest of each row, exp(x - largest), the sums of these, and the quotients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat, TensorType
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.compiler.normalize.bodies import Body
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.named import computed
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.linalg.shape import SoftmaxOp
+from pydispatch.ir.dialects.linalg.structure import Structure
+
+UNORDERED = arith.FastMathFlagsAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
+"""Of the largest of a row: which number it is for a row with a NaN does not matter, since the exponential of that is
+NaN all the same, and so are the sum and the quotients."""
+
+
+def softmax(build: Build, source: SSAValue, output: SSAValue, along: Sequence[int]) -> SSAValue:
+    """exp(x - largest) / sum over the dimensions `along`. output: a tensor of the type of the result."""
+    type = source.type
+    if not isinstance(type, TensorType) or not isinstance(type.element_type, AnyFloat):
+        raise VerifyException(f"softmax works on tensors of floats, got {type}")
+    shape, rank = type.get_shape(), type.get_num_dims()
+    kept = [d for d in range(rank) if d not in along]
+    whole, row = AffineMap.identity(rank), AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in kept))
+    reduced = TensorType(type.element_type, [shape[d] for d in kept])
+    sizes = [build.dim(source, d) for d in kept if shape[d] == DYNAMIC]
+    reduction = tuple(d in kept for d in range(rank))
+
+    def reduce(value: SSAValue, initial: float, combined: type[arith.AddfOp] | type[arith.MaxnumfOp]) -> SSAValue:
+        flags = UNORDERED if combined is arith.MaxnumfOp else None
+        (made,) = computed(build, Structure((whole, row), reduction), [value], [build.splat(initial, reduced, sizes)],
+                           lambda body, x, acc: [body.add(combined(acc, x, flags))])  # fmt: skip
+        return made
+
+    everywhere = Structure((whole, row, whole), (True,) * rank)
+    largest = reduce(source, float("-inf"), arith.MaxnumfOp)
+    (powers,) = computed(build, everywhere, [source, largest], [output], _exp_of_difference)
+    sums = reduce(powers, 0.0, arith.AddfOp)
+    (made,) = computed(build, everywhere, [powers, sums], [output], _quotient)
+    return made
+
+
+def _exp_of_difference(body: Body, x: SSAValue, most: SSAValue, _: SSAValue) -> list[SSAValue]:
+    return [body.add(math.ExpOp(body.add(arith.SubfOp(x, most))))]
+
+
+def _quotient(body: Body, x: SSAValue, total: SSAValue, _: SSAValue) -> list[SSAValue]:
+    # The sum is 1 at least: its reciprocal neither overflows nor loses digits, and one division a row is enough.
+    return [body.add(arith.DivfOp(x, total, arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP])))]
+
+
+def _softmax(op: Operation, build: Build) -> None:
+    assert isinstance(op, SoftmaxOp)
+    build.replace(softmax(build, op.input, op.output, [op.dimension.value.data]))
+
+
+ROWS: dict[str, Row] = {"linalg.softmax": _softmax}

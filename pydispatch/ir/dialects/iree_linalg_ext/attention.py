@@ -1,0 +1,181 @@
+"""`attention` and `online_attention`: products of queries and keys, their softmax, and products with values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, DictionaryAttr, IndexType, IntegerAttr, IntegerType, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.irdl import IRDLOperation, opt_prop_def, opt_region_def, prop_def, result_def, traits_def
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.dialects.iree_linalg_ext.base import (
+    RESULTS,
+    SIDES,
+    DestinationOp,
+    check_body,
+    check_count,
+)
+from pydispatch.ir.dialects.linalg.base import maps_of
+from pydispatch.ir.dialects.linalg.structure import check_sizes
+
+
+class Loops(NamedTuple):
+    """The iterations of an attention by what they do.
+
+    rows: those of the output without those of `values`. columns: between keys and values, over which the softmax goes.
+    features: between queries and keys. values: of the values and the output alone.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    features: tuple[int, ...]
+    values: tuple[int, ...]
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        """The iterations of the product of queries and keys."""
+        return self.rows + self.columns
+
+
+class Attention(DestinationOp):
+    """softmax(body(scale * query * key) + mask) * value.
+
+    inputs: query, key, value, a float scale, and a mask of floats that are added or of i1 that say what is looked at.
+    indexing_maps: one for each operand; that of the scale may be left out. The body is given a score and yields
+    another. Scores and sums are computed in f32, or in f64 where the operands or the body have it.
+    """
+
+    decomposition_config = opt_prop_def(DictionaryAttr)
+    indexing_maps = prop_def(ArrayAttr)
+    body = opt_region_def("single_block")
+    assembly_format = f"attr-dict {SIDES} $body {RESULTS}"
+    OUTPUTS: ClassVar[tuple[str, ...]] = ("output",)
+
+    @property
+    def mask(self) -> SSAValue | None:
+        return self.inputs[4] if len(self.inputs) == 5 else None
+
+    def maps(self) -> list[AffineMap]:
+        """The map of each operand."""
+        maps: list[AffineMap] = maps_of(self.indexing_maps)
+        if len(maps) == len(self.operands) - 1 and maps:
+            maps.insert(3, AffineMap(maps[0].num_dims, 0, ()))
+        return maps
+
+    def loops(self) -> Loops:
+        """The iterations by their part. VerifyException for maps that no attention has."""
+        maps = self.maps()
+        query, key, value, output = (_dims(maps[n]) for n in (0, 1, 2, len(self.inputs)))
+        columns = [d for d in value if d not in output]
+        features = [d for d in query if d in key and d not in output and d not in columns]
+        rows = [d for d in sorted({*query, *key}) if d in output]
+        values = [d for d in output if d not in rows]
+        for d in columns:
+            if d not in key:
+                raise VerifyException(f"iteration d{d} is one of the value and not of the output: the key has it too")
+        if not columns:
+            raise VerifyException("the value has no iteration that the output lacks: there is nothing to attend to")
+        for d in range(maps[0].num_dims):
+            if d not in (*rows, *columns, *features, *values):
+                raise VerifyException(f"iteration d{d} is neither one of the output, nor shared by query and key, nor "
+                                      "by key and value")  # fmt: skip
+        return Loops(tuple(rows), tuple(sorted(columns)), tuple(features), tuple(values))
+
+    def verify_operands(self) -> None:
+        check_count("input", len(self.inputs), 4, 5)
+        check_count("output", len(self.outputs), len(self.OUTPUTS))
+        maps = self.maps()
+        names = ["the query", "the key", "the value", "the scale", "the mask"][: len(self.inputs)]
+        names += [f"the {name}" for name in self.OUTPUTS]
+        for map in maps:
+            if any(not isinstance(e, AffineDimExpr) for e in map.results) or len(set(_dims(map))) != len(map.results):
+                raise VerifyException(f"each map of an attention selects different iterations, got {map}")
+        check_sizes([v.type for v in self.operands], maps, maps[0].num_dims if maps else 0, names)
+        self._verify_elements(names)
+        loops = self.loops()
+        scores = set(loops.scores)
+        if self.mask is not None and not scores.issuperset(_dims(maps[4])):
+            raise VerifyException(f"the map of the mask has iterations that scores do not have: {maps[4]}")
+        for map in maps[len(self.inputs) + 1 :]:
+            if _dims(map) != list(loops.rows) and set(_dims(map)) != set(loops.rows):
+                raise VerifyException(f"maxima and sums have the iterations of the rows, got {map}")
+        if self.body is not None:
+            self._verify_body(scores)
+
+    def _verify_elements(self, names: Sequence[str]) -> None:
+        for value, name in zip(self.operands, names, strict=True):
+            type = element_type(value.type)
+            if not isinstance(type, AnyFloat) and not (name == "the mask" and type == IntegerType(1)):
+                wanted = "floats or i1" if name == "the mask" else "floats"
+                raise VerifyException(f"{name} has {wanted} for elements, got {value.type}")
+        query, key = (element_type(v.type) for v in self.inputs[:2])
+        if query != key:
+            raise VerifyException(f"query and key have one element type, got {query} and {key}")
+
+    def _verify_body(self, scores: set[int]) -> None:
+        assert self.body is not None
+        arguments: list[Attribute] = [a.type for a in self.body.block.args]
+        if len(arguments) != 1 or not isinstance(arguments[0], AnyFloat):
+            raise VerifyException("the body takes one float, the score")
+        check_body(self.body, arguments, arguments)
+        for op in self.body.walk():
+            if isinstance(op, IndexOp) and op.dim.value.data not in scores:
+                raise VerifyException(f"the body asks for iteration d{op.dim.value.data}, which scores do not have")
+
+
+def _dims(map: AffineMap) -> list[int]:
+    return [e.position for e in map.results if isinstance(e, AffineDimExpr)]
+
+
+@op_definition
+class AttentionOp(Attention):
+    """The output gives only its type."""
+
+    name = "iree_linalg_ext.attention"
+
+
+@op_definition
+class OnlineAttentionOp(Attention):
+    """A part of an attention, over some of the keys.
+
+    outputs: the products with values so far, not divided by their sums; the largest scores so far, times log2(e)
+    unless `decomposition_config = {use_exp2 = false}`; the sums of exponentials so far. The results are those after
+    these keys.
+    """
+
+    name = "iree_linalg_ext.online_attention"
+    OUTPUTS: ClassVar[tuple[str, ...]] = ("output", "maximum", "sum")
+
+    @property
+    def is_base_two(self) -> bool:
+        """Whether maxima are scaled for powers of two."""
+        config: Any = self.decomposition_config
+        given = None if config is None else config.data.get("use_exp2")
+        return not (isinstance(given, IntegerAttr) and given.value.data == 0)
+
+
+@op_definition
+class IndexOp(IRDLOperation):
+    """The number of an iteration, in the body of an attention."""
+
+    name = "iree_linalg_ext.index"
+    dim = prop_def(IntegerAttr.constr(i64))
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "$dim attr-dict `:` type($result)"
+
+    def verify_(self) -> None:
+        parent = self.parent_op()
+        while parent is not None and not isinstance(parent, Attention):
+            parent = parent.parent_op()
+        if parent is None:
+            raise VerifyException("expected an attention around it")
+
+
+OPERATIONS: list[type[Operation]] = [AttentionOp, OnlineAttentionOp, IndexOp]

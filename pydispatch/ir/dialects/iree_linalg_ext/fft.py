@@ -1,0 +1,63 @@
+"""`fft`: one stage of a Fourier transform along the last dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr
+from xdsl.ir import Operation, OpResult
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.iree_linalg_ext.base import SIDES, DestinationOp, check_count, check_shape, shape_of
+
+
+@op_definition
+class FftOp(DestinationOp):
+    """Stage s of a transform of numbers in the order of their reversed bits: of each 2^s elements, it adds the second
+    half times exp(-2 pi i j / 2^s), for element j of the half, to the first and subtracts it for the second.
+
+    inputs: the stage, and the real and imaginary parts of the factors where they are not to be computed. outputs: the
+    real and imaginary parts. After stages 1, 2, … log2(n) the n elements are the transform.
+    """
+
+    name = "iree_linalg_ext.fft"
+    assembly_format = f"attr-dict {SIDES} (`:` type($res)^)?"
+
+    @property
+    def stage(self) -> int | None:
+        """The stage where it is a constant."""
+        value = self.inputs[0]
+        if isinstance(value, OpResult) and isinstance(value.op, arith.ConstantOp):
+            attribute: Any = value.op.value
+            return int(attribute.value.data) if isinstance(attribute, IntegerAttr) else None
+        return None
+
+    def verify_operands(self) -> None:
+        check_count("input", len(self.inputs), 1, 3)
+        check_count("output", len(self.outputs), 2)
+        if not isinstance(self.inputs[0].type, IndexType):
+            raise VerifyException(f"the stage is an index, got {self.inputs[0].type}")
+        real, imaginary = self.outputs
+        shape = shape_of(real)
+        if not shape or not isinstance(element_type(real.type), AnyFloat):
+            raise VerifyException(f"a transform has floats along a dimension, got {real.type}")
+        check_shape("the imaginary part", imaginary, shape)
+        if shape[-1] != DYNAMIC and shape[-1] & (shape[-1] - 1):
+            raise VerifyException(f"the last dimension has a power of two for its size, got {real.type}")
+        for value in (imaginary, *self.inputs[1:]):
+            if element_type(value.type) != element_type(real.type):
+                raise VerifyException(f"the elements of {value.type} and {real.type} differ")
+        stage = self.stage
+        if stage is None:
+            return
+        if stage < 1 or (shape[-1] not in (DYNAMIC, 0) and 1 << min(stage, 64) > shape[-1]):
+            raise VerifyException(f"a transform of {real.type} has no stage {stage}")
+        for name, value in zip(("real", "imaginary"), self.inputs[1:], strict=False):
+            check_shape(f"the {name} part of the factors", value, [1 << stage - 1])
+
+
+OPERATIONS: list[type[Operation]] = [FftOp]

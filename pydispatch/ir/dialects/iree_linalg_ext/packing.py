@@ -1,0 +1,73 @@
+"""`pack` and `unpack`, as `linalg` has them but for the way in which they are written."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import CustomDirective, ParsingState, PrintingState, TypeDirective
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
+from pydispatch.ir.dialects.linalg.base import Numbers
+from pydispatch.ir.dialects.linalg.shape import Pack, Unpack
+
+
+@directive
+class Pair(CustomDirective):
+    """`(T U) -> U`, where the result is left out for memrefs."""
+
+    source: TypeDirective
+    dest: TypeDirective
+    results: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        with parser.in_parens():
+            self.source.set(state, (parser.parse_type(),))
+            dest = parser.parse_type()
+        self.dest.set(state, (dest,))
+        given = parser.parse_optional_punctuation("->") is not None
+        result = (parser.parse_type(),) if given else (dest,) if isinstance(dest, TensorType) else ()
+        self.results.set(state, result)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_string("(")
+        printer.print_attribute(self.source.get(op)[0])
+        printer.print_string(" ")
+        printer.print_attribute(self.dest.get(op)[0])
+        printer.print_string(")")
+        for type in self.results.get(op):
+            printer.print_string(" -> ")
+            printer.print_attribute(type)
+
+
+_FORMAT = (
+    "attr-dict $source (`padding_value` `(` $padding_value^ `:` type($padding_value) `)`)? (`outer_dims_perm` `=` "
+    "custom<Numbers>($outer_dims_perm)^)? `inner_dims_pos` `=` custom<Numbers>($inner_dims_pos) `inner_tiles` `=` "
+    "custom<Mixed>($inner_tiles, $static_inner_tiles) `into` $dest `:` "
+    "custom<Pair>(type($source), type($dest), type($res))"
+)
+
+
+@op_definition
+class PackOp(Pack):
+    """The source in tiles: its dimensions, counted in tiles, and after them those of a tile."""
+
+    name = "iree_linalg_ext.pack"
+    custom_directives = (Numbers, Pair)
+    assembly_format = _FORMAT
+
+
+@op_definition
+class UnpackOp(Unpack):
+    """The tensor whose tiles the source holds."""
+
+    name = "iree_linalg_ext.unpack"
+    custom_directives = (Numbers, Pair)
+    assembly_format = _FORMAT
+
+
+OPERATIONS: list[type[Operation]] = [PackOp, UnpackOp]

@@ -1,0 +1,189 @@
+"""`winograd.input_transform`, `filter_transform`, `output_transform`: convolutions of stride 1 by products of tiles."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, IntegerAttr, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import opt_prop_def, prop_def
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.iree_linalg_ext.base import (
+    RESULTS,
+    SIDES,
+    DestinationOp,
+    check_count,
+    check_shape,
+    shape_of,
+)
+from pydispatch.ir.dialects.linalg.shape import numbers
+
+
+class Winograd(DestinationOp):
+    """A tile of m x m of the output of a convolution with a kernel of k x k has m + k - 1 times as many numbers when it
+    is transformed.
+
+    output_tile_size: m. kernel_size: k. input_tile_dimensions: the two dimensions of the transformed tensor that count
+    the numbers of a tile, the first two when it is absent.
+    """
+
+    output_tile_size = prop_def(IntegerAttr.constr(i64))
+    kernel_size = prop_def(IntegerAttr.constr(i64))
+    input_tile_dimensions = opt_prop_def(DenseArrayBase)
+    PLACES: ClassVar[str]
+    """The property that lists the two dimensions of the plain tensor along which it is cut."""
+    LAYOUTS: ClassVar[dict[tuple[int, ...], str]]
+    """What it may list -> the letters of the dimensions of the plain tensor."""
+
+    @property
+    def tile(self) -> int:
+        """m."""
+        return int(self.output_tile_size.value.data)
+
+    @property
+    def kernel(self) -> int:
+        """k."""
+        return int(self.kernel_size.value.data)
+
+    @property
+    def transformed_tile(self) -> int:
+        return self.tile + self.kernel - 1
+
+    @property
+    def layout(self) -> str:
+        """The letters of the dimensions of the plain tensor."""
+        places = self.properties[self.PLACES]
+        assert isinstance(places, DenseArrayBase)
+        found = tuple(numbers(places))
+        if found not in self.LAYOUTS:
+            wanted = " or ".join(str(list(p)) for p in self.LAYOUTS)
+            raise VerifyException(f"{self.PLACES} are {wanted}, got {list(found)}")
+        return self.LAYOUTS[found]
+
+    def transformed(self, letters: str) -> str:
+        """The letters of the dimensions of the transformed tensor, of which `a` and `b` count the numbers of a tile."""
+        listed = list(letters)
+        for place, letter in sorted(zip(numbers(self.input_tile_dimensions) or [0, 1], "ab", strict=True)):
+            listed.insert(place, letter)
+        return "".join(listed)
+
+    def verify_operands(self) -> None:
+        check_count("input", len(self.inputs), 1)
+        check_count("output", len(self.outputs), 1)
+        places = numbers(self.input_tile_dimensions) or [0, 1]
+        for what, number in (("output_tile_size", self.tile), ("kernel_size", self.kernel)):
+            if not 1 <= number <= 16:
+                raise VerifyException(f"{what} is from 1 to 16, got {number}")
+        source, result = self.inputs[0], self.outputs[0]
+        if any(not isinstance(element_type(v.type), AnyFloat) for v in (source, result)):
+            raise VerifyException(f"a transform is one of floats, got {source.type} and {result.type}")
+        rank = self.transformed_rank()
+        if len(places) != 2 or len(set(places)) != 2 or any(not 0 <= d < rank for d in places):
+            raise VerifyException(f"input_tile_dimensions are two dimensions of a tensor of rank {rank}, got {places}")
+        self.verify_shapes(source, result)
+
+    def transformed_rank(self) -> int:
+        return len(self.letters()) + 2
+
+    def letters(self) -> str:
+        """The dimensions of the transformed tensor but those of a tile, in their order."""
+        raise NotImplementedError
+
+    def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
+        raise NotImplementedError
+
+    def check_sizes(self, what: str, value: SSAValue, letters: str, sizes: dict[str, int]) -> None:
+        """The sizes of a tensor with these dimensions."""
+        check_shape(what, value, [sizes[letter] for letter in letters])
+
+
+_SYNTAX = (
+    "attr-dict `output_tile_size` `(` $output_tile_size `)` `kernel_size` `(` $kernel_size `)` `{0}` `(` "
+    "custom<Numbers>(${0}) `)` (`input_tile_dimensions` `(` custom<Numbers>($input_tile_dimensions)^ `)`)? "
+    f"{SIDES} {RESULTS}"
+)
+
+
+def _plain_sizes(value: SSAValue, letters: str) -> dict[str, int]:
+    shape = shape_of(value)
+    if len(shape) != len(letters):
+        raise VerifyException(f"{value.type} has rank {len(shape)}, expected {len(letters)}")
+    return dict(zip(letters, shape, strict=True))
+
+
+def _tiles(size: int, tile: int) -> int:
+    return DYNAMIC if size == DYNAMIC else -(-size // tile)
+
+
+class Image(Winograd):
+    """The plain tensor is a batch of images."""
+
+    image_dimensions = prop_def(DenseArrayBase)
+    assembly_format = _SYNTAX.format("image_dimensions")
+    PLACES: ClassVar[str] = "image_dimensions"
+    LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(1, 2): "nhwc", (2, 3): "nchw"}
+
+    def letters(self) -> str:
+        return "nhwc"
+
+
+@op_definition
+class InputTransformOp(Image):
+    """Of each tile x of the image, which overlap by k - 1 and have zeros beyond its end, transpose(B) * x * B."""
+
+    name = "iree_linalg_ext.winograd.input_transform"
+
+    def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
+        sizes = _plain_sizes(source, self.layout)
+        for letter in "hw":
+            if 0 <= sizes[letter] < self.kernel:
+                raise VerifyException(f"{source.type} is smaller than the kernel of {self.kernel}x{self.kernel}")
+            size = sizes[letter]
+            sizes[letter] = _tiles(size if size == DYNAMIC else size - self.kernel + 1, self.tile)
+        sizes |= dict.fromkeys("ab", self.transformed_tile)
+        self.check_sizes("the transformed image", result, self.transformed(self.letters()), sizes)
+
+
+@op_definition
+class OutputTransformOp(Image):
+    """transpose(A) * x * A, of each transformed tile x."""
+
+    name = "iree_linalg_ext.winograd.output_transform"
+
+    def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
+        sizes = _plain_sizes(source, self.transformed(self.letters()))
+        for letter in "ab":
+            if sizes[letter] not in (DYNAMIC, self.transformed_tile):
+                raise VerifyException(f"{source.type} has tiles of {sizes[letter]}, expected {self.transformed_tile}")
+        for letter in "hw":
+            sizes[letter] = DYNAMIC if sizes[letter] == DYNAMIC else sizes[letter] * self.tile
+        self.check_sizes("the image", result, self.layout, sizes)
+
+
+@op_definition
+class FilterTransformOp(Winograd):
+    """G * x * transpose(G), of each kernel x."""
+
+    name = "iree_linalg_ext.winograd.filter_transform"
+    kernel_dimensions = prop_def(DenseArrayBase)
+    assembly_format = _SYNTAX.format("kernel_dimensions")
+    PLACES: ClassVar[str] = "kernel_dimensions"
+    LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(0, 1): "hwcf", (2, 3): "fchw"}
+
+    def letters(self) -> str:
+        return "cf"
+
+    def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
+        sizes = _plain_sizes(source, self.layout)
+        for letter in "hw":
+            if sizes[letter] not in (DYNAMIC, self.kernel):
+                raise VerifyException(f"{source.type} has kernels of {sizes[letter]}, expected {self.kernel}")
+        sizes |= dict.fromkeys("ab", self.transformed_tile)
+        self.check_sizes("the transformed filter", result, self.transformed(self.letters()), sizes)
+
+
+OPERATIONS: list[type[Operation]] = [InputTransformOp, FilterTransformOp, OutputTransformOp]

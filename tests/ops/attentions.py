@@ -1,0 +1,103 @@
+"""Programs with one attention, by the letters of its iterations, and what NumPy says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from harness import Array, Body, Value
+
+BODIES = {
+    "none": None,
+    "same": "",
+    "soft cap": "%t = math.tanh %score : {0}\n%two = arith.constant 2.0 : {0}\n%score1 = arith.mulf %t, %two : {0}",
+    "causal": "%m = iree_linalg_ext.index {m} : index\n%k = iree_linalg_ext.index {k} : index\n"
+    "%never = arith.constant 0x{inf} : {0}\n%seen = arith.cmpi ule, %k, %m : index\n"
+    "%score1 = arith.select %seen, %score, %never : {0}",
+}
+"""What a body does with a score."""
+MINUS_INFINITY = {"f32": "FF800000", "f64": "FFF0000000000000"}
+
+
+class Letters(NamedTuple):
+    """The iterations of each operand, a letter each: "bmd" is [b, m, d]."""
+
+    query: str
+    key: str
+    value: str
+    output: str
+    mask: str | None = None
+
+    @property
+    def loops(self) -> str:
+        return "".join(sorted({*self.query, *self.key, *self.value, *self.output}))
+
+    @property
+    def scores(self) -> str:
+        """The rows and after them the columns."""
+        columns = [c for c in self.value if c not in self.output]
+        rows = [c for c in self.loops if c in self.query + self.key and c in self.output]
+        return "".join(rows + columns)
+
+    @property
+    def rows(self) -> str:
+        return "".join(c for c in self.scores if c in self.output)
+
+    def map(self, letters: str) -> str:
+        dims = ", ".join(f"d{n}" for n in range(len(self.loops)))
+        return f"affine_map<({dims}) -> ({', '.join(f'd{self.loops.index(c)}' for c in letters)})>"
+
+
+def scores(letters: Letters, query: Array, key: Array, scale: float, mask: Array | None, body: str) -> Array:
+    wide = [a.astype(np.float64) for a in (query, key)]
+    found = scale * np.einsum(f"{letters.query},{letters.key}->{letters.scores}", *wide)
+    if body == "soft cap":
+        found = 2 * np.tanh(found)
+    elif body == "causal":
+        places = np.indices(found.shape)
+        row, column = places[letters.scores.index("m")], places[letters.scores.index("k")]
+        found = np.where(column <= row, found, -np.inf)
+    if mask is not None:
+        assert letters.mask is not None
+        whole = np.einsum(f"{letters.mask},{letters.scores}->{letters.scores}", mask.astype(np.float64),
+                          np.ones(found.shape))  # fmt: skip
+        found = np.where(whole != 0, found, -np.inf) if mask.dtype == np.bool_ else found + whole
+    return found
+
+
+def attention(letters: Letters, found: Array, value: Array) -> Array:
+    """A row of which nothing is seen is NaN."""
+    along = tuple(letters.scores.index(c) for c in letters.scores if c not in letters.output)
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(found - found.max(along, keepdims=True))
+    weights = powers / powers.sum(along, keepdims=True)
+    return np.einsum(f"{letters.scores},{letters.value}->{letters.output}", weights, value.astype(np.float64))
+
+
+def written(
+    body: Body, name: str, letters: Letters, inputs: Sequence[Value], outputs: Sequence[Value], kind: str,
+    score: str = "f32", attributes: str = "",
+) -> list[Value]:  # fmt: skip
+    """The operation `name` on query, key, value, scale and perhaps a mask."""
+    maps = [letters.query, letters.key, letters.value, "", *([letters.mask] if letters.mask is not None else [])]
+    maps += [letters.output] + [letters.rows] * (len(outputs) - 1)
+    region = ""
+    if (lines := BODIES[kind]) is not None:
+        names = {c: letters.loops.index(c) for c in "mk" if c in letters.loops}
+        text = lines.format(score, inf=MINUS_INFINITY[score], **names)
+        region = f" {{\n^bb0(%score: {score}):\n{text}\n"
+        region += f"iree_linalg_ext.yield %score{1 if text else ''} : {score}\n}}"
+    made = f"%v{len(body.lines)}"
+    body.line(
+        f"{made}{f':{len(outputs)}' if len(outputs) > 1 else ''} = iree_linalg_ext.{name} "
+        f"{{{attributes}indexing_maps = [{', '.join(letters.map(m) for m in maps)}]}} "
+        f"ins({', '.join(map(str, inputs))} : {body.type_of(*inputs)}) "
+        f"outs({', '.join(map(str, outputs))} : {body.type_of(*outputs)}){region} -> {body.type_of(*outputs)}"
+    )
+    if len(outputs) == 1:
+        return [Value(made, outputs[0].shape, outputs[0].element)]
+    return [Value(f"{made}#{n}", o.shape, o.element) for n, o in enumerate(outputs)]
+
+
+EPSILON = {"f16": 2e-3, "bf16": 1.6e-2, "f32": 2e-5, "f64": 1e-12}

@@ -1,0 +1,154 @@
+"""Attentions of every form, compared with NumPy."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from attentions import BODIES, EPSILON, Letters, attention, scores, written
+from harness import Body, examples, refused, run
+from hypothesis import given
+from hypothesis import strategies as st
+
+SEEDS = st.integers(0, 2**32 - 1)
+ELEMENTS = st.sampled_from([("f32", "f32"), ("f16", "f16"), ("bf16", "f32"), ("f64", "f64"), ("f32", "f16")])
+"""Of the operands and of the result."""
+SIZES = st.sampled_from(["static", "dynamic", "mixed"])
+
+
+def shuffled(rng: random.Random, letters: str) -> str:
+    return "".join(rng.sample(letters, len(letters)))
+
+
+def some(rng: random.Random, letters: str) -> str:
+    return "".join(c for c in letters if rng.random() < 0.6)
+
+
+def any_letters(rng: random.Random, with_mask: bool) -> Letters:
+    """b, c: batches, which some operands lack. m, o: rows. k, l: columns. d, e: features. n, p: of values."""
+    batch, rows = "bc"[: rng.randint(0, 2)], "mo"[: rng.randint(1, 2)]
+    columns, features, values = "kl"[: rng.randint(1, 2)], "de"[: rng.randint(1, 2)], "np"[: rng.randint(0, 2)]
+    output = batch + rows + values
+    key, value = some(rng, batch) + columns + features, some(rng, batch) + columns + values
+    letters = Letters(*(shuffled(rng, text) for text in (batch + rows + features, key, value, output)))
+    return letters._replace(mask=shuffled(rng, some(rng, letters.scores)) if with_mask else None)
+
+
+@pytest.mark.parametrize("kind", BODIES)
+@examples(1)
+@given(sizes=SIZES, mask=st.sampled_from([None, "i1", "f32", "f16"]), seed=SEEDS, elements=ELEMENTS)
+def test_attention(kind, sizes, mask, seed, elements):
+    rng = random.Random(seed)
+    letters = any_letters(rng, mask is not None)
+    body, element, result = Body(sizes, seed=seed % 1000), *elements
+    lengths = {c: rng.choice([1, 2, 3, 4, 5, 8]) for c in letters.loops}
+    inputs = [body.fractions([lengths[c] for c in text], element) for text in letters[:3]]
+    scale = body.scalar(0.5, "f16" if element == "f16" else "f32")
+    values = [v for v, _ in inputs] + [scale]
+    given_mask = None
+    if mask is not None:
+        shape = [lengths[c] for c in letters.mask]
+        if mask == "i1":
+            given_mask = body.random.random(shape) < 0.8
+        else:
+            given_mask = body.random.standard_normal(shape)
+        values.append(body.input(given_mask, mask))
+        given_mask = body.inputs[-1][1]
+    out = body.empty([lengths[c] for c in letters.output], result)
+    score = "f64" if element == "f64" else "f32"
+    (made,) = written(body, "attention", letters, values, [out], kind, score)
+    query, key, value = (a for _, a in inputs)
+    found = scores(letters, query, key, 0.5, given_mask, kind)
+    epsilon = max(EPSILON[element], EPSILON[result])
+    body.expect(made, attention(letters, found, value), rtol=epsilon, atol=epsilon)
+    run(body)
+
+
+@examples(2)
+@given(sizes=SIZES, base=st.booleans(), seed=SEEDS, mask=st.booleans())
+def test_online_attention_over_parts_of_the_keys(sizes, base, seed, mask):
+    """The parts give what the whole gives; the first part may have nothing to look at."""
+    rng = random.Random(seed)
+    letters = Letters("bmd", "kbd", "bnk", "bnm", "k" if mask else None)
+    lengths = {"b": rng.choice([1, 3]), "m": rng.choice([1, 4, 7]), "d": 5, "n": rng.choice([2, 8])}
+    body = Body(sizes, seed=seed % 1000)
+    rows = [lengths[c] for c in letters.rows]
+    query = body.fractions([lengths[c] for c in letters.query], "f32")
+    state = [body.filled(x, shape, "f32") for x, shape in (
+        (0.0, [lengths[c] for c in letters.output]), (float("-inf"), rows), (0.0, rows))]  # fmt: skip
+    every, values = [], []
+    attributes = "" if base else "decomposition_config = {use_exp2 = false}, "
+    for part in range(3):
+        lengths["k"] = rng.choice([1, 2, 5, 8])
+        key, value = (body.fractions([lengths[c] for c in text], "f32") for text in letters[1:3])
+        seen = np.full(lengths["k"], part > 0)
+        inputs = [query[0], key[0], value[0], body.scalar(0.3, "f32")] + ([body.input(seen, "i1")] if mask else [])
+        state = written(body, "online_attention", letters, inputs, state, "same", attributes=attributes)
+        every.append(scores(letters, query[1], key[1], 0.3, seen if mask else None, "same"))
+        values.append(value[1])
+    found, value = np.concatenate(every, axis=2), np.concatenate(values, axis=2)
+    most = found.max(2)
+    total = np.exp(found - most[..., None]).sum(2)
+    product = attention(letters, found, value) * total[:, None, :]
+    for made, wanted in zip(state, (product, most * (np.log2(np.e) if base else 1), total), strict=True):
+        body.expect(made, wanted, rtol=3e-5, atol=3e-5)
+    run(body)
+
+
+MAPS = ["(b, m, d, k, n) -> (b, m, d)", "(b, m, d, k, n) -> (b, k, d)", "(b, m, d, k, n) -> (b, k, n)",
+        "(b, m, d, k, n) -> ()", "(b, m, d, k, n) -> (m, k)", "(b, m, d, k, n) -> (b, m, n)"]  # fmt: skip
+SAME = "^bb0(%x: f32):\n iree_linalg_ext.yield %x : f32"
+
+
+def program(maps: list[str] = MAPS, values: str = "%q, %k, %v, %s, %m", types: dict[str, str] | None = None,
+            body: str = SAME) -> str:  # fmt: skip
+    given = {"%q": "tensor<2x3x4xf32>", "%k": "tensor<2x5x4xf32>", "%v": "tensor<2x5x6xf32>", "%s": "f32",
+             "%m": "tensor<3x5xi1>", "%o": "tensor<2x3x6xf32>", **(types or {})}  # fmt: skip
+    arguments = ", ".join(f"{name}: {type}" for name, type in given.items())
+    listed, out = ", ".join(given[name] for name in values.split(", ")), given["%o"]
+    return f"""func.func @f({arguments}) -> {out} {{
+  %r = iree_linalg_ext.attention {{indexing_maps = [{", ".join(f"affine_map<{m}>" for m in maps)}]}}
+    ins({values} : {listed}) outs(%o : {out}) {{
+  {body}
+  }} -> {out}
+  return %r : {out}
+}}"""
+
+
+def changed(number: int, map: str) -> list[str]:
+    return [*MAPS[:number], f"(b, m, d, k, n) -> {map}", *MAPS[number + 1 :]]
+
+
+REFUSED = {
+    "expected 4 or 5 input(s), got 3": program(values="%q, %k, %v"),
+    "6 operand(s) need as many indexing maps, got 4": program(MAPS[:4]),
+    "the key has size 5 where the query has 4": program(changed(1, "(b, d, k)")),
+    "the value is tensor<2x5x6xf32> of rank 3, expected rank 2": program(changed(2, "(k, n)")),
+    "each map of an attention selects different iterations": program(changed(1, "(b, k + d, d)")),
+    "iteration d3 is one of the value and not of the output: the key has it too": program(
+        changed(1, "(b, m, d)"), types={"%k": "tensor<2x3x4xf32>"}
+    ),
+    "there is nothing to attend to": program(changed(2, "(b, m, n)"), types={"%v": "tensor<2x3x6xf32>"}),
+    "iteration d2 is neither one of the output": program(changed(1, "(b, k)"), types={"%k": "tensor<2x5xf32>"}),
+    "the map of the mask has iterations that scores do not have": program(
+        changed(4, "(m, n)"), types={"%m": "tensor<3x6xi1>"}
+    ),
+    "query and key have one element type, got f32 and f16": program(types={"%k": "tensor<2x5x4xf16>"}),
+    "the value has floats for elements, got tensor<2x5x6xi32>": program(types={"%v": "tensor<2x5x6xi32>"}),
+    "the mask has floats or i1 for elements, got tensor<3x5xi8>": program(types={"%m": "tensor<3x5xi8>"}),
+    "the body takes one float, the score": program(body="^bb0(%x: f32, %y: f32):\n iree_linalg_ext.yield %x : f32"),
+    "the body yields (i1), expected (f32)": program(
+        body="^bb0(%x: f32):\n %t = arith.constant true\n iree_linalg_ext.yield %t : i1"
+    ),
+    "the body asks for iteration d2, which scores do not have": program(
+        body="^bb0(%x: f32):\n %i = iree_linalg_ext.index 2 : index\n iree_linalg_ext.yield %x : f32"
+    ),
+    "expected an attention around it": "func.func @f() -> index {\n  %i = iree_linalg_ext.index 0 : index\n"
+    "  return %i : index\n}",
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(message):
+    assert message in refused(REFUSED[message])
