@@ -14,6 +14,7 @@ DIALECTS = {
     "gpu": "memref.dialect:GPU",
     "hal": "hal.dialect:Hal",
     "iree_codegen": "iree_codegen:Codegen",
+    "iree_linalg_ext": "iree_linalg_ext.dialect:LinalgExt",
     "iree_tensor_ext": "iree_tensor_ext:TensorExt",
     "linalg": "linalg.dialect:Linalg",
     "math": "math:Math",
@@ -27,6 +28,7 @@ DIALECTS = {
     "stablehlo": "stablehlo.dialect:Stablehlo",
     "stream": "stream:Stream",
     "tensor": "tensor.dialect:Tensor",
+    "tm_tensor": "tm_tensor:TMTensor",
     "transform": "transform.dialect:Transform",
     "util": "util.dialect:Util",
 }
@@ -43,15 +45,9 @@ LIBRARY_DIALECTS = {
 """Dialects that are taken from xDSL as they are."""
 
 CONVERSIONS = (
-    "boundary",
-    "checks",
-    "custom",
-    "flow",
-    "globals",
-    "moves",
-    "named",
-    "packed_bits",
-)
+    "boundary", "checks", "custom", "flow", "globals", "linalg_ext.indexing", "linalg_ext.ordering", "linalg_ext.scan",
+    "moves", "named", "packed_bits",
+)  # fmt: skip
 """Files of `compiler/normalize`."""
 
 TARGETS = {
@@ -60,7 +56,9 @@ TARGETS = {
 }  # fmt: skip
 """What target attributes and `targets=` call a backend -> its folder of `compiler/backends`."""
 
-TENSOR_OPERATIONS = ("elementwise", "fills", "gathers", "generic", "joins", "slices", "views")
+TENSOR_OPERATIONS = (
+    "elementwise", "fills", "gathers", "generic", "joins", "recurrences", "scatters", "slices", "views",
+)  # fmt: skip
 """Files of `compiler/tensor_ops/rules`."""
 
 DEVICES = {

@@ -205,9 +205,9 @@ class Pipeline:
             if name in ("input", "preprocessing"):
                 self._rewrite(name)
             elif name == "global-optimization":
-                normalize(self.module)
+                normalize(self.module, self.options.reassociate)
                 self._rewrite(name)
-                normalize(self.module)  # What a replacement brought.
+                normalize(self.module, self.options.reassociate)  # What a replacement brought.
             elif name == "dispatches":
                 outline_externs(self.module)
                 inline_calls(self.module)

@@ -21,6 +21,7 @@ from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.rule import Update
 from pydispatch.errors import CompileError
 from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import GENERIC, Structured
 
@@ -54,6 +55,8 @@ def _updates(group: Sequence[Operation], op: Operation) -> str | None:
     for member in group:
         if _is_update(member):
             return f"{member.name} writes into its destination, nothing follows it in its dispatch"
+        if isinstance(member, RecurrenceOp):
+            return f"{member.name} computes its elements in order, nothing follows it in its dispatch"
     rule = rule_of(op)
     if isinstance(rule, Update) and _producer(op.operands[rule.destination], group) is not None:
         return f"the destination of {op.name} must lie in memory before the dispatch begins"

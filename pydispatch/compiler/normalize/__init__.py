@@ -33,8 +33,11 @@ def rows() -> dict[str, Row]:
     return found
 
 
-def normalize(module: ModuleOp) -> None:
-    """Rewrites `module` in place. Raises CompileError at an operation that has no meaning here."""
+def normalize(module: ModuleOp, reassociate: bool = True) -> None:
+    """Rewrites `module` in place. Raises CompileError at an operation that has no meaning here.
+
+    reassociate: sums and products of floats may be computed in another order than the written one.
+    """
     table = rows()
     pending = [op for op in module.walk() if op.name in table]
     pending.reverse()
@@ -42,7 +45,7 @@ def normalize(module: ModuleOp) -> None:
         op = pending.pop()
         if op.parent is None:  # What stood in a region of something that is gone.
             continue
-        build = Build(op)
+        build = Build(op, reassociate)
         try:
             table[op.name](op, build)
         except VerifyException as error:

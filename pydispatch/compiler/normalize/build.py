@@ -16,10 +16,11 @@ OpT = TypeVar("OpT", bound=Operation)
 
 
 class Build:
-    """Puts operations before `op` and then replaces it. `made`: what was put, in order."""
+    """Puts operations before `op` and then replaces it. `made`: what was put, in order. reassociate: sums and products
+    of floats may be computed in another order than the written one."""
 
-    def __init__(self, op: Operation) -> None:
-        self.op = op
+    def __init__(self, op: Operation, reassociate: bool = True) -> None:
+        self.op, self.reassociate = op, reassociate
         self.made: list[Operation] = []
         self._indices: dict[int, SSAValue] = {}
 

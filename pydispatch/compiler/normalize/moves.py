@@ -36,7 +36,7 @@ def _reduce(op: Operation, build: Build) -> None:
     build.replace(*generic(build, structure, list(op.inputs), list(op.outputs), body, op.attributes))
 
 
-def _move(build: Build, source: SSAValue, target: SSAValue, map: AffineMap) -> list[SSAValue]:
+def moved(build: Build, source: SSAValue, target: SSAValue, map: AffineMap) -> list[SSAValue]:
     """The elements of `source` where `map` finds them for each of `target`."""
     types = [element_type(source.type), element_type(target.type)]
     rank = len(shape_of(target.type))
@@ -44,21 +44,21 @@ def _move(build: Build, source: SSAValue, target: SSAValue, map: AffineMap) -> l
     return generic(build, structure, [source], [target], elementwise(types, "copy", False, False))
 
 
-def _dims(rank: int, results: Sequence[int]) -> AffineMap:
+def projection(rank: int, results: Sequence[int]) -> AffineMap:
     return AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in results))
 
 
 def _transpose(op: Operation, build: Build) -> None:
     assert isinstance(op, TransposeOp)
     permutation = op.numbers()
-    map = _dims(len(permutation), [permutation.index(d) for d in range(len(permutation))])
-    build.replace(*_move(build, op.input, op.init, map))
+    map = projection(len(permutation), [permutation.index(d) for d in range(len(permutation))])
+    build.replace(*moved(build, op.input, op.init, map))
 
 
 def _broadcast(op: Operation, build: Build) -> None:
     assert isinstance(op, BroadcastOp)
     rank = len(shape_of(op.init.type))
-    build.replace(*_move(build, op.input, op.init, _dims(rank, [d for d in range(rank) if d not in op.numbers()])))
+    build.replace(*moved(build, op.input, op.init, projection(rank, [d for d in range(rank) if d not in op.numbers()])))
 
 
 def _softmax(op: Operation, build: Build) -> None:
@@ -70,7 +70,7 @@ def _softmax(op: Operation, build: Build) -> None:
     element = type.element_type
     shape, along = list(type.get_shape()), op.dimension.value.data
     rank = len(shape)
-    whole, row = AffineMap.identity(rank), _dims(rank, [d for d in range(rank) if d != along])
+    whole, row = AffineMap.identity(rank), projection(rank, [d for d in range(rank) if d != along])
     over = tuple(d != along for d in range(rank))
     reduced = TensorType(element, shape[:along] + shape[along + 1 :])
     sizes = [build.dim(op.input, d) for d in range(rank) if d != along and shape[d] == DYNAMIC]
@@ -127,7 +127,7 @@ def _pack(op: Operation, build: Build) -> None:
             expression = expression * int(tiles[d]) + AffineExpr.dimension(rank + positions.index(d))  # type: ignore[arg-type]
         expressions.append(expression)
     map = AffineMap(rank + len(positions), 0, tuple(expressions))
-    build.replace(*_move(build, source, op.dest, map))
+    build.replace(*moved(build, source, op.dest, map))
 
 
 def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAValue:
@@ -175,7 +175,7 @@ def _unpack(op: Operation, build: Build) -> None:
         for d in outer
     ]
     fine = [AffineExpr.dimension(d) % int(tiles[d]) for d in positions]  # type: ignore[arg-type]
-    build.replace(*_move(build, op.source, op.dest, AffineMap(rank, 0, tuple(coarse + fine))))
+    build.replace(*moved(build, op.source, op.dest, AffineMap(rank, 0, tuple(coarse + fine))))
 
 
 def _computed(build: Build, op: PackingOp, body: Body) -> None:

@@ -83,6 +83,14 @@ class Update(TensorOp):
 
     destination: ClassVar[int] = 1
 
+    def ordered(self, op: Any) -> int:
+        """How many leading dimensions of what is written are walked in order, since they may meet in one element."""
+        return 0
+
+    def meeting(self, e: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index | None:
+        """A number for the `ordered` dimensions: those that may meet in an element have the same. None: all may."""
+        return None
+
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return Dim(op.operands[self.destination], axis)
 
@@ -98,6 +106,7 @@ class Update(TensorOp):
         """Where the element at `indices` of what is written goes."""
         raise unsupported(op, "its rule has no `position`, which says where written elements go")
 
-    def has_room(self, e: Elements, build: Builder, op: Any) -> SSAValue | bool:
-        """Whether the destination has elements: a single one cannot be written otherwise."""
+    def lands(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+        """Whether the element at `indices` of what is written has a place: by default, where the destination is not
+        empty."""
         return build.not_empty(e.dims(op.operands[self.destination]))

@@ -22,6 +22,7 @@ from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap, Kept
 from pydispatch.compiler.kernels.ops.tensors import covers, tensor_type
 from pydispatch.compiler.tensor_ops.in_kernels import RULES
+from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 from pydispatch.ir.structured import is_reduction
 
 Store = tuple[SSAValue, SSAValue]
@@ -42,7 +43,7 @@ class Nest:
     """
 
     stores: list[Store]
-    space: SSAValue | UpdateStep
+    space: SSAValue | UpdateStep | RecurrenceOp
     split: int = 0
     rows: bool = False
     row_stores: list[Store] = field(default_factory=list)
@@ -59,7 +60,7 @@ class Nest:
     def dims(self, e: Elements) -> list[Index]:
         if isinstance(self.space, UpdateStep):
             return self.space.dims(e)
-        return e.dims(self.space)
+        return e.dims(self.space.res[0] if isinstance(self.space, RecurrenceOp) else self.space)
 
     def all_stores(self) -> list[Store]:
         return [*self.row_stores, *self.stores]
@@ -77,6 +78,8 @@ class _Trial:
 
 def analyse(frame: Frame, nests: list[Nest]) -> list[Nest]:
     """The nests with their rows found, those of row results joined with the rows they belong to."""
+    recurrences = [nest for nest in nests if isinstance(nest.space, RecurrenceOp)]  # all is known of these
+    nests = [nest for nest in nests if not isinstance(nest.space, RecurrenceOp)]
     for nest in nests:
         trial = _try(frame, nest, None)
         depths = [place.depth for _, place in trial.e.reduced if place.depth < len(trial.dims)]
@@ -91,7 +94,7 @@ def analyse(frame: Frame, nests: list[Nest]) -> list[Nest]:
             nest.columns = find_stages(trial.e, trial.e.finished, trial.indices) if trial.indices else []
             if not trial.e.reduced:
                 nest.along = turned(trial.e.loads, trial.indices)
-    return joined
+    return [*joined, *recurrences]
 
 
 def _find_stages(frame: Frame, nest: Nest) -> bool:

@@ -16,7 +16,9 @@ from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
 from pydispatch.compiler.kernels.loops.columns import in_blocks, run_stages, widest
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_columns, cut_elements, cut_rows, emit_inner, emit_nest
+from pydispatch.compiler.kernels.loops.ordered_updates import cut_in_order, emit_in_order
 from pydispatch.compiler.kernels.loops.pipelined import find_pipelined
+from pydispatch.compiler.kernels.loops.recurrences import emit_recurrence, row_bytes, row_dims
 from pydispatch.compiler.kernels.loops.tiled_transpose import cut_turned, emit_turned
 from pydispatch.compiler.kernels.loops.updates import UpdateStep, starts_empty, updates_of
 from pydispatch.compiler.kernels.ops.bits import bits_of
@@ -26,6 +28,7 @@ from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.errors import CompileError
+from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 
 def packed(value: SSAValue) -> int:
@@ -100,11 +103,12 @@ def _nests(frame: Frame, into_empty: bool = False) -> list[Nest]:
         if argument >= 0 or (into_empty and starts_empty(value)):
             nests += [Nest([(value, buffer)], update) for update in updates_of(value)]
             continue
-        key = (tuple(frame.elements.dims(value)), packed(value))
+        recurrence = value.op if isinstance(value, OpResult) and isinstance(value.op, RecurrenceOp) else None
+        key = recurrence or (tuple(frame.elements.dims(value)), packed(value))
         if key in spaces:
             spaces[key].stores.append((value, buffer))
         else:
-            spaces[key] = Nest([(value, buffer)], value)
+            spaces[key] = Nest([(value, buffer)], recurrence or value)
             nests.append(spaces[key])
     return nests
 
@@ -116,7 +120,13 @@ def _bytes(value: SSAValue) -> int:
 def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
     """The cut of a nest, by the bytes that its elements or rows move."""
     dims = nest.dims(e)
-    ratio = packed(nest.stores[0][0])
+    ratio = max(packed(value) for value, _ in nest.stores)
+    if isinstance(nest.space, RecurrenceOp):
+        rows = build.product(row_dims(e, nest.space))
+        whole = Cut(rows, rows, 0, 1, 1)
+        return whole if ratio > 1 else cut_rows(build, backend, rows, row_bytes(e, build, nest.space))
+    if ratio == 1 and isinstance(nest.space, UpdateStep) and nest.space.ordered:
+        return cut_in_order(e, build, nest.space)
     if ratio > 1 and isinstance(nest.space, UpdateStep):
         # Two workgroups would meet in a byte; a second one costs less than atomic stores save up to some 20 of them.
         outer = build.product(dims[:-1])
@@ -174,14 +184,15 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
         value, buffer = nest.stores[0]
 
         def write(b: Builder, indices: list[Index]) -> None:
-            b.when(update.has_room(e, b), lambda c: land(c, indices))
+            update.write(e, b, value, buffer, indices)
 
-        def land(b: Builder, indices: list[Index]) -> None:
-            where = update.position(e, b, indices)
-            element = update.element(e, b, indices) if update.only else e.at(b, value, where)
-            e.store(b, element, buffer, where)
-
-        _loops(build, group, cut, nest, update.dims(e), write)
+        if update.ordered:
+            emit_in_order(e, build, group, cut, update, write, packed(value) == 1)
+        else:
+            _loops(build, group, cut, nest, update.dims(e), write)
+        return
+    if isinstance(nest.space, RecurrenceOp):
+        emit_recurrence(e, build, group, cut, nest.space, dict(nest.stores))
         return
     ratio = packed(nest.stores[0][0])
     dims = e.dims(nest.space)

@@ -30,9 +30,27 @@ class UpdateStep:
         """Where an element of the source goes."""
         return self.rule.position(e, build, self.op, indices)
 
-    def has_room(self, e: Elements, build: Builder) -> SSAValue | bool:
-        """Whether the destination has elements: single ones cannot be written otherwise."""
-        return self.rule.has_room(e, build, self.op)
+    @property
+    def ordered(self) -> int:
+        """How many leading dimensions of what is written are walked in order."""
+        return self.rule.ordered(self.op)
+
+    def meeting(self, e: Elements, build: Builder, leading: Sequence[Index]) -> Index | None:
+        """A number that leading indices share when what they write may meet; None when all may."""
+        return self.rule.meeting(e, build, self.op, leading)
+
+    def lands(self, e: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:
+        """Whether an element of the source has a place."""
+        return self.rule.lands(e, build, self.op, indices)
+
+    def write(self, e: Elements, build: Builder, value: SSAValue, buffer: SSAValue, indices: Sequence[Index]) -> None:
+        """Writes the element at `indices` of the source. value: the result, buffer: where it lies."""
+
+        def land(b: Builder) -> None:
+            where = self.position(e, b, indices)
+            e.store(b, self.element(e, b, indices) if self.only else e.at(b, value, where), buffer, where)
+
+        build.when(self.lands(e, build, indices), land)
 
     def element(self, e: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
         """What is written, when nothing else writes there."""

@@ -74,7 +74,7 @@ class InsertSlice(Update):
     def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         return in_slice(e, build, op, op.dest, tensor_type(op.source), indices)
 
-    def has_room(self, e: Elements, build: Builder, op: Any) -> bool:
+    def lands(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> bool:
         return True
 
     def requirements(self, op: Any) -> Iterator[Requirement]:

@@ -8,7 +8,7 @@ from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.dialects.pyd import array, contract, custom, mma, transpose
+from pydispatch.ir.dialects.pyd import array, contract, custom, mma, recurrence, transpose
 
 
 @op_definition
@@ -26,6 +26,7 @@ class ImportAvailableOp(IRDLOperation):
 
 
 OPERATIONS: list[type[Operation]] = [
-    ImportAvailableOp, *contract.OPERATIONS, *custom.OPERATIONS, *mma.OPERATIONS, *transpose.OPERATIONS
+    ImportAvailableOp, *contract.OPERATIONS, *custom.OPERATIONS, *mma.OPERATIONS, *recurrence.OPERATIONS,
+    *transpose.OPERATIONS,
 ]  # fmt: skip
 Pyd = Dialect("pyd", OPERATIONS, [*array.ATTRIBUTES])

@@ -24,12 +24,15 @@ from pydispatch.compiler.kernels.loops.gpu.blocks import Block, block_of, cut_bl
 from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners, spread_reduction
 from pydispatch.compiler.kernels.loops.lower import _bytes, _is_stored, _nests, _packed, _work, packed
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_elements, emit_inner, emit_nest
+from pydispatch.compiler.kernels.loops.ordered_updates import parts_of, walk
+from pydispatch.compiler.kernels.loops.recurrences import row_dims, write_rows
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.hal import dialect as hal
+from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 MAX_GRID = 65535
 """Workgroups along one dimension that every device takes."""
@@ -43,14 +46,20 @@ LARGE = 1 << 31
 FEW_RESULTS = 16384
 """Results above which every invocation reduces by itself."""
 
+MOST_INVOCATIONS = 8192
+MOST_PARTS = 256
+FEW_PARTS = 16
+"""Invocations that keep a device busy; parts of the destination of an update in order, at most and of slices of open
+sizes."""
+
 
 Flat = Callable[[Frame], Index | None]
 
 
 @dataclass
 class Plan:
-    """How a nest is done. way: elements, blocks, rows, lanes, bytes or update; inner: of elements, how many dimensions
-    are one; block: of blocks."""
+    """How a nest is done. way: elements, blocks, rows, lanes, bytes, update, recurrence or in order; inner: of
+    elements, how many dimensions are one; block: of blocks."""
 
     nest: Nest
     way: str
@@ -160,8 +169,10 @@ def _row_size(nest: Nest, e: Elements) -> int:
 def _plan(frame: Frame, nest: Nest, pairs: bool) -> Plan:
     e = frame.elements
     nest.columns, nest.along = [], -1
+    if isinstance(nest.space, RecurrenceOp):
+        return Plan(nest, "recurrence")
     if isinstance(nest.space, UpdateStep):
-        return Plan(nest, "update")
+        return Plan(nest, "in order" if nest.space.ordered else "update")
     if packed(nest.stores[0][0]) > 1:
         return Plan(nest, "bytes")
     dims = nest.dims(e)
@@ -239,6 +250,9 @@ def _orderless(e: Elements, nest: Nest) -> bool:
 def _cut(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
     nest, backend = plan.nest, frame.backend
     dims = nest.dims(e)
+    if plan.way in ("recurrence", "in order"):
+        blocks = build.ceil_quotient(build.product(_side_by_side(e, nest, build)), INVOCATIONS)
+        return Cut(1, 1, INVOCATIONS, blocks, blocks)
     if plan.way == "bytes":
         ratio = packed(nest.stores[0][0])
         return cut_elements(build, backend, [build.ceil_quotient(build.product(dims), ratio)], 2 * ratio)
@@ -293,6 +307,9 @@ def _emit(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index) -> N
     e, nest = frame.elements, plan.nest
     if plan.way == "update":
         _update(e, nest, cut, build, group)
+        return
+    if plan.way in ("recurrence", "in order"):
+        _in_order(e, nest, build, group)
         return
     dims = e.dims(nest.space)  # type: ignore[arg-type]
     if plan.way == "bytes":
@@ -365,18 +382,47 @@ def _lanes(e: Elements, nest: Nest, build: Builder, group: Index, dims: list[Ind
     build.parallel(low, high, row, limit=outer)
 
 
+def _side_by_side(e: Elements, nest: Nest, build: Builder) -> list[Index]:
+    """The sizes of what runs side by side: rows of a recurrence, or parts of an update in order and slices in these."""
+    if isinstance(nest.space, RecurrenceOp):
+        return row_dims(e, nest.space)
+    assert isinstance(nest.space, UpdateStep)
+    inner = nest.space.dims(e)[nest.space.ordered :]
+    known = [n for n in inner if isinstance(n, int)]
+    room = MOST_INVOCATIONS // max(1, prod(known)) if len(known) == len(inner) else FEW_PARTS
+    parts = 1 if packed(nest.stores[0][0]) > 1 else 1 << min(MOST_PARTS, max(1, room)).bit_length() - 1
+    return [parts_of(e, build, nest.space, parts), *inner]
+
+
+def _in_order(e: Elements, nest: Nest, build: Builder, group: Index) -> None:
+    """A row of a recurrence, or an element of the slices of an update in order, by an invocation."""
+    dims = _side_by_side(e, nest, build)
+    outer = build.product(dims)
+    low = build.times(group, INVOCATIONS)
+    high = build.least(build.plus(low, INVOCATIONS), outer)
+
+    def work(b: Builder, number: Index) -> None:
+        where = b.split(number, dims)
+        if isinstance(nest.space, RecurrenceOp):
+            write_rows(e, b, nest.space, dict(nest.stores), [where])
+            return
+        update, (value, buffer) = nest.space, nest.stores[0]
+        assert isinstance(update, UpdateStep)
+        walk(
+            e, b, update, dims[0], where[0],
+            lambda c, leading: update.write(e, c, value, buffer, [*leading, *where[1:]]),
+        )  # fmt: skip
+
+    build.parallel(low, high, work, limit=outer)
+
+
 def _update(e: Elements, nest: Nest, cut: Cut, build: Builder, group: Index) -> None:
     update, (value, buffer) = nest.space, nest.stores[0]
     assert isinstance(update, UpdateStep)
     dims = update.dims(e)
 
     def write(b: Builder, indices: list[Index]) -> None:
-        b.when(update.has_room(e, b), lambda c: land(c, indices))
-
-    def land(b: Builder, indices: list[Index]) -> None:
-        where = update.position(e, b, indices)
-        element = update.element(e, b, indices) if update.only else e.at(b, value, where)
-        e.store(b, element, buffer, where)
+        update.write(e, b, value, buffer, indices)
 
     split = max(0, len(dims) - 1)
     emit_nest(

@@ -1,0 +1,99 @@
+"""Updates whose slices may meet in an element: each element gets them in their order, so the slices are a loop.
+
+What runs side by side are the elements of a slice, and parts of the destination: each part walks through all slices and
+takes those that belong to it, so that few elements to a slice leave work for many. No result depends on the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.loops.nests import Cut, emit_inner, emit_nest
+from pydispatch.compiler.kernels.loops.updates import UpdateStep
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, equal
+from pydispatch.compiler.kernels.ops.elements import Elements
+
+Write = Callable[[Builder, list[Index]], None]
+"""Writes the element at an index of what is written."""
+
+MOST_PARTS, WIDE_SLICE = 8, 32
+"""Parts of a CPU, and elements of a slice from which on there are several."""
+
+WIDEST_RUN = 1024
+"""Elements of a slice that one workgroup of a CPU takes."""
+
+SLICES_OF_A_PART = 4096
+"""Slices that one part walks through before a second part is worth walking through all of them too."""
+
+
+def parts_of(e: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
+    """How many parts the destination has: a power of two, `most` at most."""
+    dims = update.dims(e)
+    slices = build.product(dims[: update.ordered])
+    if update.meeting(e, build, [0] * update.ordered) is None:
+        return 1
+    if not isinstance(slices, int):
+        return most
+    return min(most, 1 << (max(1, slices // SLICES_OF_A_PART) - 1).bit_length())
+
+
+def _parts_on_cpu(e: Elements, build: Builder, update: UpdateStep) -> Index:
+    """Parts where the elements of a slice outweigh that each part looks at it."""
+    inner = [n for n in update.dims(e)[update.ordered :] if isinstance(n, int)]
+    return parts_of(e, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
+
+
+def cut_in_order(e: Elements, build: Builder, update: UpdateStep) -> Cut:
+    """Of a CPU: parts, and runs of the last dimension of the slices."""
+    inner = update.dims(e)[update.ordered :]
+    outer = build.product([_parts_on_cpu(e, build, update), *inner[:-1]])
+    tile = build.least(inner[-1], WIDEST_RUN) if inner else 1
+    tiles = build.ceil_quotient(inner[-1], build.most(tile, 1)) if inner else 1
+    return Cut(outer, 1, tile, tiles, build.times(outer, tiles))
+
+
+def emit_in_order(
+    e: Elements, build: Builder, group: Index, cut: Cut, update: UpdateStep, write: Write, whole_bytes: bool
+) -> None:
+    """The workgroup `group` of a CPU: parts and slices are loops, the last dimension of a slice is side by side.
+
+    whole_bytes: elements do not share bytes; those that do have one workgroup.
+    """
+    inner = update.dims(e)[update.ordered :]
+    parts = _parts_on_cpu(e, build, update) if whole_bytes else 1
+    dims = [parts, *inner]
+    split = max(1, len(dims) - 1)
+
+    def row(b: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        def element(c: Builder, leading: list[Index]) -> None:
+            if inner:
+                emit_inner(c, [*leading, *outer[1:]], inner[-1:], low, high, write)
+            else:
+                write(c, leading)
+
+        walk(e, b, update, parts, outer[0], element)
+
+    emit_nest(build, group, cut, dims, split, row)
+
+
+def walk(
+    e: Elements, build: Builder, update: UpdateStep, parts: Index, part: Index,
+    body: Callable[[Builder, list[Index]], None],
+) -> None:  # fmt: skip
+    """`body` for the leading indices of all slices of a part, in order."""
+    dims = update.dims(e)[: update.ordered]
+
+    def step(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        leading = b.split(number, dims)
+        own: SSAValue | bool = True
+        if parts != 1:
+            place = update.meeting(e, b, leading)
+            assert place is not None
+            own = equal(b, b.remainder(place, parts), part)
+        b.when(own, lambda c: body(c, leading))
+        return []
+
+    build.loop(0, build.product(dims), [], step)

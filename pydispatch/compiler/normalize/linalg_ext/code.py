@@ -1,0 +1,143 @@
+"""What the conversions of this folder write bodies with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.compiler.normalize.bodies import Body
+from pydispatch.compiler.normalize.build import Build
+from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+
+
+class Code(Body):
+    """A block of scalar code."""
+
+    def index(self, number: int) -> SSAValue:
+        """A constant of type index."""
+        return self.add(arith.ConstantOp(IntegerAttr(number, IndexType())))
+
+    def plus(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.add(arith.AddiOp(a, b))
+
+    def minus(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.add(arith.SubiOp(a, b))
+
+    def times(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.add(arith.MuliOp(a, b))
+
+    def least(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.add(arith.MinSIOp(a, b))
+
+    def most(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.add(arith.MaxSIOp(a, b))
+
+    def less(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.add(arith.CmpiOp(a, b, "slt"))
+
+    def equal(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.add(arith.CmpiOp(a, b, "eq"))
+
+    def both(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.add(arith.AndIOp(a, b))
+
+    def opposite(self, a: SSAValue) -> SSAValue:
+        return self.add(arith.XOrIOp(a, self.add(arith.ConstantOp(IntegerAttr(1, 1)))))
+
+    def either(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        """`a` where the condition holds, else `b`."""
+        return self.add(arith.SelectOp(condition, a, b))
+
+    def extract(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
+        """An element of a tensor; an index outside of it reads some element."""
+        assert isinstance(source.type, TensorType)
+        return self.add(tensor.ExtractOp(source, list(indices), source.type.element_type))
+
+    def as_index(self, value: SSAValue) -> SSAValue:
+        """An integer as an index."""
+        return self.cast(value, IndexType(), False)
+
+    def inline(self, body: Region, arguments: Sequence[SSAValue]) -> list[SSAValue]:
+        """Copies a body with values for its arguments; what it yields."""
+        mapping: dict[SSAValue, SSAValue] = dict(zip(body.block.args, arguments, strict=True))
+        end = body.block.last_op
+        assert end is not None
+        for op in body.block.ops:
+            if op is not end:
+                copy = op.clone(mapping)
+                self.block.add_op(copy)
+                mapping.update(zip(op.results, copy.results, strict=True))
+        return [mapping.get(v, v) for v in end.operands]
+
+    def loop(
+        self, count: SSAValue, carried: Sequence[SSAValue],
+        body: Callable[[Code, SSAValue, list[SSAValue]], Sequence[SSAValue]],
+    ) -> list[SSAValue]:  # fmt: skip
+        """`scf.for` from 0 to `count`."""
+        inner = Code([IndexType(), *(v.type for v in carried)])
+        number, *values = inner.block.args
+        inner.block.add_op(scf.YieldOp(*body(inner, number, list(values))))
+        made = scf.ForOp(self.index(0), count, self.index(1), list(carried), Region(inner.block))
+        self.block.add_op(made)
+        return list(made.results)
+
+
+def recurrence(
+    build: Build, types: Sequence[TensorType[Attribute]], sizes: Sequence[SSAValue], along: int,
+    first: Callable[[Code, list[SSAValue]], Sequence[SSAValue]],
+    step: Callable[[Code, list[SSAValue], list[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
+) -> list[SSAValue]:  # fmt: skip
+    """A `pyd.recurrence` and its results.
+
+    first: the values that a row begins with, from its index. step: the values to carry on and the elements, from the
+    index of an element and the values carried so far.
+    """
+    rank = types[0].get_num_dims()
+    start = Code([IndexType()] * (rank - 1))
+    state = first(start, list(start.block.args))
+    start.finish(*state)
+    body = Code([*[IndexType()] * rank, *(v.type for v in state)])
+    arguments: list[SSAValue] = list(body.block.args)
+    carried, elements = step(body, arguments[:rank], arguments[rank:])
+    body.finish(*carried, *elements)
+    made = RecurrenceOp(
+        operands=[list(sizes)], result_types=[list(types)], properties={"dimension": IntegerAttr(along, i64)},
+        regions=[Region(start.block), Region(body.block)],
+    )  # fmt: skip
+    return list(build.add(made).res)
+
+
+def host_loop(
+    build: Build, count: SSAValue, carried: Sequence[SSAValue],
+    body: Callable[[Build, SSAValue, list[SSAValue]], Sequence[SSAValue]],
+) -> list[SSAValue]:  # fmt: skip
+    """`scf.for` from 0 to `count` around tensor operations."""
+    block = Block(arg_types=[IndexType(), *(v.type for v in carried)])
+    end = scf.YieldOp()
+    block.add_op(end)
+    inner = Build(end, build.reassociate)
+    number, *values = block.args
+    results = body(inner, number, list(values))
+    end.detach()
+    end.erase()
+    block.add_op(scf.YieldOp(*results))
+    loop = scf.ForOp(build.index(0), count, build.index(1), list(carried), Region(block))
+    return list(build.add(loop).results)
+
+
+def require_tensors(op: Operation) -> None:
+    """VerifyException for the forms of an operation on memory, which are for kernels."""
+    for value in (*op.operands, *op.results):
+        if value.type.name == "memref":
+            raise VerifyException(f"only tensors are supported, got {value.type}")
+
+
+def element_of(value: SSAValue) -> Any:
+    """The type of an element."""
+    assert isinstance(value.type, TensorType)
+    return value.type.element_type

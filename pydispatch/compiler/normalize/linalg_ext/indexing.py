@@ -1,0 +1,115 @@
+"""`scatter`, `gather`, `map_store` and `map_load`."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, require_tensors
+from pydispatch.compiler.normalize.moves import projection
+from pydispatch.compiler.normalize.named import generic
+from pydispatch.ir.dialects.iree_linalg_ext.indexing import GatherOp, MapLoad, MapStore, MapStoreOp, Scatter, ScatterOp
+from pydispatch.ir.dialects.linalg.regions import IndexOp
+from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
+from pydispatch.ir.dialects.util.scalars import OptimizationBarrierOp
+
+
+def _own(build: Build, destination: SSAValue) -> SSAValue:
+    """A destination that nothing else reads, so that the update is made in it."""
+    return build.add(OptimizationBarrierOp(operands=[[destination]], result_types=[[destination.type]])).results[0]
+
+
+def _scatter(op: Operation, build: Build) -> None:
+    """Without a mask, and into a destination of its own."""
+    assert isinstance(op, Scatter)
+    require_tensors(op)
+    if isinstance(op, ScatterOp) and isinstance(op.outputs[0].owner, OptimizationBarrierOp) and len(op.inputs) == 2:
+        return
+    slices, indices, *mask = op.inputs
+    if mask:
+        indices = _masked(build, indices, mask[0])
+    body = op.detach_region(op.body)
+    made = ScatterOp(
+        operands=[[slices, indices], [_own(build, op.outputs[0])]], result_types=[[op.outputs[0].type]],
+        properties={"dimension_map": op.dimension_map, "unique_indices": op.unique_indices}, regions=[body],
+    )  # fmt: skip
+    build.replace(*build.add(made).res)
+
+
+def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
+    """The indices, where the mask is not set outside of every tensor."""
+    rank = len(shape_of(indices.type))
+    element = element_of(indices)
+    body = Code([element, IntegerType(1), element])
+    index, wanted, _ = body.block.args
+    body.finish(body.either(wanted, index, body.cast(body.index(-1), element, False)))
+    whole = AffineMap.identity(rank)
+    structure = Structure((whole, projection(rank, range(len(shape_of(mask.type)))), whole), (True,) * rank)
+    assert isinstance(indices.type, TensorType)
+    out = build.empty(indices.type, build.dynamic_dims(indices))
+    return generic(build, structure, [indices, mask], [out], body.block)[0]
+
+
+def _gather(op: Operation, build: Build) -> None:
+    """A generic over the slices whose body reads the index and then the element."""
+    assert isinstance(op, GatherOp)
+    require_tensors(op)
+    source, indices, *mask = op.inputs
+    windows, rank = op.windows(), len(shape_of(op.outputs[0].type))
+    body = Code([*(IntegerType(1) for _ in mask), element_of(source)])
+    at = [body.add(IndexOp(d)) for d in range(rank)]
+    batch = at[: windows.batch]
+    place: list[SSAValue | None] = [None] * len(shape_of(source.type))
+    for number, d in enumerate(op.indexed):
+        listed = [body.index(number)] if len(shape_of(indices.type)) > windows.batch else []
+        place[d] = body.as_index(body.extract(indices, [*batch, *listed]))
+    for d, offset in zip(windows.kept(rank - windows.batch, len(place), op.indexed), at[windows.batch :], strict=True):
+        before = place[d]
+        place[d] = offset if before is None else body.plus(before, offset)
+    value = body.extract(source, [p for p in place if p is not None])
+    if mask:
+        value = body.either(body.block.args[0], value, body.block.args[1])
+    whole = AffineMap.identity(rank)
+    maps = (*(projection(rank, range(windows.batch)) for _ in mask), whole)
+    out = op.outputs[0]
+    build.replace(*generic(build, Structure(maps, (True,) * rank), mask, [out], body.finish(value)))
+
+
+def _map_store(op: Operation, build: Build) -> None:
+    assert isinstance(op, MapStore)
+    require_tensors(op)
+    if isinstance(op, MapStoreOp) and isinstance(op.output.owner, OptimizationBarrierOp):
+        return
+    body = op.detach_region(op.body)
+    made = MapStoreOp(operands=[op.input, _own(build, op.output)], result_types=[[op.output.type]], regions=[body])
+    result = build.add(made).res
+    assert result is not None
+    build.replace(result)
+
+
+def _map_load(op: Operation, build: Build) -> None:
+    """A generic over the output whose body finds its element itself."""
+    assert isinstance(op, MapLoad)
+    require_tensors(op)
+    rank = len(shape_of(op.output.type))
+    body = Code([element_of(op.output)])
+    *place, padding = body.inline(op.body, [body.add(IndexOp(d)) for d in range(rank)])
+    value = body.extract(op.input, place)
+    for d, index in enumerate(place):
+        inside = body.both(body.less(body.index(-1), index), body.less(index, build.dim(op.input, d)))
+        value = body.either(inside, value, padding)
+    structure = Structure((AffineMap.identity(rank),), (True,) * rank)
+    build.replace(*generic(build, structure, [], [op.output], body.finish(value)))
+
+
+ROWS: dict[str, Row] = {
+    "iree_linalg_ext.scatter": _scatter,
+    "tm_tensor.scatter": _scatter,
+    "iree_linalg_ext.gather": _gather,
+    "iree_linalg_ext.map_store": _map_store,
+    "iree_linalg_ext.map_scatter": _map_store,
+    "iree_linalg_ext.map_load": _map_load,
+    "iree_linalg_ext.map_gather": _map_load,
+}

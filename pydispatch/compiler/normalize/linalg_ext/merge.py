@@ -1,0 +1,125 @@
+"""Stable sorting of rows by merging: each pass makes runs of twice the length.
+
+A pass is a recurrence over blocks of its result. A block finds by bisection where it begins in the two runs that it
+merges, and takes from there the element that comes first, again and again: blocks and rows are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IndexType, TensorType, i64
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.normalize.build import Build
+from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, host_loop, recurrence
+from pydispatch.compiler.normalize.linalg_ext.rows import Mixed, as_value, blocks_of, joined_blocks, size_of
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.linalg.structure import shape_of
+
+BLOCK = 256
+"""Elements of a block: its bisection costs little beside them, and long rows have many blocks."""
+
+Before = Callable[[Code, Sequence[SSAValue], Sequence[SSAValue]], SSAValue]
+"""Whether the elements of a, one of each tensor, come before those of b."""
+
+
+def sorted_rows(build: Build, tensors: Sequence[SSAValue], before: Before) -> list[SSAValue]:
+    """(rows, n) each, their rows reordered together. What is returned has n elements in a row or more: those beyond
+    are not defined."""
+    size = size_of(build, tensors[0], 1)
+    if isinstance(size, int) and size < 2:
+        return list(tensors)
+    block, passes = _block(build, size), _passes(build, size)
+    found = _merged(build, tensors, size, block, build.index(0), before)
+    if passes == 1:
+        return found
+
+    def again(inner: Build, number: SSAValue, runs: list[SSAValue]) -> list[SSAValue]:
+        following = inner.add(arith.AddiOp(number, inner.index(1))).result
+        return _merged(inner, runs, size, block, following, before)
+
+    rest = build.add(arith.SubiOp(as_value(build, passes), build.index(1))).result
+    return host_loop(build, rest, found, again)
+
+
+def _block(build: Build, size: Mixed) -> Mixed:
+    """Elements of a block, at least one."""
+    if isinstance(size, int):
+        return min(size, BLOCK)
+    low = build.add(arith.MaxSIOp(size, build.index(1))).result
+    return build.add(arith.MinSIOp(low, build.index(BLOCK))).result
+
+
+def _passes(build: Build, size: Mixed) -> Mixed:
+    """How often runs of one double until they hold everything; at least one."""
+    if isinstance(size, int):
+        return (size - 1).bit_length()
+    most = build.add(arith.MaxSIOp(size, build.index(2))).result
+    last = build.add(arith.IndexCastOp(build.add(arith.SubiOp(most, build.index(1))).result, i64)).result
+    zeros = build.add(arith.IndexCastOp(build.add(math.CountLeadingZerosOp(last)).result, IndexType())).result
+    return build.add(arith.SubiOp(build.index(64), zeros)).result
+
+
+def _merged(
+    build: Build, tensors: Sequence[SSAValue], size: Mixed, block: Mixed, number: SSAValue, before: Before
+) -> list[SSAValue]:
+    """Pass `number`, counted from 0: pairs of runs of 2 ** number elements become one each."""
+    run = build.add(arith.ShLIOp(build.index(1), number)).result
+    total, length = as_value(build, size), as_value(build, block)
+    blocks = blocks_of(build, size, block)
+    rows = shape_of(tensors[0].type)[0]
+    shape = [rows, *(DYNAMIC if isinstance(n, SSAValue) else n for n in (blocks, block))]
+    dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
+    dynamic += [n for n in (blocks, block) if isinstance(n, SSAValue)]
+
+    def read(code: Code, row: SSAValue, place: SSAValue) -> list[SSAValue]:
+        return [code.extract(t, [row, place]) for t in tensors]
+
+    def first(code: Code, at: list[SSAValue]) -> list[SSAValue]:
+        row, place = at[0], code.times(at[1], length)
+        pair = code.times(run, code.index(2))
+        start = code.times(code.add(arith.DivUIOp(place, pair)), pair)
+        middle = code.least(code.plus(start, run), total)
+        end = code.least(code.plus(start, pair), total)
+        taken = code.minus(place, start)
+        low = code.most(code.minus(taken, code.minus(end, middle)), code.index(0))
+        high = code.least(taken, code.minus(middle, start))
+
+        def bisect(inner: Code, step: SSAValue, ends: list[SSAValue]) -> list[SSAValue]:
+            """Whether the element half way is among those taken: it comes first against what would be taken instead."""
+            low, high = ends
+            half = inner.add(arith.ShRUIOp(inner.plus(low, high), inner.index(1)))
+            other = inner.minus(inner.plus(middle, inner.minus(taken, inner.index(1))), half)
+            later = before(inner, read(inner, row, other), read(inner, row, inner.plus(start, half)))
+            going = inner.less(low, high)
+            up, down = inner.both(going, inner.opposite(later)), inner.both(going, later)
+            return [
+                inner.either(up, inner.plus(half, inner.index(1)), low), inner.either(down, half, high)
+            ]  # fmt: skip
+
+        left, _ = code.loop(code.plus(number, code.index(1)), [low, high], bisect)
+        return [code.plus(start, left), code.plus(middle, code.minus(taken, left)), middle, end]
+
+    def step(code: Code, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        left, right, middle, end = carried
+        place = code.plus(code.times(at[1], length), at[2])
+        over = code.equal(place, end)
+        following = code.least(code.plus(end, run), total)
+        left, middle = code.either(over, end, left), code.either(over, following, middle)
+        right = code.either(over, following, right)
+        end = code.either(over, code.least(code.plus(following, run), total), end)
+        ours, theirs = read(code, at[0], left), read(code, at[0], right)
+        exhausted = code.opposite(code.less(left, middle))
+        taken = code.both(
+            code.less(right, end), code.add(arith.OrIOp(exhausted, before(code, theirs, ours)))
+        )
+        one = code.index(1)
+        left = code.either(taken, left, code.plus(left, one))
+        right = code.either(taken, code.plus(right, one), right)
+        elements = [code.either(taken, b, a) for a, b in zip(ours, theirs, strict=True)]
+        return [left, right, middle, end], elements
+
+    types = [TensorType(element_of(t), shape) for t in tensors]
+    return [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, first, step)]

@@ -1,0 +1,128 @@
+"""`sort`, `topk` and `arg_compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, require_tensors
+from pydispatch.compiler.normalize.linalg_ext.merge import Before, sorted_rows
+from pydispatch.compiler.normalize.linalg_ext.rows import (
+    Mixed,
+    along_again,
+    along_last,
+    collapsed_rows,
+    expanded_rows,
+    size_of,
+    sliced_rows,
+)
+from pydispatch.compiler.normalize.moves import projection
+from pydispatch.compiler.normalize.named import generic
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.iree_linalg_ext.ordering import ArgCompareOp, Sort, Topk
+from pydispatch.ir.dialects.linalg.regions import IndexOp
+from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
+
+
+def _by(body: Region) -> Before:
+    """The order of a comparator over as many tensors as its body takes pairs."""
+    count = len(body.block.args) // 2
+
+    def before(code: Code, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> SSAValue:
+        pairs = [v for pair in zip(a[:count], b[:count], strict=True) for v in pair]
+        return code.inline(body, pairs)[0]
+
+    return before
+
+
+def _ordered(
+    build: Build, tensors: Sequence[SSAValue], along: int, before: Before, count: Mixed
+) -> list[SSAValue]:
+    """The first `count` elements of the tensors, reordered together along a dimension."""
+    turned = [along_last(build, t, along) for t in tensors]
+    shape = list(shape_of(turned[0].type))
+    outer = [build.dim(turned[0], d) for d, n in enumerate(shape[:-1]) if n == DYNAMIC]
+    found = sorted_rows(build, [collapsed_rows(build, t) for t in turned], before)
+    shape[-1] = DYNAMIC if isinstance(count, SSAValue) else count
+    dynamic = [*outer, *([count] if isinstance(count, SSAValue) else [])]
+    rows = [sliced_rows(build, t, count) for t in found]
+    return [along_again(build, expanded_rows(build, t, shape, dynamic), along) for t in rows]
+
+
+def _sort(op: Operation, build: Build) -> None:
+    assert isinstance(op, Sort)
+    require_tensors(op)
+    count = size_of(build, op.outputs[0], op.along)
+    build.replace(*_ordered(build, list(op.outputs), op.along, _by(op.body), count))
+
+
+def _topk(op: Operation, build: Build) -> None:
+    """The first elements after sorting, the indices beside the values."""
+    assert isinstance(op, Topk)
+    require_tensors(op)
+    values, *given = op.inputs
+    tensors = [values]
+    if len(op.outputs) == 2:
+        tensors.append(given[0] if given else _positions(build, values, op.along, element_of(op.outputs[1])))
+    found = _ordered(build, tensors, op.along, _by(op.body), size_of(build, op.outputs[0], op.along))
+    results = [_converted(build, v, out.type) for v, out in zip(found, op.outputs, strict=True)]
+    build.replace(*results)
+
+
+def _positions(build: Build, values: SSAValue, along: int, element: Attribute) -> SSAValue:
+    """For each element its index along a dimension."""
+    shape = shape_of(values.type)
+    body = Code([element])
+    body.finish(body.cast(body.add(IndexOp(along)), element, False))
+    out = build.empty(TensorType(element, shape), build.dynamic_dims(values))
+    structure = Structure((AffineMap.identity(len(shape)),), (True,) * len(shape))
+    return generic(build, structure, [], [out], body.block)[0]
+
+
+def _converted(build: Build, value: SSAValue, type_: Attribute) -> SSAValue:
+    """Integers as those of another type, in tensors of the same sizes."""
+    assert isinstance(type_, TensorType)
+    rank = len(shape_of(type_))
+    if element_of(value) != type_.element_type:
+        body = Code([element_of(value), type_.element_type])
+        body.finish(body.cast(body.block.args[0], type_.element_type, False))
+        out = build.empty(TensorType(type_.element_type, shape_of(value.type)), build.dynamic_dims(value))
+        structure = Structure((AffineMap.identity(rank),) * 2, (True,) * rank)
+        (value,) = generic(build, structure, [value], [out], body.block)
+    return value
+
+
+def _arg_compare(op: Operation, build: Build) -> None:
+    """A reduction of two results."""
+    assert isinstance(op, ArgCompareOp)
+    require_tensors(op)
+    rank, element = len(shape_of(op.inputs[0].type)), element_of(op.outputs[1])
+    body = Code([*(element_of(v) for v in (*op.inputs, *op.outputs))])
+    value, *given, best, index = body.block.args
+    if given:
+        place = body.cast(given[0], element, False)
+    else:
+        place = body.add(IndexOp(op.along))
+        if op.index_base is not None:
+            place = body.plus(place, op.index_base)
+        place = body.cast(place, element, False)
+    (better,) = body.inline(op.body, [value, best])
+    body.finish(body.either(better, value, best), body.either(better, place, index))
+    kept = projection(rank, [d for d in range(rank) if d != op.along])
+    maps = (*(AffineMap.identity(rank) for _ in op.inputs), kept, kept)
+    structure = Structure(maps, tuple(d != op.along for d in range(rank)))
+    build.replace(*generic(build, structure, list(op.inputs), list(op.outputs), body.block))
+
+
+ROWS: dict[str, Row] = {
+    "iree_linalg_ext.sort": _sort,
+    "tm_tensor.sort": _sort,
+    "iree_linalg_ext.topk": _topk,
+    "iree_linalg_ext.topk_v2": _topk,
+    "tm_tensor.topk": _topk,
+    "iree_linalg_ext.arg_compare": _arg_compare,
+}

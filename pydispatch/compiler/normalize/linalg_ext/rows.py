@@ -1,0 +1,142 @@
+"""Tensors as rows: two dimensions, of which the second is the one that an operation runs along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, i64
+from xdsl.ir import Attribute, SSAValue
+
+from pydispatch.compiler.normalize.build import Build
+from pydispatch.compiler.normalize.linalg_ext.code import element_of
+from pydispatch.compiler.normalize.moves import moved, projection
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.linalg.structure import shape_of
+
+Mixed = int | SSAValue
+
+
+def _groups(*counts: int) -> ArrayAttr[Attribute]:
+    """Reassociation of so many dimensions each."""
+    rows, start = list[Attribute](), 0
+    for count in counts:
+        rows.append(ArrayAttr([IntegerAttr(d, i64) for d in range(start, start + count)]))
+        start += count
+    return ArrayAttr(rows)
+
+
+def _product(sizes: Sequence[int]) -> int:
+    return DYNAMIC if DYNAMIC in sizes else prod(sizes)
+
+
+def along_last(build: Build, value: SSAValue, along: int) -> SSAValue:
+    """The tensor with one dimension moved to the end."""
+    shape = list(shape_of(value.type))
+    order = [*(d for d in range(len(shape)) if d != along), along]
+    return _permuted(build, value, order)
+
+
+def along_again(build: Build, value: SSAValue, along: int) -> SSAValue:
+    """The tensor with its last dimension moved back."""
+    rank = len(shape_of(value.type))
+    return _permuted(build, value, [*range(along), rank - 1, *range(along, rank - 1)])
+
+
+def _permuted(build: Build, value: SSAValue, order: Sequence[int]) -> SSAValue:
+    """Dimension i of the result is dimension order[i]."""
+    if list(order) == sorted(order):
+        return value
+    shape = shape_of(value.type)
+    dynamic = [build.dim(value, d) for d in order if shape[d] == DYNAMIC]
+    target = build.empty(TensorType(element_of(value), [shape[d] for d in order]), dynamic)
+    map_ = projection(len(shape), [list(order).index(d) for d in range(len(shape))])
+    return moved(build, value, target, map_)[0]
+
+
+def collapsed_rows(build: Build, value: SSAValue) -> SSAValue:
+    """(..., n) as (rows, n)."""
+    shape = list(shape_of(value.type))
+    if len(shape) == 2:
+        return value
+    element = element_of(value)
+    if len(shape) == 1:
+        made = tensor.ExpandShapeOp.build(
+            operands=[value, build.dynamic_dims(value)], result_types=[TensorType(element, [1, shape[0]])],
+            properties={
+                "reassociation": _groups(2), "static_output_shape": DenseArrayBase.from_list(i64, [1, shape[0]]),
+            },
+        )  # fmt: skip
+        return build.add(made).result
+    return _collapsed(build, value, len(shape) - 1, 1)
+
+
+def _collapsed(build: Build, value: SSAValue, *counts: int) -> SSAValue:
+    shape, sizes, start = list(shape_of(value.type)), list[int](), 0
+    for count in counts:
+        sizes.append(_product(shape[start : start + count]))
+        start += count
+    type_ = TensorType(element_of(value), sizes)
+    made = tensor.CollapseShapeOp.build(
+        operands=[value], result_types=[type_], properties={"reassociation": _groups(*counts)}
+    )
+    return build.add(made).results[0]
+
+
+def joined_blocks(build: Build, value: SSAValue) -> SSAValue:
+    """(rows, blocks, n) as (rows, blocks * n)."""
+    return _collapsed(build, value, 1, 2)
+
+
+def sliced_rows(build: Build, value: SSAValue, count: Mixed) -> SSAValue:
+    """The first `count` elements of each row."""
+    rows, size = shape_of(value.type)
+    if size == count:
+        return value
+    dynamic = [build.dim(value, 0)] if rows == DYNAMIC else []
+    sizes = [rows, DYNAMIC if isinstance(count, SSAValue) else count]
+    made = tensor.ExtractSliceOp.build(
+        operands=[value, [], [*dynamic, *([count] if isinstance(count, SSAValue) else [])], []],
+        result_types=[TensorType(element_of(value), sizes)],
+        properties={
+            "static_offsets": DenseArrayBase.from_list(i64, [0, 0]),
+            "static_sizes": DenseArrayBase.from_list(i64, sizes),
+            "static_strides": DenseArrayBase.from_list(i64, [1, 1]),
+        },
+    )
+    return build.add(made).results[0]
+
+
+def expanded_rows(build: Build, value: SSAValue, shape: Sequence[int], dynamic: Sequence[SSAValue]) -> SSAValue:
+    """(rows, n) as (..., n). dynamic: the dynamic sizes, in order."""
+    if len(shape) == 2:
+        return value
+    if len(shape) == 1:
+        return _collapsed(build, value, 2)
+    made = tensor.ExpandShapeOp.build(
+        operands=[value, list(dynamic)], result_types=[TensorType(element_of(value), shape)],
+        properties={
+            "reassociation": _groups(len(shape) - 1, 1),
+            "static_output_shape": DenseArrayBase.from_list(i64, list(shape)),
+        },
+    )  # fmt: skip
+    return build.add(made).result
+
+
+def size_of(build: Build, value: SSAValue, axis: int) -> Mixed:
+    """A size, as a number where it is known."""
+    size = shape_of(value.type)[axis]
+    return build.dim(value, axis) if size == DYNAMIC else size
+
+
+def as_value(build: Build, size: Mixed) -> SSAValue:
+    """A size as a value."""
+    return build.index(size) if isinstance(size, int) else size
+
+
+def blocks_of(build: Build, size: Mixed, block: Mixed) -> Mixed:
+    """How many blocks hold so many elements."""
+    if isinstance(size, int) and isinstance(block, int):
+        return -(-size // max(1, block))
+    return build.add(arith.CeilDivUIOp(as_value(build, size), as_value(build, block))).result

@@ -1,0 +1,163 @@
+"""`scan`: a recurrence along its dimension, in blocks where few rows are long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.compiler.kernels.ops.tensors import zero_attribute
+from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, recurrence, require_tensors
+from pydispatch.compiler.normalize.linalg_ext.rows import (
+    blocks_of,
+    collapsed_rows,
+    expanded_rows,
+    joined_blocks,
+    size_of,
+    sliced_rows,
+)
+from pydispatch.compiler.normalize.moves import projection
+from pydispatch.compiler.normalize.named import generic
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.iree_linalg_ext.ordering import Scan
+from pydispatch.ir.dialects.linalg.regions import IndexOp
+from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
+from pydispatch.ir.op_info import Grouping, identity_of, info_of
+
+BLOCK = 512
+"""Elements of a block. Blocks run side by side, what they begin with is a scan of a `BLOCK`th of the elements."""
+
+FEW_ROWS = 64
+"""Rows below which blocks are worth reading everything twice."""
+
+
+def _scan(op: Operation, build: Build) -> None:
+    assert isinstance(op, Scan)
+    require_tensors(op)
+    shape = shape_of(op.inputs[0].type)
+    rows = prod(shape[:-1]) if DYNAMIC not in shape[:-1] else FEW_ROWS
+    long = shape[-1] == DYNAMIC or shape[-1] > 4 * BLOCK
+    combining = _combining(op, build.reassociate)
+    if combining is not None and op.along == len(shape) - 1 and rows < FEW_ROWS and long:
+        results = _in_blocks(op, build, combining)
+    else:
+        results = _in_order(op, build)
+    last = _last(op, build, results) if list(op.res[1].uses) else op.outputs[1]
+    build.replace(results, last)
+
+
+def _combining(op: Scan, reassociate: bool) -> Operation | None:
+    """The one operation of the body, where it may combine the values in any grouping."""
+    end = op.body.block.last_op
+    assert end is not None
+    value = end.operands[0]
+    if not isinstance(value, OpResult) or len(list(op.body.block.ops)) != 2:
+        return None
+    inner, arguments = value.op, list(op.body.block.args)
+    grouping = info_of(inner).grouping
+    exact = grouping is Grouping.EXACT or (grouping is Grouping.ROUNDED and reassociate)
+    fits = list(inner.operands) in (arguments, arguments[::-1]) and info_of(inner).commutative
+    return inner if exact and fits and identity_of(inner, value.type) is not None else None
+
+
+def _in_order(op: Scan, build: Build) -> SSAValue:
+    """Each row from its first element on."""
+    values, (out, before) = op.inputs[0], op.outputs
+    assert isinstance(out.type, TensorType)
+
+    def first(code: Code, row: list[SSAValue]) -> list[SSAValue]:
+        if op.is_inclusive:
+            return [code.add(arith.ConstantOp(zero_attribute(element_of(out))))]
+        return [code.extract(before, row)]
+
+    def step(code: Code, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        value = code.extract(values, at)
+        (combined,) = code.inline(op.body, [carried[0], value])
+        if not op.is_inclusive:
+            return [combined], carried
+        combined = code.either(code.equal(at[op.along], code.index(0)), value, combined)
+        return [combined], [combined]
+
+    return recurrence(build, [out.type], build.dynamic_dims(values), op.along, first, step)[0]
+
+
+def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
+    """The totals of blocks, what each block begins with, and the blocks. Elements beyond the last change nothing."""
+    values, before = collapsed_rows(build, op.inputs[0]), op.outputs[1]
+    element = element_of(values)
+    nothing = identity_of(combining, element)
+    assert nothing is not None
+    rows, size = shape_of(values.type)[0], build.dim(values, 1)
+    blocks = blocks_of(build, size_of(build, values, 1), BLOCK)
+    count = blocks if isinstance(blocks, int) else DYNAMIC
+    dynamic = [] if isinstance(blocks, int) else [blocks]
+
+    def value_at(code: Code, row: SSAValue, block: SSAValue, offset: SSAValue) -> SSAValue:
+        place = code.plus(code.times(block, code.index(BLOCK)), offset)
+        inside = code.less(place, size)
+        return code.either(inside, code.extract(values, [row, place]), code.add(arith.ConstantOp(nothing)))
+
+    totals_type = TensorType(element, [rows, count])
+    total = Code([element, element])
+    at = [total.add(IndexOp(d)) for d in range(3)]
+    (sum_,) = total.inline(op.body, [total.block.args[1], value_at(total, *at)])
+    steps = build.empty(TensorType(element, [BLOCK]), [])
+    structure = Structure((projection(3, [2]), projection(3, [0, 1])), (True, True, False))
+    identity = build.add(arith.ConstantOp(nothing)).result
+    start = build.add(tensor.SplatOp(identity, dynamic, totals_type)).result
+    (totals,) = generic(build, structure, [steps], [start], total.finish(sum_))
+
+    def before_all(code: Code, row: list[SSAValue]) -> list[SSAValue]:
+        if op.is_inclusive:
+            return [code.add(arith.ConstantOp(nothing))]
+        return [code.extract(before, _split(code, row[0], shape_of(before.type)))]
+
+    def add_total(code: Code, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        return code.inline(op.body, [carried[0], code.extract(totals, at)]), carried
+
+    (starts,) = recurrence(build, [totals_type], dynamic, 1, before_all, add_total)
+
+    def first(code: Code, row: list[SSAValue]) -> list[SSAValue]:
+        return [code.extract(starts, row)]
+
+    def step(code: Code, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        combined = code.inline(op.body, [carried[0], value_at(code, *at)])
+        return combined, combined if op.is_inclusive else carried
+
+    type_ = TensorType(element, [rows, count, BLOCK])
+    (results,) = recurrence(build, [type_], dynamic, 2, first, step)
+    results = sliced_rows(build, joined_blocks(build, results), size_of(build, values, 1))
+    shape = shape_of(op.outputs[0].type)
+    return expanded_rows(build, results, shape, build.dynamic_dims(op.inputs[0]))
+
+
+def _split(code: Code, row: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
+    """The number of a row as an index of static sizes."""
+    index: list[SSAValue] = []
+    for size in reversed(shape[1:]):
+        index.insert(0, code.add(arith.RemUIOp(row, code.index(max(1, size)))))
+        row = code.add(arith.DivUIOp(row, code.index(max(1, size))))
+    return [row, *index] if shape else []
+
+
+def _last(op: Scan, build: Build, results: SSAValue) -> SSAValue:
+    """The last result of each row; of an empty one what the scan begins with."""
+    before = op.outputs[1]
+    rank = len(shape_of(before.type))
+    size = build.dim(results, op.along)
+    body = Code([element_of(before)])
+    at: list[SSAValue] = [body.add(IndexOp(d)) for d in range(rank)]
+    last = body.minus(size, body.index(1))
+    value = body.extract(results, [*at[: op.along], last, *at[op.along :]])
+    if shape_of(results.type)[op.along] < 1:
+        value = body.either(body.less(last, body.index(0)), body.block.args[0], value)
+    structure = Structure((AffineMap.identity(rank),), (True,) * rank)
+    return generic(build, structure, [], [before], body.finish(value))[0]
+
+
+ROWS: dict[str, Row] = {"iree_linalg_ext.scan": _scan, "tm_tensor.scan": _scan}

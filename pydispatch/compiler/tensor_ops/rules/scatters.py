@@ -1,0 +1,103 @@
+"""`iree_linalg_ext.scatter` and `map_store`: elements that go where other elements, or a body, say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.ops.bodies import clone_block
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, not_less
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
+from pydispatch.ir.values import Dim, shape_of
+
+
+def inside(build: Builder, place: Sequence[Index], sizes: Sequence[Index]) -> SSAValue | bool:
+    """Whether an index is one of a tensor."""
+    found: SSAValue | bool = True
+    for index, size in zip(place, sizes, strict=True):
+        found = both(build, found, both(build, not_less(build, index, 0), build.less(index, size)))
+    return found
+
+
+class Scatter(Update):
+    """Two inputs, the slices and their indices; what normalisation leaves has no mask."""
+
+    name = "iree_linalg_ext.scatter"
+    destination = 2
+
+    def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
+        slices, indices, whole = op.operands
+        windows = op.windows()
+        rows = [[Dim(slices, d), Dim(indices, d)] for d in range(windows.batch)]
+        for number, d in enumerate(self._kept(op)):
+            if d not in op.indexed:
+                rows.append([Dim(slices, windows.batch + number), Dim(whole, d)])
+        return rows
+
+    def ordered(self, op: Any) -> int:
+        return 0 if op.is_unique else op.windows().batch
+
+    def meeting(self, e: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index | None:
+        if op.windows().offsets:
+            return None
+        sizes = e.dims(op.operands[2])
+        return build.join(self._coordinates(e, build, op, leading), [sizes[d] for d in op.indexed])
+
+    def lands(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+        place, sizes = self.position(e, build, op, indices), e.dims(op.operands[2])
+        return inside(build, [place[d] for d in op.indexed], [sizes[d] for d in op.indexed])
+
+    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        batch = op.windows().batch
+        place: list[Index] = [0] * len(shape_of(op.operands[2]))
+        for d, index in zip(op.indexed, self._coordinates(e, build, op, indices[:batch]), strict=True):
+            place[d] = index
+        for d, index in zip(self._kept(op), indices[batch:], strict=True):
+            place[d] = build.plus(place[d], index)
+        return place
+
+    def written_element(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
+        block = op.body.block
+        mapping = {block.args[0]: e.at(build, op.operands[0], indices)}
+        if block.args[1].uses.get_length():
+            mapping[block.args[1]] = e.at(build, op.operands[2], self.position(e, build, op, indices))
+        return clone_block(e, build, block, mapping, indices)[0]
+
+    def _kept(self, op: Any) -> list[int]:
+        """For each dimension of a slice the dimension of the destination."""
+        windows, rank = op.windows(), len(shape_of(op.operands[0]))
+        found: list[int] = windows.kept(rank - windows.batch, len(shape_of(op.operands[2])), op.indexed)
+        return found
+
+    def _coordinates(self, e: Elements, build: Builder, op: Any, batch: Sequence[Index]) -> list[Index]:
+        """The numbers that the indices of one slice are."""
+        listed = len(shape_of(op.operands[1])) > len(batch)
+        found: list[Index] = []
+        for number in range(len(op.indexed)):
+            value = e.at(build, op.operands[1], [*batch, number] if listed else batch)
+            is_index = isinstance(value.type, IndexType)
+            found.append(value if is_index else build.pure(arith.IndexCastOp(value, IndexType())))
+        return found
+
+
+class MapStore(Update):
+    name = "iree_linalg_ext.map_store"
+
+    def lands(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+        *place, wanted = self._mapped(e, build, op, indices)
+        return both(build, wanted, inside(build, place, e.dims(op.operands[1])))
+
+    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        return [*self._mapped(e, build, op, indices)[:-1]]
+
+    def _mapped(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[SSAValue]:
+        block = op.body.block
+        return clone_block(e, build, block, dict(zip(block.args, map(build.value, indices), strict=True)), indices)
+
+
+RULES: list[type[TensorOp]] = [Scatter, MapStore]

@@ -1,0 +1,150 @@
+"""What the operations of `iree_linalg_ext` share: operands, results, bodies, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, IntegerType, ShapedType, TensorType, i1
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.irdl.declarative_assembly_format import ParsingState, PrintingState
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive, word_printed
+from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.linalg.base import Numbers, ResultTypes, Sides, check_results
+
+
+@directive
+class ListedTypes(ResultTypes):
+    """`-> T, U`, also with parentheses; without it the tensors among the outputs."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if parser.parse_optional_punctuation("->") is None:
+            super().parse(parser, state)
+        elif parser._current_token.text == "(":
+            self.types.set(state, syntax.parse_types(parser))
+        else:
+            self.types.set(state, parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        if types := self.types.get(op):
+            printer.print_string(" -> ")
+            printer.print_list(types, printer.print_attribute)
+            word_printed(state)
+
+
+class Yield(IRDLOperation):
+    """Ends a body."""
+
+    arguments = var_operand_def()
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
+
+
+@op_definition
+class YieldOp(Yield):
+    name = "iree_linalg_ext.yield"
+
+
+class DestinationOp(IRDLOperation):
+    """`ins(…) outs(…) -> …`: the results are new values of the tensors in `outs`.
+
+    inputs, outputs: tensors, or memrefs, of which there are no results.
+    """
+
+    inputs = var_operand_def()
+    outputs = var_operand_def(ShapedType)
+    res = var_result_def(TensorType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    custom_directives = (ListedTypes, Numbers, Sides)
+
+    def verify_(self) -> None:
+        check_results(self.outputs, [r.type for r in self.res])
+        self.verify_operands()
+
+    def verify_operands(self) -> None:
+        """What the operation requires of its operands and of its body."""
+        raise NotImplementedError
+
+
+class BodyOp(DestinationOp):
+    """The same with a body over elements."""
+
+    body = region_def("single_block")
+
+
+SIDES = "custom<Sides>($inputs, type($inputs), $outputs, type($outputs))"
+RESULTS = "custom<ListedTypes>(type($res), ref(type($outputs)))"
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The sizes of a shaped value; none of a scalar."""
+    return tuple(value.type.get_shape()) if isinstance(value.type, ShapedType) else ()
+
+
+def check_count(what: str, found: int, *wanted: int) -> None:
+    """There are as many operands as one of `wanted` says."""
+    if found not in wanted:
+        raise VerifyException(f"expected {' or '.join(map(str, wanted))} {what}(s), got {found}")
+
+
+def check_dimension(dimension: int, value: SSAValue) -> None:
+    """A tensor has the dimension."""
+    rank = len(shape_of(value))
+    if not 0 <= dimension < rank:
+        raise VerifyException(f"dimension {dimension} is not one of the {rank} of {value.type}")
+
+
+def check_shape(what: str, value: SSAValue, expected: Sequence[int]) -> None:
+    """The sizes of a tensor are those expected, as far as both are known."""
+    found = shape_of(value)
+    same = len(found) == len(expected) and all(
+        DYNAMIC in (a, b) or a == b for a, b in zip(found, expected, strict=True)
+    )
+    if not same:
+        text = "x".join("?" if n == DYNAMIC else str(n) for n in expected) or "no dimensions"
+        raise VerifyException(f"{what} is {value.type}, expected the shape {text}")
+
+
+def check_integers(what: str, value: SSAValue) -> None:
+    """The elements of a tensor are integers or index."""
+    if not isinstance(element_type(value.type), IndexType | IntegerType):
+        raise VerifyException(f"{what} has integers or index for elements, got {value.type}")
+
+
+def check_body(body: Region, arguments: Sequence[Attribute], results: Sequence[Attribute]) -> None:
+    """A body has these arguments and yields these types."""
+    found = [a.type for a in body.block.args]
+    if found != list(arguments):
+        raise VerifyException(f"the body takes ({_listed(found)}), expected ({_listed(arguments)})")
+    last = body.block.last_op
+    yielded = [v.type for v in last.operands] if isinstance(last, Yield) else []
+    if yielded != list(results):
+        raise VerifyException(f"the body yields ({_listed(yielded)}), expected ({_listed(results)})")
+
+
+def check_comparator(body: Region, elements: Sequence[Attribute]) -> None:
+    """A body takes two of each element and yields an i1."""
+    check_body(body, [t for element in elements for t in (element, element)], [i1])
+
+
+def _listed(types: Sequence[Attribute]) -> str:
+    return ", ".join(map(str, types))
+
+
+OPERATIONS: list[type[Operation]] = [YieldOp]

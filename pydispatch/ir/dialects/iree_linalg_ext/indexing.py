@@ -1,0 +1,233 @@
+"""`scatter`, `gather`, `map_store` and `map_load`: elements at places that other elements or a body give."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, TensorType, i1, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, operand_def, opt_result_def, prop_def, region_def
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.iree_linalg_ext.base import (
+    RESULTS,
+    SIDES,
+    BodyOp,
+    DestinationOp,
+    check_body,
+    check_count,
+    check_integers,
+    check_shape,
+    shape_of,
+)
+
+
+class Windows(NamedTuple):
+    """How slices lie in a tensor. batch: the leading dimensions of the slices that count them.
+
+    offsets: whether a slice has the last dimensions of the tensor, indexed ones among them, where the index is added.
+    Otherwise it has those dimensions that are not indexed.
+    """
+
+    batch: int
+    offsets: bool
+
+    def kept(self, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
+        """For each dimension of a slice the dimension of the tensor that it is."""
+        if self.offsets:
+            return list(range(rank - slice_rank, rank))
+        return [d for d in range(rank) if d not in indexed]
+
+
+def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: list[int]) -> Windows:
+    """Reads the shapes of a scatter or gather. VerifyException when they do not fit together."""
+    rank, depth = len(shape_of(whole)), len(indexed)
+    if not indexed or len(set(indexed)) != depth or not all(0 <= d < rank for d in indexed):
+        raise VerifyException(f"dimension_map {indexed} does not list different dimensions of {whole.type}")
+    check_integers("the tensor of indices", indices)
+    found = shape_of(indices)
+    batches = [len(found) - 1] if found and found[-1] == depth else []
+    batches += [len(found)] if depth == 1 else []
+    fitting: list[Windows] = []
+    for batch in batches:
+        slice_rank = len(shape_of(slices)) - batch
+        if slice_rank == rank - depth:
+            fitting.insert(0, Windows(batch, False))
+        elif rank - depth < slice_rank <= rank and all(d in indexed for d in range(rank - slice_rank)):
+            fitting.append(Windows(batch, True))
+    if not fitting:
+        raise VerifyException(
+            f"indices {indices.type} and slices {slices.type} do not fit {whole.type}: indices have the dimensions "
+            f"that count the slices and then one of size {depth}, slices the former and then those of the tensor"
+        )
+    _check_slices(fitting[0], whole, indices, slices, indexed)
+    return fitting[0]
+
+
+def _check_slices(windows: Windows, whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: list[int]) -> None:
+    shape, found = shape_of(whole), shape_of(slices)
+    kept = windows.kept(len(found) - windows.batch, len(shape), indexed)
+    rest = [found[windows.batch + i] if d in indexed else shape[d] for i, d in enumerate(kept)]
+    check_shape("the tensor of slices", slices, [*shape_of(indices)[: windows.batch], *rest])
+    for size, d in zip(rest, kept, strict=True):
+        if DYNAMIC not in (size, shape[d]) and size > shape[d]:
+            raise VerifyException(f"slices of {slices.type} are larger than {whole.type}")
+    if element_type(slices.type) != element_type(whole.type):
+        raise VerifyException(f"{slices.type} and {whole.type} differ in their elements")
+
+
+def _check_mask(mask: SSAValue, slices: SSAValue, windows: Windows) -> None:
+    if element_type(mask.type) != i1:
+        raise VerifyException(f"the mask has i1 for elements, got {mask.type}")
+    check_shape("the mask", mask, shape_of(slices)[: windows.batch])
+
+
+class Scatter(BodyOp):
+    """The output with slices combined into it, where indices say; what would lie outside is left out.
+
+    inputs: the slices, their indices, and optionally which of them count. dimension_map: the dimensions of the output
+    that indices are for. unique_indices: no element is in two slices; else they are combined in their order. The body
+    takes an element of a slice and the element that is there.
+    """
+
+    dimension_map = prop_def(DenseArrayBase.constr(i64))
+    unique_indices = prop_def(IntegerAttr)
+
+    @property
+    def indexed(self) -> list[int]:
+        """The dimensions of the output that indices are for."""
+        return [int(d) for d in self.dimension_map.get_values()]
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no element is in two slices."""
+        return bool(self.unique_indices.value.data)
+
+    def windows(self) -> Windows:
+        """How the slices lie in the output."""
+        return windows_of(self.outputs[0], self.inputs[1], self.inputs[0], self.indexed)
+
+    def verify_operands(self) -> None:
+        check_count("input", len(self.inputs), 2, 3)
+        check_count("output", len(self.outputs), 1)
+        windows = self.windows()
+        if len(self.inputs) == 3:
+            _check_mask(self.inputs[2], self.inputs[0], windows)
+        element = element_type(self.outputs[0].type)
+        check_body(self.body, [element, element], [element])
+
+
+@op_definition
+class ScatterOp(Scatter):
+    name = "iree_linalg_ext.scatter"
+    assembly_format = (
+        "attr-dict `dimension_map` `=` custom<Numbers>($dimension_map) `unique_indices` `(` $unique_indices `)` "
+        f"{SIDES} $body {RESULTS}"
+    )
+
+
+@op_definition
+class GatherOp(DestinationOp):
+    """Slices of a tensor, from where indices say; an index outside is moved to the border.
+
+    inputs: the tensor, the indices, and optionally which of the slices are wanted; of others the output is kept.
+    dimension_map: the dimensions of the tensor that indices are for.
+    """
+
+    name = "iree_linalg_ext.gather"
+    dimension_map = prop_def(DenseArrayBase.constr(i64))
+    assembly_format = f"attr-dict `dimension_map` `=` custom<Numbers>($dimension_map) {SIDES} {RESULTS}"
+
+    @property
+    def indexed(self) -> list[int]:
+        """The dimensions of the tensor that indices are for."""
+        return [int(d) for d in self.dimension_map.get_values()]
+
+    def windows(self) -> Windows:
+        """How the slices lie in the tensor."""
+        return windows_of(self.inputs[0], self.inputs[1], self.outputs[0], self.indexed)
+
+    def verify_operands(self) -> None:
+        check_count("input", len(self.inputs), 2, 3)
+        check_count("output", len(self.outputs), 1)
+        windows = self.windows()
+        if len(self.inputs) == 3:
+            _check_mask(self.inputs[2], self.outputs[0], windows)
+
+
+class MapOp(IRDLOperation):
+    """Elements move between `input` and `output`, where the body says."""
+
+    input = operand_def()
+    output = operand_def()
+    body = region_def("single_block")
+    res = opt_result_def(TensorType)
+    assembly_format = (
+        "$input `into` $output attr-dict-with-keyword $body `:` type($input) `into` type($output) (`->` type($res)^)?"
+    )
+
+    def verify_(self) -> None:
+        if isinstance(self.output.type, TensorType) and (self.res is None or self.res.type != self.output.type):
+            found = "none" if self.res is None else str(self.res.type)
+            raise VerifyException(f"the result is {found}, expected {self.output.type} as the output")
+        if element_type(self.input.type) != element_type(self.output.type):
+            raise VerifyException(f"{self.input.type} and {self.output.type} differ in their elements")
+        self.verify_body()
+
+    def verify_body(self) -> None:
+        """What the body takes and yields."""
+        raise NotImplementedError
+
+
+class MapStore(MapOp):
+    """The output with the elements of the input written into it; what would lie outside is left out.
+
+    The body takes an index of the input, and yields one of the output and whether the element is written. No two
+    elements are written to the same place.
+    """
+
+    def verify_body(self) -> None:
+        counts = [len(shape_of(v)) for v in (self.input, self.output)]
+        check_body(self.body, [IndexType()] * counts[0], [*[IndexType()] * counts[1], i1])
+
+
+@op_definition
+class MapStoreOp(MapStore):
+    name = "iree_linalg_ext.map_store"
+
+
+@op_definition
+class MapScatterOp(MapStore):
+    """The former name of `map_store`."""
+
+    name = "iree_linalg_ext.map_scatter"
+
+
+class MapLoad(MapOp):
+    """A tensor of the shape of the output with elements of the input.
+
+    The body takes an index of the output, and yields one of the input and what stands for an element outside of it.
+    """
+
+    def verify_body(self) -> None:
+        counts = [len(shape_of(v)) for v in (self.output, self.input)]
+        element = element_type(self.input.type)
+        check_body(self.body, [IndexType()] * counts[0], [*[IndexType()] * counts[1], element])
+
+
+@op_definition
+class MapLoadOp(MapLoad):
+    name = "iree_linalg_ext.map_load"
+
+
+@op_definition
+class MapGatherOp(MapLoad):
+    """The former name of `map_load`."""
+
+    name = "iree_linalg_ext.map_gather"
+
+
+OPERATIONS: list[type[Operation]] = [ScatterOp, GatherOp, MapStoreOp, MapScatterOp, MapLoadOp, MapGatherOp]

@@ -1,0 +1,181 @@
+"""`sort`, `topk`, `arg_compare` and `scan`: the body compares or combines two elements along one dimension."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
+from xdsl.ir import Operation
+from xdsl.irdl import opt_operand_def, opt_prop_def, prop_def
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.iree_linalg_ext.base import (
+    RESULTS,
+    SIDES,
+    BodyOp,
+    check_body,
+    check_comparator,
+    check_count,
+    check_dimension,
+    check_integers,
+    check_shape,
+    shape_of,
+)
+
+
+class AlongOp(BodyOp):
+    """An operation along one dimension of its first operand."""
+
+    dimension = prop_def(IntegerAttr.constr(i64))
+
+    @property
+    def along(self) -> int:
+        """The dimension."""
+        return int(self.dimension.value.data)
+
+
+class Sort(AlongOp):
+    """The outputs, reordered together along `dimension`; elements that compare equal keep their order.
+
+    The body takes two elements of each output, of a and of b, and says whether a comes before b.
+    """
+
+    assembly_format = f"attr-dict `dimension` `(` $dimension `)` {SIDES} $body {RESULTS}"
+
+    def verify_operands(self) -> None:
+        check_count("input", len(self.inputs), 0)
+        check_dimension(self.along, self.outputs[0])
+        for number, output in enumerate(self.outputs):
+            check_shape(f"output {number}", output, shape_of(self.outputs[0]))
+        check_comparator(self.body, [element_type(o.type) for o in self.outputs])
+
+
+@op_definition
+class SortOp(Sort):
+    name = "iree_linalg_ext.sort"
+
+
+class Topk(AlongOp):
+    """The first k elements along `dimension` in the order of the body, and their indices.
+
+    inputs: the values, and their indices where these are not the positions. outputs: of k elements along `dimension`,
+    they give only their types. The body says whether its first value comes before its second; of equal values the
+    first one comes first.
+    """
+
+    assembly_format = f"attr-dict `dimension` `(` $dimension `)` {SIDES} $body {RESULTS}"
+    OUTPUTS: ClassVar[tuple[int, ...]] = (2,)
+
+    def verify_operands(self) -> None:
+        check_count("input", len(self.inputs), 1, 2)
+        check_count("output", len(self.outputs), *self.OUTPUTS)
+        values, best = self.inputs[0], self.outputs[0]
+        check_dimension(self.along, values)
+        if len(self.inputs) == 2:
+            check_shape("the tensor of indices", self.inputs[1], shape_of(values))
+            check_integers("the tensor of indices", self.inputs[1])
+        rank = len(shape_of(values))
+        count = shape_of(best)[self.along] if len(shape_of(best)) == rank else DYNAMIC
+        size = shape_of(values)[self.along]
+        if DYNAMIC not in (count, size) and count > size:
+            raise VerifyException(f"{count} elements of {size} along dimension {self.along} are wanted")
+        expected = [count if d == self.along else n for d, n in enumerate(shape_of(values))]
+        for number, output in enumerate(self.outputs):
+            check_shape(f"output {number}", output, expected)
+        for output in self.outputs[1:]:
+            check_integers("output 1", output)
+        element = element_type(values.type)
+        if element_type(best.type) != element:
+            raise VerifyException(f"output 0 is {best.type}, the values are {values.type}")
+        check_comparator(self.body, [element])
+
+
+@op_definition
+class TopkOp(Topk):
+    name = "iree_linalg_ext.topk"
+
+
+@op_definition
+class TopkV2Op(Topk):
+    """The same, where indices are an output only if they are wanted. Without `is_sorted` any order would do."""
+
+    name = "iree_linalg_ext.topk_v2"
+    is_sorted = opt_prop_def(UnitAttr)
+    assembly_format = f"attr-dict `dimension` `(` $dimension `)` (`is_sorted` $is_sorted^)? {SIDES} $body {RESULTS}"
+    OUTPUTS: ClassVar[tuple[int, ...]] = (1, 2)
+
+
+@op_definition
+class ArgCompareOp(AlongOp):
+    """The element along `dimension` that the body prefers to all others, and its index plus `index_base`.
+
+    inputs: the values, and their indices where these are not the positions. outputs: the value and the index to begin
+    with, without `dimension`. The body takes an element and the best so far, and says whether the element is better.
+    """
+
+    name = "iree_linalg_ext.arg_compare"
+    index_base = opt_operand_def(IndexType)
+    assembly_format = (
+        f"attr-dict `dimension` `(` $dimension `)` {SIDES} "
+        f"(`index_base` `(` $index_base^ `:` type($index_base) `)`)? $body {RESULTS}"
+    )
+
+    def verify_operands(self) -> None:
+        check_count("input", len(self.inputs), 1, 2)
+        check_count("output", len(self.outputs), 2)
+        values = self.inputs[0]
+        check_dimension(self.along, values)
+        if len(self.inputs) == 2:
+            check_shape("the tensor of indices", self.inputs[1], shape_of(values))
+            check_integers("the tensor of indices", self.inputs[1])
+            if self.index_base is not None:
+                raise VerifyException("index_base is added to positions, and the indices are given here")
+        expected = [n for d, n in enumerate(shape_of(values)) if d != self.along]
+        for number, output in enumerate(self.outputs):
+            check_shape(f"output {number}", output, expected)
+        check_integers("output 1", self.outputs[1])
+        element = element_type(values.type)
+        if element_type(self.outputs[0].type) != element:
+            raise VerifyException(f"output 0 is {self.outputs[0].type}, the values are {values.type}")
+        check_comparator(self.body, [element])
+
+
+class Scan(AlongOp):
+    """Each element combined with all before it along `dimension`, and the last result.
+
+    inputs: the values. outputs: the results, and what an exclusive scan begins with; the latter becomes the last
+    result. inclusive: result 0 is value 0, and result i is body(result i-1, value i). Otherwise result 0 is what the
+    scan begins with, and result i is body(result i-1, value i-1).
+    """
+
+    inclusive = prop_def(IntegerAttr)
+    assembly_format = f"attr-dict `dimension` `(` $dimension `)` `inclusive` `(` $inclusive `)` {SIDES} $body {RESULTS}"
+
+    @property
+    def is_inclusive(self) -> bool:
+        """Whether a result includes the value at its own index."""
+        return bool(self.inclusive.value.data)
+
+    def verify_operands(self) -> None:
+        check_count("input", len(self.inputs), 1)
+        check_count("output", len(self.outputs), 2)
+        values, (results, carried) = self.inputs[0], self.outputs
+        check_dimension(self.along, values)
+        check_shape("output 0", results, shape_of(values))
+        check_shape("output 1", carried, [n for d, n in enumerate(shape_of(values)) if d != self.along])
+        element = element_type(values.type)
+        for number, output in enumerate(self.outputs):
+            if element_type(output.type) != element:
+                raise VerifyException(f"output {number} is {output.type}, the values are {values.type}")
+        check_body(self.body, [element, element], [element])
+
+
+@op_definition
+class ScanOp(Scan):
+    name = "iree_linalg_ext.scan"
+
+
+OPERATIONS: list[type[Operation]] = [SortOp, TopkOp, TopkV2Op, ArgCompareOp, ScanOp]

@@ -1,0 +1,82 @@
+"""`pyd.recurrence`: tensors whose elements follow from those before them along one dimension."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i64
+from xdsl.dialects.linalg import ops
+from xdsl.ir import Attribute, Operation, Region
+from xdsl.irdl import IRDLOperation, prop_def, region_def, traits_def, var_operand_def, var_result_def
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core import syntax
+from pydispatch.ir.core.assembly import op_definition
+
+
+@op_definition
+class RecurrenceOp(IRDLOperation):
+    """`pyd.recurrence (%n) dimension(1) first {…} next {…} : tensor<?x4xf32>`: rows, each from its first element on.
+
+    All results have the same shape, and as dynamic sizes the operands. The elements along `dimension` are computed in
+    order, with values that are carried from each to the next; rows are independent. `first` takes the index of a row,
+    which lacks `dimension`, and yields the values that its first element is computed with. `next` takes the index of
+    an element and the carried values; it yields the values to carry on, then the element of each result.
+    """
+
+    name = "pyd.recurrence"
+    sizes = var_operand_def(IndexType)
+    dimension = prop_def(IntegerAttr.constr(i64))
+    first = region_def("single_block")
+    next = region_def("single_block")
+    res = var_result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "`(` $sizes `)` `dimension` `(` $dimension `)` `first` $first `next` $next attr-dict `:` type($res)"
+    )
+
+    @property
+    def along(self) -> int:
+        """The dimension."""
+        return int(self.dimension.value.data)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the results."""
+        type_ = self.res[0].type
+        assert isinstance(type_, TensorType)
+        return tuple(type_.get_shape())
+
+    def verify_(self) -> None:
+        if not self.res:
+            raise VerifyException("a recurrence has one result at least")
+        shape = self.shape
+        for result in self.res:
+            assert isinstance(result.type, TensorType)
+            if tuple(result.type.get_shape()) != shape:
+                raise VerifyException(f"the results {self.res[0].type} and {result.type} differ in shape")
+        if not 0 <= self.along < len(shape):
+            raise VerifyException(f"dimension {self.along} is not one of the {len(shape)} of {self.res[0].type}")
+        if len(self.sizes) != syntax.dynamic_dims(self.res[0].type):
+            raise VerifyException(f"{self.res[0].type} needs as many sizes, got {len(self.sizes)}")
+        carried = _yielded(self.first)
+        elements = [r.type.get_element_type() for r in self.res]  # type: ignore[attr-defined]
+        index: list[Attribute] = [IndexType()]
+        _check("first", self.first, index * (len(shape) - 1), carried)
+        _check("next", self.next, [*index * len(shape), *carried], [*carried, *elements])
+
+
+def _yielded(body: Region) -> list[Attribute]:
+    last = body.block.last_op
+    return [v.type for v in last.operands] if isinstance(last, ops.YieldOp) else []
+
+
+def _check(what: str, body: Region, arguments: list[Attribute], results: list[Attribute]) -> None:
+    for verb, found, wanted in (
+        ("takes", [a.type for a in body.block.args], arguments), ("yields", _yielded(body), results)
+    ):  # fmt: skip
+        if found != wanted:
+            shown = [", ".join(map(str, types)) for types in (found, wanted)]
+            raise VerifyException(f"the region '{what}' {verb} ({shown[0]}), expected ({shown[1]})")
+
+
+OPERATIONS: list[type[Operation]] = [RecurrenceOp]

@@ -1,0 +1,123 @@
+// Operations of `iree_linalg_ext` that order, combine and move elements, and the names that torch-mlir has for them.
+func.func @sort(%a: tensor<128xi32>, %b: tensor<?x?xi32>, %c: tensor<?x?xf32>) -> (tensor<128xi32>, tensor<?x?xf32>) {
+  %0 = iree_linalg_ext.sort {kept} dimension(0) outs(%a : tensor<128xi32>) {
+  ^bb0(%x: i32, %y: i32):
+    %less = arith.cmpi slt, %x, %y : i32
+    iree_linalg_ext.yield {kept} %less : i1
+  } -> tensor<128xi32>
+  %1:2 = iree_linalg_ext.sort dimension(1) outs(%b, %c : tensor<?x?xi32>, tensor<?x?xf32>) {
+  ^bb0(%x: i32, %y: i32, %v: f32, %w: f32):
+    %more = arith.cmpf ogt, %v, %w : f32
+    iree_linalg_ext.yield %more : i1
+  } -> tensor<?x?xi32>, tensor<?x?xf32>
+  return %0, %1#1 : tensor<128xi32>, tensor<?x?xf32>
+}
+func.func @sort_of_memory(%a: memref<128xi32>) {
+  iree_linalg_ext.sort dimension(0) outs(%a : memref<128xi32>) {
+  ^bb0(%x: i32, %y: i32):
+    %less = arith.cmpi slt, %x, %y : i32
+    iree_linalg_ext.yield %less : i1
+  }
+  return
+}
+func.func @topk(%a: tensor<2x10xf32>, %i: tensor<2x10xi32>, %v: tensor<2x3xf32>, %w: tensor<2x3xi32>) {
+  %0:2 = iree_linalg_ext.topk dimension(1) ins(%a : tensor<2x10xf32>) outs(%v, %w : tensor<2x3xf32>, tensor<2x3xi32>) {
+  ^bb0(%x: f32, %y: f32):
+    %more = arith.cmpf ogt, %x, %y : f32
+    iree_linalg_ext.yield %more : i1
+  } -> tensor<2x3xf32>, tensor<2x3xi32>
+  %1:2 = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%a, %i : tensor<2x10xf32>, tensor<2x10xi32>) outs(%v, %w : tensor<2x3xf32>, tensor<2x3xi32>) {
+  ^bb0(%x: f32, %y: f32):
+    %more = arith.cmpf ogt, %x, %y : f32
+    iree_linalg_ext.yield %more : i1
+  } -> tensor<2x3xf32>, tensor<2x3xi32>
+  %2 = iree_linalg_ext.topk_v2 {kept} dimension(1) ins(%a : tensor<2x10xf32>) outs(%v : tensor<2x3xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %more = arith.cmpf ogt, %x, %y : f32
+    iree_linalg_ext.yield %more : i1
+  } -> tensor<2x3xf32>
+  return
+}
+func.func @arg_compare(%a: tensor<2x10xf32>, %i: tensor<2x10xi32>, %v: tensor<2xf32>, %w: tensor<2xi32>, %base: index) {
+  %0:2 = iree_linalg_ext.arg_compare dimension(1) ins(%a : tensor<2x10xf32>) outs(%v, %w : tensor<2xf32>, tensor<2xi32>) index_base(%base : index) {
+  ^bb0(%x: f32, %y: f32):
+    %more = arith.cmpf ogt, %x, %y : f32
+    iree_linalg_ext.yield %more : i1
+  } -> tensor<2xf32>, tensor<2xi32>
+  %1:2 = iree_linalg_ext.arg_compare {kept} dimension(1) ins(%a, %i : tensor<2x10xf32>, tensor<2x10xi32>) outs(%v, %w : tensor<2xf32>, tensor<2xi32>) {
+  ^bb0(%x: f32, %y: f32):
+    %more = arith.cmpf ogt, %x, %y : f32
+    iree_linalg_ext.yield %more : i1
+  } -> tensor<2xf32>, tensor<2xi32>
+  return
+}
+func.func @scan(%a: tensor<?x4xf32>, %out: tensor<?x4xf32>, %first: tensor<4xf32>) {
+  %0:2 = iree_linalg_ext.scan dimension(0) inclusive(true) ins(%a : tensor<?x4xf32>) outs(%out, %first : tensor<?x4xf32>, tensor<4xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %sum = arith.addf %x, %y : f32
+    iree_linalg_ext.yield %sum : f32
+  } -> tensor<?x4xf32>, tensor<4xf32>
+  return
+}
+func.func @scatter(%a: tensor<?x?xf32>, %i: tensor<?x1xi32>, %u: tensor<?x?xf32>, %m: tensor<?xi1>) {
+  %0 = iree_linalg_ext.scatter dimension_map = [0] unique_indices(true) ins(%u, %i : tensor<?x?xf32>, tensor<?x1xi32>) outs(%a : tensor<?x?xf32>) {
+  ^bb0(%update: f32, %old: f32):
+    %sum = arith.addf %update, %old : f32
+    iree_linalg_ext.yield %sum : f32
+  } -> tensor<?x?xf32>
+  %1 = iree_linalg_ext.scatter {kept} dimension_map = [0] unique_indices(false) ins(%u, %i, %m : tensor<?x?xf32>, tensor<?x1xi32>, tensor<?xi1>) outs(%0 : tensor<?x?xf32>) {
+  ^bb0(%update: f32, %old: f32):
+    iree_linalg_ext.yield %update : f32
+  } -> tensor<?x?xf32>
+  return
+}
+func.func @gather(%a: tensor<10x20xf32>, %i: tensor<3x2xi32>, %j: tensor<3xi64>, %m: tensor<3xi1>, %out: tensor<3xf32>, %rows: tensor<3x20xf32>) {
+  %0 = iree_linalg_ext.gather dimension_map = [1, 0] ins(%a, %i : tensor<10x20xf32>, tensor<3x2xi32>) outs(%out : tensor<3xf32>) -> tensor<3xf32>
+  %1 = iree_linalg_ext.gather {kept} dimension_map = [0] ins(%a, %j, %m : tensor<10x20xf32>, tensor<3xi64>, tensor<3xi1>) outs(%rows : tensor<3x20xf32>) -> tensor<3x20xf32>
+  return
+}
+func.func @maps(%a: tensor<4x8xf32>, %b: tensor<4x10xf32>, %m: memref<4x8xf32>, %pad: f32, %true: i1) {
+  %0 = iree_linalg_ext.map_store %a into %b attributes {kept} {
+  ^bb0(%x: index, %y: index):
+    iree_linalg_ext.yield %x, %y, %true : index, index, i1
+  } : tensor<4x8xf32> into tensor<4x10xf32> -> tensor<4x10xf32>
+  %1 = iree_linalg_ext.map_scatter %a into %b {
+  ^bb0(%x: index, %y: index):
+    iree_linalg_ext.yield %x, %y, %true : index, index, i1
+  } : tensor<4x8xf32> into tensor<4x10xf32> -> tensor<4x10xf32>
+  %2 = iree_linalg_ext.map_load %a into %b {
+  ^bb0(%x: index, %y: index):
+    iree_linalg_ext.yield %x, %y, %pad : index, index, f32
+  } : tensor<4x8xf32> into tensor<4x10xf32> -> tensor<4x10xf32>
+  %3 = iree_linalg_ext.map_gather %a into %b {
+  ^bb0(%x: index, %y: index):
+    iree_linalg_ext.yield %x, %y, %pad : index, index, f32
+  } : tensor<4x8xf32> into tensor<4x10xf32> -> tensor<4x10xf32>
+  iree_linalg_ext.map_load %m into %m {
+  ^bb0(%x: index, %y: index):
+    iree_linalg_ext.yield %x, %y, %pad : index, index, f32
+  } : memref<4x8xf32> into memref<4x8xf32>
+  return
+}
+func.func @of_torch_mlir(%a: tensor<8xi32>, %i: tensor<3x1xi32>, %u: tensor<3xi32>, %acc: tensor<i32>, %v: tensor<3xi32>, %w: tensor<3xi64>) {
+  %0 = tm_tensor.scatter {dimension_map = array<i64: 0>} unique_indices(true) ins(%u, %i : tensor<3xi32>, tensor<3x1xi32>) outs(%a : tensor<8xi32>) {
+  ^bb0(%update: i32, %old: i32):
+    tm_tensor.yield %update : i32
+  } -> tensor<8xi32>
+  %1:2 = tm_tensor.scan dimension(0) inclusive(false) ins(%0 : tensor<8xi32>) outs(%a, %acc : tensor<8xi32>, tensor<i32>) {
+  ^bb0(%x: i32, %y: i32):
+    %sum = arith.addi %x, %y : i32
+    tm_tensor.yield %sum : i32
+  } -> tensor<8xi32>, tensor<i32>
+  %2 = tm_tensor.sort dimension(0) outs(%1#0 : tensor<8xi32>) {
+  ^bb0(%x: i32, %y: i32):
+    %less = arith.cmpi slt, %x, %y : i32
+    tm_tensor.yield %less : i1
+  } -> tensor<8xi32>
+  %3:2 = tm_tensor.topk dimension(0) ins(%2 : tensor<8xi32>) outs(%v, %w : tensor<3xi32>, tensor<3xi64>) {
+  ^bb0(%x: i32, %y: i32):
+    %less = arith.cmpi slt, %x, %y : i32
+    tm_tensor.yield %less : i1
+  } -> tensor<3xi32>, tensor<3xi64>
+  return
+}
