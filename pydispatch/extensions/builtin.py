@@ -8,6 +8,7 @@ DIALECTS = {
     "affine": "affine.dialect:Affine",
     "arith": "arith:Arith",
     "check": "check:Check",
+    "chlo": "chlo.dialect:Chlo",
     "flow": "flow.dialect:Flow",
     "func": "func:Func",
     "gpu": "memref.dialect:GPU",
@@ -21,7 +22,10 @@ DIALECTS = {
     "ml_program": "ml_program:MLProgram",
     "pdl": "pdl:PDL",
     "pyd": "pyd.dialect:Pyd",
+    "quant": "quant:Quant",
     "scf": "scf:Scf",
+    "sdy": "sdy:Sdy",
+    "stablehlo": "stablehlo.dialect:Stablehlo",
     "stream": "stream:Stream",
     "tensor": "tensor.dialect:Tensor",
     "tm_tensor": "tm_tensor:TMTensor",
@@ -76,7 +80,7 @@ DEVICES = {
 }  # fmt: skip
 """What names of devices begin with -> the module of `runtime/devices`."""
 
-FRONTENDS: tuple[str, ...] = ()
+FRONTENDS: tuple[str, ...] = ("stablehlo",)
 """Folders of `frontends`, each with a `FRONTEND` in `frontend.py`."""
 
 SUBCOMMANDS = ("check", "compile", "devices", "fatelf", "inspect", "match", "plugin", "run")

@@ -176,6 +176,11 @@ class Builder:
         self._symbols[name] = value
         return symbol(name)
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of sizes that were given a value so far."""
+        return frozenset(self._symbols)
+
     def scalar(self, tensor_: Tensor) -> SSAValue:
         """The element of a tensor of one element, as a value of type index. Read back from the device when computed."""
         if (known := tensor_.sizes()) is not None:

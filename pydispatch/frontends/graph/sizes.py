@@ -100,16 +100,16 @@ class Expr:
         return 0 if other == 0 else _term("%", other, self)
 
     def __lt__(self, other: Size) -> bool:
-        return sign(self - other) < 0
+        return not _at_least(self, other)
 
     def __le__(self, other: Size) -> bool:
-        return not self > other
+        return _at_least(other, self)
 
     def __gt__(self, other: Size) -> bool:
-        return sign(self - other) > 0
+        return not _at_least(other, self)
 
     def __ge__(self, other: Size) -> bool:
-        return not self < other
+        return _at_least(self, other)
 
     def __str__(self) -> str:
         shown = []
@@ -193,6 +193,27 @@ def sign(of: Size) -> int:
     raise UndecidedError(f"whether {of} is positive depends on the sizes of a call")
 
 
+def _least(of: Size) -> int | None:
+    """What a size is not below, whatever its symbols are; None when there is no such number."""
+    if not isinstance(of, Expr):
+        return of
+    if any(factor < 0 for atoms, factor in of.terms if atoms):
+        return None
+    terms = any(isinstance(atom, Term) for atoms, _ in of.terms for atom in atoms)
+    return sum(factor for atoms, factor in of.terms if not (terms and atoms))
+
+
+def _at_least(a: Size, b: Size) -> bool:
+    """Whether a >= b in every call; False when it is less in every call. UndecidedError where that depends on it."""
+    difference = _sum(((a, 1), (b, -1)))
+    above, below = _least(difference), _least(_sum(((difference, -1),)))
+    if above is not None and above >= 0:
+        return True
+    if below is not None and below > 0:
+        return False
+    raise UndecidedError(f"whether {a} is at least {b} depends on the sizes of a call")
+
+
 def equal(a: Size, b: Size) -> bool:
     """Whether two sizes are equal in every call. UndecidedError where that depends on the call."""
     return a == b or sign(a - b) == 0
@@ -209,13 +230,11 @@ def minimum(a: Size, b: Size) -> Size:
 
 
 def _chosen(op: str, a: Size, b: Size) -> Size:
-    if a == b:
-        return a
-    try:
-        larger = sign(a - b) > 0
-    except UndecidedError:
-        return _term(op, a, b)
-    return a if larger == (op == "max") else b
+    for first, second in ((a, b), (b, a)):
+        above = _least(_sum(((first, 1), (second, -1))))
+        if above is not None and above >= 0:
+            return first if op == "max" else second
+    return _term(op, a, b)
 
 
 def ceil_div(a: Size, b: Size) -> Size:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.sizes import Shape
+from pydispatch.frontends.graph.dtypes import BOOL, I64
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size, maximum, minimum
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops.elementwise import FOLDED, broadcast_map
+from pydispatch.frontends.ops.elementwise import FOLDED, apply, broadcast_map
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
+from pydispatch.frontends.ops.shapes import reshape, slice_
+from pydispatch.ir.core.syntax import DYNAMIC
 
 
 class Places(Scalars):
@@ -82,3 +86,162 @@ def reverse(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
         return [p.minus(last[d], p.index(d)) if d in last else p.index(d) for d in range(x.rank)]
 
     return elements_at(b, x, x.shape, places)
+
+
+# -- slices at computed places
+
+
+def _clamped(start: Size, n: Size, taken: Size) -> Size:
+    """The nearest start of a slice of `taken` elements that lies inside of `n`."""
+    return minimum(maximum(start, 0), n - taken)
+
+
+def _starts_as_sizes(starts: Sequence[Tensor]) -> list[Size] | None:
+    """Single integers as sizes, where all of them are known."""
+    listed = [s.sizes() for s in starts]
+    return None if any(one is None for one in listed) else [one[0] for one in listed if one is not None]
+
+
+def dynamic_slice(b: Builder, x: Tensor, starts: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
+    """The slice of these sizes that begins at `starts` (single integers), moved so that it lies inside of x."""
+    if (known := _starts_as_sizes(starts)) is not None:
+        begins = [_clamped(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
+        return slice_(b, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
+    last = [b.index(n - size) for n, size in zip(x.shape, sizes, strict=True)]
+
+    def places(p: Places) -> list[SSAValue]:
+        begins = [p.clamped(p.index_of(p.convert(start, I64)), last[d]) for d, start in enumerate(p.given)]
+        return [p.plus(begin, p.index(d)) for d, begin in enumerate(begins)]
+
+    return elements_at(b, x, tuple(sizes), places, *starts)
+
+
+def dynamic_update_slice(b: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
+    """x with `update` in place of the slice that begins at `starts`, moved so that it lies inside of x."""
+    if update.rank == 0:
+        return update
+    if (known := _starts_as_sizes(starts)) is not None:
+        begins = [_clamped(start, n, size) for start, n, size in zip(known, x.shape, update.shape, strict=True)]
+        return insert_slice(b, x, update, begins)
+    last = [b.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
+    sizes = [b.index(size) for size in update.shape]
+    sources = b.parts(update)
+
+    def chosen(s: Scalars, here: Scalar, *given: Scalar) -> Scalar:
+        p = Places(s.block, given)
+        at: list[SSAValue] = []
+        inside: Scalar | None = None
+        for d, start in enumerate(given):
+            begin = p.clamped(p.index_of(p.convert(start, I64)), last[d])
+            place = p.minus(p.index(d), begin)
+            above = p.add_op(arith.CmpiOp(place, p.number(0), "sge"))
+            within = Scalar(BOOL, (p.add_op(arith.AndIOp(above, p.add_op(arith.CmpiOp(place, sizes[d], "slt")))),))
+            inside = within if inside is None else p.binary("and", inside, within)
+            at.append(p.clamped(place, p.minus(sizes[d], p.number(1))))
+        taken = tuple(p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources)
+        return here if inside is None else p.select(inside, Scalar(x.dtype, taken), here)
+
+    return apply(b, chosen, x, *starts)
+
+
+def insert_slice(b: Builder, x: Tensor, update: Tensor, begins: Sequence[Size]) -> Tensor:
+    """x with `update` in place of the slice that begins at `begins`."""
+
+    def static(sizes: Sequence[Size]) -> DenseArrayBase:
+        return DenseArrayBase.from_list(i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
+
+    made = []
+    for part, into in zip(b.parts(update), b.parts(x), strict=True):
+        op = tensor.InsertSliceOp.build(
+            operands=[part, into, b.indices(begins), b.indices(update.shape), []],
+            properties={
+                "static_offsets": static(begins), "static_sizes": static(update.shape),
+                "static_strides": static([1] * x.rank),
+            },
+            result_types=[into.type],
+        )  # fmt: skip
+        made.append(b.add(op).result)
+    return b.wrap(x.dtype, x.shape, *made)
+
+
+# -- gather
+
+
+@dataclass(frozen=True)
+class GatherAxes:
+    """Which axes of the operand, of the indices and of the result belong together, as StableHLO's `gather` has them.
+
+    offset: axes of the result along which slices lie. collapsed, batching: axes of the operand that slices lack.
+    index_batching: for each of `batching` the axis of the indices. indexed: the axis of the operand for each coordinate.
+    vector: the axis of the indices along which coordinates lie; that after the last when each index is one coordinate.
+    """
+
+    offset: tuple[int, ...]
+    collapsed: tuple[int, ...]
+    batching: tuple[int, ...]
+    index_batching: tuple[int, ...]
+    indexed: tuple[int, ...]
+    vector: int
+
+    def batch_of_indices(self, rank: int) -> list[int]:
+        """The axes of the indices that count the slices."""
+        return [d for d in range(rank) if d != self.vector]
+
+    def kept(self, rank: int) -> list[int]:
+        """The axes of the operand that slices have."""
+        return [d for d in range(rank) if d not in self.collapsed and d not in self.batching]
+
+
+def gather(b: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
+    """Slices of x of these sizes, each at the coordinates that `indices` has for it, moved so that it lies inside."""
+    lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
+    kept = axes.kept(x.rank)
+    rank = len(lead) + len(axes.offset)
+    batch_axes = [d for d in range(rank) if d not in axes.offset]
+    lead_sizes, kept_sizes = iter(lead), iter([sizes[d] for d in kept])
+    shape = tuple(next(kept_sizes) if d in axes.offset else next(lead_sizes) for d in range(rank))
+    if not lead and (known := indices.sizes()) is not None:
+        return _slice_at(b, x, known, axes, sizes, shape)
+    columns = _coordinates(b, indices, axes, batch_axes, rank)
+    last = {d: b.index(x.shape[d] - sizes[d]) for d in axes.indexed}
+    offset_of = dict(zip(kept, axes.offset, strict=True))
+    sources = b.parts(x)
+
+    def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        p = Places(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
+        at = {d: p.index(offset_of[d]) if d in offset_of else p.number(0) for d in range(x.rank)}
+        for d, n in zip(axes.batching, axes.index_batching, strict=True):
+            at[d] = p.index(batch_axes[n - (n > axes.vector)])
+        for d, coordinate in zip(axes.indexed, p.given, strict=True):
+            begin = p.clamped(p.index_of(p.convert(coordinate, I64)), last[d])
+            at[d] = p.plus(begin, at[d]) if d in offset_of else begin
+        return [p.add_op(tensor.ExtractOp(source, [at[d] for d in range(x.rank)], x.dtype.element)) for source in sources]
+
+    identity = AffineMap.identity(rank)
+    outputs = [(b.empty(x.dtype.element, shape), identity) for _ in sources]
+    return b.wrap(x.dtype, shape, *b.generic(columns, outputs, [True] * rank, body))
+
+
+def _slice_at(
+    b: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
+) -> Tensor:
+    """One slice at coordinates that are known."""
+    begins: list[Size] = [0] * x.rank
+    for d, start in zip(axes.indexed, known, strict=True):
+        begins[d] = _clamped(start, x.shape[d], sizes[d])
+    taken = slice_(b, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
+    return reshape(b, taken, shape)
+
+
+def _coordinates(
+    b: Builder, indices: Tensor, axes: GatherAxes, batch_axes: Sequence[int], rank: int
+) -> list[tuple[SSAValue, AffineMap]]:
+    """Each coordinate as an input of loops of `rank`, of which `batch_axes` count the slices."""
+    value = b.value(indices)
+    lead = axes.batch_of_indices(indices.rank)
+    place: dict[int, AffineExpr] = {d: AffineExpr.dimension(batch_axes[n]) for n, d in enumerate(lead)}
+    found = []
+    for n in range(len(axes.indexed)):
+        exprs = {**place, axes.vector: AffineExpr.constant(n)} if axes.vector < indices.rank else place
+        found.append((value, AffineMap(rank, 0, tuple(exprs[d] for d in range(indices.rank)))))
+    return found

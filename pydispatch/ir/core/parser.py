@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
+    ComplexType,
     LocationAttr,
     ModuleOp,
     ShapedType,
@@ -54,6 +55,15 @@ class _HexElement(AttrParser._TensorLiteralElement):
         if self.value >> (8 * size):
             parser.raise_error(f"{self.span.text} has more bits than {type}", self.span)
         return next(iter(type.iter_unpack(self.value.to_bytes(size, "little"))))
+
+
+class _ComplexElement(AttrParser._TensorLiteralElement):
+    """`(real, imaginary)`, of elements each."""
+
+    def to_type(self, parser: Any, type: Any) -> Any:
+        if not isinstance(type, ComplexType):
+            parser.raise_error(f"a complex number is no element of {type}", self.span)
+        return tuple(part.to_type(parser, type.element_type) for part in self.value)  # type: ignore[union-attr]
 
 
 @cache
@@ -271,6 +281,13 @@ class ProgramParser(FastParser):
         return self._skip_balanced(pos, ">") - 1
 
     def _parse_tensor_literal_element(self) -> Any:
+        span = self._current_token.span
+        if self.parse_optional_punctuation("(") is not None:
+            real = self._parse_tensor_literal_element()
+            self.parse_punctuation(",", " in a complex number")
+            parts: Any = (real, self._parse_tensor_literal_element())
+            self.parse_punctuation(")", " in a complex number")
+            return _ComplexElement(False, parts, span)
         element = super()._parse_tensor_literal_element()
         return _HexElement(element.is_negative, element.value, element.span) if (
             element.span.text.startswith("0x")

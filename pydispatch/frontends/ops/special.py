@@ -1,0 +1,332 @@
+"""Special functions as formulas of single elements, and the bits of floats.
+
+The formulas are the usual ones: Giles for the inverse error function, Lanczos (g = 7, 9 terms) for the gamma function,
+Euler and Maclaurin for the zeta function, Chebyshev series (Cephes) for the Bessel function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from pydispatch.frontends.graph.dtypes import DTYPES, F32, F64, DType
+from pydispatch.frontends.ops.reals import UnsupportedTypeError
+from pydispatch.frontends.ops.scalars import Scalar, Scalars
+
+
+class _Formula:
+    """Short names for the arithmetic of one type."""
+
+    def __init__(self, s: Scalars, dtype: DType) -> None:
+        self.s = s
+        self.dtype = dtype
+
+    def c(self, value: float) -> Scalar:
+        return self.s.const(value, self.dtype)
+
+    def add(self, a: Scalar, b: Scalar | float) -> Scalar:
+        return self.s.binary("add", a, self._of(b))
+
+    def sub(self, a: Scalar | float, b: Scalar | float) -> Scalar:
+        return self.s.binary("sub", self._of(a), self._of(b))
+
+    def mul(self, a: Scalar, b: Scalar | float) -> Scalar:
+        return self.s.binary("mul", a, self._of(b))
+
+    def div(self, a: Scalar | float, b: Scalar | float) -> Scalar:
+        return self.s.binary("div", self._of(a), self._of(b))
+
+    def pow(self, a: Scalar, b: Scalar) -> Scalar:
+        return self.s.binary("pow", a, b)
+
+    def f(self, name: str, a: Scalar) -> Scalar:
+        return self.s.unary(name, a)
+
+    def lt(self, a: Scalar, b: Scalar | float) -> Scalar:
+        return self.s.compare("lt", a, self._of(b))
+
+    def le(self, a: Scalar, b: Scalar | float) -> Scalar:
+        return self.s.compare("le", a, self._of(b))
+
+    def eq(self, a: Scalar, b: Scalar | float) -> Scalar:
+        return self.s.compare("eq", a, self._of(b))
+
+    def pick(self, condition: Scalar, a: Scalar | float, b: Scalar | float) -> Scalar:
+        return self.s.select(condition, self._of(a), self._of(b))
+
+    def poly(self, x: Scalar, coefficients: Sequence[float]) -> Scalar:
+        """The polynomial with these coefficients, the highest first."""
+        total = self.c(coefficients[0])
+        for c in coefficients[1:]:
+            total = self.add(self.mul(total, x), c)
+        return total
+
+    def _of(self, value: Scalar | float) -> Scalar:
+        return value if isinstance(value, Scalar) else self.c(value)
+
+
+def _wide(function: Callable[..., Scalar]) -> Callable[..., Scalar]:
+    """Computes in f32 at least; the result has the type of the operands."""
+
+    def widened(s: Scalars, *given: Scalar) -> Scalar:
+        dtype = given[0].dtype
+        if not dtype.is_float:
+            raise UnsupportedTypeError(f"{function.__name__} of {dtype} is not defined")
+        inner = F64 if dtype.bits == 64 else F32
+        return s.convert(function(_Formula(s, inner), *(s.convert(x, inner) for x in given)), dtype)
+
+    widened.__name__, widened.__doc__ = function.__name__, function.__doc__
+    return widened
+
+
+# -- the inverse error function
+
+_ERF_INV_32 = (
+    (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
+     0.246640727, 1.50140941),
+    (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+     1.00167406, 2.83297682),
+)  # fmt: skip
+_ERF_INV_64 = (
+    (-3.6444120640178196996e-21, -1.685059138182016589e-19, 1.2858480715256400167e-18, 1.115787767802518096e-17,
+     -1.333171662854620906e-16, 2.0972767875968561637e-17, 6.6376381343583238325e-15, -4.0545662729752068639e-14,
+     -8.1519341976054721522e-14, 2.6335093153082322977e-12, -1.2975133253453532498e-11, -5.4154120542946279317e-11,
+     1.051212273321532285e-09, -4.1126339803469836976e-09, -2.9070369957882005086e-08, 4.2347877827932403518e-07,
+     -1.3654692000834678645e-06, -1.3882523362786468719e-05, 0.0001867342080340571352, -0.00074070253416626697512,
+     -0.0060336708714301490533, 0.24015818242558961693, 1.6536545626831027356),
+    (2.2137376921775787049e-09, 9.0756561938885390979e-08, -2.7517406297064545428e-07, 1.8239629214389227755e-08,
+     1.5027403968909827627e-06, -4.013867526981545969e-06, 2.9234449089955446044e-06, 1.2475304481671778723e-05,
+     -4.7318229009055733981e-05, 6.8284851459573175448e-05, 2.4031110387097893999e-05, -0.0003550375203628474796,
+     0.00095328937973738049703, -0.0016882755560235047313, 0.0024914420961078508066, -0.0037512085075692412107,
+     0.005370914553590063617, 1.0052589676941592334, 3.0838856104922207635),
+    (-2.7109920616438573243e-11, -2.5556418169965252055e-10, 1.5076572693500548083e-09, -3.7894654401267369937e-09,
+     7.6157012080783393804e-09, -1.4960026627149240478e-08, 2.9147953450901080826e-08, -6.7711997758452339498e-08,
+     2.2900482228026654717e-07, -9.9298272942317002539e-07, 4.5260625972231537039e-06, -1.9681778105531670567e-05,
+     7.5995277030017761139e-05, -0.00021503011930044477347, -0.00013871931833623122026, 1.0103004648645343977,
+     4.8499064014085844221),
+)  # fmt: skip
+
+
+@_wide
+def erf_inv(m: _Formula, x: Scalar) -> Scalar:
+    """The number whose error function is x."""
+    w = m.f("neg", m.f("log1p", m.f("neg", m.mul(x, x))))
+    root = m.f("sqrt", w)
+    if m.dtype == F64:
+        near, middle, far = _ERF_INV_64
+        p = m.pick(m.lt(w, 16.0), m.poly(m.sub(root, 3.25), middle), m.poly(m.sub(root, 5.0), far))
+        p = m.pick(m.lt(w, 6.25), m.poly(m.sub(w, 3.125), near), p)
+    else:
+        near, far = _ERF_INV_32
+        p = m.pick(m.lt(w, 5.0), m.poly(m.sub(w, 2.5), near), m.poly(m.sub(root, 3.0), far))
+    return m.pick(m.eq(m.f("abs", x), 1.0), m.mul(x, math.inf), m.mul(p, x))
+
+
+# -- gamma, digamma, zeta, polygamma
+
+_LANCZOS = (
+    676.520368121885098567009190444019, -1259.13921672240287047156078755283, 771.3234287776530788486528258894,
+    -176.61502916214059906584551354, 12.507343278686904814458936853, -0.13857109526572011689554707,
+    9.984369578019570859563e-6, 1.50563273514931155834e-7,
+)  # fmt: skip
+_LANCZOS_FIRST = 0.99999999999980993227684700473478
+_LANCZOS_G = 7.0
+
+
+@_wide
+def lgamma(m: _Formula, x: Scalar) -> Scalar:
+    """The logarithm of the absolute value of the gamma function."""
+    below = m.lt(x, 0.5)
+    z = m.pick(below, m.f("neg", x), m.sub(x, 1.0))
+    total = m.c(_LANCZOS_FIRST)
+    for n, c in enumerate(_LANCZOS):
+        total = m.add(total, m.div(c, m.add(z, n + 1.0)))
+    t = m.add(z, _LANCZOS_G + 0.5)
+    log_t = m.add(m.f("log1p", m.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
+    scaled = m.mul(m.sub(m.add(z, 0.5), m.div(t, log_t)), log_t)
+    above = m.add(m.add(scaled, 0.5 * math.log(2 * math.pi)), m.f("log", total))
+    # Reflection: the fraction is taken to the near integer, where the sine is exact.
+    size = m.f("abs", x)
+    part = m.sub(size, m.f("floor", size))
+    part = m.pick(m.lt(part, 0.5), part, m.sub(1.0, part))
+    sine = m.f("log", m.f("sin", m.mul(part, math.pi)))
+    finite = m.f("is_finite", sine)
+    reflected = m.pick(finite, m.sub(m.sub(math.log(math.pi), sine), above), m.f("neg", sine))
+    made = m.pick(below, reflected, above)
+    return m.pick(m.eq(size, math.inf), math.inf, made)
+
+
+@_wide
+def digamma(m: _Formula, x: Scalar) -> Scalar:
+    """The derivative of lgamma."""
+    below = m.lt(x, 0.5)
+    z = m.pick(below, m.f("neg", x), m.sub(x, 1.0))
+    total, slope = m.c(_LANCZOS_FIRST), m.c(0.0)
+    for n, c in enumerate(_LANCZOS):
+        at = m.add(z, n + 1.0)
+        total = m.add(total, m.div(c, at))
+        slope = m.sub(slope, m.div(c, m.mul(at, at)))
+    t = m.add(z, _LANCZOS_G + 0.5)
+    log_t = m.add(m.f("log1p", m.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
+    above = m.sub(m.add(log_t, m.div(slope, total)), m.div(_LANCZOS_G, t))
+    # x + |floor(x + 0.5)| is the distance to the near integer, of which the cotangent is exact.
+    part = m.add(x, m.f("abs", m.f("floor", m.add(x, 0.5))))
+    angle = m.mul(part, math.pi)
+    reflected = m.sub(above, m.div(m.mul(m.f("cos", angle), math.pi), m.f("sin", angle)))
+    made = m.pick(below, reflected, above)
+    pole = m.s.binary("and", m.le(x, 0.0), m.eq(x, m.f("floor", x)))
+    return m.pick(pole, math.nan, made)
+
+
+_BERNOULLI = (
+    12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10,
+    -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15, 1.8152105401943546773e17,
+    -7.1661652561756670113e18,
+)  # fmt: skip
+"""(2n)! / B(2n) for n from 1."""
+
+
+@_wide
+def zeta(m: _Formula, x: Scalar, q: Scalar) -> Scalar:
+    """The Hurwitz zeta function: the sum of (q + n)^-x."""
+    minus = m.f("neg", x)
+    total, a = m.pow(q, minus), q
+    for _ in range(9):
+        a = m.add(a, 1.0)
+        total = m.add(total, m.pow(a, minus))
+    a = m.add(a, 1.0)
+    power = m.pow(a, minus)
+    total = m.add(total, m.div(m.mul(power, a), m.sub(x, 1.0)))
+    total = m.add(total, m.mul(power, 0.5))
+    factor, term = x, m.div(power, a)
+    for n, divisor in enumerate(_BERNOULLI):
+        total = m.add(total, m.div(m.mul(factor, term), divisor))
+        factor = m.mul(m.mul(factor, m.add(x, 2.0 * n + 1)), m.add(x, 2.0 * n + 2))
+        term = m.div(m.div(term, a), a)
+    both = m.s.binary
+    is_whole = m.eq(q, m.f("floor", q))
+    total = m.pick(both("and", m.le(q, 0.0), is_whole), math.inf, total)
+    even = m.eq(m.mul(m.f("floor", m.mul(x, 0.5)), 2.0), x)
+    undefined = both("and", m.lt(q, 0.0), m.s.unary("not", m.eq(x, m.f("floor", x))))
+    at_pole = both("and", m.le(q, 0.0), both("and", is_whole, m.s.unary("not", even)))
+    total = m.pick(both("or", undefined, at_pole), math.nan, total)
+    total = m.pick(m.lt(x, 1.0), math.nan, total)
+    return m.pick(m.eq(x, 1.0), math.inf, total)
+
+
+def polygamma(s: Scalars, n: Scalar, x: Scalar) -> Scalar:
+    """The n-th derivative of digamma; n is a whole number."""
+    m = _Formula(s, n.dtype)
+    sign = m.sub(m.mul(_modulo(m, n, 2.0), 2.0), 1.0)
+    above = m.add(n, 1.0)
+    made = m.mul(m.mul(sign, m.f("exp", lgamma(s, above))), zeta(s, above, x))
+    return m.pick(m.eq(n, 0.0), digamma(s, x), made)
+
+
+def _modulo(m: _Formula, x: Scalar, by: float) -> Scalar:
+    return m.sub(x, m.mul(m.f("floor", m.mul(x, 1 / by)), by))
+
+
+# -- the Bessel function
+
+_I1E_SMALL = (
+    2.77791411276104639959e-18, -2.11142121435816608115e-17, 1.55363195773620046921e-16, -1.10559694773538630805e-15,
+    7.60068429473540693410e-15, -5.04218550472791168711e-14, 3.22379336594557470981e-13, -1.98397439776494371520e-12,
+    1.17361862988909016308e-11, -6.66348972350202774223e-11, 3.62559028155211703701e-10, -1.88724975172282928790e-9,
+    9.38153738649577178388e-9, -4.44505912879632808065e-8, 2.00329475355213526229e-7, -8.56872026469545474066e-7,
+    3.47025130813767847674e-6, -1.32731636560394358279e-5, 4.78156510755005422638e-5, -1.61760815825896745588e-4,
+    5.12285956168575772895e-4, -1.51357245063125314899e-3, 4.15642294431288815669e-3, -1.05640848946261981558e-2,
+    2.47264490306265168283e-2, -5.29459812080949914269e-2, 1.02643658689847095384e-1, -1.76416518357834055153e-1,
+    2.52587186443633654823e-1,
+)  # fmt: skip
+_I1E_LARGE = (
+    7.51729631084210481353e-18, 4.41434832307170791151e-18, -4.65030536848935832153e-17, -3.20952592199342395980e-17,
+    2.96262899764595013876e-16, 3.30820231092092828324e-16, -1.88035477551078244854e-15, -3.81440307243700780478e-15,
+    1.04202769841288027642e-14, 4.27244001671195135429e-14, -2.10154184277266431302e-14, -4.08355111109219731823e-13,
+    -7.19855177624590851209e-13, 2.03562854414708950722e-12, 1.41258074366137813316e-11, 3.25260358301548823856e-11,
+    -1.89749581235054123450e-11, -5.58974346219658380687e-10, -3.83538038596423702205e-9, -2.63146884688951950684e-8,
+    -2.51223623787020892529e-7, -3.88256480887769039346e-6, -1.10588938762623716291e-4, -9.76109749136146840777e-3,
+    7.78576235018280120474e-1,
+)  # fmt: skip
+
+
+def _chebyshev(m: _Formula, x: Scalar, coefficients: Sequence[float]) -> Scalar:
+    b0, b1, b2 = m.c(0.0), m.c(0.0), m.c(0.0)
+    for c in coefficients:
+        b2, b1 = b1, b0
+        b0 = m.add(m.sub(m.mul(x, b1), b2), c)
+    return m.mul(m.sub(b0, b2), 0.5)
+
+
+@_wide
+def bessel_i1e(m: _Formula, x: Scalar) -> Scalar:
+    """exp(-|x|) times the modified Bessel function of order 1."""
+    z = m.f("abs", x)
+    small = m.mul(_chebyshev(m, m.sub(m.mul(z, 0.5), 2.0), _I1E_SMALL), z)
+    large = m.div(_chebyshev(m, m.sub(m.div(32.0, z), 2.0), _I1E_LARGE), m.f("sqrt", z))
+    return m.mul(m.f("sign", x), m.pick(m.le(z, 8.0), small, large))
+
+
+# -- bits of floats
+
+_MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
+
+
+def _bits_of(s: Scalars, x: Scalar) -> tuple[Scalar, DType]:
+    if x.dtype.name not in _MANTISSA:
+        raise UnsupportedTypeError(f"the bits of {x.dtype} are not looked at here")
+    unsigned = DTYPES[f"u{x.dtype.bits}"]
+    return s.bitcast(x, unsigned), unsigned
+
+
+def total_order(s: Scalars, x: Scalar) -> Scalar:
+    """An integer with a sign, ordered as IEEE 754 orders all floats."""
+    signed = DTYPES[f"i{x.dtype.bits}"]
+    bits = s.bitcast(x, signed)
+    flipped = s.binary("xor", bits, s.const((1 << (signed.bits - 1)) - 1, signed))
+    return s.select(s.compare("lt", bits, s.const(0, signed)), flipped, bits)
+
+
+def next_after(s: Scalars, x: Scalar, y: Scalar) -> Scalar:
+    """The float beside x in the direction of y."""
+    bits, unsigned = _bits_of(s, x)
+    sign_bit = 1 << (unsigned.bits - 1)
+    y_bits, _ = _bits_of(s, y)
+    one, zero = s.const(1, unsigned), s.const(0.0, x.dtype)
+    y_sign = s.binary("and", y_bits, s.const(sign_bit, unsigned))
+    least = s.bitcast(s.binary("or", y_sign, one), x.dtype)
+    same_sign = s.compare("eq", s.binary("and", bits, s.const(sign_bit, unsigned)), y_sign)
+    sizes = [s.binary("and", v, s.const(sign_bit - 1, unsigned)) for v in (bits, y_bits)]
+    inwards = s.binary("or", s.compare("gt", sizes[0], sizes[1]), s.unary("not", same_sign))
+    step = s.select(inwards, s.const(-1, unsigned), one)
+    made = s.bitcast(s.binary("add", bits, step), x.dtype)
+    made = s.select(s.compare("eq", x, zero), least, made)
+    made = s.select(s.compare("eq", x, y), y, made)
+    nan = s.binary("or", s.unary("is_nan", x), s.unary("is_nan", y))
+    return s.select(nan, s.const(math.nan, x.dtype), made)
+
+
+def reduce_precision(s: Scalars, x: Scalar, exponent: int, mantissa: int) -> Scalar:
+    """x rounded, to the even one of two near ones, to a float with so many bits; what is too large is infinite."""
+    bits, unsigned = _bits_of(s, x)
+    have_mantissa = _MANTISSA[x.dtype.name]
+    have_exponent = unsigned.bits - 1 - have_mantissa
+
+    def c(value: int) -> Scalar:
+        return s.const(value, unsigned)
+
+    if mantissa < have_mantissa:
+        lost = have_mantissa - mantissa
+        last = s.binary("and", s.binary("shift_right_logical", bits, c(lost)), c(1))
+        up = s.binary("add", last, c((1 << (lost - 1)) - 1))
+        bits = s.binary("and", s.binary("add", bits, up), c(-1 << lost))
+    if exponent < have_exponent:
+        bias, reduced = (1 << (have_exponent - 1)) - 1, (1 << (exponent - 1)) - 1
+        field = s.binary("and", bits, c(((1 << have_exponent) - 1) << have_mantissa))
+        sign = s.binary("and", bits, c(1 << (unsigned.bits - 1)))
+        infinite = s.binary("or", sign, c(((1 << have_exponent) - 1) << have_mantissa))
+        over = s.compare("gt", field, c((bias + reduced) << have_mantissa))
+        under = s.compare("le", field, c((bias - reduced) << have_mantissa))
+        bits = s.select(over, infinite, s.select(under, sign, bits))
+    made = s.bitcast(bits, x.dtype)
+    return s.select(s.unary("is_nan", x), x, made)

@@ -1,0 +1,1 @@
+"""StableHLO and CHLO: what JAX and other frameworks lower to, as text."""

@@ -1,0 +1,28 @@
+"""What each operation computes, in files by subject; each has a dict `ROWS`: name of an operation -> conversion."""
+
+from __future__ import annotations
+
+from pydispatch.frontends.stablehlo.operators import (
+    calls,
+    control,
+    dynamic,
+    elementwise,
+    indexing,
+    linear,
+    normalization,
+    products,
+    quantized,
+    random,
+    reductions,
+    shapes,
+    windows,
+)
+from pydispatch.frontends.stablehlo.operators.quantized import on_numbers
+from pydispatch.frontends.stablehlo.tracer import Convert
+
+_FILES = (
+    calls, control, dynamic, elementwise, indexing, linear, normalization, products, quantized, random, reductions,
+    shapes, windows,
+)  # fmt: skip
+TABLE: dict[str, Convert] = {name: on_numbers(convert) for file in _FILES for name, convert in file.ROWS.items()}
+"""Every operation; those of numbers take quantized ones too."""

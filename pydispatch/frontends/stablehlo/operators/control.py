@@ -1,0 +1,179 @@
+"""Branches, loops, and values that are passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
+
+from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import control
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer, callee_of
+
+_PASSED_ON = ("stablehlo.convert", "stablehlo.reshape")
+
+
+def _if(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    (condition,) = operands
+    if condition.rank:
+        raise t.b.fail(f"the condition of 'stablehlo.if' is one truth value, got {condition}")
+    then, otherwise = (partial(t.region, region, []) for region in op.regions)
+    return control.if_(t.b, condition, then, otherwise)
+
+
+def _case(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    (index,) = operands
+    if index.rank or not op.regions:
+        raise t.b.fail("'stablehlo.case' takes one number and has at least one branch")
+    return control.switch(t.b, index, [partial(t.region, region, []) for region in op.regions])
+
+
+def _while(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    cond, body = op.regions
+    if (counted := _counted(t, op, operands)) is not None:
+        return counted
+
+    def condition(carried: list[Tensor]) -> Tensor:
+        return t.region(cond, carried)[0]
+
+    return control.while_(t.b, operands, condition, lambda carried: t.region(body, carried))
+
+
+# -- loops that count
+
+
+def _counted(t: Tracer, op: Operation, operands: list[Tensor]) -> list[Tensor] | None:
+    """A loop whose condition is `counter < bound`, where each iteration adds a known number to the counter: written
+    as a loop with a number, so that what is sliced by the counter is known. None for other loops."""
+    cond, body = op.regions
+    found = _condition(cond)
+    if found is None:
+        return None
+    counter, bound_value = found
+    steps = {n: step for n, x in enumerate(operands) if x.rank == 0 and x.sizes() is not None and x.dtype.is_integer
+             and (step := _step(t, body, n))}  # fmt: skip
+    bound = _bound(t, bound_value, cond, body, operands)
+    if steps.get(counter, 0) <= 0 or bound is None:
+        return None
+    starts = {n: (operands[n].sizes() or [0])[0] for n in steps}
+    distance: Any = bound - starts[counter]
+    count = maximum(ceil_div(distance, steps[counter]), 0)
+    others = [n for n in range(len(operands)) if n not in steps]
+
+    def arguments(number: Size, carried: list[Tensor]) -> list[Tensor]:
+        given = dict(zip(others, carried, strict=True))
+        return [given[n] if n in given else _number(starts[n] + number * steps[n], x) for n, x in enumerate(operands)]
+
+    def iteration(number: Size, carried: list[Tensor]) -> list[Tensor]:
+        made = t.region(body, arguments(number, carried))
+        return [made[n] for n in others]
+
+    results = control.for_(t.b, count, [operands[n] for n in others], iteration)
+    return arguments(count, results)
+
+
+def _number(value: Size, like: Tensor) -> Tensor:
+    known: Any = np.empty((), dtype=object)
+    known[()] = value
+    return Tensor(like.dtype, (), known=known if isinstance(value, Expr) else known.astype(like.dtype.numpy))
+
+
+def _condition(region: Region) -> tuple[int, SSAValue] | None:
+    """The number of the counter and the bound, when a region is `counter < bound`."""
+    block = region.blocks.first
+    last = block.last_op if block is not None else None
+    if block is None or last is None or len(last.operands) != 1:
+        return None
+    test = last.operands[0].owner
+    direction: Any = getattr(test, "properties", {}).get("comparison_direction")
+    if not isinstance(test, Operation) or direction is None or direction.data != "LT":
+        return None
+    left, right = test.operands
+    if not isinstance(left, BlockArgument) or left.owner is not block:
+        return None
+    return left.index, right
+
+
+def _bound(t: Tracer, value: SSAValue, cond: Region, body: Region, operands: list[Tensor]) -> Size | None:
+    """The bound as a size: a constant, a value from outside, or one that all iterations pass on."""
+    if isinstance(value, BlockArgument) and value.owner is cond.blocks[0]:
+        last: Any = body.blocks[0].last_op
+        if last.operands[value.index] is not body.blocks[0].args[value.index]:
+            return None
+        sizes = operands[value.index].sizes()
+    elif isinstance(value, OpResult) and value.owner.parent is cond.blocks[0]:
+        if value.owner.name != "stablehlo.constant":
+            return None
+        sizes = t.constant(value.owner).sizes()
+    else:
+        sizes = t.value(value).sizes()
+    return sizes[0] if sizes is not None and len(sizes) == 1 else None
+
+
+Frame = Mapping[SSAValue, SSAValue]
+"""The arguments of functions that are being looked through -> what they were called with."""
+
+
+def _step(t: Tracer, body: Region, number: int) -> int | None:
+    """What an iteration adds to a value, when that is a constant above 0."""
+    block = body.blocks[0]
+    last: Any = block.last_op
+    return _added(t, last.operands[number], block.args[number], {}, 0)
+
+
+def _added(t: Tracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:
+    value = _source(value, frame)
+    if not isinstance(value, OpResult) or depth > 8:
+        return None
+    op = value.owner
+    if isinstance(op, func.CallOp):
+        callee = t.functions.get(callee_of(op))
+        inner: Block | None = callee.body.blocks.first if callee is not None else None
+        if inner is None or inner.last_op is None or len(inner.args) != len(op.operands):
+            return None
+        passed = {a: _source(v, frame) for a, v in zip(inner.args, op.operands, strict=True)}
+        return _added(t, inner.last_op.operands[value.index], argument, passed, depth + 1)
+    if op.name != "stablehlo.add":
+        return None
+    sides = [_source(operand, frame) for operand in op.operands]
+    if argument not in sides:
+        return None
+    other = sides[1 - sides.index(argument)]
+    if not isinstance(other, OpResult) or other.owner.name != "stablehlo.constant":
+        return None
+    sizes = t.constant(other.owner).sizes()
+    return sizes[0] if sizes is not None and len(sizes) == 1 and not isinstance(sizes[0], Expr) and sizes[0] > 0 else None
+
+
+def _source(value: SSAValue, frame: Frame) -> SSAValue:
+    """What a value is, past conversions to its own type and the borders of functions."""
+    while True:
+        if value in frame:
+            value = frame[value]
+        elif isinstance(value, OpResult) and value.owner.name in _PASSED_ON and (
+            value.owner.operands[0].type == value.type
+        ):
+            value = value.owner.operands[0]
+        else:
+            return value
+
+
+# -- passed on
+
+
+def _same(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    return operands
+
+
+ROWS: dict[str, Convert] = {
+    "sdy.sharding_constraint": _same,
+    "stablehlo.case": _case,
+    "stablehlo.if": _if,
+    "stablehlo.optimization_barrier": _same,
+    "stablehlo.while": _while,
+}

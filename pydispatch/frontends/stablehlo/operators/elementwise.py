@@ -1,0 +1,250 @@
+"""Operations on each element. `SCALAR_FUNCTIONS` has them for single elements, as regions of reductions use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from xdsl.ir import Operation
+
+
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import integers, special
+from pydispatch.frontends.ops.scalars import Scalar, Scalars
+from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
+from pydispatch.frontends.stablehlo.types import dtype_of
+
+ScalarFunction = Callable[..., Scalar]
+"""function(s, op, *elements): `op` has attributes and the type of the result."""
+
+UNARY = {
+    "abs": "abs", "cbrt": "cbrt", "ceil": "ceil", "cosine": "cos", "count_leading_zeros": "count_leading_zeros",
+    "exponential": "exp", "exponential_minus_one": "expm1", "floor": "floor", "is_finite": "is_finite", "log": "log",
+    "log_plus_one": "log1p", "logistic": "logistic", "negate": "neg", "not": "not", "popcnt": "popcount",
+    "round_nearest_afz": "round", "round_nearest_even": "round_even", "rsqrt": "rsqrt", "sign": "sign", "sine": "sin",
+    "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
+}  # fmt: skip
+"""Operations of StableHLO that are one function of a number -> its name."""
+
+BINARY = {
+    "add": "add", "and": "and", "atan2": "atan2", "maximum": "max", "minimum": "min", "multiply": "mul", "or": "or",
+    "subtract": "sub", "xor": "xor",
+}  # fmt: skip
+GUARDED = {
+    "divide": integers.divide, "remainder": integers.remainder, "power": integers.power,
+    "shift_left": partial(integers.shift, "shift_left"),
+    "shift_right_logical": partial(integers.shift, "shift_right_logical"),
+    "shift_right_arithmetic": partial(integers.shift, "shift_right_arithmetic"),
+}  # fmt: skip
+"""Functions of two numbers that StableHLO defines for every pair of integers."""
+
+CHLO_UNARY = {
+    "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh",
+    "cosh": "cosh", "erf": "erf", "erfc": "erfc", "is_inf": "is_inf", "sinh": "sinh", "tan": "tan",
+}  # fmt: skip
+CHLO_SPECIAL = {
+    "bessel_i1e": special.bessel_i1e, "digamma": special.digamma, "erf_inv": special.erf_inv,
+    "lgamma": special.lgamma, "square": lambda s, x: s.binary("mul", x, x), "conj": lambda s, x: s.conj(x),
+    "is_pos_inf": lambda s, x: s.compare("eq", x, s.const(float("inf"), x.dtype)),
+    "is_neg_inf": lambda s, x: s.compare("eq", x, s.const(float("-inf"), x.dtype)),
+    "next_after": special.next_after, "polygamma": special.polygamma, "zeta": special.zeta,
+}  # fmt: skip
+"""Operations of CHLO that are formulas."""
+
+_ORDER = {"EQ": "eq", "NE": "ne", "GE": "ge", "GT": "gt", "LE": "le", "LT": "lt"}
+
+
+# -- on single elements
+
+
+def _compare(s: Scalars, op: Operation, a: Scalar, b: Scalar) -> Scalar:
+    return compared(s, *comparison(op), a, b)
+
+
+def comparison(op: Operation) -> tuple[str, bool]:
+    """The order that a comparison asks for, and whether NaN and signs of zero have a place in it."""
+    direction: Any = op.properties["comparison_direction"]
+    kind: Any = op.properties.get("compare_type")
+    return _ORDER[direction.data], kind is not None and kind.data == "TOTALORDER"
+
+
+def compared(s: Scalars, order: str, total: bool, a: Scalar, b: Scalar) -> Scalar:
+    """Whether a `order` b. total: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
+    if total and a.dtype.is_float:
+        a, b = special.total_order(s, a), special.total_order(s, b)
+    return s.compare(order, a, b)
+
+
+def _clamp(s: Scalars, _: Operation, low: Scalar, x: Scalar, high: Scalar) -> Scalar:
+    return s.binary("min", s.binary("max", x, low), high)
+
+
+def _convert(s: Scalars, op: Operation, x: Scalar) -> Scalar:
+    return s.convert(x, dtype_of(op.results[0].type))
+
+
+def _bitcast(s: Scalars, op: Operation, x: Scalar) -> Scalar:
+    return s.bitcast(x, dtype_of(op.results[0].type))
+
+
+def _reduce_precision(s: Scalars, op: Operation, x: Scalar) -> Scalar:
+    exponent, mantissa = (op.properties[name].value.data for name in ("exponent_bits", "mantissa_bits"))  # type: ignore[attr-defined]
+    return special.reduce_precision(s, x, exponent, mantissa)
+
+
+def _of_unary(name: str) -> ScalarFunction:
+    return lambda s, _, x: s.unary(name, x)
+
+
+def _of_binary(name: str) -> ScalarFunction:
+    return lambda s, _, a, b: s.binary(name, a, b)
+
+
+def _of_formula(formula: Callable[..., Scalar]) -> ScalarFunction:
+    return lambda s, _, *given: formula(s, *given)
+
+
+SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
+    **{f"stablehlo.{op}": _of_unary(name) for op, name in UNARY.items()},
+    **{f"chlo.{op}": _of_unary(name) for op, name in CHLO_UNARY.items()},
+    **{f"chlo.{op}": _of_formula(formula) for op, formula in CHLO_SPECIAL.items()},
+    **{f"stablehlo.{op}": _of_binary(name) for op, name in BINARY.items()},
+    **{f"stablehlo.{op}": _of_formula(formula) for op, formula in GUARDED.items()},
+    "stablehlo.bitcast_convert": _bitcast,
+    "stablehlo.clamp": _clamp,
+    "stablehlo.compare": _compare,
+    "stablehlo.complex": lambda s, _, a, b: s.complex(a, b),
+    "stablehlo.convert": _convert,
+    "stablehlo.imag": lambda s, _, x: s.imag(x),
+    "stablehlo.real": lambda s, _, x: s.real(x),
+    "stablehlo.reduce_precision": _reduce_precision,
+    "stablehlo.select": lambda s, _, condition, a, b: s.select(condition, a, b),
+}
+"""Every operation on elements, for single ones."""
+
+
+# -- on tensors
+
+
+def _check_shapes(t: Tracer, op: Operation, operands: list[Tensor]) -> None:
+    """Operands have one shape; `select` and `clamp` take single elements too."""
+    scalars_too = op.name in ("stablehlo.select", "stablehlo.clamp")
+    shapes = [x for x in operands if not (scalars_too and x.rank == 0)]
+    for x in shapes[1:]:
+        if x.rank != shapes[0].rank:
+            raise t.b.fail(f"'{op.name}' of {shapes[0]} and {x}: the shapes differ")
+
+
+def _tensors(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    _check_shapes(t, op, operands)
+    function = SCALAR_FUNCTIONS[op.name]
+    return ew.apply(t.b, lambda s, *given: function(s, op, *given), *operands)
+
+
+def _foldable(fold: Callable[..., Tensor], name: str) -> Convert:
+    def convert(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+        _check_shapes(t, op, operands)
+        return fold(t.b, name, *operands)
+
+    return convert
+
+
+def _guarded(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """Division by numbers that are known and not 0 needs no care."""
+    _check_shapes(t, op, operands)
+    name = {"stablehlo.divide": "div", "stablehlo.remainder": "rem"}.get(op.name)
+    x, y = operands
+    if name and y.known is not None and (y.is_symbolic or (y.known != 0).all()) and x.dtype.is_integer:
+        if y.is_symbolic or (y.known > 0).all():
+            return ew.binary(t.b, name, x, y)
+    elif name and x.dtype.is_float:
+        return ew.binary(t.b, name, x, y)
+    return _tensors(t, op, operands)
+
+
+def _compare_tensors(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    _check_shapes(t, op, operands)
+    order, total = comparison(op)
+    if total and operands[0].dtype.is_float:
+        return _tensors(t, op, operands)
+    return ew.compare(t.b, order, *operands)
+
+
+def _clamp_tensors(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    _check_shapes(t, op, operands)
+    low, x, high = operands
+    if all(tensor.known is not None for tensor in operands):
+        return ew.binary(t.b, "min", ew.binary(t.b, "max", x, low), high)
+    return _tensors(t, op, operands)
+
+
+def _select_tensors(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    _check_shapes(t, op, operands)
+    condition, a, b = operands
+    if condition.numbers is not None and condition.numbers.size and condition.rank == 0:
+        return a if condition.numbers.reshape(-1)[0] else b
+    return ew.select(t.b, condition, a, b)
+
+
+def _convert_tensor(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    return ew.convert(t.b, operands[0], t.dtype(op))
+
+
+def _bitcast_tensor(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    (x,), to = operands, t.dtype(op)
+    if x.dtype.is_complex or to.is_complex or x.dtype.is_bool or to.is_bool:
+        raise t.b.fail(f"the bits of {x.dtype} as {to} are not supported")
+    if x.dtype.bits == to.bits:
+        return ew.bitcast(t.b, x, to)
+    return integers.split_bits(t.b, x, to) if x.dtype.bits > to.bits else integers.join_bits(t.b, x, to)
+
+
+def _map(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    function = t.scalar_function(op.regions[0])
+    return ew.apply(t.b, lambda s, *given: function(s, given)[0], *operands)
+
+
+def _broadcast(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """CHLO's operations that broadcast as NumPy does."""
+    name = op.name.removeprefix("chlo.broadcast_")
+    if name == "compare":
+        return ew.compare(t.b, comparison(op)[0], *operands)
+    function = SCALAR_FUNCTIONS.get(f"stablehlo.{name}") or SCALAR_FUNCTIONS[f"chlo.{name}"]
+    operands = [_placed(t, op, x, operands) for x in operands] if "broadcast_dimensions" in op.properties else operands
+    return ew.apply(t.b, lambda s, *given: function(s, op, *given), *operands)
+
+
+def _placed(t: Tracer, op: Operation, x: Tensor, operands: list[Tensor]) -> Tensor:
+    """The operand of fewer axes, with its axes where `broadcast_dimensions` say."""
+    from pydispatch.frontends.ops.shapes import reshape
+
+    rank = max(other.rank for other in operands)
+    if x.rank == rank:
+        return x
+    axes = t.axes(t.entries(t.numbers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions"), op.name, rank)
+    at = dict(zip(axes, x.shape, strict=True))
+    return reshape(t.b, x, [at.get(d, 1) for d in range(rank)])
+
+
+BROADCAST = (
+    "add", "and", "atan2", "compare", "complex", "divide", "maximum", "minimum", "multiply", "next_after", "or",
+    "polygamma", "power", "remainder", "select", "shift_left", "shift_right_arithmetic", "shift_right_logical",
+    "subtract", "xor", "zeta",
+)  # fmt: skip
+
+ROWS: dict[str, Convert] = {
+    **dict.fromkeys(SCALAR_FUNCTIONS, _tensors),
+    **{f"stablehlo.{op}": _foldable(ew.unary, name) for op, name in UNARY.items()},
+    **{f"stablehlo.{op}": _foldable(ew.binary, name) for op, name in BINARY.items()},
+    **{f"chlo.broadcast_{op}": _broadcast for op in BROADCAST},
+    "stablehlo.bitcast_convert": _bitcast_tensor,
+    "stablehlo.clamp": _clamp_tensors,
+    "stablehlo.compare": _compare_tensors,
+    "stablehlo.convert": _convert_tensor,
+    "stablehlo.divide": _guarded,
+    "stablehlo.map": _map,
+    "stablehlo.remainder": _guarded,
+    "stablehlo.select": _select_tensors,
+}

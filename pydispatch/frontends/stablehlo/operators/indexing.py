@@ -1,0 +1,109 @@
+"""Elements and slices at computed places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import indexing, scatters
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+
+
+def _check_starts(t: Tracer, x: Tensor, starts: Sequence[Tensor]) -> None:
+    if len(starts) != x.rank or any(s.rank or not s.dtype.is_integer for s in starts):
+        raise t.b.fail(f"{x} takes {x.rank} start indices, which are single integers")
+
+
+def _check_inside(t: Tracer, sizes: Sequence[Size], x: Tensor) -> None:
+    for d, (size, n) in enumerate(zip(sizes, x.shape, strict=True)):
+        if not isinstance(size, Expr) and not isinstance(n, Expr) and not 0 <= size <= n:
+            raise t.b.fail(f"slices of {list(sizes)} do not fit into {x}: {size} elements along axis {d}")
+
+
+def _dynamic_slice(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, *starts = operands
+    sizes = t.entries(t.numbers(op, "slice_sizes"), x.rank, "slice_sizes")
+    _check_starts(t, x, starts)
+    _check_inside(t, sizes, x)
+    return indexing.dynamic_slice(t.b, x, starts, sizes)
+
+
+def _dynamic_update_slice(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, update, *starts = operands
+    _check_starts(t, x, starts)
+    if update.rank != x.rank or update.dtype != x.dtype:
+        raise t.b.fail(f"{update} is no slice of {x}")
+    _check_inside(t, update.shape, x)
+    return indexing.dynamic_update_slice(t.b, x, update, starts)
+
+
+def gather(t: Tracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence[Size]) -> Tensor:
+    """A gather of slices of these sizes."""
+    numbers = t.record(op, "dimension_numbers")
+    axes = indexing.GatherAxes(
+        numbers.offset_dims, numbers.collapsed_slice_dims, numbers.operand_batching_dims,
+        numbers.start_indices_batching_dims, numbers.start_index_map, numbers.index_vector_dim,
+    )  # fmt: skip
+    _check_axes(t, axes, x, indices)
+    _check_inside(t, sizes, x)
+    for d in (*axes.collapsed, *axes.batching):
+        if sizes[d] not in (0, 1):
+            raise t.b.fail(f"slices of {list(sizes)} lack axis {d} of {x}, so their size along it is 1")
+    return indexing.gather(t.b, x, indices, axes, sizes)
+
+
+def _check_axes(t: Tracer, axes: indexing.GatherAxes, x: Tensor, indices: Tensor) -> None:
+    """The axes exist, each has one meaning, and there is a coordinate for each indexed one."""
+    if not indices.dtype.is_integer:
+        raise t.b.fail(f"indices are integers, got {indices}")
+    if not 0 <= axes.vector <= indices.rank:
+        raise t.b.fail(f"index_vector_dim {axes.vector} of {indices}")
+    t.axes((*axes.collapsed, *axes.batching), "collapsed and batching dimensions", x.rank)
+    t.axes((*axes.indexed, *axes.batching), "start_index_map", x.rank)
+    t.axes(axes.index_batching, "start_indices_batching_dims", indices.rank)
+    if len(axes.batching) != len(axes.index_batching) or axes.vector in axes.index_batching:
+        raise t.b.fail("each batching dimension of the operand has one of the indices")
+    coordinates = indices.shape[axes.vector] if axes.vector < indices.rank else 1
+    if coordinates != len(axes.indexed):
+        raise t.b.fail(f"{indices} has {coordinates} coordinate(s), {len(axes.indexed)} axes are indexed")
+    rank = len(axes.offset) + len(axes.batch_of_indices(indices.rank))
+    t.axes(axes.offset, "offset_dims", rank)
+    if len(axes.offset) != len(axes.kept(x.rank)):
+        raise t.b.fail(f"offset_dims has {len(axes.offset)} entries, slices have {len(axes.kept(x.rank))} axes")
+
+
+def _gather(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, indices = operands
+    return gather(t, op, x, indices, t.entries(t.numbers(op, "slice_sizes"), x.rank, "slice_sizes"))
+
+
+def _scatter(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    count = len(operands) // 2
+    inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
+    if count != 1:
+        raise t.b.fail(f"a scatter into {count} tensors at once is not supported: write one for each")
+    x, update = inputs[0], updates[0]
+    numbers = t.record(op, "scatter_dimension_numbers")
+    axes = indexing.GatherAxes(
+        numbers.update_window_dims, numbers.inserted_window_dims, numbers.input_batching_dims,
+        numbers.scatter_indices_batching_dims, numbers.scatter_dims_to_operand_dims, numbers.index_vector_dim,
+    )  # fmt: skip
+    _check_axes(t, axes, x, indices)
+    if update.rank != len(axes.offset) + len(axes.batch_of_indices(indices.rank)) or update.dtype != x.dtype:
+        raise t.b.fail(f"{update} is no update of {x} at {indices}")
+    combine = t.scalar_function(op.regions[0])
+    return scatters.scatter(
+        t.b, x, indices, update, axes, lambda s, old, new: combine(s, [old, new])[0],
+        unique=bool(t.number(op, "unique_indices")),
+    )  # fmt: skip
+
+
+ROWS: dict[str, Convert] = {
+    "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.dynamic_update_slice": _dynamic_update_slice,
+    "stablehlo.gather": _gather,
+    "stablehlo.scatter": _scatter,
+}

@@ -1,0 +1,143 @@
+"""Constants, and operations that move elements: broadcasts, slices, padding, joins, and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation
+
+from pydispatch.frontends.graph.dtypes import I32
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import shapes
+from pydispatch.frontends.ops.indexing import reverse as reversed_
+from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
+from pydispatch.frontends.stablehlo.types import shape_of
+
+
+def declared(t: Tracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:
+    """The shape of the result's type. known: sizes for those that the type leaves open."""
+    found: list[Size] = []
+    for axis, n in enumerate(shape_of(op.results[0].type)):
+        size = n if n is not None else known[axis] if axis < len(known) else None
+        if size is None:
+            raise t.b.fail(f"'{op.name}': the size of axis {axis} of {op.results[0].type} is not known")
+        found.append(size)
+    return found
+
+
+def _constant(t: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
+    return t.constant(op)
+
+
+def _constant_like(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    value = op.properties["value"]
+    return shapes.full(t.b, value.value.data, operands[0].shape, operands[0].dtype)  # type: ignore[attr-defined]
+
+
+def _broadcast(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    (x,) = operands
+    return shapes.broadcast_to(t.b, x, (*t.numbers(op, "broadcast_sizes"), *x.shape))
+
+
+def broadcast_axes(t: Tracer, op: Operation, x: Tensor) -> tuple[int, ...]:
+    """Which axis of the result each axis of the operand is."""
+    axes = t.entries(t.numbers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions")
+    return t.axes(axes, "broadcast_dimensions", len(shape_of(op.results[0].type)))
+
+
+def _broadcast_in_dim(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    (x,) = operands
+    axes = broadcast_axes(t, op, x)
+    known: list[Size | None] = [None] * len(shape_of(op.results[0].type))
+    for d, axis in enumerate(axes):
+        known[axis] = x.shape[d]
+    return broadcast(t, x, declared(t, op, known), axes)
+
+
+def broadcast(t: Tracer, x: Tensor, shape: Sequence[Size], axes: Sequence[int]) -> Tensor:
+    """x repeated to a shape; its axes may come in another order."""
+    order = sorted(range(x.rank), key=lambda d: axes[d])
+    if order != list(range(x.rank)):
+        x, axes = shapes.transpose(t.b, x, order), sorted(axes)
+    return shapes.broadcast_to(t.b, x, shape, axes)
+
+
+def _concatenate(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    if not operands or not operands[0].rank:
+        raise t.b.fail("'stablehlo.concatenate' joins tensors of at least one axis")
+    return shapes.concat(t.b, operands, t.axis(op, "dimension", operands[0].rank))
+
+
+def _dimension_size(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    (x,) = operands
+    return t.b.constant(x.shape[t.axis(op, "dimension", x.rank)], I32)
+
+
+def _set_dimension_size(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    """What lies beyond the new size is not part of the tensor."""
+    x, size = operands
+    axis = t.axis(op, "dimension", x.rank)
+    return shapes.slice_axis(t.b, x, axis, 0, size_in(t, size, "size"))
+
+
+def size_in(t: Tracer, x: Tensor, hint: str) -> Size:
+    """The element of an integer tensor as a size."""
+    known = x.sizes()
+    return known[0] if known is not None else t.b.size_of(t.b.scalar(x), hint)
+
+
+def _iota(t: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
+    shape = declared(t, op)
+    return shapes.iota(t.b, shape, t.axis(op, "iota_dimension", len(shape)), t.dtype(op))
+
+
+def _pad(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    x, value = operands
+    low, high, interior = (
+        t.entries(t.numbers(op, name), x.rank, name)
+        for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
+    )
+    t.entries(interior, x.rank, "interior_padding", 0)
+    return shapes.pad(t.b, x, low, high, value, interior)
+
+
+def _reshape(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    (x,) = operands
+    sizes = shape_of(op.results[0].type)
+    if sizes.count(None) > 1:
+        raise t.b.fail(f"'stablehlo.reshape' to {op.results[0].type} leaves more than one size open")
+    return shapes.reshape(t.b, x, [-1 if n is None else n for n in sizes])
+
+
+def _reverse(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    (x,) = operands
+    return reversed_(t.b, x, t.axes(t.numbers(op, "dimensions"), "dimensions", x.rank))
+
+
+def _slice(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    (x,) = operands
+    starts, limits = (t.entries(t.numbers(op, name), x.rank, name) for name in ("start_indices", "limit_indices"))
+    return shapes.slice_(t.b, x, starts, limits, t.entries(t.numbers(op, "strides"), x.rank, "strides", 1))
+
+
+def _transpose(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    (x,) = operands
+    return shapes.transpose(t.b, x, t.entries(t.numbers(op, "permutation"), x.rank, "permutation"))
+
+
+ROWS: dict[str, Convert] = {
+    "chlo.constant_like": _constant_like,
+    "stablehlo.broadcast": _broadcast,
+    "stablehlo.broadcast_in_dim": _broadcast_in_dim,
+    "stablehlo.concatenate": _concatenate,
+    "stablehlo.constant": _constant,
+    "stablehlo.get_dimension_size": _dimension_size,
+    "stablehlo.iota": _iota,
+    "stablehlo.pad": _pad,
+    "stablehlo.reshape": _reshape,
+    "stablehlo.reverse": _reverse,
+    "stablehlo.set_dimension_size": _set_dimension_size,
+    "stablehlo.slice": _slice,
+    "stablehlo.transpose": _transpose,
+}

@@ -1,0 +1,85 @@
+"""A module of StableHLO → a program with one public function."""
+
+from __future__ import annotations
+
+import re
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+
+from pydispatch.errors import CompileError
+from pydispatch.frontends.graph.builder import Builder, Input
+from pydispatch.frontends.source import ReadOptions
+from pydispatch.frontends.stablehlo.operators import TABLE
+from pydispatch.frontends.stablehlo.sizes import names_of_sizes
+from pydispatch.frontends.stablehlo.tracer import Tracer
+from pydispatch.frontends.stablehlo.types import dtype_of, shape_of
+from pydispatch.ir.core.locations import SourceLoc, location_of
+
+
+def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
+    """The program of a module: its function `main`, or its only public one."""
+    entry = _entry(module)
+    b = Builder(_filename(module))
+    tracer = Tracer(b, module, options, TABLE)
+    with b.at(entry):
+        arguments = b.begin(_inputs(entry))
+        results = tracer.call(entry, entry.sym_name.data, arguments)
+        declared = entry.function_type.outputs.data
+        if len(results) != len(declared):
+            raise b.fail(f"{len(results)} value(s) are returned, but the function has {len(declared)} result(s)")
+        results = [tracer.checked(tensor, type) for tensor, type in zip(results, declared, strict=True)]
+        names = _result_names(entry, len(results))
+        b.finish(entry.sym_name.data, dict(zip(names, results, strict=True)))
+    return b.module
+
+
+def _entry(module: ModuleOp) -> func.FuncOp:
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp) and op.body.blocks.first is not None]
+    public = [op for op in functions if op.sym_visibility is None or op.sym_visibility.data != "private"]
+    named = [op for op in public if op.sym_name.data == "main"]
+    if len(named or public) != 1:
+        names = ", ".join(f"@{op.sym_name.data}" for op in public) or "none"
+        raise CompileError(
+            f"a StableHLO program has one public function, or one that is called main; this one has {names}",
+            location_of(public[-1] if public else module), "make the others private",
+        )  # fmt: skip
+    return (named or public)[0]
+
+
+def _filename(module: ModuleOp) -> str:
+    for op in module.walk():
+        if isinstance(op.location, SourceLoc):
+            return op.location.source.filename
+    return "<module>"
+
+
+def _inputs(entry: func.FuncOp) -> list[Input]:
+    sizes = names_of_sizes(entry)
+    found = []
+    for number, argument in enumerate(entry.body.blocks[0].args):
+        dtype = dtype_of(argument.type, location_of(entry))
+        shape = [sizes[number, axis] if n is None else n for axis, n in enumerate(shape_of(argument.type))]
+        found.append(Input(_name(argument.name_hint, number), dtype, tuple(shape)))
+    names = [given.name for given in found]
+    return [given if names.count(given.name) == 1 else Input(f"arg{n}", given.dtype, given.shape)
+            for n, given in enumerate(found)]  # fmt: skip
+
+
+def _name(hint: str | None, number: int) -> str:
+    return hint if hint and re.fullmatch(r"[A-Za-z_]\w*", hint) else f"arg{number}"
+
+
+def _result_names(entry: func.FuncOp, count: int) -> list[str]:
+    """What JAX says of each result, as far as these are names; `result0`, ... otherwise."""
+    attributes = list(entry.res_attrs or ())
+    names = []
+    for number in range(count):
+        given = attributes[number].data.get("jax.result_info") if number < len(attributes) and isinstance(
+            attributes[number], DictionaryAttr) else None  # fmt: skip
+        text = given.data if isinstance(given, StringAttr) else ""
+        key = re.search(r"\['(\w+)'\]$|\.(\w+)$", text)
+        names.append(next(filter(None, key.groups()), "") if key else f"result{number}")
+    return names if len(set(names)) == count else [f"result{n}" for n in range(count)]
+
+

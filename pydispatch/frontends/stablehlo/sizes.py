@@ -1,0 +1,73 @@
+"""Names of the sizes that calls decide: JAX states them in what `main` passes on."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.frontends.stablehlo.types import shape_of
+
+Place = tuple[int, int]
+"""The number of an argument, and an axis."""
+
+
+def names_of_sizes(entry: func.FuncOp) -> dict[Place, str]:
+    """The name of each size of the arguments that their types leave open; equal names are equal sizes."""
+    arguments = entry.body.blocks[0].args
+    places = [(n, axis) for n, argument in enumerate(arguments) if hasattr(argument.type, "get_shape")
+              for axis, size in enumerate(shape_of(argument.type)) if size is None]  # fmt: skip
+    equal = {place: place for place in places}
+    for a, b in _asserted(entry):
+        if a in equal and b in equal:
+            joined, kept = equal[b], equal[a]
+            equal = {place: kept if root == joined else root for place, root in equal.items()}
+    given = {equal[place]: name for place, name in _named(entry) if place in equal}
+    names: dict[Place, str] = {}
+    for place in places:
+        root = equal[place]
+        names[place] = given.setdefault(root, f"d{root[0]}_{root[1]}")
+    return names
+
+
+def _place(value: SSAValue, entry: func.FuncOp) -> Place | None:
+    """The argument and axis of which a value is the size."""
+    op = value.owner if isinstance(value, OpResult) else None
+    if op is None or getattr(op, "name", "") != "stablehlo.get_dimension_size":
+        return None
+    source = op.operands[0]
+    arguments = list(entry.body.blocks[0].args)
+    number = next((n for n, argument in enumerate(arguments) if argument is source), None)
+    return None if number is None else (number, op.properties["dimension"].value.data)  # type: ignore[attr-defined]
+
+
+def _asserted(entry: func.FuncOp) -> list[tuple[Place, Place]]:
+    """Pairs of sizes that `shape_assertion` states to be equal."""
+    found = []
+    for op in entry.body.blocks[0].ops:
+        target = op.properties.get("call_target_name")
+        if not isinstance(target, StringAttr) or target.data != "shape_assertion" or not op.operands:
+            continue
+        test = op.operands[0].owner
+        direction = getattr(test, "properties", {}).get("comparison_direction")
+        if direction is not None and direction.data == "EQ":
+            pair = [_place(operand, entry) for operand in test.operands]  # type: ignore[union-attr]
+            if pair[0] is not None and pair[1] is not None:
+                found.append((pair[0], pair[1]))
+    return found
+
+
+def _named(entry: func.FuncOp) -> list[tuple[Place, str]]:
+    """Sizes that are passed on as an argument with the attribute `jax.global_constant`."""
+    module = entry.parent_op()
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)} if isinstance(
+        module, ModuleOp) else {}  # fmt: skip
+    found = []
+    for op in entry.body.blocks[0].ops:
+        callee = functions.get(op.callee.root_reference.data) if isinstance(op, func.CallOp) else None
+        for operand, attributes in zip(op.operands, callee.arg_attrs or () if callee else (), strict=False):
+            name = attributes.data.get("jax.global_constant") if isinstance(attributes, DictionaryAttr) else None
+            place = _place(operand, entry)
+            if isinstance(name, StringAttr) and place is not None:
+                found.append((place, name.data))
+    return found

@@ -1,0 +1,219 @@
+"""Walks a StableHLO program once, in order, and writes what each operation computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops.shapes import element
+from pydispatch.frontends.ops.scalars import Scalar, Scalars
+from pydispatch.frontends.source import ReadOptions
+from pydispatch.frontends.stablehlo.constants import elements_of
+from pydispatch.frontends.stablehlo.types import dtype_of, shape_of
+from pydispatch.ir.dialects.stablehlo.attributes import Record, integers
+
+Results = Tensor | Sequence[Tensor]
+Convert = Callable[["Tracer", Operation, list[Tensor]], Results]
+"""convert(tracer, operation, operands) -> results."""
+ScalarFunction = Callable[[Scalars, Sequence[Scalar]], list[Scalar]]
+DEEPEST = 200
+"""Calls within calls; more are a circle."""
+
+
+class Tracer:
+    """What is known while a program is walked."""
+
+    def __init__(self, b: Builder, module: ModuleOp, options: ReadOptions, table: Mapping[str, Convert]) -> None:
+        self.b = b
+        self.options = options
+        self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
+        self._table = table
+        self._values: dict[SSAValue, Tensor] = {}
+        self._open: list[str] = []
+
+    # -- functions and blocks
+
+    def call(self, op: Operation, name: str, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """What a function of the module gives; it is traced into its caller."""
+        callee = self.functions.get(name)
+        if callee is None or callee.body.blocks.first is None:
+            raise self.b.fail(f"there is no function @{name} with a body in this module")
+        if name in self._open or len(self._open) > DEEPEST:
+            raise self.b.fail(f"@{name} calls itself: {' -> '.join([*self._open, name])}")
+        self._open.append(name)
+        try:
+            return self.block(callee.body.blocks[0], arguments)
+        finally:
+            self._open.pop()
+
+    def region(self, region: Region, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """What a region of one block gives."""
+        if len(region.blocks) != 1:
+            raise self.b.fail("a region of StableHLO has one block")
+        return self.block(region.blocks[0], arguments)
+
+    def block(self, block: Block, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """What the last operation of a block passes on."""
+        if len(block.args) != len(arguments):
+            raise self.b.fail(f"{len(arguments)} value(s) are passed to a region of {len(block.args)} argument(s)")
+        self._values.update(zip(block.args, arguments, strict=True))
+        for op in block.ops:
+            if op.name in ("func.return", "stablehlo.return"):
+                return [self.value(operand) for operand in op.operands]
+            self.operation(op)
+        raise self.b.fail("a block ends without passing on its values")
+
+    def value(self, value: SSAValue) -> Tensor:
+        """The tensor that a value is."""
+        found = self._values.get(value)
+        if found is None:
+            raise self.b.fail("a value is used before it is computed")
+        return found
+
+    # -- operations
+
+    def operation(self, op: Operation) -> None:
+        """Traces one operation; its results are known afterwards."""
+        with self.b.at(op):
+            convert = self._table.get(op.name)
+            if convert is None:
+                raise self.b.fail(f"'{op.name}' is not supported in a StableHLO program")
+            made = convert(self, op, [self.value(operand) for operand in op.operands])
+            results = [made] if isinstance(made, Tensor) else list(made)
+            if len(results) != len(op.results):
+                raise self.b.fail(f"'{op.name}' has {len(op.results)} result(s), its meaning gives {len(results)}")
+            for result, tensor in zip(op.results, results, strict=True):
+                self._values[result] = self.checked(tensor, result.type)
+
+    def checked(self, tensor: Tensor, type: Attribute) -> Tensor:
+        """The tensor, which must have the declared type; sizes that only the type states are taken from it."""
+        declared = shape_of(type) if hasattr(type, "get_shape") else None
+        dtype = dtype_of(type)
+        assert declared is not None
+        fits = tensor.dtype == dtype and tensor.rank == len(declared)
+        if not fits or any(
+            not isinstance(n, Expr) and m is not None and n != m for n, m in zip(tensor.shape, declared, strict=False)
+        ):
+            raise self.b.fail(f"the result is {tensor}, but its type is {type}")
+        shape = tuple(n if m is None else m for n, m in zip(tensor.shape, declared, strict=True))
+        return self.b.as_shape(tensor, shape)
+
+    # -- regions on single elements
+
+    def scalar_function(self, region: Region) -> ScalarFunction:
+        """What a region computes of single elements, for the body of a reduction, a sort or a scatter."""
+        if len(region.blocks) != 1:
+            raise self.b.fail("a region of StableHLO has one block")
+        return lambda s, given: self._scalars(s, region.blocks[0], given, 0)
+
+    def _scalars(self, s: Scalars, block: Block, given: Sequence[Scalar], depth: int) -> list[Scalar]:
+        from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
+
+        if len(given) != len(block.args):
+            raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(given)} element(s)")
+        found = dict(zip(block.args, given, strict=True))
+        for op in block.ops:
+            with self.b.at(op):
+                operands = [found[v] if v in found else self._captured(v) for v in op.operands]
+                if op.name in ("stablehlo.return", "func.return"):
+                    return operands
+                if op.name in ("func.call", "stablehlo.composite"):
+                    results = self._scalars_of_call(s, op, operands, depth)
+                elif op.name == "stablehlo.constant":
+                    constant = self.constant(op)
+                    assert constant.numbers is not None
+                    results = [s.const(constant.numbers.reshape(-1)[0].item(), constant.dtype)]
+                elif op.name in SCALAR_FUNCTIONS:
+                    results = [SCALAR_FUNCTIONS[op.name](s, op, *operands)]
+                elif op.name in _SAME_ELEMENT:
+                    results = operands[:1]
+                else:
+                    raise self.b.fail(f"'{op.name}' is not supported on single elements, as in this region")
+                found.update(zip(op.results, results, strict=True))
+        raise self.b.fail("a region ends without passing on its values")
+
+    def _scalars_of_call(self, s: Scalars, op: Operation, operands: list[Scalar], depth: int) -> list[Scalar]:
+        callee = self.functions.get(callee_of(op))
+        if callee is None or callee.body.blocks.first is None or depth > DEEPEST:
+            raise self.b.fail(f"there is no function @{callee_of(op)} that can be traced here")
+        return self._scalars(s, callee.body.blocks[0], operands, depth + 1)
+
+    def _captured(self, value: SSAValue) -> Scalar:
+        tensor = self.value(value)
+        if tensor.rank or tensor.dtype.is_complex:
+            raise self.b.fail("a region on single elements uses a tensor from outside of it")
+        return Scalar(tensor.dtype, (element(self.b, tensor),))
+
+    # -- attributes
+
+    def constant(self, op: Operation) -> Tensor:
+        """The tensor of a constant."""
+        value = op.properties["value"]
+        if not isinstance(value, DenseIntOrFPElementsAttr):
+            raise self.b.fail(f"a constant of {type(value).__name__} is not supported")
+        dtype = dtype_of(value.type)
+        return Tensor(dtype, tuple(value.get_shape()), known=elements_of(value, dtype))
+
+    def dtype(self, op: Operation, number: int = 0) -> DType:
+        """The element type that a result is declared with."""
+        return dtype_of(op.results[number].type)
+
+    def numbers(self, op: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+        """A property that is a list of numbers. default: for a missing one."""
+        value = op.properties.get(name)
+        if value is None and default is not None:
+            return tuple(default)
+        return integers(value)
+
+    def number(self, op: Operation, name: str, default: int = 0) -> int:
+        """A property that is a number or a truth value."""
+        value: Any = op.properties.get(name)
+        return default if value is None else int(value.value.data)
+
+    def record(self, op: Operation, name: str) -> Any:
+        """A property that is a record of dimension numbers."""
+        value = op.properties[name]
+        if not isinstance(value, Record):
+            raise self.b.fail(f"{name} is {value}")
+        return value.data
+
+    def axis(self, op: Operation, name: str, rank: int) -> int:
+        """A property that is an axis of a tensor of this rank."""
+        return self.axes([self.number(op, name)], name, rank)[0]
+
+    def axes(self, axes: Sequence[int], what: str, rank: int, distinct: bool = True) -> tuple[int, ...]:
+        """Axes that a tensor of this rank has, each once."""
+        for axis in axes:
+            if not 0 <= axis < rank:
+                raise self.b.fail(f"{what}: a tensor of rank {rank} has no axis {axis}")
+        if distinct and len(set(axes)) != len(axes):
+            raise self.b.fail(f"{what}: {list(axes)} names an axis twice")
+        return tuple(axes)
+
+    def entries(self, given: Sequence[int], count: int, what: str, least: int | None = None) -> tuple[int, ...]:
+        """A list with one number for each of `count` axes, none of them below `least`."""
+        if len(given) != count:
+            raise self.b.fail(f"{what} has {len(given)} entries, expected {count}")
+        if least is not None and any(n < least for n in given):
+            raise self.b.fail(f"{what}: {list(given)} has a number below {least}")
+        return tuple(given)
+
+
+_SAME_ELEMENT = frozenset({"stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.broadcast",
+                           "stablehlo.transpose", "stablehlo.optimization_barrier"})  # fmt: skip
+"""Operations that leave the only element of a tensor as it is."""
+
+
+def callee_of(op: Operation) -> str:
+    """The function that a call or a composite names."""
+    symbol = op.properties["callee" if op.name == "func.call" else "decomposition"]
+    assert isinstance(symbol, SymbolRefAttr)
+    return symbol.root_reference.data

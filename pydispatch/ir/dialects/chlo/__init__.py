@@ -1,0 +1,1 @@
+"""The CHLO dialect: functions that StableHLO lacks, and operations that broadcast their operands."""

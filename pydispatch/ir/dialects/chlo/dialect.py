@@ -1,0 +1,77 @@
+"""The operations of CHLO, in the forms that StableHLO's operations have."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.irdl import IRDLOperation, irdl_attr_definition
+
+from pydispatch.ir.dialects.stablehlo import attributes
+from pydispatch.ir.dialects.stablehlo.syntax import ARROW, NUMBERS, Number, operation
+
+UNARY = (
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf", "erf_inv", "erfc",
+    "is_inf", "is_neg_inf", "is_pos_inf", "lgamma", "sinh", "square", "tan",
+)  # fmt: skip
+BINARY = ("next_after", "polygamma", "zeta")
+BROADCAST = (
+    "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "next_after", "or", "polygamma", "power",
+    "remainder", "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor", "zeta",
+)  # fmt: skip
+
+
+@irdl_attr_definition
+class ComparisonDirection(attributes.Word):
+    name = "chlo.comparison_direction"
+    WORDS = attributes.ComparisonDirection.WORDS
+
+
+@irdl_attr_definition
+class ComparisonType(attributes.Word):
+    name = "chlo.comparison_type"
+    WORDS = attributes.ComparisonType.WORDS
+
+
+@irdl_attr_definition
+class Precision(attributes.Word):
+    name = "chlo.precision"
+    WORDS = attributes.Precision.WORDS
+
+
+class RaggedDotNumbers(NamedTuple):
+    lhs_batching_dimensions: tuple[int, ...] = ()
+    rhs_batching_dimensions: tuple[int, ...] = ()
+    lhs_contracting_dimensions: tuple[int, ...] = ()
+    rhs_contracting_dimensions: tuple[int, ...] = ()
+    lhs_ragged_dimensions: tuple[int, ...] = ()
+    rhs_group_dimensions: tuple[int, ...] = ()
+
+
+@irdl_attr_definition
+class RaggedDot(attributes.Record):
+    name = "chlo.ragged_dot"
+    VALUE = RaggedDotNumbers
+
+
+
+
+_BROADCAST = {"broadcast_dimensions": NUMBERS}
+
+OPERATIONS: list[type[Operation]] = [
+    *(operation(f"chlo.{name}", signature=ARROW) for name in UNARY),
+    *(operation(f"chlo.{name}", "lhs rhs", signature=ARROW) for name in BINARY),
+    *(operation(f"chlo.broadcast_{name}", "lhs rhs", optional=_BROADCAST) for name in BROADCAST),
+    operation(
+        "chlo.broadcast_compare", "lhs rhs", optional={**_BROADCAST, "compare_type": ComparisonType},
+        required={"comparison_direction": ComparisonDirection},
+    ),
+    operation("chlo.broadcast_select", "pred on_true on_false"),
+    operation("chlo.constant_like", base=IRDLOperation, required={"value": Attribute}),
+    operation(
+        "chlo.ragged_dot", "lhs rhs group_sizes", base=IRDLOperation, optional={"precision_config": Attribute},
+        required={"ragged_dot_dimension_numbers": RaggedDot},
+    ),
+    operation("chlo.top_k", results="values indices", clauses=[Number("k")], signature=ARROW, parens=True),
+]  # fmt: skip
+Chlo = Dialect("chlo", OPERATIONS, [ComparisonDirection, ComparisonType, Precision, RaggedDot])

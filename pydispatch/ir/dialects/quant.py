@@ -1,0 +1,132 @@
+"""The types of quantized numbers: integers that stand for `(number - zero point) * scale`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from xdsl.ir import Attribute, Data, Dialect, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+
+class Quantization(NamedTuple):
+    """bits, signed: the stored integers; low, high: their range; expressed: the type of the numbers.
+
+    axes: dimensions along which scales differ. blocks: for each of them how many elements share one; empty where each
+    element along the only axis has its own. shape: of the scales, row-major in `scales` and `zero_points`.
+    """
+
+    bits: int
+    signed: bool
+    low: int
+    high: int
+    expressed: Attribute
+    axes: tuple[int, ...]
+    blocks: tuple[int, ...]
+    shape: tuple[int, ...]
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+
+
+def _limits(bits: int, signed: bool) -> tuple[int, int]:
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+
+
+@irdl_attr_definition
+class UniformType(Data[Quantization], TypeAttribute):
+    """`!quant.uniform<i8:f32, 0.5:-3>`, with an axis `<u8<1:255>:f32:1, {0.1, 0.2:128}>`, or with blocks
+    `<i8:f32:{0:1, 1:2}, {{0.1, 0.2}, {0.3, 0.4}}>`.
+    """
+
+    name = "quant.uniform"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Quantization:
+        with parser.in_angle_brackets():
+            bits, signed, low, high = _parse_storage(parser)
+            parser.parse_punctuation(":")
+            expressed = parser.parse_type()
+            axes: list[int] = []
+            blocks: list[int] = []
+            if parser.parse_optional_punctuation(":") is not None:
+                if parser._current_token.text == "{":
+                    parser.parse_comma_separated_list(
+                        parser.Delimiter.BRACES, lambda: _parse_block(parser, axes, blocks), " in blocks"
+                    )
+                else:
+                    axes.append(parser.parse_integer(allow_boolean=False, allow_negative=False))
+            parser.parse_punctuation(",")
+            start = parser.pos
+            shape, pairs = _parse_scales(parser)
+            if len(shape) != len(axes):
+                parser.raise_error(f"{len(axes)} axes need scales in as many braces", start, parser.pos)
+        scales, zero_points = (tuple(column) for column in zip(*pairs, strict=True)) if pairs else ((), ())
+        return Quantization(
+            bits, signed, low, high, expressed, tuple(axes), tuple(blocks), shape, scales, zero_points
+        )  # fmt: skip
+
+    def print_parameter(self, printer: Printer) -> None:
+        it = self.data
+        storage = f"{'i' if it.signed else 'u'}{it.bits}"
+        limits = "" if (it.low, it.high) == _limits(it.bits, it.signed) else f"<{it.low}:{it.high}>"
+        axes = ""
+        if it.blocks:
+            axes = ":{" + ", ".join(f"{axis}:{n}" for axis, n in zip(it.axes, it.blocks, strict=True)) + "}"
+        elif it.axes:
+            axes = f":{it.axes[0]}"
+        with printer.in_angle_brackets():
+            printer.print_string(f"{storage}{limits}:{it.expressed}{axes}, ")
+            printer.print_string(_nested(it.shape, [_pair(*p) for p in zip(it.scales, it.zero_points, strict=True)]))
+
+
+def _pair(scale: float, zero_point: int) -> str:
+    mantissa, e, exponent = repr(scale).partition("e")
+    number = f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
+    return f"{number}:{zero_point}" if zero_point else number
+
+
+def _nested(shape: tuple[int, ...], texts: list[str]) -> str:
+    if not shape:
+        return texts[0]
+    size = len(texts) // max(shape[0], 1)
+    return "{" + ", ".join(_nested(shape[1:], texts[n * size : (n + 1) * size]) for n in range(shape[0])) + "}"
+
+
+def _parse_storage(parser: AttrParser) -> tuple[int, bool, int, int]:
+    start = parser.pos
+    word = parser.parse_identifier()
+    if word[0] not in "iu" or not word[1:].isdecimal() or not 1 <= int(word[1:]) <= 32:
+        parser.raise_error(f"expected a storage type such as i8 or u8, got {word}", start, start + len(word))
+    bits, signed = int(word[1:]), word[0] == "i"
+    low, high = _limits(bits, signed)
+    if parser.parse_optional_punctuation("<") is not None:
+        given = parser.parse_integer()
+        parser.parse_punctuation(":")
+        limit = parser.parse_integer()
+        parser.parse_punctuation(">")
+        if not low <= given < limit <= high:
+            parser.raise_error(f"the range {given}:{limit} does not fit into {word}", start, parser.pos)
+        low, high = given, limit
+    return bits, signed, low, high
+
+
+def _parse_block(parser: AttrParser, axes: list[int], blocks: list[int]) -> None:
+    axes.append(parser.parse_integer(allow_boolean=False, allow_negative=False))
+    parser.parse_punctuation(":")
+    blocks.append(parser.parse_integer(allow_boolean=False, allow_negative=False))
+
+
+def _parse_scales(parser: AttrParser) -> tuple[tuple[int, ...], list[tuple[float, int]]]:
+    start = parser.pos
+    parts: Any = parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, lambda: _parse_scales(parser))
+    if parts is None:
+        scale = float(parser.parse_number())
+        zero_point = parser.parse_integer() if parser.parse_optional_punctuation(":") is not None else 0
+        return (), [(scale, zero_point)]
+    if len({shape for shape, _ in parts}) != 1:
+        parser.raise_error("the scales are not a full array", start, parser.pos)
+    return (len(parts), *parts[0][0]), [pair for _, pairs in parts for pair in pairs]
+
+
+Quant = Dialect("quant", [], [UniformType])

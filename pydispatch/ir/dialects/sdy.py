@@ -1,0 +1,82 @@
+"""The part of Shardy that programs for one device hold: meshes, and constraints on where a tensor lies."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, Dialect
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure, SymbolOpInterface
+
+
+@irdl_op_definition
+class MeshOp(IRDLOperation):
+    """`mesh @m = <["a"=2]>`."""
+
+    name = "sdy.mesh"
+    sym_name = prop_def(StringAttr)
+    mesh = prop_def(Attribute)
+    traits = traits_def(SymbolOpInterface())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MeshOp:
+        name = parser.parse_symbol_name()
+        parser.parse_punctuation("=")
+        return cls.create(properties={"sym_name": name, "mesh": _kept(parser)}, attributes=parser.parse_optional_attr_dict())
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(" = ")
+        _print_kept(printer, self.mesh)
+        printer.print_op_attributes(self.attributes)
+
+
+@irdl_op_definition
+class ShardingConstraintOp(IRDLOperation):
+    """`sharding_constraint %a <@m, [{"a"}, {}]> : T`: its operand."""
+
+    name = "sdy.sharding_constraint"
+    input = operand_def()
+    sharding = prop_def(Attribute)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShardingConstraintOp:
+        operand = parser.parse_unresolved_operand()
+        sharding = _kept(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        return cls.create(
+            operands=[parser.resolve_operand(operand, type)], result_types=[type], properties={"sharding": sharding},
+            attributes=attributes,
+        )  # fmt: skip
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.input)
+        printer.print_string(" ")
+        _print_kept(printer, self.sharding)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+
+def _kept(parser: Parser) -> StringAttr:
+    """`<...>` as text."""
+    if parser._current_token.text != "<":
+        parser.raise_error("expected '<'")
+    return StringAttr(parser._parse_dialect_symbol_body())
+
+
+def _print_kept(printer: Printer, value: Attribute) -> None:
+    if isinstance(value, StringAttr):
+        printer.print_string(f"<{value.data}>")
+    else:
+        printer.print_attribute(value)
+
+
+Sdy = Dialect("sdy", [MeshOp, ShardingConstraintOp], [])

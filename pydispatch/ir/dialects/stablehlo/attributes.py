@@ -1,0 +1,307 @@
+"""The attributes of StableHLO: words such as `#stablehlo<precision HIGH>`, and records of dimension numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    NoneAttr,
+    i1,
+)
+from xdsl.ir import Attribute, Data, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+
+def integers(attribute: Attribute | None) -> tuple[int, ...]:
+    """The numbers of `array<i64: ...>` or, as older releases write them, of `dense<...>`; none of a missing one."""
+    match attribute:
+        case None:
+            return ()
+        case DenseArrayBase() | DenseIntOrFPElementsAttr():
+            return tuple(int(value) for value in attribute.get_values())
+        case _:
+            raise TypeError(f"expected a list of numbers, got {attribute}")
+
+
+# --- words ---
+
+
+class Word(Data[str], SpacedOpaqueSyntaxAttribute):
+    """One of `WORDS`."""
+
+    WORDS: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> str:
+        start = parser.pos
+        word = parser.parse_optional_identifier()
+        if word not in cls.WORDS:
+            what = cls.name.partition(".")[2].replace("_", " ")
+            parser.raise_error(f"expected a {what}: one of {', '.join(cls.WORDS)}", start, max(parser.pos - 1, start + 1))
+        return word
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(self.data)
+
+
+@irdl_attr_definition
+class ComparisonDirection(Word):
+    name = "stablehlo.comparison_direction"
+    WORDS = ("EQ", "NE", "GE", "GT", "LE", "LT")
+
+
+@irdl_attr_definition
+class ComparisonType(Word):
+    name = "stablehlo.comparison_type"
+    WORDS = ("NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED")
+
+
+@irdl_attr_definition
+class Precision(Word):
+    name = "stablehlo.precision"
+    WORDS = ("DEFAULT", "HIGH", "HIGHEST")
+
+
+@irdl_attr_definition
+class FftType(Word):
+    name = "stablehlo.fft_type"
+    WORDS = ("FFT", "IFFT", "RFFT", "IRFFT")
+
+
+@irdl_attr_definition
+class RngAlgorithm(Word):
+    name = "stablehlo.rng_algorithm"
+    WORDS = ("DEFAULT", "THREE_FRY", "PHILOX")
+
+
+@irdl_attr_definition
+class RngDistribution(Word):
+    name = "stablehlo.rng_distribution"
+    WORDS = ("UNIFORM", "NORMAL")
+
+
+@irdl_attr_definition
+class Transpose(Word):
+    name = "stablehlo.transpose"
+    WORDS = ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
+
+
+# --- records ---
+
+
+class Record(Data[Any]):
+    """`<field = value, ...>` in any order; fields that have their default are left out.
+
+    VALUE: a class of named tuples with a default for each field. The default says what is read: a list of numbers, a
+    number, a truth value, or a type.
+    """
+
+    VALUE: ClassVar[type[tuple[Any, ...]]]
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Any:
+        defaults: dict[str, Any] = cls.VALUE._field_defaults  # type: ignore[attr-defined]
+        given: dict[str, Any] = {}
+
+        def field() -> None:
+            start = parser.pos
+            name = parser.parse_identifier()
+            if name not in defaults or name in given:
+                problem = "is given twice" if name in given else f"is not one of {', '.join(defaults)}"
+                parser.raise_error(f"'{name}' {problem} in #{cls.name}", start, start + len(name))
+            parser.parse_punctuation("=")
+            given[name] = _READ[type(defaults[name])](parser)
+
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, field, f" in #{cls.name}")
+        return cls.VALUE(**given)
+
+    def print_parameter(self, printer: Printer) -> None:
+        defaults: dict[str, Any] = self.VALUE._field_defaults  # type: ignore[attr-defined]
+        changed = [(name, value) for name, value in zip(defaults, self.data, strict=True) if value != defaults[name]]
+
+        def field(entry: tuple[str, Any]) -> None:
+            printer.print_string(f"{entry[0]} = ")
+            print_value(printer, entry[1])
+
+        with printer.in_angle_brackets():
+            printer.print_list(changed, field)
+
+
+def parse_integers(parser: AttrParser) -> tuple[int, ...]:
+    """`[1, 2]`."""
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
+
+
+_READ: dict[type, Callable[[AttrParser], Any]] = {
+    tuple: parse_integers,
+    int: lambda parser: parser.parse_integer(allow_boolean=False),
+    bool: lambda parser: parser.parse_boolean(),
+    NoneAttr: lambda parser: parser.parse_type(),
+}
+
+
+def print_value(printer: Printer, value: Any) -> None:
+    """A list of numbers, a number, a truth value or a type."""
+    if isinstance(value, Attribute):
+        printer.print_attribute(value)
+    elif isinstance(value, tuple):
+        printer.print_string(f"[{', '.join(map(str, value))}]")
+    else:
+        printer.print_string(str(value).lower())
+
+
+class GatherNumbers(NamedTuple):
+    offset_dims: tuple[int, ...] = ()
+    collapsed_slice_dims: tuple[int, ...] = ()
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+    start_index_map: tuple[int, ...] = ()
+    index_vector_dim: int = 0
+
+
+class ScatterNumbers(NamedTuple):
+    update_window_dims: tuple[int, ...] = ()
+    inserted_window_dims: tuple[int, ...] = ()
+    input_batching_dims: tuple[int, ...] = ()
+    scatter_indices_batching_dims: tuple[int, ...] = ()
+    scatter_dims_to_operand_dims: tuple[int, ...] = ()
+    index_vector_dim: int = 0
+
+
+class DotNumbers(NamedTuple):
+    lhs_batching_dimensions: tuple[int, ...] = ()
+    rhs_batching_dimensions: tuple[int, ...] = ()
+    lhs_contracting_dimensions: tuple[int, ...] = ()
+    rhs_contracting_dimensions: tuple[int, ...] = ()
+
+
+class DotAlgorithmValue(NamedTuple):
+    lhs_precision_type: Attribute = NoneAttr()
+    rhs_precision_type: Attribute = NoneAttr()
+    accumulation_type: Attribute = NoneAttr()
+    lhs_component_count: int = 0
+    rhs_component_count: int = 0
+    num_primitive_operations: int = 0
+    allow_imprecise_accumulation: bool | None = None
+
+
+_READ[type(None)] = _READ[bool]
+
+
+@irdl_attr_definition
+class Gather(Record):
+    name = "stablehlo.gather"
+    VALUE = GatherNumbers
+
+
+@irdl_attr_definition
+class Scatter(Record):
+    name = "stablehlo.scatter"
+    VALUE = ScatterNumbers
+
+
+@irdl_attr_definition
+class Dot(Record):
+    name = "stablehlo.dot"
+    VALUE = DotNumbers
+
+
+@irdl_attr_definition
+class DotAlgorithm(Record):
+    name = "stablehlo.dot_algorithm"
+    VALUE = DotAlgorithmValue
+
+
+class Layout(NamedTuple):
+    """Which dimension of a tensor is the first and the second of two named ones, and which are spatial, in order."""
+
+    first: int
+    second: int
+    spatial: tuple[int, ...]
+
+
+class ConvNumbers(NamedTuple):
+    """Image and result: batch and feature. Kernel: input and output feature."""
+
+    image: Layout
+    kernel: Layout
+    result: Layout
+
+
+@irdl_attr_definition
+class Conv(Data[ConvNumbers]):
+    """`<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`."""
+
+    name = "stablehlo.conv"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> ConvNumbers:
+        with parser.in_angle_brackets():
+            return parse_convolution(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            print_convolution(printer, self.data)
+
+
+def parse_convolution(parser: AttrParser) -> ConvNumbers:
+    """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
+    image = _parse_layout(parser, "b", "f")
+    parser.parse_keyword("x")
+    kernel = _parse_layout(parser, "i", "o")
+    parser.parse_punctuation("->")
+    return ConvNumbers(image, kernel, _parse_layout(parser, "b", "f"))
+
+
+def _parse_layout(parser: AttrParser, first: str, second: str) -> Layout:
+    start = parser.pos
+    entries: list[str | int] = []
+
+    def entry() -> None:
+        number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+        entries.append(parser.parse_identifier() if number is None else number)
+
+    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, entry, " in dimension numbers")
+    rank = len(entries) - 2
+    if sorted(map(str, entries)) != sorted([first, second, *map(str, range(rank))]):
+        parser.raise_error(f"expected {first}, {second} and the spatial dimensions from 0, each once", start, parser.pos)
+    return Layout(entries.index(first), entries.index(second), tuple(entries.index(d) for d in range(rank)))
+
+
+def print_convolution(printer: Printer, numbers: ConvNumbers) -> None:
+    """The counterpart of `parse_convolution`."""
+
+    def text(layout: Layout, first: str, second: str) -> str:
+        words = {layout.first: first, layout.second: second} | {d: str(n) for n, d in enumerate(layout.spatial)}
+        return f"[{', '.join(words[d] for d in sorted(words))}]"
+
+    printer.print_string(
+        f"{text(numbers.image, 'b', 'f')}x{text(numbers.kernel, 'i', 'o')}->{text(numbers.result, 'b', 'f')}"
+    )
+
+
+# --- types ---
+
+
+@irdl_attr_definition
+class Token(ParametrizedAttribute, TypeAttribute):
+    """What orders effects. Programs pass it on; it has no value."""
+
+    name = "stablehlo.token"
+
+
+def flag(value: bool) -> IntegerAttr[Any]:
+    """`true` or `false`."""
+    return IntegerAttr(int(value), i1)
+
+
+ATTRIBUTES: list[type[Attribute]] = [
+    ComparisonDirection, ComparisonType, Precision, FftType, RngAlgorithm, RngDistribution, Transpose, Gather, Scatter,
+    Dot, DotAlgorithm, Conv, Token,
+]  # fmt: skip

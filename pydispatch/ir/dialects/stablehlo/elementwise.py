@@ -1,0 +1,154 @@
+"""Operations on each element: arithmetic, comparisons, choices, conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from pydispatch.ir.core.elements import with_element
+from pydispatch.ir.dialects.stablehlo.attributes import ComparisonDirection, ComparisonType
+from pydispatch.ir.dialects.stablehlo.syntax import (
+    FUNCTIONAL,
+    SAME,
+    Clause,
+    Properties,
+    Signature,
+    Types,
+    make,
+    operation,
+    parse_attributes,
+    print_attributes,
+)
+
+UNARY = (
+    "abs", "cbrt", "ceil", "convert", "cosine", "count_leading_zeros", "exponential", "exponential_minus_one", "floor",
+    "imag", "is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "real", "round_nearest_afz",
+    "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh",
+)  # fmt: skip
+BINARY = (
+    "add", "and", "atan2", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
+)  # fmt: skip
+
+
+class Chosen(Signature):
+    """`P, T`: what decides, and the choices and the result."""
+
+    def parse(self, parser: Parser, count: int) -> Types:
+        if parser._current_token.text == "(":
+            return super().parse(parser, count)
+        predicate = parser.parse_type()
+        parser.parse_punctuation(",")
+        type = parser.parse_type()
+        return Types((predicate, type, type), [type])
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        predicate, *types = op.operand_types
+        if {*types, *op.result_types} == {types[0]}:
+            printer.print_list((predicate, types[0]), printer.print_attribute)
+        else:
+            super().print(printer, op)
+
+
+class OfParts(Signature):
+    """`tensor<4xcomplex<f32>>`, the result of two `tensor<4xf32>`."""
+
+    def parse(self, parser: Parser, count: int) -> Types:
+        start = parser.pos
+        if parser._current_token.text == "(":
+            return super().parse(parser, count)
+        type = parser.parse_type()
+        element = getattr(getattr(type, "element_type", None), "element_type", None)
+        if element is None:
+            parser.raise_error(f"expected a tensor of complex numbers, got {type}", start, parser.pos)
+        part = with_element(type, element)
+        return Types((part, part), [type])
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        printer.print_attribute(op.result_types[0])
+
+
+class Format(Clause):
+    """`format = e5m10`: the bits of the exponent and of the mantissa."""
+
+    def __init__(self) -> None:
+        super().__init__("format", "exponent_bits")
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        return {"exponent_bits": IntegerAttr, "mantissa_bits": IntegerAttr}
+
+    def parse(self, parser: Parser, properties: Properties) -> None:
+        parser.parse_keyword(self.word)
+        parser.parse_punctuation("=")
+        start = parser.pos
+        text = parser.parse_identifier()
+        exponent, _, mantissa = text.removeprefix("e").partition("m")
+        if not (text.startswith("e") and exponent.isdecimal() and mantissa.isdecimal()):
+            parser.raise_error(f"expected a format such as e5m10, got {text}", start, start + len(text))
+        for name, bits in zip(self.properties, (exponent, mantissa), strict=True):
+            properties[name] = IntegerAttr(int(bits), 32)
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        exponent, mantissa = (op.properties[name].value.data for name in self.properties)  # type: ignore[attr-defined]
+        printer.print_string(f"format = e{exponent}m{mantissa}")
+
+
+@irdl_op_definition
+class CompareOp(IRDLOperation):
+    """`compare GT, %a, %b, FLOAT : (T, T) -> tensor<i1>`."""
+
+    name = "stablehlo.compare"
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    comparison_direction = prop_def(ComparisonDirection)
+    compare_type = opt_prop_def(ComparisonType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CompareOp:
+        properties: Properties = {
+            "comparison_direction": ComparisonDirection(ComparisonDirection.parse_parameter(parser))
+        }
+        parser.parse_punctuation(",")
+        lhs = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        rhs = parser.parse_unresolved_operand()
+        if parser.parse_optional_punctuation(",") is not None:
+            properties["compare_type"] = ComparisonType(ComparisonType.parse_parameter(parser))
+        attributes = parse_attributes(parser, cls, properties)
+        parser.parse_punctuation(":")
+        types = FUNCTIONAL.parse(parser, 2)
+        return make(cls, parser, (lhs, rhs), types, properties, attributes)  # type: ignore[no-any-return]
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.comparison_direction.data}, ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        if self.compare_type is not None:
+            printer.print_string(f", {self.compare_type.data}")
+        print_attributes(printer, self, ("comparison_direction", "compare_type"))
+        printer.print_string(" : ")
+        FUNCTIONAL.print(printer, self)
+
+
+_ACCURACY: dict[str, type[Attribute]] = {"result_accuracy": Attribute}
+
+OPERATIONS: list[type[Operation]] = [
+    *(operation(f"stablehlo.{name}", signature=SAME, optional=_ACCURACY) for name in UNARY),
+    *(operation(f"stablehlo.{name}", "lhs rhs", signature=SAME) for name in BINARY),
+    operation("stablehlo.bitcast_convert"),
+    operation("stablehlo.clamp", "min operand max", signature=SAME),
+    operation("stablehlo.complex", "lhs rhs", signature=OfParts()),
+    operation("stablehlo.reduce_precision", clauses=[Format()], signature=SAME),
+    operation("stablehlo.select", "pred on_true on_false", signature=Chosen()),
+    operation("stablehlo.map", "inputs*", regions="computation", base=IRDLOperation, optional={"dimensions": Attribute}),
+    CompareOp,
+]

@@ -1,0 +1,190 @@
+"""Products, convolutions, and what is computed with matrices: factors, solutions, Fourier transforms."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    TensorType,
+    i1,
+    i64,
+)
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from pydispatch.ir.dialects.stablehlo.attributes import (
+    Conv,
+    Dot,
+    DotAlgorithm,
+    DotNumbers,
+    FftType,
+    Transpose,
+    integers,
+    parse_convolution,
+    parse_integers,
+    print_convolution,
+    print_value,
+)
+from pydispatch.ir.dialects.stablehlo.syntax import (
+    FUNCTIONAL,
+    NUMBERS,
+    SAME,
+    Clause,
+    Flag,
+    Numbers,
+    OneWord,
+    Precisions,
+    Properties,
+    RecordClause,
+    make,
+    operation,
+    parse_attributes,
+    parse_equals,
+    print_attributes,
+)
+
+
+class Pairs(Clause):
+    """`contracting_dims = [1] x [0]`: a part of the dimension numbers."""
+
+    constraint = Dot
+
+    def __init__(self, word: str, lhs: str, rhs: str, optional: bool = False) -> None:
+        super().__init__(word, "dot_dimension_numbers", optional)
+        self._fields = (lhs, rhs)
+
+    def _lists(self, op: Operation) -> list[tuple[int, ...]]:
+        numbers = op.properties["dot_dimension_numbers"]
+        assert isinstance(numbers, Dot)
+        return [getattr(numbers.data, field) for field in self._fields]
+
+    def is_present(self, op: Operation) -> bool:
+        return not self.optional or any(self._lists(op))
+
+    def parse(self, parser: Parser, properties: Properties) -> None:
+        parse_equals(parser, self.word)
+        lhs = parse_integers(parser)
+        parser.parse_keyword("x")
+        given = dict(zip(self._fields, (lhs, parse_integers(parser)), strict=True))
+        so_far = properties.get("dot_dimension_numbers", Dot(DotNumbers()))
+        assert isinstance(so_far, Dot)
+        properties["dot_dimension_numbers"] = Dot(so_far.data._replace(**given))
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        lhs, rhs = (str(list(dims)) for dims in self._lists(op))
+        printer.print_string(f"{self.word} = {lhs} x {rhs}")
+
+
+_BATCHING = Pairs("batching_dims", "lhs_batching_dimensions", "rhs_batching_dimensions", optional=True)
+_CONTRACTING = Pairs("contracting_dims", "lhs_contracting_dimensions", "rhs_contracting_dimensions")
+
+
+_WINDOW = {
+    "stride": "window_strides", "pad": "padding", "lhs_dilate": "lhs_dilation", "rhs_dilate": "rhs_dilation",
+    "reverse": "window_reversal",
+}  # fmt: skip
+
+
+@irdl_op_definition
+class ConvolutionOp(IRDLOperation):
+    """`convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], ...} {...} : (T, U) -> V`."""
+
+    name = "stablehlo.convolution"
+    lhs = operand_def()
+    rhs = operand_def()
+    window_strides = opt_prop_def(NUMBERS)
+    padding = opt_prop_def(DenseIntOrFPElementsAttr)
+    lhs_dilation = opt_prop_def(NUMBERS)
+    rhs_dilation = opt_prop_def(NUMBERS)
+    window_reversal = opt_prop_def(NUMBERS)
+    dimension_numbers = prop_def(Conv)
+    feature_group_count = prop_def(IntegerAttr)
+    batch_group_count = prop_def(IntegerAttr)
+    precision_config = opt_prop_def(ArrayAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConvolutionOp:
+        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        parse_equals(parser, "dim_numbers")
+        properties: Properties = {"dimension_numbers": Conv(parse_convolution(parser))}
+        parser.parse_punctuation(",")
+        parse_equals(parser, "window")
+        parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _window(parser, _WINDOW, properties))
+        attributes = parse_attributes(parser, cls, properties)
+        parser.parse_punctuation(":")
+        types = FUNCTIONAL.parse(parser, len(operands))
+        return make(cls, parser, operands, types, properties, attributes)  # type: ignore[no-any-return]
+
+    def print(self, printer: Printer) -> None:
+        with printer.in_parens():
+            printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_string(" dim_numbers = ")
+        print_convolution(printer, self.dimension_numbers.data)
+        given = [word for word, name in _WINDOW.items() if name in self.properties]
+
+        def entry(word: str) -> None:
+            values = integers(self.properties[_WINDOW[word]])
+            printer.print_string(f"{word} = ")
+            if word == "pad":
+                rank = len(self.dimension_numbers.data.image.spatial)
+                values = values * (2 * rank) if len(values) == 1 else values
+                printer.print_string(str([list(values[n : n + 2]) for n in range(0, 2 * rank, 2)]))
+            elif word == "reverse":
+                printer.print_string(str([bool(v) for v in values]).lower())
+            else:
+                print_value(printer, values)
+
+        printer.print_string(", window = ")
+        with printer.in_braces():
+            printer.print_list(given, entry)
+        print_attributes(printer, self, ("dimension_numbers", *_WINDOW.values()))
+        printer.print_string(" : ")
+        FUNCTIONAL.print(printer, self)
+
+
+def _window(parser: Parser, words: dict[str, str], properties: Properties) -> None:
+    start = parser.pos
+    word = parser.parse_identifier()
+    if word not in words or words[word] in properties:
+        parser.raise_error(f"expected each of {', '.join(words)} at most once, got '{word}'", start, start + len(word))
+    parser.parse_punctuation("=")
+    square = parser.Delimiter.SQUARE
+    if word == "pad":
+        rows = parser.parse_comma_separated_list(square, lambda: parse_integers(parser))
+        if any(len(row) != 2 for row in rows):
+            parser.raise_error("each padding is a pair, as in [[0, 1], [0, 1]]", start, parser.pos)
+        flat = [value for row in rows for value in row]
+        properties["padding"] = dense_pairs(flat)
+    elif word == "reverse":
+        flags = parser.parse_comma_separated_list(square, lambda: -int(parser.parse_boolean()))
+        properties["window_reversal"] = DenseArrayBase.from_list(i1, flags)
+    else:
+        properties[words[word]] = DenseArrayBase.from_list(i64, parse_integers(parser))
+
+
+def dense_pairs(values: list[int]) -> DenseIntOrFPElementsAttr:
+    """`dense<[[0, 1], ...]> : tensor<nx2xi64>` of the values in their order."""
+    return DenseIntOrFPElementsAttr.from_list(TensorType(i64, (len(values) // 2, 2)), values)
+
+
+_FLAGS = {name: BoolAttr for name in ("left_side", "lower", "unit_diagonal")}
+
+OPERATIONS: list[type[Operation]] = [
+    ConvolutionOp,
+    operation("stablehlo.cholesky", "a", clauses=[Flag("lower", optional=True)], signature=SAME),
+    operation("stablehlo.dot", "lhs rhs", clauses=[Precisions()]),
+    operation(
+        "stablehlo.dot_general", "lhs rhs",
+        clauses=[_BATCHING, _CONTRACTING, Precisions(), RecordClause("algorithm", DotAlgorithm, optional=True)],
+    ),
+    operation("stablehlo.fft", clauses=[OneWord("type", FftType, "fft_type"), Numbers("length", "fft_length")]),
+    operation("stablehlo.triangular_solve", "a b", base=IRDLOperation, required={**_FLAGS, "transpose_a": Transpose}),
+]  # fmt: skip

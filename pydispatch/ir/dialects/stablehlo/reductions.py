@@ -1,0 +1,169 @@
+"""Operations with a region that combines elements: reductions, windows, sorts."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, DenseIntOrFPElementsAttr, IntegerAttr, TensorType, i64
+from xdsl.ir import Block, Operation, Region
+from xdsl.irdl import (
+    IRDLOperation,
+    SameVariadicOperandSize,
+    irdl_op_definition,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from pydispatch.ir.dialects.stablehlo.attributes import integers, parse_integers, print_value
+from pydispatch.ir.dialects.stablehlo.control import ReturnOp
+from pydispatch.ir.dialects.stablehlo.syntax import (
+    FUNCTIONAL,
+    NUMBERS,
+    Properties,
+    Types,
+    make,
+    operation,
+    parse_attributes,
+    parse_equals,
+    print_attributes,
+)
+
+
+@irdl_op_definition
+class ReduceOp(IRDLOperation):
+    """`reduce(%a init: %c), ... across dimensions = [1] : (T, U) -> V reducer(%x: W, %y: W) {...}`.
+
+    A region of one operation on its arguments is written `applies stablehlo.add` before `across`.
+    """
+
+    name = "stablehlo.reduce"
+    inputs = var_operand_def()
+    init_values = var_operand_def()
+    dimensions = prop_def(NUMBERS)
+    result = var_result_def()
+    body = region_def()
+    irdl_options = (SameVariadicOperandSize(),)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ReduceOp:
+        inputs: list[UnresolvedOperand] = []
+        initial: list[UnresolvedOperand] = []
+        while not inputs or parser.parse_optional_punctuation(",") is not None:
+            parser.parse_punctuation("(")
+            inputs.append(parser.parse_unresolved_operand())
+            parser.parse_keyword("init")
+            parser.parse_punctuation(":")
+            initial.append(parser.parse_unresolved_operand())
+            parser.parse_punctuation(")")
+        combiner = _combiner(parser) if parser.parse_optional_keyword("applies") is not None else None
+        parser.parse_keyword("across")
+        parse_equals(parser, "dimensions")
+        properties: Properties = {"dimensions": DenseArrayBase.from_list(i64, parse_integers(parser))}
+        attributes = parse_attributes(parser, cls, properties)
+        parser.parse_punctuation(":")
+        types = FUNCTIONAL.parse(parser, 2 * len(inputs))
+        body = _parse_reducer(parser) if combiner is None else _region_of(parser, combiner, types)
+        return make(cls, parser, [*inputs, *initial], types, properties, attributes, [body])  # type: ignore[no-any-return]
+
+    def print(self, printer: Printer) -> None:
+        half = len(self.operands) // 2
+        pairs = list(zip(self.operands[:half], self.operands[half:], strict=True))
+
+        def pair(each: tuple[object, object]) -> None:
+            with printer.in_parens():
+                printer.print_ssa_value(each[0])  # type: ignore[arg-type]
+                printer.print_string(" init: ")
+                printer.print_ssa_value(each[1])  # type: ignore[arg-type]
+
+        printer.print_list(pairs, pair)
+        combiner = self._single()
+        printer.print_string(f" applies {combiner.name}" if combiner else "")
+        printer.print_string(" across dimensions = ")
+        print_value(printer, integers(self.dimensions))
+        print_attributes(printer, self, ("dimensions",))
+        printer.print_string(" : ")
+        FUNCTIONAL.print(printer, self)
+        if combiner is None:
+            _print_reducer(printer, self.body.blocks[0])
+
+    def _single(self) -> Operation | None:
+        """The only operation of the region, when its name alone says what the region does."""
+        block = self.body.blocks.first
+        if block is None or len(block.args) != 2 or len(block.ops) != 2:
+            return None
+        first, last = block.ops
+        plain = not first.attributes and not first.properties and not first.regions
+        alike = {first.operands[0].type, *first.result_types} == {block.args[0].type} if first.operands else False
+        direct = tuple(first.operands) == tuple(block.args) and tuple(last.operands) == tuple(first.results)
+        return first if plain and alike and direct and len(first.results) == 1 else None
+
+
+def _combiner(parser: Parser) -> type[Operation]:
+    start = parser.pos
+    name = parser.parse_identifier()
+    found = parser.ctx.get_optional_op(name)
+    if found is None or not name.startswith(("stablehlo.", "chlo.")):
+        parser.raise_error(f"'{name}' is not an operation of stablehlo", start, start + len(name))
+    return found
+
+
+def _region_of(parser: Parser, combiner: type[Operation], types: Types) -> Region:
+    """The region of one operation, on the elements of the first input."""
+    first = types.operands[0] if types.operands else None
+    if not isinstance(first, TensorType):
+        parser.raise_error("a reduction is of tensors")
+    scalar = TensorType(first.element_type, ())
+    block = Block(arg_types=(scalar, scalar))
+    op = combiner.create(operands=block.args, result_types=[scalar])
+    block.add_ops((op, ReturnOp.create(operands=op.results)))
+    return Region(block)
+
+
+def _parse_reducer(parser: Parser) -> Region:
+    """`reducer(%x: T, %y: T) (%i: U, %j: U) {...}`: a pair for each input, in order; the block has all first ones first."""
+    parser.parse_keyword("reducer")
+    pairs = []
+    while parser._current_token.text == "(":
+        start = parser.pos
+        pair = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+        if len(pair) != 2:
+            parser.raise_error("each input has two arguments", start, parser.pos)
+        pairs.append(pair)
+    return parser.parse_region([*(pair[0] for pair in pairs), *(pair[1] for pair in pairs)])
+
+
+def _print_reducer(printer: Printer, block: Block) -> None:
+    half = len(block.args) // 2
+    printer.print_string("\n  reducer")
+    for n, pair in enumerate(zip(block.args[:half], block.args[half:], strict=True)):
+        printer.print_string(" " if n else "")
+        with printer.in_parens():
+            printer.print_list(pair, printer.print_block_argument)
+    printer.print_string(" ")
+    assert block.parent is not None
+    printer.print_region(block.parent, print_entry_block_args=False)
+
+
+_WINDOW = {"window_strides": NUMBERS, "base_dilations": NUMBERS, "window_dilations": NUMBERS,
+           "padding": DenseIntOrFPElementsAttr}  # fmt: skip
+
+OPERATIONS: list[type[Operation]] = [
+    ReduceOp,
+    operation(
+        "stablehlo.reduce_window", "inputs* init_values*", "result*", regions="body", base=IRDLOperation, optional=_WINDOW,
+        required={"window_dimensions": NUMBERS},
+    ),
+    operation(
+        "stablehlo.select_and_scatter", "operand source init_value", regions="select scatter", base=IRDLOperation,
+        optional={**_WINDOW, "window_dimensions": NUMBERS},
+    ),
+    operation(
+        "stablehlo.sort", "inputs*", "result*", regions="comparator", base=IRDLOperation,
+        optional={"dimension": IntegerAttr, "is_stable": BoolAttr},
+    ),
+]  # fmt: skip

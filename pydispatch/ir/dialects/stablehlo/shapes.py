@@ -1,0 +1,131 @@
+"""Constants, and operations that move elements: broadcasts, slices, padding, joins, and sizes."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseArrayBase, i64
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from pydispatch.ir.dialects.stablehlo.attributes import integers
+from pydispatch.ir.dialects.stablehlo.syntax import (
+    FUNCTIONAL,
+    NUMBERS,
+    RESULT,
+    SAME,
+    Number,
+    Numbers,
+    Properties,
+    Types,
+    make,
+    operation,
+    parse_attributes,
+    print_attributes,
+)
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """`constant dense<...> : T`; the result may have another type than the elements, such as a quantized one."""
+
+    name = "stablehlo.constant"
+    value = prop_def(Attribute)
+    output = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConstantOp:
+        properties: Properties = {}
+        if parser.parse_optional_punctuation("(") is not None:  # Quantized ones are written `constant() <{...}>`.
+            parser.parse_punctuation(")")
+            properties |= parser.parse_optional_properties_dict()
+            attributes = parse_attributes(parser, cls, properties)
+            parser.parse_punctuation(":")
+            return make(cls, parser, (), FUNCTIONAL.parse(parser, 0), properties, attributes)  # type: ignore[no-any-return]
+        attributes = parse_attributes(parser, cls, properties)
+        start = parser.pos
+        value = parser.parse_attribute()
+        type = getattr(value, "type", None)
+        if not isinstance(type, Attribute):
+            parser.raise_error("expected a constant with its type, such as dense<0.0> : tensor<4xf32>", start, parser.pos)
+        return make(cls, parser, (), Types((), [type]), {"value": value}, attributes)  # type: ignore[no-any-return]
+
+    def print(self, printer: Printer) -> None:
+        if getattr(self.value, "type", None) != self.output.type:
+            printer.print_string("() <{value = ")
+            printer.print_attribute(self.value)
+            printer.print_string("}>")
+            printer.print_op_attributes(self.attributes)
+            printer.print_string(" : ")
+            FUNCTIONAL.print(printer, self)
+            return
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+
+
+@irdl_op_definition
+class SliceOp(IRDLOperation):
+    """`slice %a [0:4:2, 1:5] : (T) -> U`: start, limit and, unless it is 1, stride of each dimension."""
+
+    name = "stablehlo.slice"
+    operand = operand_def()
+    start_indices = prop_def(NUMBERS)
+    limit_indices = prop_def(NUMBERS)
+    strides = prop_def(NUMBERS)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SliceOp:
+        operand = parser.parse_unresolved_operand()
+        ranges = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _range(parser), " in ranges")
+        columns = zip(*ranges, strict=True) if ranges else ((), (), ())
+        names = ("start_indices", "limit_indices", "strides")
+        properties: Properties = {
+            name: DenseArrayBase.from_list(i64, column) for name, column in zip(names, columns, strict=True)
+        }
+        attributes = parse_attributes(parser, cls, properties)
+        parser.parse_punctuation(":")
+        types = FUNCTIONAL.parse(parser, 1)
+        return make(cls, parser, (operand,), types, properties, attributes)  # type: ignore[no-any-return]
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.operand)
+        lists = map(integers, (self.start_indices, self.limit_indices, self.strides))
+        ranges = (f"{a}:{b}" if step == 1 else f"{a}:{b}:{step}" for a, b, step in zip(*lists, strict=True))
+        printer.print_string(f" [{', '.join(ranges)}]")
+        print_attributes(printer, self, ("start_indices", "limit_indices", "strides"))
+        printer.print_string(" : ")
+        FUNCTIONAL.print(printer, self)
+
+
+def _range(parser: Parser) -> tuple[int, int, int]:
+    start = parser.parse_integer()
+    parser.parse_punctuation(":")
+    limit = parser.parse_integer()
+    return start, limit, parser.parse_integer() if parser.parse_optional_punctuation(":") is not None else 1
+
+
+_PADDING = (
+    Numbers("low", "edge_padding_low"), Numbers("high", "edge_padding_high"), Numbers("interior", "interior_padding")
+)  # fmt: skip
+_ALONG = Number("dim", "dimension")
+
+OPERATIONS: list[type[Operation]] = [
+    ConstantOp,
+    SliceOp,
+    operation("stablehlo.broadcast", clauses=[Numbers("sizes", "broadcast_sizes")]),
+    operation("stablehlo.broadcast_in_dim", clauses=[Numbers("dims", "broadcast_dimensions")]),
+    operation("stablehlo.concatenate", "inputs*", clauses=[_ALONG]),
+    operation("stablehlo.get_dimension_size", clauses=[_ALONG]),
+    operation("stablehlo.iota", "", "output", clauses=[Number("dim", "iota_dimension")], signature=RESULT),
+    operation("stablehlo.pad", "operand padding_value", clauses=_PADDING),
+    operation("stablehlo.reshape"),
+    operation("stablehlo.reverse", clauses=[Numbers("dims", "dimensions")], signature=SAME),
+    operation("stablehlo.set_dimension_size", "operand size", clauses=[_ALONG]),
+    operation("stablehlo.transpose", clauses=[Numbers("dims", "permutation")]),
+]

@@ -1,0 +1,409 @@
+"""The form that nearly all operations of StableHLO and CHLO share, declared by a row for each of them.
+
+`name %a, %b, word = value, ... {attributes} : signature`: operands, then clauses in their order. An operation that prints
+otherwise has a class of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FunctionType,
+    IntegerAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, Region
+from xdsl.irdl import (
+    AnyAttr,
+    AnyOf,
+    BaseAttr,
+    IRDLOperation,
+    SameVariadicOperandSize,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_region_def,
+    var_result_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from pydispatch.ir.core.syntax import parse_attr_of, parse_types, print_types
+from pydispatch.ir.dialects.stablehlo import attributes
+
+Properties = dict[str, Attribute]
+NUMBERS = AnyOf((BaseAttr(DenseArrayBase), BaseAttr(DenseIntOrFPElementsAttr)))
+NUMBER = IntegerAttr
+
+
+# --- clauses ---
+
+
+class Clause:
+    """`word = value`, which is the property `name`."""
+
+    constraint: ClassVar[Any] = AnyAttr()
+
+    def __init__(self, word: str, name: str | None = None, optional: bool = False) -> None:
+        self.word = word
+        self.name = name or word
+        self.optional = optional
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """What the clause holds: names -> what they are."""
+        return {self.name: self.constraint}
+
+    def is_present(self, op: Operation) -> bool:
+        return self.name in op.properties
+
+    def opens(self, parser: Parser) -> bool:
+        """Whether the clause begins here."""
+        return parser._current_token.text == self.word
+
+    def parse(self, parser: Parser, properties: Properties) -> None:
+        parser.parse_keyword(self.word)
+        parser.parse_punctuation("=")
+        properties[self.name] = self.read(parser)
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        printer.print_string(f"{self.word} = ")
+        self.write(printer, op.properties[self.name])
+
+    def read(self, parser: Parser) -> Attribute:
+        raise NotImplementedError
+
+    def write(self, printer: Printer, value: Any) -> None:
+        raise NotImplementedError
+
+
+class Numbers(Clause):
+    """`dims = [0, 1]`."""
+
+    constraint = NUMBERS
+
+    def read(self, parser: Parser) -> Attribute:
+        return DenseArrayBase.from_list(i64, attributes.parse_integers(parser))
+
+    def write(self, printer: Printer, value: Any) -> None:
+        attributes.print_value(printer, attributes.integers(value))
+
+
+class Number(Clause):
+    """`dim = 0`."""
+
+    constraint = NUMBER
+
+    def read(self, parser: Parser) -> Attribute:
+        return IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
+
+    def write(self, printer: Printer, value: Any) -> None:
+        printer.print_string(str(value.value.data))
+
+
+class Flag(Clause):
+    """`lower = true`."""
+
+    constraint = BoolAttr
+
+    def read(self, parser: Parser) -> Attribute:
+        return attributes.flag(parser.parse_boolean())
+
+    def write(self, printer: Printer, value: Any) -> None:
+        attributes.print_value(printer, bool(value.value.data))
+
+
+class OneWord(Clause):
+    """`type = RFFT`."""
+
+    def __init__(self, word: str, kind: type[attributes.Word], name: str | None = None, optional: bool = False) -> None:
+        super().__init__(word, name, optional)
+        self.kind = self.constraint = kind  # type: ignore[misc]
+
+    def read(self, parser: Parser) -> Attribute:
+        return self.kind(self.kind.parse_parameter(parser))
+
+    def write(self, printer: Printer, value: Any) -> None:
+        printer.print_string(value.data)
+
+
+class Precisions(Clause):
+    """`precision = [DEFAULT, HIGHEST]`."""
+
+    constraint = ArrayAttr
+
+    def __init__(self) -> None:
+        super().__init__("precision", "precision_config", optional=True)
+
+    def read(self, parser: Parser) -> Attribute:
+        def one() -> attributes.Precision:
+            return attributes.Precision(attributes.Precision.parse_parameter(parser))
+
+        return ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, one))
+
+    def write(self, printer: Printer, value: Any) -> None:
+        with printer.in_square_brackets():
+            printer.print_list(value.data, lambda word: printer.print_string(word.data))
+
+
+class RecordClause(Clause):
+    """`algorithm = <...>`."""
+
+    def __init__(self, word: str, kind: type[attributes.Record], optional: bool = False) -> None:
+        super().__init__(word, optional=optional)
+        self.kind = self.constraint = kind  # type: ignore[misc]
+
+    def read(self, parser: Parser) -> Attribute:
+        return self.kind(self.kind.parse_parameter(parser))
+
+    def write(self, printer: Printer, value: Any) -> None:
+        value.print_parameter(printer)
+
+
+# --- signatures ---
+
+
+class Types(NamedTuple):
+    operands: Sequence[Attribute]
+    results: Sequence[Attribute]
+
+
+class Signature:
+    """`(T, U) -> V`."""
+
+    def parse(self, parser: Parser, count: int) -> Types:
+        start = parser.pos
+        type = parser.parse_type()
+        if not isinstance(type, FunctionType):
+            parser.raise_error("expected the types of operands and results: (T, U) -> V", start, parser.pos)
+        return Types(type.inputs.data, type.outputs.data)
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        with printer.in_parens():
+            printer.print_list(op.operand_types, printer.print_attribute)
+        printer.print_string(" -> ")
+        print_results(printer, op.result_types)
+
+
+class Same(Signature):
+    """`T` when operands and results have one type, the whole signature otherwise."""
+
+    def parse(self, parser: Parser, count: int) -> Types:
+        if parser._current_token.text == "(":
+            return super().parse(parser, count)
+        type = parser.parse_type()
+        return Types([type] * count, [type])
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        if len({*op.operand_types, *op.result_types}) == 1 and len(op.results) == 1:
+            printer.print_attribute(op.result_types[0])
+        else:
+            super().print(printer, op)
+
+
+class Arrow(Signature):
+    """`T, U -> V`."""
+
+    def parse(self, parser: Parser, count: int) -> Types:
+        if parser._current_token.text == "(":
+            return super().parse(parser, count)
+        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        parser.parse_punctuation("->")
+        return Types(operands, parse_types(parser))
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        printer.print_list(op.operand_types, printer.print_attribute)
+        printer.print_string(" -> ")
+        print_results(printer, op.result_types)
+
+
+class Pairwise(Signature):
+    """`T, U`: as many results as operands, of the same types."""
+
+    def parse(self, parser: Parser, count: int) -> Types:
+        if parser._current_token.text == "(":
+            return super().parse(parser, count)
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type) if count else []
+        return Types(types, types)
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        if tuple(op.operand_types) == tuple(op.result_types):
+            printer.print_list(op.operand_types, printer.print_attribute)
+        else:
+            super().print(printer, op)
+
+
+class ResultOnly(Signature):
+    """`T`, for an operation without operands."""
+
+    def parse(self, parser: Parser, count: int) -> Types:
+        if parser._current_token.text == "(":
+            return super().parse(parser, count)
+        return Types((), [parser.parse_type()])
+
+    def print(self, printer: Printer, op: Operation) -> None:
+        printer.print_attribute(op.result_types[0])
+
+
+def print_results(printer: Printer, types: Sequence[Attribute]) -> None:
+    """`T` or `(T, U)` or `()`."""
+    print_types(printer, types)
+
+
+FUNCTIONAL, SAME, ARROW, PAIRWISE, RESULT = Signature(), Same(), Arrow(), Pairwise(), ResultOnly()
+
+
+# --- operations ---
+
+
+class RegularOp(IRDLOperation):
+    """An operation of the form that this file describes."""
+
+    CLAUSES: ClassVar[tuple[Clause, ...]] = ()
+    SIGNATURE: ClassVar[Signature] = FUNCTIONAL
+    PARENS: ClassVar[bool] = False
+
+    @classmethod
+    def parse(cls, parser: Parser) -> RegularOp:
+        properties: Properties = {}
+        if cls.PARENS:
+            parser.parse_punctuation("(")
+        operands = cls._parse_list(parser, properties)
+        if cls.PARENS:
+            parser.parse_punctuation(")")
+        attributes = parse_attributes(parser, cls, properties)
+        types = Types((), ())
+        if parser.parse_optional_punctuation(":") is not None or operands or cls.SIGNATURE is RESULT:
+            if operands and parser._current_token.text == "{":
+                parser.raise_error("expected ':' and the types")
+            types = cls.SIGNATURE.parse(parser, len(operands))
+        return make(cls, parser, operands, types, properties, attributes)
+
+    @classmethod
+    def _parse_list(cls, parser: Parser, properties: Properties) -> list[UnresolvedOperand]:
+        operands: list[UnresolvedOperand] = []
+        clauses = list(cls.CLAUSES)
+        first = True
+        while first or parser.parse_optional_punctuation(",") is not None:
+            operand = parser.parse_optional_unresolved_operand()
+            if operand is not None:
+                operands.append(operand)
+            elif (found := next((n for n, clause in enumerate(clauses) if clause.opens(parser)), None)) is not None:
+                clauses.pop(found).parse(parser, properties)
+            elif not first:
+                words = ", ".join(clause.word for clause in clauses)
+                parser.raise_error(f"expected an operand{f' or {words} = ...' if words else ''} in '{cls.name}'")
+            else:
+                break
+            first = False
+        if missing := [clause.word for clause in clauses if not clause.optional]:
+            parser.raise_error(f"expected '{missing[0]} = ...' in '{cls.name}'")
+        return operands
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string("(" if self.PARENS else " ")
+        parts: list[Any] = [*self.operands, *(clause for clause in self.CLAUSES if clause.is_present(self))]
+
+        def part(each: Any) -> None:
+            if isinstance(each, Clause):
+                each.print(printer, self)
+            else:
+                printer.print_ssa_value(each)
+
+        printer.print_list(parts, part)
+        if self.PARENS:
+            printer.print_string(")")
+        print_attributes(printer, self, {name for clause in self.CLAUSES for name in clause.properties})
+        if self.operands or self.results:
+            printer.print_string(" : ")
+            self.SIGNATURE.print(printer, self)
+
+
+def parse_attributes(parser: Parser, kind: type[Operation], properties: Properties) -> dict[str, Attribute]:
+    """An optional dictionary; what belongs to the properties of `kind` is put there."""
+    assert issubclass(kind, IRDLOperation)
+    given = parser.parse_optional_attr_dict()
+    known = kind.get_irdl_definition().properties
+    properties |= {name: value for name, value in given.items() if name in known}
+    return {name: value for name, value in given.items() if name not in known}
+
+
+def print_attributes(printer: Printer, op: Operation, written: Iterable[str]) -> None:
+    """The dictionary: attributes, and the properties that are `written` nowhere else."""
+    skipped = {*written, "operandSegmentSizes"}
+    rest = {name: value for name, value in op.properties.items() if name not in skipped}
+    printer.print_op_attributes(rest | op.attributes)
+
+
+def make(
+    kind: type[Any], parser: Parser, operands: Sequence[UnresolvedOperand], types: Types, properties: Properties,
+    attributes: Mapping[str, Attribute], regions: Sequence[Region] = (),
+) -> Any:  # fmt: skip
+    """The operation with its operands found."""
+    if len(operands) != len(types.operands):
+        parser.raise_error(f"{len(operands)} operand(s) are given, but {len(types.operands)} operand type(s)")
+    return kind.create(
+        operands=list(map(parser.resolve_operand, operands, types.operands)), result_types=list(types.results),
+        properties=properties, attributes=dict(attributes), regions=list(regions),
+    )  # fmt: skip
+
+
+def operation(
+    name: str, operands: str = "operand", results: str = "result", *, clauses: Sequence[Clause] = (),
+    signature: Signature = FUNCTIONAL, required: Mapping[str, Any] = {}, optional: Mapping[str, Any] = {},
+    regions: str = "", pure: bool = True, parens: bool = False, base: type[IRDLOperation] = RegularOp,
+    operand_type: Any = TensorType,
+) -> type[IRDLOperation]:  # fmt: skip
+    """The class of an operation.
+
+    operands, results, regions: names in their order; one that ends in `*` is a list, and all lists have one length.
+    required, optional: properties that are no clauses -> what they are.
+    """
+    lists = [word for word in operands.split() if word.endswith("*")]
+    members: dict[str, Any] = {"name": name}
+    for word in operands.split():
+        members[word.rstrip("*")] = (var_operand_def if word in lists else operand_def)(operand_type)
+    for word in results.split():
+        members[word.rstrip("*")] = var_result_def() if word.endswith("*") else result_def()
+    for word in regions.split():
+        members[word.rstrip("*")] = var_region_def() if word.endswith("*") else region_def()
+    must, may = dict(required), dict(optional)
+    for clause in clauses:
+        (may if clause.optional else must).update(clause.properties)
+    members |= {word: opt_prop_def(kind) for word, kind in may.items()}
+    members |= {word: prop_def(kind) for word, kind in must.items()}
+    if pure:
+        members["traits"] = traits_def(Pure())
+    if len(lists) > 1:
+        members["irdl_options"] = (SameVariadicOperandSize(),)
+    title = "".join(part.title() for part in name.partition(".")[2].split("_"))
+    defined: Any = irdl_op_definition(type(f"{title}Op", (base,), members))
+    if issubclass(defined, RegularOp):
+        defined.CLAUSES, defined.SIGNATURE, defined.PARENS = tuple(clauses), signature, parens
+    return defined
+
+
+def parse_equals(parser: Parser, word: str) -> None:
+    """`word =`."""
+    parser.parse_keyword(word)
+    parser.parse_punctuation("=")
+
+
+def parse_record(parser: Parser, kind: type[Any]) -> Any:
+    """`<...>`, or an attribute of this kind with its name."""
+    return parse_attr_of(parser, kind)
+
+
