@@ -1,0 +1,18 @@
+"""The operators that are known: a table for each subject, from an operator's name to its conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydispatch.frontends.onnx.operators import elementwise, shapes
+from pydispatch.frontends.onnx.trace import Conversion
+
+SUBJECTS = {
+    "elementwise": elementwise.TABLE,
+    "shapes": shapes.TABLE,
+}
+
+OPERATORS: Mapping[str, Mapping[str, Conversion]] = {
+    "": {name: conversion for table in SUBJECTS.values() for name, conversion in table.items()},
+}
+"""The conversions of each domain; "" is ai.onnx."""
