@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydispatch.frontends.onnx.operators import elementwise, shapes
+from pydispatch.frontends.onnx.operators import elementwise, indexing, normalization, pooling, products, reductions, shapes
 from pydispatch.frontends.onnx.trace import Conversion
 
 SUBJECTS = {
     "elementwise": elementwise.TABLE,
     "shapes": shapes.TABLE,
+    "reductions": reductions.TABLE,
+    "indexing": indexing.TABLE,
+    "products": products.TABLE,
+    "pooling": pooling.TABLE,
+    "normalization": normalization.TABLE,
 }
 
 OPERATORS: Mapping[str, Mapping[str, Conversion]] = {

@@ -15,7 +15,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, indexing, shapes
+from pydispatch.frontends.ops import elementwise, indexing, padding, shapes
 from pydispatch.frontends.ops.formulas import Element, formula, positions
 
 _LIMIT = 1 << 40  # no size is larger; files write "to the end" as the largest number of a type
@@ -306,7 +306,7 @@ def _pad(
         low[axis], high[axis] = amounts[n], amounts[len(which) + n]
     if mode == "constant":
         return shapes.pad(c.b, x, low, high, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
-    return indexing.pad_with(c.b, x, low, high, mode)
+    return padding.pad_with(c.b, x, low, high, mode)
 
 
 def _number(value: complex, dtype: DType) -> Any:
