@@ -135,6 +135,7 @@ class Call:
         """The elements of an operand that decides the form of the result. CompileError when they are computed."""
         found = self.maybe_numbers(of)
         if found is None:
+            what = next((name for name in self.node.input if name and self.values.find(name) is of), what)
             raise self.fail(
                 f"its operand '{what}' is computed, but it must be known while the model is compiled",
                 f"make it an initializer, or give it where the model is compiled: constants={{'{what}': array}}",

@@ -14,19 +14,20 @@ from xdsl.ir import SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.dtypes import DType
+from pydispatch.frontends.graph.dtypes import I64, DType
 from pydispatch.frontends.graph.sizes import Expr, UndecidedError
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
+from pydispatch.frontends.ops import elementwise
 
 Conversion = Callable[..., Any]
 """Gets a `Call` and the operands, None for those left out; gives a result, or a sequence of them."""
 
 _KNOWN_ELEMENTS = 1024  # constants of at most so many elements take part in arithmetic while the program is written
 _DEPTH = 64  # functions in functions, graphs in graphs
-_OLDEST, _NEWEST = 7, 26
+_OLDEST, _NEWEST = 1, 26
 
 
 class Values:
@@ -216,11 +217,11 @@ class Tracer:
         count = of.shape[0] if of.rank else 1
         if of.rank > 1 or isinstance(count, Expr):
             raise self.builder.fail(f"{of} is read while it is computed; expected a vector whose length is known")
-        value = self.builder.value(of)
+        value = self.builder.value(of if of.dtype.is_integer else elementwise.convert(self.builder, of, I64))
         found: list[SSAValue] = []
         for n in range(count):
             places = [self.builder.index(n)] * of.rank
-            element = self.builder.add(tensor.ExtractOp(value, places, of.dtype.element)).result
+            element = self.builder.add(tensor.ExtractOp(value, places, value.type.element_type)).result  # type: ignore[attr-defined]
             found.append(self.builder.add(arith.IndexCastOp(element, builtin.IndexType())).result)
         return found
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydispatch.frontends.onnx.operators import elementwise, indexing, normalization, pooling, products, reductions, shapes
+from pydispatch.frontends.onnx.operators import (
+    attention,
+    elementwise,
+    indexing,
+    normalization,
+    pooling,
+    products,
+    quantization,
+    recurrent,
+    reductions,
+    shapes,
+)
 from pydispatch.frontends.onnx.trace import Conversion
 
 SUBJECTS = {
@@ -15,6 +26,9 @@ SUBJECTS = {
     "products": products.TABLE,
     "pooling": pooling.TABLE,
     "normalization": normalization.TABLE,
+    "quantization": quantization.TABLE,
+    "attention": attention.TABLE,
+    "recurrent": recurrent.TABLE,
 }
 
 OPERATORS: Mapping[str, Mapping[str, Conversion]] = {

@@ -151,8 +151,10 @@ def _to_small_float(c: Call, x: Tensor, to: DType, saturate: bool) -> Tensor:
     x = ops.convert(c.b, x, F32)
     largest = _LARGEST.get(to.name)
     if largest is not None and (saturate or to.name == "f4E2M1FN"):
-        # NaN stays: max and min give it on.
+        # NaN stays, but where the type has none.
         x = formula(c.b, lambda v: v.at_least(-largest).at_most(largest), x)
+        if to.name == "f4E2M1FN":
+            x = formula(c.b, lambda v: v.of("is_nan").choose(largest, v), x)
     return ops.convert(c.b, x, to)
 
 
@@ -188,7 +190,8 @@ def _identity(c: Call, x: Tensor) -> Tensor:
 # -- activations
 
 
-def _elu(v: Element, alpha: float) -> Element:
+def elu(v: Element, alpha: float) -> Element:
+    """v, or an exponential of it below 0 that ends at -alpha."""
     return (v < 0.0).choose(v.of("expm1") * alpha, v)
 
 
@@ -215,7 +218,8 @@ def softplus(v: Element) -> Element:
     return v.at_least(0.0) + (-v.of("abs")).of("exp").of("log1p")
 
 
-def _softsign(v: Element) -> Element:
+def softsign(v: Element) -> Element:
+    """v, brought between -1 and 1."""
     return v / (v.of("abs") + 1.0)
 
 
@@ -273,11 +277,11 @@ TABLE: dict[str, Conversion] = {
         "Relu": lambda v: v.at_least(0),
         "HardSwish": lambda v: v * hard_sigmoid(v, 1 / 6, 0.5),
         "Softplus": softplus,
-        "Softsign": _softsign,
+        "Softsign": softsign,
         "Mish": lambda v: v * softplus(v).of("tanh"),
     }.items()},
     "LeakyRelu": _with_floats(leaky_relu, alpha=0.01),
-    "Elu": _with_floats(_elu, alpha=1.0),
+    "Elu": _with_floats(elu, alpha=1.0),
     "Celu": _with_floats(_celu, alpha=1.0),
     "Selu": _with_floats(_selu, alpha=1.6732632423543772848170429916717, gamma=1.0507009873554804934193349852946),
     "ThresholdedRelu": _with_floats(lambda v, alpha: (v > alpha).choose(v, 0.0), alpha=1.0),

@@ -169,8 +169,11 @@ def _conv_transpose(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -
             total = full - x.shape[2 + d] * strides[d]
         else:
             continue
+        if not isinstance(total, Expr) and total < 0:  # a larger result: zeros at the end
+            low[d], high[d] = 0, total
+            continue
         less = total // 2
-        low[d], high[d] = (total - less, less) if auto == "SAME_LOWER" else (less, total - less)
+        low[d], high[d] = (less, total - less) if auto == "SAME_UPPER" else (total - less, less)
     if auto == "VALID" and wanted is None:
         low, high = [0] * rank, [0] * rank
     made = products.transposed_convolution(

@@ -187,6 +187,8 @@ def _split(c: Call, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
         each = ceil_div(total, parts)
         given = [each] * (parts - 1)
         given.append(total - each * (parts - 1))
+    if total == 0:
+        given = [0] * len(given)
     if not isinstance(total, Expr) and all(not isinstance(n, Expr) for n in given) and sum(given) != total:
         raise c.fail(f"parts of {given} are no {total} elements")
     return shapes.split(c.b, x, axis, given)
@@ -316,9 +318,9 @@ def _number(value: complex, dtype: DType) -> Any:
 def _center_crop_pad(c: Call, x: Tensor, shape: Tensor) -> Tensor:
     """Each axis cut or padded on both sides to a size."""
     axes = c.axes(c.ints("axes", list(range(x.rank))), x.rank)
-    for axis, target in zip(axes, c.sizes(shape, "shape"), strict=True):
+    for axis, target in zip(axes, (int(n) for n in c.numbers(shape, "shape").reshape(-1)), strict=True):
         size = x.shape[axis]
-        if isinstance(size, Expr) or isinstance(target, Expr):
+        if isinstance(size, Expr):
             raise c.fail(f"axis {axis} of {x} has a size that calls decide")
         low: list[Size] = [0] * x.rank
         high: list[Size] = [0] * x.rank
