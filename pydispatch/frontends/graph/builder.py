@@ -446,6 +446,6 @@ def _dense(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsAtt
     """The elements of a constant."""
     import numpy as np
 
-    array = np.ascontiguousarray(array)
     type = tensor_type(dtype.element, array.shape)
+    array = np.ascontiguousarray(array)
     return DenseIntOrFPElementsAttr(type, builtin.BytesAttr(array.tobytes()))  # type: ignore[arg-type]

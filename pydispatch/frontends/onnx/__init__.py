@@ -1,0 +1,1 @@
+"""ONNX: model files → programs, read without the package onnx."""

@@ -1,0 +1,184 @@
+"""A node while it is converted: its attributes with their types checked, its version, and what errors say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from pydispatch.errors import CompileError
+from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.onnx import model
+from pydispatch.frontends.onnx.tensors import Fault
+
+if TYPE_CHECKING:
+    from pydispatch.frontends.graph.builder import Builder
+    from pydispatch.frontends.onnx.trace import Tracer, Values
+
+T = TypeVar("T")
+
+_TYPES = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors", 10: "graphs"}
+_TYPE_NAMES = {"f": "a float", "i": "an integer", "s": "a string", "t": "a tensor", "g": "a graph", "floats": "floats",
+               "ints": "integers", "strings": "strings", "tensors": "tensors", "graphs": "graphs"}  # fmt: skip
+
+_REQUIRED: Any = object()
+
+
+def type_of(attribute: model.Attribute) -> str:
+    """The field that holds the value. Files of old versions do not say which: then the one that is set."""
+    if attribute.type:
+        if attribute.type not in _TYPES:
+            raise Fault(f"attribute '{attribute.name}' has type {attribute.type}, which no supported operator has")
+        return _TYPES[attribute.type]
+    for name in ("floats", "ints", "strings", "tensors", "graphs", "t", "g", "s", "f"):
+        value = getattr(attribute, name)
+        if value is not None and (len(value) if hasattr(value, "__len__") else value):
+            return name
+    return "i"
+
+
+class Call:
+    """A node of an operator.
+
+    version: of the operator set. results: how many outputs the node names. b: the builder that the conversion writes with.
+    """
+
+    def __init__(
+        self, tracer: Tracer, node: model.Node, attributes: dict[str, model.Attribute], version: int, values: Values,
+        opsets: Mapping[str, int],
+    ) -> None:  # fmt: skip
+        self.tracer = tracer
+        self.b: Builder = tracer.builder
+        self.node = node
+        self.version = version
+        self.values = values
+        self.opsets = opsets
+        self.results = len(node.output)
+        self.attributes = attributes
+        self._read: set[str] = set()
+
+    # -- attributes
+
+    def has(self, name: str) -> bool:
+        """Whether an attribute is given."""
+        return name in self.attributes
+
+    def int(self, name: str, default: Any = _REQUIRED) -> int:
+        """An integer; default: without one the attribute is required."""
+        return self._get(name, "i", default)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """An integer that stands for a truth value."""
+        return bool(self._get(name, "i", default))
+
+    def float(self, name: str, default: Any = _REQUIRED) -> float:
+        """A number."""
+        return self._get(name, "f", default)
+
+    def text(self, name: str, default: Any = _REQUIRED, choices: Sequence[str] = ()) -> str:
+        """A string, of those in `choices` when these are given."""
+        value = self._get(name, "s", default)
+        found = value if isinstance(value, str) else _decoded(value)
+        if choices and found not in choices:
+            raise self.fail(f"attribute '{name}' is '{found:.60}'; known are {', '.join(choices)}")
+        return found
+
+    def ints(self, name: str, default: Any = _REQUIRED) -> list[int]:
+        """Integers."""
+        value = self._get(name, "ints", default)
+        return value if value is None else [int(n) for n in value]
+
+    def floats(self, name: str, default: Any = _REQUIRED) -> list[float]:
+        """Numbers."""
+        value = self._get(name, "floats", default)
+        return value if value is None else [float(n) for n in value]
+
+    def texts(self, name: str, default: Any = _REQUIRED) -> list[str]:
+        """Strings."""
+        return [n if isinstance(n, str) else _decoded(n) for n in self._get(name, "strings", default)]
+
+    def tensor(self, name: str) -> Tensor:
+        """A constant tensor."""
+        return self.tracer.constant(self._get(name, "t", _REQUIRED), self.node.name)
+
+    def graph(self, name: str) -> model.Graph:
+        """A graph that the operator runs."""
+        return self._get(name, "g", _REQUIRED)
+
+    def ignore(self, *names: str) -> None:
+        """Attributes that change nothing here."""
+        self._read |= set(names)
+
+    def check_all_read(self) -> None:
+        """An attribute that no conversion looked at may mean anything: CompileError."""
+        left = sorted(set(self.attributes) - self._read)
+        if left:
+            raise self.fail(f"attribute '{left[0]}' is not known to version {self.version} of the operator")
+
+    def _get(self, name: str, field: str, default: Any) -> Any:
+        self._read.add(name)
+        attribute = self.attributes.get(name)
+        if attribute is None:
+            if default is _REQUIRED:
+                raise self.fail(f"attribute '{name}' is missing")
+            return default
+        kind = type_of(attribute)
+        if kind != field:
+            raise self.fail(f"attribute '{name}' is {_TYPE_NAMES[kind]}; expected {_TYPE_NAMES[field]}")
+        return getattr(attribute, field)
+
+    # -- operands
+
+    def numbers(self, of: Tensor, what: str) -> np.ndarray[Any, Any]:
+        """The elements of an operand that decides the form of the result. CompileError when they are computed."""
+        found = self.maybe_numbers(of)
+        if found is None:
+            what = next((name for name in self.node.input if name and self.values.find(name) is of), what)
+            raise self.fail(
+                f"its operand '{what}' is computed, but it must be known while the model is compiled",
+                f"make it an initializer, or give it where the model is compiled: constants={{'{what}': array}}",
+            )
+        return found
+
+    def maybe_numbers(self, of: Tensor) -> np.ndarray[Any, Any] | None:
+        """The elements of an operand, None when they are computed."""
+        return of.weight.array if of.weight is not None else of.numbers
+
+    def maybe_sizes(self, of: Tensor) -> list[Size] | None:
+        """The elements of a vector of sizes, None when they are computed."""
+        return of.sizes() if of.weight is None else [int(n) for n in of.weight.array.reshape(-1)]
+
+    def sizes(self, of: Tensor, what: str) -> list[Size]:
+        """The elements of a vector of sizes; those that are computed are read back in each call."""
+        known = self.maybe_sizes(of)
+        if known is not None:
+            return known
+        if of.rank > 1 or isinstance(of.shape[0] if of.rank else 1, Expr):
+            raise self.fail(f"its operand '{what}' has the type {of}; expected a vector whose length is known")
+        return [self.b.size_of(value) for value in self.tracer.read_indices(of)]
+
+    def axis(self, axis: int, rank: int, what: str = "axis") -> int:
+        """An axis counted from the front."""
+        if not -rank <= axis < rank:
+            raise self.fail(f"{what} {axis} is not within the {rank} axes of its operand")
+        return axis % rank
+
+    def axes(self, axes: Sequence[int], rank: int, what: str = "axes") -> list[int]:
+        """Distinct axes, counted from the front."""
+        found = [self.axis(int(axis), rank, what) for axis in axes]
+        if len(set(found)) != len(found):
+            raise self.fail(f"{what} {list(axes)} name an axis twice")
+        return found
+
+    def fail(self, message: str, note: str | None = None) -> CompileError:
+        """The error that this node cannot be compiled."""
+        return self.b.fail(f"{self.node.op_type}: {message}", note)
+
+
+def _decoded(data: memoryview) -> str:
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError:
+        raise Fault("an attribute is no UTF-8 text") from None

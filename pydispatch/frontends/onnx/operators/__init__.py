@@ -1,0 +1,37 @@
+"""The operators that are known: a table for each subject, from an operator's name to its conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydispatch.frontends.onnx.operators import (
+    attention,
+    elementwise,
+    indexing,
+    normalization,
+    pooling,
+    products,
+    quantization,
+    recurrent,
+    reductions,
+    shapes,
+)
+from pydispatch.frontends.onnx.trace import Conversion
+
+SUBJECTS = {
+    "elementwise": elementwise.TABLE,
+    "shapes": shapes.TABLE,
+    "reductions": reductions.TABLE,
+    "indexing": indexing.TABLE,
+    "products": products.TABLE,
+    "pooling": pooling.TABLE,
+    "normalization": normalization.TABLE,
+    "quantization": quantization.TABLE,
+    "attention": attention.TABLE,
+    "recurrent": recurrent.TABLE,
+}
+
+OPERATORS: Mapping[str, Mapping[str, Conversion]] = {
+    "": {name: conversion for table in SUBJECTS.values() for name, conversion in table.items()},
+}
+"""The conversions of each domain; "" is ai.onnx."""

@@ -1,0 +1,304 @@
+"""Operators that compute each element from the elements at the same place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+
+from pydispatch.frontends.graph.dtypes import F32, I8, U8, DType, Kind
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.tensors import dtype_of
+from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.ops import elementwise as ops
+from pydispatch.frontends.ops.formulas import Element, formula
+
+# -- tables of one function each
+
+
+def _unary(name: str) -> Conversion:
+    def convert(c: Call, x: Tensor) -> Tensor:
+        return ops.unary(c.b, name, x)
+
+    return convert
+
+
+def _binary(name: str) -> Conversion:
+    def convert(c: Call, x: Tensor, y: Tensor) -> Tensor:
+        return ops.binary(c.b, name, x, y)
+
+    return convert
+
+
+def _compare(order: str) -> Conversion:
+    def convert(c: Call, x: Tensor, y: Tensor) -> Tensor:
+        return ops.compare(c.b, order, x, y)
+
+    return convert
+
+
+def _variadic(name: str) -> Conversion:
+    def convert(c: Call, first: Tensor, *others: Tensor) -> Tensor:
+        return reduce(lambda x, y: ops.binary(c.b, name, x, y), others, first)
+
+    return convert
+
+
+def _formula(written: Callable[[Element], Element]) -> Conversion:
+    def convert(c: Call, x: Tensor) -> Tensor:
+        return formula(c.b, written, x)
+
+    return convert
+
+
+def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversion:
+    """A formula with attributes that are numbers."""
+
+    def convert(c: Call, x: Tensor) -> Tensor:
+        numbers = [c.float(name, default) for name, default in defaults.items()]
+        return formula(c.b, lambda v: written(v, *numbers), x)
+
+    return convert
+
+
+# -- arithmetic
+
+
+def _mean(c: Call, first: Tensor, *others: Tensor) -> Tensor:
+    total = _variadic("add")(c, first, *others)
+    return formula(c.b, lambda v: v / float(1 + len(others)), total)
+
+
+def _mod(c: Call, x: Tensor, y: Tensor) -> Tensor:
+    """The rest of a division; with fmod its sign is that of x, else that of y."""
+    if c.flag("fmod") or x.dtype.is_unsigned:
+        return ops.binary(c.b, "rem", x, y)
+    if x.is_symbolic or y.is_symbolic:
+        return ops.binary(c.b, "rem", x, y)
+
+    def rest(a: Element, b: Element) -> Element:
+        left = a % b
+        return (left.is_unequal(0) & (left.compare("lt", 0) ^ b.compare("lt", 0))).choose(left + b, left)
+
+    return formula(c.b, rest, x, y)
+
+
+def _pow(c: Call, x: Tensor, y: Tensor) -> Tensor:
+    """x to the power of y, in the type of x; with a float on either side, computed in floats."""
+    if x.dtype.is_integer and y.dtype.is_integer:
+        return ops.binary(c.b, "pow", x, ops.convert(c.b, y, x.dtype))
+    if y.numbers is not None and y.numbers.size == 1 and x.dtype.is_float and y.dtype.has_numpy_values:
+        exponent = float(y.numbers.reshape(-1)[0])
+        if exponent in (1.0, 2.0, 3.0) and y.rank <= x.rank:
+            return formula(c.b, lambda v: reduce(lambda p, q: p * q, [v] * int(exponent)), x)
+    inner = x.dtype if x.dtype.is_float else y.dtype
+    power = ops.binary(c.b, "pow", ops.convert(c.b, x, inner), ops.convert(c.b, y, inner))
+    return ops.convert(c.b, power, x.dtype)
+
+
+def _bit_shift(c: Call, x: Tensor, y: Tensor) -> Tensor:
+    """Bits shifted; those that leave are lost, and 0 comes where the distance is the width of the type or more."""
+    left = c.text("direction", choices=("LEFT", "RIGHT")) == "LEFT"
+    bits = x.dtype.bits
+
+    def shifted(a: Element, b: Element) -> Element:
+        moved = a.binary("shift_left" if left else "shift_right_logical", b.at_most(bits - 1))
+        return (b > bits - 1).choose(0, moved)
+
+    return formula(c.b, shifted, x, y)
+
+
+def _clip(c: Call, x: Tensor, least: Tensor | None = None, most: Tensor | None = None) -> Tensor:
+    """x within bounds; the upper one wins where they contradict each other."""
+    if c.version < 11:
+        least = c.b.constant(c.float("min", -math.inf), x.dtype)
+        most = c.b.constant(c.float("max", math.inf), x.dtype)
+    if least is not None:
+        x = ops.binary(c.b, "max", x, least)
+    return x if most is None else ops.binary(c.b, "min", x, most)
+
+
+# -- types
+
+
+_LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0, "f4E2M1FN": 6.0}
+
+
+def cast_to(c: Call, x: Tensor, to: DType, saturate: bool = True) -> Tensor:
+    """The numbers as another type. saturate: floats of 8 bits get their largest number for what is larger."""
+    if x.dtype == to:
+        return x
+    if to.kind is Kind.FLOAT and to.bits <= 8:
+        return _to_small_float(c, x, to, saturate)
+    if to.is_integer and to.bits <= 4:
+        if x.dtype.is_float:
+            low, high = (0, (1 << to.bits) - 1) if to.is_unsigned else (-(1 << to.bits - 1), (1 << to.bits - 1) - 1)
+            x = formula(c.b, lambda v: v.to(F32).of("round_even").at_least(float(low)).at_most(float(high)), x)
+        return ops.convert(c.b, ops.convert(c.b, x, _byte_of(to)), to)
+    if x.dtype.is_integer and x.dtype.bits <= 4:
+        return ops.convert(c.b, ops.convert(c.b, x, _byte_of(x.dtype)), to)
+    if x.dtype.kind is Kind.FLOAT and x.dtype.bits <= 8 and to != F32:
+        return ops.convert(c.b, ops.convert(c.b, x, F32), to)
+    return ops.convert(c.b, x, to)
+
+
+def _byte_of(dtype: DType) -> DType:
+    return U8 if dtype.is_unsigned else I8
+
+
+def _to_small_float(c: Call, x: Tensor, to: DType, saturate: bool) -> Tensor:
+    x = ops.convert(c.b, x, F32)
+    largest = _LARGEST.get(to.name)
+    if largest is not None and (saturate or to.name == "f4E2M1FN"):
+        # NaN stays, but where the type has none.
+        x = formula(c.b, lambda v: v.at_least(-largest).at_most(largest), x)
+        if to.name == "f4E2M1FN":
+            x = formula(c.b, lambda v: v.of("is_nan").choose(largest, v), x)
+    return ops.convert(c.b, x, to)
+
+
+def _cast(c: Call, x: Tensor) -> Tensor:
+    to = dtype_of(c.int("to"))
+    return cast_to(c, x, to, c.flag("saturate", True))
+
+
+def _cast_like(c: Call, x: Tensor, like: Tensor) -> Tensor:
+    return cast_to(c, x, like.dtype, c.flag("saturate", True))
+
+
+# -- choosing
+
+
+def _where(c: Call, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return ops.select(c.b, condition, x, y)
+
+
+def _is_inf(c: Call, x: Tensor) -> Tensor:
+    below, above = c.flag("detect_negative", True), c.flag("detect_positive", True)
+    if below and above:
+        return ops.unary(c.b, "is_inf", x)
+    if not (below or above):
+        return formula(c.b, lambda v: v.of("is_inf") & False, x)
+    return formula(c.b, lambda v: v.of("is_inf") & ((v < 0.0) if below else (v > 0.0)), x)
+
+
+def _identity(c: Call, x: Tensor) -> Tensor:
+    return x
+
+
+# -- activations
+
+
+def elu(v: Element, alpha: float) -> Element:
+    """v, or an exponential of it below 0 that ends at -alpha."""
+    return (v < 0.0).choose(v.of("expm1") * alpha, v)
+
+
+def _celu(v: Element, alpha: float) -> Element:
+    return v.at_least(0.0) + ((v / alpha).of("expm1") * alpha).at_most(0.0)
+
+
+def _selu(v: Element, alpha: float, gamma: float) -> Element:
+    return (v > 0.0).choose(v, v.of("expm1") * alpha) * gamma
+
+
+def leaky_relu(v: Element, alpha: float) -> Element:
+    """v, or a part of it below 0."""
+    return (v < 0.0).choose(v * alpha, v)
+
+
+def hard_sigmoid(v: Element, alpha: float, beta: float) -> Element:
+    """A line from 0 to 1."""
+    return (v * alpha + beta).at_least(0.0).at_most(1.0)
+
+
+def softplus(v: Element) -> Element:
+    """log(1 + exp(v)), without an exponential that overflows."""
+    return v.at_least(0.0) + (-v.of("abs")).of("exp").of("log1p")
+
+
+def softsign(v: Element) -> Element:
+    """v, brought between -1 and 1."""
+    return v / (v.of("abs") + 1.0)
+
+
+def _shrink(v: Element, bias: float, limit: float) -> Element:
+    return (v < -limit).choose(v + bias, (v > limit).choose(v - bias, 0))
+
+
+def gelu(v: Element) -> Element:
+    """v times the normal distribution's function of v."""
+    return v * 0.5 * ((v * math.sqrt(0.5)).of("erf") + 1.0)
+
+
+def tanh_gelu(v: Element) -> Element:
+    """The approximation of `gelu` by tanh."""
+    return v * 0.5 * (((v + v * v * v * 0.044715) * math.sqrt(2 / math.pi)).of("tanh") + 1.0)
+
+
+def _gelu(c: Call, x: Tensor) -> Tensor:
+    approximate = c.text("approximate", "none", ("none", "tanh")) == "tanh"
+    return formula(c.b, tanh_gelu if approximate else gelu, x)
+
+
+def _prelu(c: Call, x: Tensor, slope: Tensor) -> Tensor:
+    return formula(c.b, lambda v, s: (v < 0).choose(v * s, v), x, slope)
+
+
+def _dropout(c: Call, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
+    """The input itself, as in inference; the mask is true."""
+    c.ignore("seed", "ratio")
+    if training is not None and bool(c.numbers(training, "training_mode").any()):
+        kept = ratio is not None and not c.numbers(ratio, "ratio").any()
+        if not kept:
+            raise c.fail("it drops elements at random, as in training; export the model for inference")
+    mask = formula(c.b, lambda v: v.is_equal(v) | True, x) if c.results > 1 else x
+    return [x, mask]
+
+
+TABLE: dict[str, Conversion] = {
+    **{name: _unary(function) for name, function in {
+        "Abs": "abs", "Neg": "neg", "Ceil": "ceil", "Floor": "floor", "Round": "round_even", "Sqrt": "sqrt", "Exp": "exp",
+        "Log": "log", "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin", "Acos": "acos", "Atan": "atan", "Sinh": "sinh",
+        "Cosh": "cosh", "Tanh": "tanh", "Asinh": "asinh", "Acosh": "acosh", "Atanh": "atanh", "Erf": "erf", "Sign": "sign",
+        "Not": "not", "BitwiseNot": "not", "IsNaN": "is_nan", "Sigmoid": "logistic",
+    }.items()},
+    **{name: _binary(function) for name, function in {
+        "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "And": "and", "Or": "or", "Xor": "xor",
+        "BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor",
+    }.items()},
+    **{name: _compare(order) for name, order in {
+        "Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le",
+    }.items()},
+    **{name: _variadic(function) for name, function in {"Max": "max", "Min": "min", "Sum": "add"}.items()},
+    **{name: _formula(written) for name, written in {
+        "Reciprocal": lambda v: 1.0 / v,
+        "Relu": lambda v: v.at_least(0),
+        "HardSwish": lambda v: v * hard_sigmoid(v, 1 / 6, 0.5),
+        "Softplus": softplus,
+        "Softsign": softsign,
+        "Mish": lambda v: v * softplus(v).of("tanh"),
+    }.items()},
+    "LeakyRelu": _with_floats(leaky_relu, alpha=0.01),
+    "Elu": _with_floats(elu, alpha=1.0),
+    "Celu": _with_floats(_celu, alpha=1.0),
+    "Selu": _with_floats(_selu, alpha=1.6732632423543772848170429916717, gamma=1.0507009873554804934193349852946),
+    "ThresholdedRelu": _with_floats(lambda v, alpha: (v > alpha).choose(v, 0.0), alpha=1.0),
+    "HardSigmoid": _with_floats(hard_sigmoid, alpha=0.2, beta=0.5),
+    "Shrink": _with_floats(_shrink, bias=0.0, lambd=0.5),
+    "Swish": _with_floats(lambda v, alpha: v * (v * alpha).of("logistic"), alpha=1.0),
+    "Mean": _mean,
+    "Mod": _mod,
+    "Pow": _pow,
+    "BitShift": _bit_shift,
+    "Clip": _clip,
+    "Cast": _cast,
+    "CastLike": _cast_like,
+    "Where": _where,
+    "IsInf": _is_inf,
+    "Identity": _identity,
+    "Gelu": _gelu,
+    "PRelu": _prelu,
+    "Dropout": _dropout,
+}  # fmt: skip

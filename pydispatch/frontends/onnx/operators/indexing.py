@@ -1,0 +1,178 @@
+"""Operators that take or replace elements at places that tensors state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from pydispatch.frontends.graph.dtypes import BOOL, I64
+from pydispatch.frontends.graph.sizes import Expr, Size, product
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.ops import elementwise, reductions, selection, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.indexing import Places, elements_at
+
+
+def _gather(c: Call, x: Tensor, indices: Tensor) -> Tensor:
+    return selection.take(c.b, x, indices, c.axis(c.int("axis", 0), x.rank))
+
+
+def _gather_elements(c: Call, x: Tensor, indices: Tensor) -> Tensor:
+    axis = c.axis(c.int("axis", 0), x.rank)
+    _check_within(c, x, indices, axis)
+    return selection.take_along(c.b, x, indices, axis)
+
+
+def _check_within(c: Call, x: Tensor, indices: Tensor, axis: int) -> None:
+    if indices.rank != x.rank:
+        raise c.fail(f"its operands are {x} and indices {indices}; expected as many axes")
+    for d, (n, m) in enumerate(zip(x.shape, indices.shape, strict=True)):
+        if d != axis and not isinstance(n, Expr) and not isinstance(m, Expr) and m > n:
+            raise c.fail(f"its indices {indices} are larger than {x} along axis {d}")
+
+
+def _gather_nd(c: Call, x: Tensor, indices: Tensor) -> Tensor:
+    batch = c.int("batch_dims", 0)
+    if not 0 <= batch < max(1, min(x.rank, indices.rank)) or not indices.rank:
+        raise c.fail(f"batch_dims is {batch} for {x} and {indices}")
+    return selection.take_nd(c.b, x, indices, batch)
+
+
+_COMBINE = {"none": None, "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+def _scatter_elements(c: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    axis = c.axis(c.int("axis", 0), x.rank)
+    _check_within(c, x, indices, axis)
+    combine = _COMBINE[c.text("reduction", "none", tuple(_COMBINE))]
+    return selection.put_along(c.b, x, indices, updates, axis, combine)
+
+
+def _scatter_nd(c: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    return selection.put_nd(c.b, x, indices, updates, _COMBINE[c.text("reduction", "none", tuple(_COMBINE))])
+
+
+def _tensor_scatter(c: Call, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
+    """Updates written into a cache [batch, ..., length, ...] from a place on that each batch states."""
+    axis = c.axis(c.int("axis", -2), cache.rank)
+    around = c.text("mode", "linear", ("linear", "circular")) == "circular"
+    start = begin if begin is not None else c.b.constant([0], I64)
+    start = shapes.reshape(c.b, start, [start.shape[0], *[1] * (cache.rank - 1)])
+    places = shapes.iota(c.b, update.shape, axis, I64)
+    size = reductions.size_as(c.b, cache.shape[axis], I64)
+    places = formula(c.b, lambda i, s, n: (i + s) % n if around else i + s, places, start, size)
+    return selection.put_along(c.b, cache, places, update, axis)
+
+
+def _one_hot(c: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
+    """Two values: the second one where the place along a new axis is the index."""
+    axis = c.axis(c.int("axis", -1), indices.rank + 1)
+    (size,) = c.sizes(depth, "depth")
+    spread = shapes.expand_dims(c.b, elementwise.convert(c.b, indices, I64), [axis])
+    shape = tuple(size if d == axis else n for d, n in enumerate(spread.shape))
+    wide = reductions.size_as(c.b, size, I64)
+    spread = formula(c.b, lambda i, n: (i < 0).choose(i + n, i), spread, wide)
+    off, on = (shapes.reshape(c.b, shapes.slice_axis(c.b, values, 0, n, n + 1), []) for n in (0, 1))
+    places = shapes.iota(c.b, shape, axis, I64)
+    return formula(c.b, lambda at, i, no, yes: at.is_equal(i).choose(yes, no), places, spread, off, on)
+
+
+def _top_k(c: Call, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
+    axis = c.axis(c.int("axis", -1), x.rank)
+    largest = c.flag("largest", True)
+    c.ignore("sorted")  # sorted ones are as good
+    count = c.int("k") if k is None else c.sizes(k, "k")[0]
+    n = x.shape[axis]
+    if not isinstance(count, Expr) and (count < 0 or (not isinstance(n, Expr) and count > n)):
+        raise c.fail(f"k is {count} for axis {axis} of {x}")
+    return selection.top(c.b, x, count, axis, largest)
+
+
+def _non_zero(c: Call, x: Tensor) -> Tensor:
+    """The places of elements that are not 0, a row for each axis."""
+    flat = shapes.reshape(c.b, x, [product(x.shape)])
+    found = selection.places_of_true(c.b, elementwise.convert(c.b, flat, BOOL))
+    rows = []
+    for d in range(x.rank):
+        stride, size = (reductions.size_as(c.b, n, I64) for n in (product(x.shape[d + 1 :]), x.shape[d]))
+        row = formula(c.b, lambda at, each, n: at / each % n, found, stride, size)
+        rows.append(shapes.expand_dims(c.b, row, [0]))
+    return shapes.concat(c.b, rows, 0) if rows else shapes.full(c.b, 0, [0, *found.shape], I64)
+
+
+def _compress(c: Call, x: Tensor, condition: Tensor) -> Tensor:
+    """The slices along an axis whose condition is true."""
+    if c.has("axis"):
+        axis = c.axis(c.int("axis"), x.rank)
+    else:
+        x, axis = shapes.reshape(c.b, x, [product(x.shape)]), 0
+    return selection.take(c.b, x, selection.places_of_true(c.b, condition), axis)
+
+
+def _reverse_sequence(c: Call, x: Tensor, lengths: Tensor) -> Tensor:
+    """The first elements along the time axis reversed, as many as each batch states."""
+    batch, time = c.axis(c.int("batch_axis", 1), x.rank), c.axis(c.int("time_axis", 0), x.rank)
+    given = shapes.reshape(c.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
+    last = c.b.index(x.shape[time] - 1)
+
+    def places(p: Places) -> list[SSAValue]:
+        length, at = p.index_of(p.given[0]), p.index(time)
+        inside = p.add_op(arith.CmpiOp(at, length, "slt"))
+        back = p.minus(p.minus(length, p.number(1)), at)
+        return [p.clamped(p.add_op(arith.SelectOp(inside, back, at)), last) if d == time else p.index(d)
+                for d in range(x.rank)]  # fmt: skip
+
+    return elements_at(c.b, x, x.shape, places, given)
+
+
+def _max_unpool(c: Call, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
+    """Elements put back at the places where MaxPool found them, 0 elsewhere."""
+    kernel = c.ints("kernel_shape")
+    rank = len(kernel)
+    strides, pads = c.ints("strides", [1] * rank), c.ints("pads", [0] * (2 * rank))
+    if rank != x.rank - 2 or len(strides) != rank or len(pads) != 2 * rank:
+        raise c.fail(f"a kernel_shape of {kernel} does not fit {x}")
+    inferred = [(x.shape[2 + d] - 1) * strides[d] + kernel[d] - pads[d] - pads[rank + d] for d in range(rank)]
+    out = [*x.shape[:2], *inferred]
+    wanted = out if shape is None else c.sizes(shape, "output_shape")
+    # Places are those in a result of the inferred shape.
+    places = shapes.reshape(c.b, indices, [product(indices.shape), 1])
+    flat = shapes.full(c.b, 0.0, [product(wanted)], x.dtype)
+    if shape is not None:
+        places = _in_other_shape(c, places, out, wanted)
+    made = selection.put_nd(c.b, flat, places, shapes.reshape(c.b, x, [product(x.shape)]))
+    return shapes.reshape(c.b, made, wanted)
+
+
+def _in_other_shape(c: Call, places: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
+    sizes = [reductions.size_as(c.b, n, I64) for n in (*old, *new)]
+
+    def moved(at: Element, *given: Element) -> Element:
+        left, total, stride = at, at * 0, at * 0 + 1
+        for d in reversed(range(len(old))):
+            total = total + left % given[d] * stride
+            left, stride = left / given[d], stride * given[len(old) + d]
+        return total
+
+    return formula(c.b, moved, places, *sizes)
+
+
+TABLE: dict[str, Conversion] = {
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    "Scatter": _scatter_elements,
+    "ScatterElements": _scatter_elements,
+    "ScatterND": _scatter_nd,
+    "TensorScatter": _tensor_scatter,
+    "OneHot": _one_hot,
+    "TopK": _top_k,
+    "NonZero": _non_zero,
+    "Compress": _compress,
+    "ReverseSequence": _reverse_sequence,
+    "MaxUnpool": _max_unpool,
+}

@@ -1,0 +1,150 @@
+"""Operators that bring elements to a common scale, and losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.frontends.graph.dtypes import DTYPES, F32
+from pydispatch.frontends.graph.sizes import Expr
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.tensors import dtype_of
+from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.ops import elementwise, indexing, normalization, reductions, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+
+
+def _batch_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor) -> Sequence[Tensor]:
+    """By the mean and variance of each channel: given ones, or in training those of the batch."""
+    epsilon, momentum = c.float("epsilon", 1e-5), c.float("momentum", 0.9)
+    c.ignore("spatial")
+    if not (c.version >= 14 and c.flag("training_mode")):
+        return [normalization.batch_norm(c.b, x, 1, mean, variance, scale, bias, epsilon)]
+    axes = [d for d in range(x.rank) if d != 1]
+    of_batch = [shapes.reshape(c.b, t, mean.shape) for t in normalization.moments(c.b, x, axes)]
+    made = normalization.batch_norm(c.b, x, 1, of_batch[0], of_batch[1], scale, bias, epsilon)
+    running = [
+        formula(c.b, lambda old, new: old * momentum + new.to(old.dtype) * (1.0 - momentum), old, new)
+        for old, new in zip((mean, variance), of_batch, strict=True)
+    ]
+    return [made, *running]
+
+
+def _instance_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    vectors = [normalization.along(c.b, t, 1, x.rank) for t in (scale, bias)]
+    return normalization.layer_norm(c.b, x, range(2, x.rank), vectors[0], vectors[1], c.float("epsilon", 1e-5))[0]
+
+
+def layer_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
+    """Over the axes from the given one on; gives the mean and the inverse of the deviation too."""
+    axis = c.axis(c.int("axis", -1), x.rank)
+    inner = dtype_of(c.int("stash_type", 1))
+    if inner not in (F32, DTYPES["f64"]):
+        raise c.fail(f"it computes in {inner}; supported is f32")
+    return normalization.layer_norm(c.b, x, range(axis, x.rank), scale, bias, c.float("epsilon", 1e-5))
+
+
+def rms_normalization(c: Call, x: Tensor, scale: Tensor) -> Tensor:
+    """By the root of the mean square over the axes from the given one on."""
+    axis = c.axis(c.int("axis", -1), x.rank)
+    c.ignore("stash_type")
+    return normalization.rms_norm(c.b, x, range(axis, x.rank), scale, c.float("epsilon", 1e-5))
+
+
+def _group_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    """Before version 21 scale and bias have an element for each group, since then for each channel."""
+    groups, epsilon = c.int("num_groups"), c.float("epsilon", 1e-5)
+    c.ignore("stash_type")
+    if c.version < 21:
+        channels = x.shape[1]
+        if isinstance(channels, Expr) or not groups or channels % groups:
+            raise c.fail(f"{channels} channels are not {groups} groups")
+        each = channels // groups
+        scale, bias = (
+            shapes.reshape(c.b, shapes.broadcast_to(c.b, shapes.reshape(c.b, t, [groups, 1]), [groups, each]), [channels])
+            for t in (scale, bias)
+        )
+    return normalization.group_norm(c.b, x, groups, scale, bias, epsilon)[0]
+
+
+def _mean_variance(c: Call, x: Tensor) -> Tensor:
+    axes = c.axes(c.ints("axes", [0, 2, 3]), x.rank)
+    mean, variance = normalization.moments(c.b, x, axes)
+    return formula(c.b, lambda v, m, n: ((v.to(m.dtype) - m) / (n.of("sqrt") + 1e-9)).to(x.dtype), x, mean, variance)
+
+
+def _lp_normalization(c: Call, x: Tensor) -> Tensor:
+    axis = c.axis(c.int("axis", -1), x.rank)
+    norm = normalization.lp_norm(c.b, x, float(c.int("p", 2)), [axis], keep=True)
+    return formula(c.b, lambda v, n: n.is_equal(0.0).choose(0.0, v / n), x, norm)
+
+
+def _lrn(c: Call, x: Tensor) -> Tensor:
+    """Each element by the squares of those in channels around its own."""
+    size, alpha, beta, bias = c.int("size"), c.float("alpha", 1e-4), c.float("beta", 0.75), c.float("bias", 1.0)
+    if not 1 <= size <= 1 << 12:
+        raise c.fail(f"its size is {size}")
+    squares = formula(c.b, lambda v: v * v, x)
+    low, high = [0] * x.rank, [0] * x.rank
+    low[1], high[1] = (size - 1) // 2, size // 2
+    padded = shapes.pad(c.b, squares, low, high, 0.0)
+    parts = [shapes.slice_axis(c.b, padded, 1, n, n + x.shape[1]) for n in range(size)]
+
+    def written(v: Element, *around: Element) -> Element:
+        total = around[0]
+        for other in around[1:]:
+            total = total + other
+        return v / (total * (alpha / size) + bias).binary("pow", beta)
+
+    return formula(c.b, written, x, *parts)
+
+
+# -- losses
+
+
+def _negative_log_likelihood(c: Call, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+    """x [n, c, ...] has the logarithms of likelihoods, target [n, ...] the right classes."""
+    reduction = c.text("reduction", "mean", ("mean", "sum", "none"))
+    ignored = c.int("ignore_index") if c.has("ignore_index") else None
+    classes = x.shape[1]
+    last = c.b.index(classes - 1)
+
+    def places(p: indexing.Places) -> list:
+        at = p.clamped(p.index_of(p.given[0]), last)
+        return [p.index(0), at, *(p.index(d) for d in range(1, target.rank))]
+
+    picked = indexing.elements_at(c.b, x, target.shape, places, target)
+    if weight is None:
+        weights = elementwise.apply(c.b, lambda s, t: s.const(1.0, x.dtype), target)
+    else:
+        weights = indexing.elements_at(
+            c.b, weight, target.shape, lambda p: [p.clamped(p.index_of(p.given[0]), last)], target
+        )
+    if ignored is not None:
+        weights = formula(c.b, lambda w, t: t.is_equal(ignored).choose(0.0, w), weights, target)
+    losses = formula(c.b, lambda v, w: -(v * w), picked, weights)
+    if reduction == "none":
+        return losses
+    total = reductions.reduce(c.b, "add", losses)
+    if reduction == "sum":
+        return total
+    return elementwise.binary(c.b, "div", total, reductions.reduce(c.b, "add", weights))
+
+
+def _softmax_cross_entropy(c: Call, x: Tensor, target: Tensor, weight: Tensor | None = None) -> list[Tensor]:
+    logarithms = normalization.log_softmax(c.b, x, 1)
+    return [_negative_log_likelihood(c, logarithms, target, weight), logarithms]
+
+
+TABLE: dict[str, Conversion] = {
+    "BatchNormalization": _batch_normalization,
+    "InstanceNormalization": _instance_normalization,
+    "LayerNormalization": layer_normalization,
+    "RMSNormalization": rms_normalization,
+    "GroupNormalization": _group_normalization,
+    "MeanVarianceNormalization": _mean_variance,
+    "LpNormalization": _lp_normalization,
+    "LRN": _lrn,
+    "NegativeLogLikelihoodLoss": _negative_log_likelihood,
+    "SoftmaxCrossEntropyLoss": _softmax_cross_entropy,
+}

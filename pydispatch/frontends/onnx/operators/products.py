@@ -1,0 +1,194 @@
+"""Operators that sum products: of matrices, of windows with filters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydispatch.frontends.graph.dtypes import F32, I32, DType
+from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.ops import elementwise, products, shapes
+from pydispatch.frontends.ops.formulas import formula
+from pydispatch.frontends.ops.products import Window
+
+_MOST = 1 << 20  # strides and dilations of a file
+
+
+def accumulator(dtype: DType) -> DType:
+    """The type that products of a type are summed in."""
+    return F32 if dtype.is_float and dtype.bits < 32 else dtype
+
+
+def matmul(c: Call, x: Tensor, y: Tensor) -> Tensor:
+    """The matrix product, summed in f32 for smaller floats."""
+    made = products.matmul(c.b, x, y, accumulator(x.dtype))
+    return elementwise.convert(c.b, made, x.dtype)
+
+
+def gemm(c: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
+    """alpha x y + beta bias, either of x and y transposed."""
+    if x.rank != 2 or y.rank != 2:
+        raise c.fail(f"its operands are {x} and {y}; expected matrices")
+    x = shapes.transpose(c.b, x) if c.flag("transA") else x
+    y = shapes.transpose(c.b, y) if c.flag("transB") else y
+    alpha, beta = c.float("alpha", 1.0), c.float("beta", 1.0)
+    made = products.matmul(c.b, x, y, accumulator(x.dtype))
+    scale = (lambda v, factor: v if factor == 1.0 else v * (int(factor) if v.dtype.is_integer else factor))
+    if bias is None or beta == 0.0:
+        return formula(c.b, lambda v: scale(v, alpha).to(x.dtype), made)
+    inner = made.dtype
+    return formula(c.b, lambda v, w: (scale(v, alpha) + scale(w.to(inner), beta)).to(x.dtype), made, bias)
+
+
+def _einsum(c: Call, *operands: Tensor) -> Tensor:
+    return products.einsum(c.b, c.text("equation"), *operands)
+
+
+def without_zero_point(c: Call, x: Tensor, zero: Tensor | None, axis: int | None) -> Tensor:
+    """x minus its zero point, in i32. axis: that of a vector of zero points."""
+    wide = elementwise.convert(c.b, x, I32)
+    if zero is None:
+        return wide
+    if zero.rank == 1 and zero.shape[0] != 1 and axis is not None:
+        zero = shapes.reshape(c.b, zero, [zero.shape[0] if d == axis % x.rank else 1 for d in range(x.rank)])
+    return formula(c.b, lambda v, z: v - z.to(I32), wide, zero)
+
+
+def _matmul_integer(
+    c: Call, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
+) -> Tensor:
+    rows = without_zero_point(c, x, x_zero, -2)
+    return products.matmul(c.b, rows, without_zero_point(c, y, y_zero, -1), I32)
+
+
+# -- convolutions
+
+
+def spatial_rank(c: Call, x: Tensor) -> int:
+    """How many axes of x [n, c, ...] windows move over."""
+    if x.rank < 3:
+        raise c.fail(f"its operand is {x}; expected 3 axes or more")
+    return x.rank - 2
+
+
+def window_of(c: Call, x: Tensor, kernel: Sequence[Size], ceil: bool = False) -> Window:
+    """The window of a convolution or pooling, from strides, dilations, pads and auto_pad."""
+    rank = spatial_rank(c, x)
+    strides = positive(c, "strides", rank)
+    dilations = positive(c, "dilations", rank)
+    if len(kernel) != rank:
+        raise c.fail(f"its kernel has {len(kernel)} axes; expected {rank}")
+    auto = c.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
+    pads = c.ints("pads", [0] * (2 * rank))
+    if len(pads) != 2 * rank or any(abs(n) > _MOST for n in pads):
+        raise c.fail(f"its pads are {pads}; expected {2 * rank} of them")
+    low: list[Size] = list(pads[:rank])
+    high: list[Size] = list(pads[rank:])
+    if auto == "VALID":
+        low, high = [0] * rank, [0] * rank
+    elif auto != "NOTSET":
+        for d in range(rank):
+            reach = (kernel[d] - 1) * dilations[d] + 1
+            out = ceil_div(x.shape[2 + d], strides[d])
+            total = maximum(0, (out - 1) * strides[d] + reach - x.shape[2 + d])
+            less = total // 2
+            low[d], high[d] = (less, total - less) if auto == "SAME_UPPER" else (total - less, less)
+    return Window(tuple(strides), tuple(low), tuple(high), tuple(dilations))
+
+
+def positive(c: Call, name: str, rank: int) -> list[int]:
+    """A number of at least 1 for each axis, which are 1 when they are left out."""
+    numbers = c.ints(name, [1] * rank)
+    if len(numbers) != rank or any(not 1 <= n <= _MOST for n in numbers):
+        raise c.fail(f"its {name} are {numbers}; expected {rank} numbers from 1")
+    return numbers
+
+
+def kernel_of(c: Call, w: Tensor, x: Tensor) -> Sequence[Size]:
+    """The spatial sizes of filters, which kernel_shape repeats."""
+    if w.rank != x.rank:
+        raise c.fail(f"its operands are {x} and {w}; expected as many axes in both")
+    stated = c.ints("kernel_shape", None)
+    if stated is not None and [n for n in w.shape[2:] if not isinstance(n, Expr)] != stated:
+        raise c.fail(f"its kernel_shape is {stated}; its filters are {w}")
+    return w.shape[2:]
+
+
+def groups_of(c: Call) -> int:
+    """The number of groups of channels."""
+    groups = c.int("group", 1)
+    if groups < 1:
+        raise c.fail(f"it has {groups} groups")
+    return groups
+
+
+def conv(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+    """A convolution of x [n, c, ...] by w [f, c / groups, ...], plus a number for each filter."""
+    window = window_of(c, x, kernel_of(c, w, x))
+    made = products.convolution(c.b, x, w, window, groups=groups_of(c), dtype=accumulator(x.dtype))
+    return with_bias(c, made, bias, x.dtype)
+
+
+def with_bias(c: Call, x: Tensor, bias: Tensor | None, dtype: DType) -> Tensor:
+    """x [n, f, ...] plus a number for each f."""
+    if bias is None:
+        return elementwise.convert(c.b, x, dtype)
+    bias = shapes.reshape(c.b, bias, [bias.shape[0], *[1] * (x.rank - 2)])
+    return formula(c.b, lambda v, w: (v + w.to(v.dtype)).to(dtype), x, bias)
+
+
+def conv_integer(
+    c: Call, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
+) -> Tensor:
+    """A convolution of integers without their zero points; padding is a zero point too."""
+    window = window_of(c, x, kernel_of(c, w, x))
+    inputs, filters = without_zero_point(c, x, x_zero, 1), without_zero_point(c, w, w_zero, 0)
+    return products.convolution(c.b, inputs, filters, window, groups=groups_of(c), dtype=I32)
+
+
+def _conv_transpose(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+    rank = spatial_rank(c, x)
+    kernel = kernel_of(c, w, x)
+    strides, dilations = positive(c, "strides", rank), positive(c, "dilations", rank)
+    extra = c.ints("output_padding", [0] * rank)
+    pads = c.ints("pads", [0] * (2 * rank))
+    auto = c.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
+    wanted = c.ints("output_shape", None)
+    if len(extra) != rank or len(pads) != 2 * rank or (wanted is not None and len(wanted) < rank):
+        raise c.fail(f"its pads are {pads}, its output_padding {extra}; expected {2 * rank} and {rank} of them")
+    low: list[Size] = list(pads[:rank])
+    high: list[Size] = list(pads[rank:])
+    for d in range(rank):
+        reach = (kernel[d] - 1) * dilations[d] + 1
+        full = (x.shape[2 + d] - 1) * strides[d] + extra[d] + reach
+        if wanted is not None:
+            total = full - wanted[len(wanted) - rank + d]
+        elif auto in ("SAME_UPPER", "SAME_LOWER"):
+            total = full - x.shape[2 + d] * strides[d]
+        else:
+            continue
+        if not isinstance(total, Expr) and total < 0:  # a larger result: zeros at the end
+            low[d], high[d] = 0, total
+            continue
+        less = total // 2
+        low[d], high[d] = (less, total - less) if auto == "SAME_UPPER" else (total - less, less)
+    if auto == "VALID" and wanted is None:
+        low, high = [0] * rank, [0] * rank
+    made = products.transposed_convolution(
+        c.b, x, w, Window(tuple(strides), tuple(low), tuple(high), tuple(dilations)), groups=groups_of(c),
+        output_padding=extra, dtype=accumulator(x.dtype),
+    )  # fmt: skip
+    return with_bias(c, made, bias, x.dtype)
+
+
+TABLE: dict[str, Conversion] = {
+    "MatMul": matmul,
+    "Gemm": gemm,
+    "Einsum": _einsum,
+    "MatMulInteger": _matmul_integer,
+    "Conv": conv,
+    "ConvInteger": conv_integer,
+    "ConvTranspose": _conv_transpose,
+}

@@ -1,0 +1,124 @@
+"""Operators that combine elements along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.sizes import product
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.operators.shapes import axes_operand
+from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.ops import elementwise, normalization, reductions, scans, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+
+Reduce = Callable[[Call, Tensor, list[int], bool], Tensor]
+
+
+def _reduction(made: Reduce, operand_since: int = 18) -> Conversion:
+    """An operator with axes and keepdims. operand_since: the version since which its axes are an operand."""
+
+    def convert(c: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
+        keep = c.flag("keepdims", True)
+        given = axes_operand(c, axes, operand_since)
+        nothing = c.flag("noop_with_empty_axes") if c.version >= operand_since else False
+        if not given:
+            if nothing:
+                return x
+            given = list(range(x.rank))
+        return made(c, x, c.axes(given, x.rank), keep)
+
+    return convert
+
+
+def _plain(name: str) -> Reduce:
+    return lambda c, x, axes, keep: reductions.reduce(c.b, name, x, axes, keep)
+
+
+def _of(written: Callable[[Element], Element], after: Callable[[Element], Element] | None = None) -> Reduce:
+    """The sum of a function of the elements, and a function of that."""
+
+    def made(c: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+        inner = normalization.wide(x.dtype)
+        total = reductions.reduce(c.b, "add", formula(c.b, lambda v: written(v.to(inner)), x), axes, keep)
+        if after is None:
+            return elementwise.convert(c.b, total, x.dtype)
+        return formula(c.b, lambda v: after(v).to(x.dtype), total)
+
+    return made
+
+
+def _root(v: Element) -> Element:
+    if v.dtype.is_integer:
+        from pydispatch.frontends.graph.dtypes import F64
+
+        return v.to(F64).of("sqrt").to(v.dtype)
+    return v.of("sqrt")
+
+
+def _mean(c: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    wide = elementwise.convert(c.b, x, normalization.wide(x.dtype))
+    return elementwise.convert(c.b, reductions.mean(c.b, wide, axes, keep), x.dtype)
+
+
+def _log_sum_exp(c: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    return normalization.log_sum_exp(c.b, x, axes, keep)
+
+
+def _argument(name: str) -> Conversion:
+    def convert(c: Call, x: Tensor) -> Tensor:
+        axis = c.axis(c.int("axis", 0), x.rank)
+        keep, last = c.flag("keepdims", True), c.flag("select_last_index")
+        return reductions.argument(c.b, name, x, axis, keep, I64, last)
+
+    return convert
+
+
+def _softmax_like(made: Callable[[Call, Tensor, int], Tensor]) -> Conversion:
+    """Before version 13 all axes from the given one on are one."""
+
+    def convert(c: Call, x: Tensor) -> Tensor:
+        if c.version >= 13:
+            return made(c, x, c.axis(c.int("axis", -1), x.rank))
+        axis = c.axis(c.int("axis", 1), x.rank)
+        flat = shapes.reshape(c.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
+        return shapes.reshape(c.b, made(c, flat, 1), x.shape)
+
+    return convert
+
+
+def _hardmax(c: Call, x: Tensor, axis: int) -> Tensor:
+    """1 at the first of the largest elements along an axis."""
+    place = reductions.argument(c.b, "max", x, axis, keep=True)
+    return formula(c.b, lambda v, at: v.position(axis, I64).is_equal(at).to(x.dtype), x, place)
+
+
+def _cumulative(name: str) -> Conversion:
+    def convert(c: Call, x: Tensor, axis: Tensor) -> Tensor:
+        """Sums (or products) of the elements up to each one, or from each one on."""
+        along = c.axis(int(c.numbers(axis, "axis").reshape(-1)[0]), x.rank)
+        return scans.cumulative(c.b, name, x, along, c.flag("exclusive"), c.flag("reverse"))
+
+    return convert
+
+
+TABLE: dict[str, Conversion] = {
+    "ReduceSum": _reduction(_plain("add"), 13),
+    "ReduceProd": _reduction(_plain("mul")),
+    "ReduceMax": _reduction(_plain("max")),
+    "ReduceMin": _reduction(_plain("min")),
+    "ReduceMean": _reduction(_mean),
+    "ReduceL1": _reduction(_of(lambda v: v.of("abs"))),
+    "ReduceL2": _reduction(_of(lambda v: v * v, _root)),
+    "ReduceSumSquare": _reduction(_of(lambda v: v * v)),
+    "ReduceLogSum": _reduction(_of(lambda v: v, lambda v: v.of("log"))),
+    "ReduceLogSumExp": _reduction(_log_sum_exp),
+    "ArgMax": _argument("max"),
+    "ArgMin": _argument("min"),
+    "Softmax": _softmax_like(lambda c, x, axis: normalization.softmax(c.b, x, axis)),
+    "LogSoftmax": _softmax_like(lambda c, x, axis: normalization.log_softmax(c.b, x, axis)),
+    "Hardmax": _softmax_like(_hardmax),
+    "CumSum": _cumulative("add"),
+    "CumProd": _cumulative("mul"),
+}

@@ -1,0 +1,235 @@
+"""Protocol Buffers: messages that are declared as dataclasses, read from bytes that nobody vouches for.
+
+Only what a class declares is kept; other fields are skipped, as the format wants. Bytes and packed numbers are views of
+the data that is read, so that weights of a mapped file stay where they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+_DEPTH = 100  # messages in messages, the limit of other readers
+_WIRE_NAMES = {0: "a varint", 1: "8 bytes", 2: "a length", 5: "4 bytes"}
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+
+M = TypeVar("M", bound="Message")
+
+
+class FormatError(ValueError):
+    """Bytes that are no message of the class. The text names the message and the byte."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How the value of a field is stored. wire: its wire type; dtype: of a repeated number's array."""
+
+    name: str
+    wire: int
+    dtype: Any = None
+
+
+INT = Kind("int", _VARINT, np.int64)
+FLOAT = Kind("float", _FIXED32, np.dtype("<f4"))
+DOUBLE = Kind("double", _FIXED64, np.dtype("<f8"))
+TEXT = Kind("text", _LENGTH)
+BYTES = Kind("bytes", _LENGTH)
+
+_DEFAULTS = {"int": 0, "float": 0.0, "double": 0.0, "text": "", "bytes": b""}
+_NO_NUMBERS: dict[str, np.ndarray[Any, Any]] = {kind.name: np.zeros(0, kind.dtype) for kind in (INT, FLOAT, DOUBLE)}
+
+
+@dataclass(frozen=True)
+class _Field:
+    name: str
+    kind: Kind | Callable[[], type[Message]]
+    repeated: bool
+
+
+def one(number: int, kind: Kind) -> Any:
+    """A field with one number, text or bytes; its default when it is absent."""
+    return dataclasses.field(default=_DEFAULTS[kind.name], metadata={number: (kind, False)})  # type: ignore[call-overload]
+
+
+def many(number: int, kind: Kind) -> Any:
+    """A repeated field: an array of numbers, or a list."""
+    make = functools.partial(_NO_NUMBERS.__getitem__, kind.name) if kind.dtype else list
+    return dataclasses.field(default_factory=make, metadata={number: (kind, True)})  # type: ignore[misc,arg-type]
+
+
+def message(number: int, kind: Callable[[], type[Message]]) -> Any:
+    """A field with one message of a class, which may be declared later; None when it is absent."""
+    return dataclasses.field(default=None, metadata={number: (kind, False)})  # type: ignore[call-overload]
+
+
+def messages(number: int, kind: Callable[[], type[Message]]) -> Any:
+    """A repeated field of messages."""
+    return dataclasses.field(default_factory=list, metadata={number: (kind, True)})  # type: ignore[misc]
+
+
+@dataclass
+class Message:
+    """A message. Its subclasses are dataclasses with fields made by `one`, `many`, `message` and `messages`."""
+
+    _declared: ClassVar[dict[int, _Field] | None] = None
+
+    @classmethod
+    def read(cls: type[M], data: memoryview) -> M:
+        """Raises FormatError. data: bytes; what is read keeps it alive."""
+        found = cls()
+        _Reader(data).fill(found, 0, len(data), 0)
+        return found
+
+    @classmethod
+    def declared(cls) -> dict[int, _Field]:
+        """The fields by number."""
+        if "_declared" not in cls.__dict__:
+            cls._declared = {
+                number: _Field(field.name, *how) for field in dataclasses.fields(cls) for number, how in field.metadata.items()
+            }
+        return cls._declared or {}
+
+
+class _Reader:
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+
+    def fill(self, into: Message, at: int, end: int, depth: int) -> None:
+        """Reads the fields of a message from data[at:end]; those that are already there are extended or replaced."""
+        if depth > _DEPTH:
+            raise FormatError(f"messages are nested deeper than {_DEPTH} at byte {at}")
+        declared = into.declared()
+        numbers: dict[_Field, list[Any]] = {}
+        while at < end:
+            start = at
+            tag, at = self._varint(at, end)
+            number, wire = tag >> 3, tag & 7
+            if wire not in _WIRE_NAMES or number == 0:
+                raise FormatError(f"byte {start} of {type(into).__name__} begins no field")
+            field = declared.get(number)
+            value, after = self._value(wire, at, end)
+            if field is not None:
+                try:
+                    self._store(into, field, wire, value, (at, after), numbers, depth)
+                except UnicodeDecodeError:
+                    raise FormatError(f"{type(into).__name__}.{field.name} at byte {start} is no UTF-8 text") from None
+            at = after
+        for field, parts in numbers.items():
+            setattr(into, field.name, _joined(getattr(into, field.name), parts, field.kind.dtype))  # type: ignore[union-attr]
+
+    def _value(self, wire: int, at: int, end: int) -> tuple[Any, int]:
+        """The number of a varint, or the bytes of a field, and where it ends."""
+        if wire == _VARINT:
+            return self._varint(at, end)
+        if wire == _LENGTH:
+            length, at = self._varint(at, end)
+        else:
+            length = 8 if wire == _FIXED64 else 4
+        if length > end - at:
+            raise FormatError(f"{length} bytes are announced at byte {at}, {end - at} are there")
+        return self.data[at : at + length], at + length
+
+    def _store(
+        self, into: Message, field: _Field, wire: int, value: Any, span: tuple[int, int], numbers: dict[_Field, list[Any]],
+        depth: int,
+    ) -> None:  # fmt: skip
+        kind = field.kind
+        expected = kind.wire if isinstance(kind, Kind) else _LENGTH
+        packed = isinstance(kind, Kind) and kind.dtype is not None and field.repeated and wire == _LENGTH
+        if wire != expected and not packed:
+            raise FormatError(
+                f"{type(into).__name__}.{field.name} before byte {span[1]} is stored as {_WIRE_NAMES[wire]}, "
+                f"not as {_WIRE_NAMES[expected]}"
+            )
+        if not isinstance(kind, Kind):
+            self._store_message(into, field, kind(), span, len(value), depth)
+        elif packed:
+            numbers.setdefault(field, []).append(_packed(kind, value, span[1]))
+        elif kind.dtype is not None and field.repeated:
+            numbers.setdefault(field, []).append(_number(kind, value))
+        elif kind.dtype is not None:
+            setattr(into, field.name, _number(kind, value))
+        else:
+            text = str(value, "utf-8") if kind is TEXT else value
+            if field.repeated:
+                getattr(into, field.name).append(text)
+            else:
+                setattr(into, field.name, text)
+
+    def _store_message(
+        self, into: Message, field: _Field, kind: type[Message], span: tuple[int, int], length: int, depth: int
+    ) -> None:
+        # A message that comes twice is one message, with the fields of both.
+        held = None if field.repeated else getattr(into, field.name)
+        item = kind() if held is None else held
+        self.fill(item, span[1] - length, span[1], depth + 1)
+        if field.repeated:
+            getattr(into, field.name).append(item)
+        else:
+            setattr(into, field.name, item)
+
+    def _varint(self, at: int, end: int) -> tuple[int, int]:
+        value = shift = 0
+        data = self.data
+        while at < end and shift < 70:
+            byte = data[at]
+            value |= (byte & 0x7F) << shift
+            at += 1
+            if byte < 0x80:
+                return value & (1 << 64) - 1, at
+            shift += 7
+        raise FormatError(f"a number does not end before byte {at}")
+
+
+def _number(kind: Kind, value: Any) -> Any:
+    if kind.wire == _VARINT:
+        return value - (1 << 64) if value >> 63 else value
+    return np.frombuffer(value, kind.dtype)[0].item()
+
+
+def _packed(kind: Kind, data: memoryview, end: int) -> np.ndarray[Any, Any]:
+    if kind.wire == _VARINT:
+        return _packed_varints(np.frombuffer(data, np.uint8), end)
+    if len(data) % kind.dtype.itemsize:
+        raise FormatError(f"{len(data)} bytes before byte {end} are no whole number of {kind.name}s")
+    return np.frombuffer(data, kind.dtype)
+
+
+def _packed_varints(data: np.ndarray[Any, Any], end: int) -> np.ndarray[Any, Any]:
+    """All numbers of a run of varints. Each byte gives seven bits, moved by its place in its number."""
+    last = np.flatnonzero(data < 0x80)
+    if len(data) and (not len(last) or last[-1] != len(data) - 1):
+        raise FormatError(f"a number does not end before byte {end}")
+    if len(last) == len(data):
+        return data.astype(np.int64)
+    first = np.concatenate([[0], last[:-1] + 1])
+    lengths = last - first + 1
+    if lengths.max() > 10:
+        raise FormatError(f"a number before byte {end} has more than 10 bytes")
+    place = np.arange(len(data)) - np.repeat(first, lengths)
+    bits = (data & 0x7F).astype(np.uint64) << (7 * place).astype(np.uint64)
+    return np.add.reduceat(bits, first).view(np.int64)
+
+
+def _joined(held: np.ndarray[Any, Any], parts: list[Any], dtype: Any) -> np.ndarray[Any, Any]:
+    if len(parts) == 1 and isinstance(parts[0], np.ndarray) and not len(held):
+        return parts[0]
+    return np.concatenate([held, *(np.atleast_1d(np.asarray(part, dtype)) for part in _runs(parts, dtype))])
+
+
+def _runs(parts: list[Any], dtype: Any) -> list[np.ndarray[Any, Any]]:
+    """The parts with numbers that stand side by side made one array each."""
+    runs: list[np.ndarray[Any, Any]] = []
+    single: list[Any] = []
+    for part in parts:
+        if not isinstance(part, np.ndarray):
+            single.append(part)
+            continue
+        runs += [np.array(single, dtype), part]
+        single = []
+    return [*runs, np.array(single, dtype)]

@@ -1,0 +1,159 @@
+"""Tensors of a model file as arrays: from the fields of the message, or mapped from a file beside the model."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pydispatch import files
+from pydispatch.errors import SystemError_
+from pydispatch.frontends.graph.dtypes import DTYPES, DType
+from pydispatch.frontends.onnx import model
+
+_NAMES = {
+    1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16", 11: "f64", 12: "u32", 13: "u64",
+    14: "c64", 15: "c128", 16: "bf16", 17: "f8E4M3FN", 18: "f8E4M3FNUZ", 19: "f8E5M2", 20: "f8E5M2FNUZ", 21: "u4", 22: "i4",
+    23: "f4E2M1FN", 24: "f8E8M0FNU", 25: "u2", 26: "i2",
+}  # fmt: skip
+"""The element types by their numbers in a file; 8 is a string."""
+
+_FIELDS = {"f32": "float_data", "c64": "float_data", "f64": "double_data", "c128": "double_data", "i64": "int64_data",
+           "u32": "uint64_data", "u64": "uint64_data"}  # fmt: skip
+"""Where numbers are that are not raw bytes; the others are in int32_data."""
+
+_EXTERNAL = 1  # data_location
+
+
+class Fault(ValueError):
+    """What is wrong with a part of a model; the caller adds which part."""
+
+
+def dtype_of(number: int) -> DType:
+    """The element type of a number in a file. Raises Fault for strings and unknown ones."""
+    if number == 8:
+        raise Fault("its elements are strings, which no device computes with; look them up before the model is called")
+    name = _NAMES.get(number)
+    if name is None:
+        raise Fault(f"element type {number} is not known (known are {min(_NAMES)} to {max(_NAMES)})")
+    return DTYPES[name]
+
+
+def number_of(dtype: DType) -> int:
+    """The number of an element type in files."""
+    return next(number for number, name in _NAMES.items() if name == dtype.name)
+
+
+class Files:
+    """The files beside a model that hold elements, each mapped once. folder: None where the model came without a path."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.mapped: dict[Path, memoryview] = {}
+
+    def part(self, entries: dict[str, str]) -> memoryview:
+        """The bytes that `location`, `offset` and `length` name. Raises Fault."""
+        location = entries.get("location", "")
+        data = self._file(location)
+        offset, length = _count(entries, "offset", 0), _count(entries, "length", None)
+        if offset > len(data) or (length is not None and length > len(data) - offset):
+            raise Fault(f"bytes {offset} to {offset + (length or 0)} of '{location}' are asked for; it has {len(data)}")
+        return data[offset:] if length is None else data[offset : offset + length]
+
+    def _file(self, location: str) -> memoryview:
+        if self.folder is None:
+            raise Fault(f"its elements are in the file '{location}': give the path of the model, not its bytes")
+        if not location or "\0" in location or Path(location).is_absolute():
+            raise Fault(f"its elements are in the file '{location}', which is no path within the model's folder")
+        folder = Path(os.path.realpath(self.folder))
+        path = Path(os.path.realpath(folder / location))
+        if not path.is_relative_to(folder):
+            raise Fault(f"its elements are in the file '{location}', which is outside of the model's folder")
+        if path not in self.mapped:
+            self.mapped[path] = map_file(path)
+        return self.mapped[path]
+
+
+def map_file(path: Path) -> memoryview:
+    """The bytes of a file, mapped. Raises Fault when it cannot be read."""
+    try:
+        with files.open_mapped(path) as stream:
+            if os.fstat(stream.fileno()).st_size == 0:
+                return memoryview(b"")
+            return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+    except (SystemError_, OSError) as error:
+        raise Fault(str(error)) from None
+
+
+def array_of(tensor: model.Tensor, beside: Files) -> tuple[DType, np.ndarray[Any, Any]]:
+    """The elements as `DType.numpy` has them, a view of the file where that is possible. Raises Fault."""
+    dtype = dtype_of(tensor.data_type)
+    shape = tuple(int(n) for n in tensor.dims)
+    if len(shape) > 32 or any(n < 0 for n in shape):
+        raise Fault(f"its shape is {list(shape)}")
+    count = math.prod(shape)
+    if tensor.data_location == _EXTERNAL:
+        data = beside.part({entry.key: entry.value for entry in tensor.external_data})
+        array = _of_bytes(dtype, data, count, longer=not any(entry.key == "length" for entry in tensor.external_data))
+    elif len(tensor.raw_data):
+        array = _of_bytes(dtype, tensor.raw_data, count)
+    else:
+        array = _of_numbers(dtype, tensor, count)
+    return dtype, array.reshape(shape)
+
+
+def _of_bytes(dtype: DType, data: memoryview, count: int, longer: bool = False) -> np.ndarray[Any, Any]:
+    size = _packed_size(dtype, count)
+    if len(data) != size and not (longer and len(data) > size):
+        raise Fault(f"{count} elements of type {dtype} take {size} bytes; {len(data)} are there")
+    if dtype.bits < 8 and not dtype.is_bool:
+        return _unpacked(dtype, np.frombuffer(data, np.uint8, size), count)
+    if dtype.is_bool:
+        return np.frombuffer(data, np.uint8, count) != 0
+    return np.frombuffer(data, dtype.numpy.newbyteorder("<"), count)
+
+
+def _of_numbers(dtype: DType, tensor: model.Tensor, count: int) -> np.ndarray[Any, Any]:
+    name = _FIELDS.get(dtype.name, "int32_data")
+    numbers: np.ndarray[Any, Any] = getattr(tensor, name)
+    small = dtype.bits < 8 and not dtype.is_bool
+    expected = _packed_size(dtype, count) if small else 2 * count if dtype.is_complex else count
+    if len(numbers) != expected:
+        raise Fault(f"{count} elements of type {dtype} are {expected} numbers in {name}; {len(numbers)} are there")
+    if small:
+        return _unpacked(dtype, numbers.astype(np.uint8), count)
+    if dtype.is_complex:
+        return np.ascontiguousarray(numbers).view(dtype.numpy)
+    if dtype.is_bool:
+        return numbers != 0
+    if dtype.name == "f16":
+        return numbers.astype(np.uint16).view(np.float16)
+    return numbers.astype(dtype.numpy, copy=False)
+
+
+def _packed_size(dtype: DType, count: int) -> int:
+    bits = 8 if dtype.is_bool else dtype.bits * (2 if dtype.is_complex else 1)
+    return -(-count * bits // 8)
+
+
+def _unpacked(dtype: DType, data: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
+    """Elements of less than a byte, the first one in the lowest bits, as bytes."""
+    shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
+    found = ((data[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
+    if dtype.numpy.kind != "i":
+        return found.astype(dtype.numpy)
+    sign = 1 << (dtype.bits - 1)
+    return (found ^ sign).astype(np.int8) - np.int8(sign)
+
+
+def _count(entries: dict[str, str], key: str, default: Any) -> Any:
+    text = entries.get(key)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise Fault(f"its {key} in the file beside the model is {text!r:.40}")
+    return int(text)

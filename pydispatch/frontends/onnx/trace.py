@@ -1,0 +1,349 @@
+"""Walks a model once, in order, and writes what each node computes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, builtin, tensor
+from xdsl.ir import SSAValue
+
+from pydispatch.errors import CompileError
+from pydispatch.frontends.graph.builder import Builder, Input
+from pydispatch.frontends.graph.dtypes import I64, DType
+from pydispatch.frontends.graph.sizes import Expr, UndecidedError
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.onnx import model
+from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
+from pydispatch.frontends.ops import elementwise
+
+Conversion = Callable[..., Any]
+"""Gets a `Call` and the operands, None for those left out; gives a result, or a sequence of them."""
+
+_KNOWN_ELEMENTS = 1024  # constants of at most so many elements take part in arithmetic while the program is written
+_DEPTH = 64  # functions in functions, graphs in graphs
+_OLDEST, _NEWEST = 1, 26
+
+
+class Values:
+    """The values of a graph by name; those of the graphs around it are seen too."""
+
+    def __init__(self, outer: Values | None, made_here: frozenset[str]) -> None:
+        self.outer = outer
+        self.made_here = made_here
+        self.by_name: dict[str, Tensor] = {}
+
+    def find(self, name: str) -> Tensor | None:
+        """The value of a name; None when nothing above has it."""
+        scope: Values | None = self
+        while scope is not None:
+            if name in scope.by_name:
+                return scope.by_name[name]
+            scope = scope.outer
+        return None
+
+
+class Tracer:
+    """Writes a model with a builder. operators: the conversions of each domain by the operator's name."""
+
+    def __init__(
+        self, builder: Builder, source: model.Model, beside: Files, operators: Mapping[str, Mapping[str, Conversion]]
+    ) -> None:
+        self.builder = builder
+        self.source = source
+        self.beside = beside
+        self.operators = operators
+        self.functions = {(_domain(f.domain), f.name, f.overload): f for f in source.functions}
+        self.depth = 0
+
+    def main(self, inputs: Mapping[str, Sequence[int | str]], constants: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Writes the function `main`. inputs: shapes in the place of those that the model states; constants: the elements
+        of inputs that are no arguments."""
+        graph = self.source.graph
+        if graph is None or not graph.output:
+            raise self.builder.fail("the model has no graph with outputs")
+        opsets = self._opsets(self.source.opset_import)
+        self._check_names(graph, [*inputs, *constants])
+        initial = {tensor.name for tensor in graph.initializer} | set(constants)
+        arguments = [self._input(info, inputs.get(info.name)) for info in graph.input if info.name not in initial]
+        if len({a.name for a in arguments}) != len(arguments):
+            raise self.builder.fail("two inputs of the graph have the same name")
+        given = dict(zip((a.name for a in arguments), self.builder.begin(arguments), strict=True))
+        for info in graph.input:
+            if info.name in constants:
+                given[info.name] = self.builder.constant(constants[info.name], self._type(info)[0])
+        results = self.graph(graph, given, None, opsets)
+        outputs: dict[str, Tensor] = {}
+        for info, result in zip(graph.output, results, strict=True):
+            if info.name in outputs:
+                raise self.builder.fail(f"the graph has two outputs '{info.name}'")
+            outputs[info.name] = self._as_declared(result, info)
+        self.builder.finish("main", outputs)
+
+    # -- graphs
+
+    def graph(
+        self, graph: model.Graph, given: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
+    ) -> list[Tensor]:
+        """Writes a graph in place. given: its inputs by name; outer: the values around a graph in a node."""
+        if graph.sparse_initializer:
+            raise self.builder.fail("the graph has sparse initializers; store them dense")
+        values = Values(outer, frozenset(name for node in graph.node for name in node.output))
+        for tensor_ in graph.initializer:
+            if tensor_.name not in given:
+                self._define(values, tensor_.name, self.constant(tensor_, tensor_.name))
+        for name, value in given.items():
+            self._define(values, name, value)
+        self._nodes(graph.node, values, opsets)
+        return [self._value(values, info.name, "the graph's output") for info in graph.output]
+
+    def _nodes(self, nodes: Sequence[model.Node], values: Values, opsets: Mapping[str, int]) -> None:
+        self.depth += 1
+        if self.depth > _DEPTH:
+            raise self.builder.fail(f"graphs and functions are nested deeper than {_DEPTH}")
+        for number, node in enumerate(nodes):
+            with self.builder.at(node.name or f"{node.op_type}_{number}"):
+                self._guarded(node, values, opsets)
+        self.depth -= 1
+
+    def _guarded(self, node: model.Node, values: Values, opsets: Mapping[str, int]) -> None:
+        """Writes a node. Whatever a file can make wrong in it is a CompileError that names it."""
+        try:
+            self._node(node, values, opsets)
+        except CompileError:
+            raise
+        except (Fault, UndecidedError) as fault:
+            raise self.builder.fail(f"{node.op_type}: {fault}") from None
+        except (ArithmeticError, LookupError, TypeError, ValueError, NotImplementedError, RecursionError) as error:
+            # Shapes and attributes that contradict each other in a way that nobody asked about.
+            types = ", ".join(str(values.find(name)) for name in node.input)
+            raise self.builder.fail(
+                f"{node.op_type}: its attributes do not fit its operands ({types}): {type(error).__name__}: {error}"
+            ) from error
+
+    def _node(self, node: model.Node, values: Values, opsets: Mapping[str, int]) -> None:
+        operands = [self._value(values, name, "its operand") if name else None for name in node.input]
+        while operands and operands[-1] is None:
+            operands.pop()
+        domain = _domain(node.domain)
+        attributes = self._attributes(node)
+        function = self.functions.get((domain, node.op_type, node.overload))
+        if function is not None:
+            results: Sequence[Tensor | None] = self._function(function, operands, attributes)
+        else:
+            if domain not in opsets:
+                raise self.builder.fail(f"{node.op_type}: the model imports no operators of the domain '{domain}'")
+            conversion = self._conversion(domain, node, operands)
+            call = Call(self, node, attributes, opsets[domain], values, opsets)
+            made = conversion(call, *operands)
+            call.check_all_read()
+            results = [made] if isinstance(made, Tensor) else made
+        if len(node.output) > len(results):
+            raise self.builder.fail(f"{node.op_type}: {len(node.output)} outputs are named; it has {len(results)}")
+        for name, result in zip(node.output, results, strict=False):
+            if name:
+                if result is None:
+                    raise self.builder.fail(f"{node.op_type}: its output '{name}' is not supported")
+                self._define(values, name, result)
+
+    def _conversion(self, domain: str, node: model.Node, operands: Sequence[Tensor | None]) -> Conversion:
+        conversion = self.operators.get(domain, {}).get(node.op_type)
+        if conversion is None:
+            name = f"{domain}.{node.op_type}" if domain else node.op_type
+            raise self.builder.fail(
+                f"operator {name}({', '.join(map(str, operands))}) is not known",
+                f"give the kernel that computes it: kernels={{'{name}': ...}}",
+            )
+        least, most = _arity(conversion)
+        missing = len(operands) < least or any(operand is None for operand in operands[:least])
+        if missing or len(operands) > most:
+            expected = f"{least}" if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
+            given = sum(operand is not None for operand in operands)
+            raise self.builder.fail(f"{node.op_type}: {given} operands are given, {expected} are expected")
+        return conversion
+
+    def _attributes(self, node: model.Node) -> dict[str, model.Attribute]:
+        found: dict[str, model.Attribute] = {}
+        for attribute in node.attribute:
+            if attribute.name in found:
+                raise self.builder.fail(f"{node.op_type}: attribute '{attribute.name}' is given twice")
+            if attribute.ref_attr_name:
+                raise self.builder.fail(
+                    f"{node.op_type}: attribute '{attribute.name}' refers to '{attribute.ref_attr_name}' of a function; "
+                    "it is in none"
+                )
+            found[attribute.name] = attribute
+        return found
+
+    def _function(
+        self, function: model.Function, operands: Sequence[Tensor | None], attributes: dict[str, model.Attribute]
+    ) -> list[Tensor]:
+        """Writes the body of a function of the model in the place of its call."""
+        if len(operands) > len(function.input):
+            raise self.builder.fail(
+                f"function {function.name}: {len(operands)} operands are given, {len(function.input)} are expected"
+            )
+        bound = {attribute.name: attribute for attribute in function.attribute_proto} | attributes
+        nodes = [_bind(node, bound, self._too_deep) for node in function.node]
+        values = Values(None, frozenset(name for node in nodes for name in node.output))
+        for name, operand in zip(function.input, operands, strict=False):
+            if operand is not None:
+                self._define(values, name, operand)
+        for name in function.input:
+            if name not in values.by_name:  # an operand that the call leaves out is left out in the body
+                nodes = [_without(node, name) for node in nodes]
+        self._nodes(nodes, values, self._opsets(function.opset_import))
+        return [self._value(values, name, f"the output of function {function.name}") for name in function.output]
+
+    # -- values
+
+    def constant(self, tensor_: model.Tensor, what: str) -> Tensor:
+        """A tensor of the file. what: its name in errors and among the weights."""
+        try:
+            dtype, array = array_of(tensor_, self.beside)
+        except Fault as fault:
+            raise self.builder.fail(f"tensor '{what}': {fault}") from None
+        if array.size <= _KNOWN_ELEMENTS:
+            return self.builder.constant(array, dtype)
+        return self.builder.weight(what, array, dtype)
+
+    def read_indices(self, of: Tensor) -> list[SSAValue]:
+        """The elements of a vector of integers, read in each call, as values of type index."""
+        count = of.shape[0] if of.rank else 1
+        if of.rank > 1 or isinstance(count, Expr):
+            raise self.builder.fail(f"{of} is read while it is computed; expected a vector whose length is known")
+        value = self.builder.value(of if of.dtype.is_integer else elementwise.convert(self.builder, of, I64))
+        found: list[SSAValue] = []
+        for n in range(count):
+            places = [self.builder.index(n)] * of.rank
+            element = self.builder.add(tensor.ExtractOp(value, places, value.type.element_type)).result  # type: ignore[attr-defined]
+            found.append(self.builder.add(arith.IndexCastOp(element, builtin.IndexType())).result)
+        return found
+
+    def _define(self, values: Values, name: str, value: Tensor) -> None:
+        if name in values.by_name:
+            raise self.builder.fail(f"the value '{name}' is defined twice")
+        values.by_name[name] = value
+
+    def _value(self, values: Values, name: str, what: str) -> Tensor:
+        found = values.find(name)
+        if found is None:
+            if name in values.made_here:
+                raise self.builder.fail(
+                    f"{what} '{name}' is computed by a later node", "a graph has no cycles, and its nodes are in order"
+                )
+            raise self.builder.fail(f"{what} '{name}' is defined nowhere")
+        return found
+
+    # -- inputs and outputs
+
+    def _check_names(self, graph: model.Graph, names: Sequence[str]) -> None:
+        known = [info.name for info in graph.input]
+        for name in names:
+            if name not in known:
+                raise self.builder.fail(f"the model has no input '{name}'; it has {', '.join(known)}")
+
+    def _input(self, info: model.ValueInfo, shape: Sequence[int | str] | None) -> Input:
+        dtype, declared = self._type(info)
+        if shape is None and declared is None:
+            raise self.builder.fail(
+                f"input '{info.name}' has no shape in the model", f"give it: inputs={{'{info.name}': (1, 3, 'h', 'w')}}"
+            )
+        if shape is not None and declared is not None and len(shape) != len(declared):
+            raise self.builder.fail(f"input '{info.name}' has {len(declared)} axes; {len(shape)} sizes are given")
+        sizes = shape if shape is not None else declared
+        assert sizes is not None
+        return Input(info.name, dtype, tuple(sizes))
+
+    def _type(self, info: model.ValueInfo) -> tuple[DType, tuple[int | str, ...] | None]:
+        """The element type and shape of an input or output. A size without a number or a name gets one of its own."""
+        type = info.type.tensor_type if info.type is not None else None
+        if type is None:
+            raise self.builder.fail(f"'{info.name}' is no tensor; sequences, maps and optional values cannot be passed")
+        try:
+            dtype = dtype_of(type.elem_type)
+        except Fault as fault:
+            raise self.builder.fail(f"'{info.name}': {fault}") from None
+        if type.shape is None:
+            return dtype, None
+        sizes: list[int | str] = []
+        for axis, dimension in enumerate(type.shape.dim):
+            if len(dimension.dim_value):
+                sizes.append(int(dimension.dim_value[-1]))
+            else:
+                sizes.append(dimension.dim_param or f"{info.name}.{axis}")
+        if any(isinstance(n, int) and not 0 <= n < 2**40 for n in sizes):
+            raise self.builder.fail(f"'{info.name}' has the shape {sizes}")
+        return dtype, tuple(sizes)
+
+    def _as_declared(self, result: Tensor, info: model.ValueInfo) -> Tensor:
+        """The sizes that the model states for an output, in the place of those that follow from its nodes."""
+        if info.type is None:
+            return result
+        dtype, declared = self._type(info)
+        if dtype != result.dtype:
+            raise self.builder.fail(f"output '{info.name}' is declared as {dtype}; it is {result.dtype}")
+        if declared is None:
+            return result
+        if len(declared) != result.rank or any(
+            isinstance(n, int) and isinstance(m, int) and n != m for n, m in zip(declared, result.shape, strict=True)
+        ):
+            raise self.builder.fail(f"output '{info.name}' is declared with shape {list(declared)}; it is {result}")
+        shape = [n if isinstance(n, int) else m for n, m in zip(declared, result.shape, strict=True)]
+        return self.builder.as_shape(result, shape)
+
+    def _opsets(self, imports: Sequence[model.Opset]) -> dict[str, int]:
+        found = {_domain(opset.domain): opset.version for opset in imports}
+        version = found.get("", _OLDEST)
+        if not _OLDEST <= version <= _NEWEST:
+            raise self.builder.fail(
+                f"the model uses version {version} of the operators; versions {_OLDEST} to {_NEWEST} are known",
+                "onnx.version_converter.convert_version makes a model of another version",
+            )
+        return found
+
+    def _too_deep(self) -> CompileError:
+        return self.builder.fail(f"graphs are nested deeper than {_DEPTH}")
+
+
+def _domain(name: str) -> str:
+    return "" if name == "ai.onnx" else name
+
+
+@lru_cache(maxsize=None)
+def _arity(conversion: Conversion) -> tuple[int, int]:
+    """The least and the greatest number of operands."""
+    parameters = list(inspect.signature(conversion).parameters.values())[1:]
+    many = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    fixed = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return sum(p.default is p.empty for p in fixed), 1 << 30 if many else len(fixed)
+
+
+def _bind(
+    node: model.Node, bound: Mapping[str, model.Attribute], too_deep: Callable[[], CompileError], depth: int = 0
+) -> model.Node:
+    """A node of a function with the attributes of the call in the place of references to them."""
+    if depth > _DEPTH:
+        raise too_deep()
+    attributes = []
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            given = bound.get(attribute.ref_attr_name)
+            if given is not None:
+                attributes.append(replace(given, name=attribute.name))
+        elif attribute.g is not None:
+            nodes = [_bind(inner, bound, too_deep, depth + 1) for inner in attribute.g.node]
+            attributes.append(replace(attribute, g=replace(attribute.g, node=nodes)))
+        else:
+            attributes.append(attribute)
+    return replace(node, attribute=attributes)
+
+
+def _without(node: model.Node, name: str) -> model.Node:
+    """A node that leaves an operand out."""
+    return replace(node, input=["" if given == name else given for given in node.input])

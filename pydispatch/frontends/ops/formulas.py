@@ -1,0 +1,168 @@
+"""Formulas over the elements of tensors, written with Python's operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import I64, DType
+from pydispatch.frontends.graph.sizes import Shape
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise
+from pydispatch.frontends.ops.reals import Scalar
+from pydispatch.frontends.ops.scalars import Scalars
+
+
+@dataclass(frozen=True, eq=False)
+class Element:
+    """One element of a tensor within a formula. Numbers of Python become constants of its type."""
+
+    s: Scalars
+    scalar: Scalar
+
+    @property
+    def dtype(self) -> DType:
+        return self.scalar.dtype
+
+    def const(self, value: complex | bool) -> Element:
+        """A number of this element's type."""
+        return Element(self.s, self.s.const(value, self.dtype))
+
+    def of(self, name: str) -> Element:
+        """A function of one number by its name."""
+        return Element(self.s, self.s.unary(name, self.scalar))
+
+    def to(self, dtype: DType) -> Element:
+        """The number as another type."""
+        return Element(self.s, self.s.convert(self.scalar, dtype))
+
+    def bits(self, dtype: DType) -> Element:
+        """The bits as a type of as many."""
+        return Element(self.s, self.s.bitcast(self.scalar, dtype))
+
+    def position(self, axis: int, dtype: DType) -> Element:
+        """The number of the element along an axis of the result."""
+        return Element(self.s, self.s.position(axis, dtype))
+
+    def binary(self, name: str, other: Value, swapped: bool = False) -> Element:
+        """A function of two numbers by its name."""
+        a, b = self.scalar, self._scalar(other)
+        return Element(self.s, self.s.binary(name, *((b, a) if swapped else (a, b))))
+
+    def compare(self, order: str, other: Value) -> Element:
+        """Whether this element `order` the other: eq, ne, lt, le, gt, ge."""
+        return Element(self.s, self.s.compare(order, self.scalar, self._scalar(other)))
+
+    def choose(self, yes: Value, no: Value) -> Element:
+        """One of two where this element is a truth value."""
+        known = yes if isinstance(yes, Element) else no
+        assert isinstance(known, Element)
+        return Element(self.s, self.s.select(self.scalar, known._scalar(yes), known._scalar(no)))
+
+    def _scalar(self, other: Value) -> Scalar:
+        return other.scalar if isinstance(other, Element) else self.s.const(other, self.dtype)
+
+    def __add__(self, other: Value) -> Element:
+        return self.binary("add", other)
+
+    def __radd__(self, other: Value) -> Element:
+        return self.binary("add", other, swapped=True)
+
+    def __sub__(self, other: Value) -> Element:
+        return self.binary("sub", other)
+
+    def __rsub__(self, other: Value) -> Element:
+        return self.binary("sub", other, swapped=True)
+
+    def __mul__(self, other: Value) -> Element:
+        return self.binary("mul", other)
+
+    def __rmul__(self, other: Value) -> Element:
+        return self.binary("mul", other, swapped=True)
+
+    def __truediv__(self, other: Value) -> Element:
+        return self.binary("div", other)
+
+    def __rtruediv__(self, other: Value) -> Element:
+        return self.binary("div", other, swapped=True)
+
+    def __mod__(self, other: Value) -> Element:
+        return self.binary("rem", other)
+
+    def __neg__(self) -> Element:
+        return self.of("neg")
+
+    def __and__(self, other: Value) -> Element:
+        return self.binary("and", other)
+
+    def __or__(self, other: Value) -> Element:
+        return self.binary("or", other)
+
+    def __xor__(self, other: Value) -> Element:
+        return self.binary("xor", other)
+
+    def __invert__(self) -> Element:
+        return self.of("not")
+
+    def __lt__(self, other: Value) -> Element:
+        return self.compare("lt", other)
+
+    def __le__(self, other: Value) -> Element:
+        return self.compare("le", other)
+
+    def __gt__(self, other: Value) -> Element:
+        return self.compare("gt", other)
+
+    def __ge__(self, other: Value) -> Element:
+        return self.compare("ge", other)
+
+    def is_equal(self, other: Value) -> Element:
+        return self.compare("eq", other)
+
+    def is_unequal(self, other: Value) -> Element:
+        return self.compare("ne", other)
+
+    def at_most(self, other: Value) -> Element:
+        """The smaller one; NaN stays."""
+        return self.binary("min", other)
+
+    def at_least(self, other: Value) -> Element:
+        """The larger one; NaN stays."""
+        return self.binary("max", other)
+
+
+Value = Union[Element, complex, bool]
+Formula = Callable[..., Union[Element, Sequence[Element]]]
+
+
+def formula(b: Builder, written: Formula, *tensors: Tensor) -> Tensor:
+    """A tensor whose elements a formula gives from one element of each tensor, with NumPy's broadcasting."""
+    return formulas(b, written, *tensors)[0]
+
+
+def formulas(b: Builder, written: Formula, *tensors: Tensor) -> list[Tensor]:
+    """Several tensors from a formula that gives as many elements."""
+
+    def elements(s: Scalars, *scalars: Scalar) -> list[Scalar]:
+        made = written(*(Element(s, scalar) for scalar in scalars))
+        return [e.scalar for e in ([made] if isinstance(made, Element) else made)]
+
+    return elementwise.apply_several(b, elements, *tensors)
+
+
+def positions(b: Builder, written: Callable[[Grid], Element], shape: Shape) -> Tensor:
+    """A tensor of a shape whose elements a formula gives from their places."""
+    return elementwise.apply_several(b, lambda s: written(Grid(s)).scalar, shape=tuple(shape))[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The places of the elements of a result."""
+
+    s: Scalars
+
+    def at(self, axis: int, dtype: DType = I64) -> Element:
+        """The number of the element along an axis."""
+        return Element(self.s, self.s.position(axis, dtype))

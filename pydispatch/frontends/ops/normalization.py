@@ -1,0 +1,154 @@
+"""Elements brought to a common scale: softmax, and normalization by mean and variance over batches, layers or groups.
+
+16-bit floats are computed with as 32-bit ones, and only results are rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import F32, DType
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops import reductions, shapes
+from pydispatch.frontends.ops.formulas import Element, formula
+
+
+def wide(dtype: DType) -> DType:
+    """The type that formulas over elements of a type are computed in."""
+    return F32 if dtype.is_float and dtype.bits < 32 else dtype
+
+
+def softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
+    """exp(x) by its sum along an axis. Rows of -inf give NaN."""
+    (axis,) = shapes.axes_of(b, [axis], x.rank)
+    powers = _powers(b, ew.convert(b, x, wide(x.dtype)), axis)
+    total = reductions.reduce(b, "add", powers, [axis], keep=True)
+    return ew.convert(b, ew.binary(b, "div", powers, total), x.dtype)
+
+
+def _powers(b: Builder, x: Tensor, axis: int) -> Tensor:
+    largest = reductions.reduce(b, "max", x, [axis], keep=True)
+    return formula(b, lambda e, m: (e - m).of("exp"), x, largest)
+
+
+def log_softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
+    """The logarithm of `softmax`, without the logarithm of a small number."""
+    (axis,) = shapes.axes_of(b, [axis], x.rank)
+    values = ew.convert(b, x, wide(x.dtype))
+    largest = reductions.reduce(b, "max", values, [axis], keep=True)
+    total = reductions.reduce(b, "add", formula(b, lambda e, m: (e - m).of("exp"), values, largest), [axis], keep=True)
+    return formula(b, lambda e, m, n: ((e - m) - n.of("log")).to(x.dtype), values, largest, total)
+
+
+def log_sum_exp(b: Builder, x: Tensor, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
+    """The logarithm of the sum of exp(x) along axes."""
+    gone = shapes.axes_of(b, axes, x.rank)
+    values = ew.convert(b, x, wide(x.dtype))
+    largest = reductions.reduce(b, "max", values, gone, keep=True)
+
+    def power(e: Element, m: Element) -> Element:
+        return (e - m.of("is_finite").choose(m, 0.0)).of("exp")
+
+    total = reductions.reduce(b, "add", formula(b, power, values, largest), gone, keep=True)
+    made = formula(b, lambda n, m: (n.of("log") + m.of("is_finite").choose(m, 0.0)).to(x.dtype), total, largest)
+    return made if keep else shapes.squeeze(b, made, gone)
+
+
+def moments(b: Builder, x: Tensor, axes: Sequence[int], less: int = 0) -> tuple[Tensor, Tensor]:
+    """Mean and variance along axes, which stay with size 1. less: taken from the number of elements for the variance."""
+    values = ew.convert(b, x, wide(x.dtype))
+    return reductions.mean(b, values, axes, keep=True), reductions.variance(b, values, axes, keep=True, less=less)
+
+
+def normalized(
+    b: Builder, x: Tensor, mean: Tensor, variance: Tensor, scale: Tensor | None, bias: Tensor | None, epsilon: float
+) -> Tensor:
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias; all broadcast to x."""
+    inner = wide(x.dtype)
+    given = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
+
+    def written(e: Element, m: Element, v: Element, *more: Element) -> Element:
+        made = (e.to(inner) - m.to(inner)) * (v.to(inner) + epsilon).of("rsqrt")
+        rest = [n.to(inner) for n in more]
+        made = made * rest.pop(0) if scale is not None else made
+        return (made + rest.pop(0) if bias is not None else made).to(x.dtype)
+
+    return formula(b, written, *given)
+
+
+def layer_norm(
+    b: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, bias: Tensor | None, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalized along axes; scale and bias broadcast to x. Gives the mean and 1 / sqrt(variance + epsilon) too."""
+    mean, variance = moments(b, x, axes)
+    made = normalized(b, x, mean, variance, scale, bias, epsilon)
+    return made, mean, formula(b, lambda v: (v + epsilon).of("rsqrt"), variance)
+
+
+def rms_norm(b: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, epsilon: float) -> Tensor:
+    """x by the root of its mean square along axes."""
+    inner = wide(x.dtype)
+    squares = formula(b, lambda e: e.to(inner) * e.to(inner), x)
+    mean = reductions.mean(b, squares, axes, keep=True)
+
+    def written(e: Element, m: Element, *more: Element) -> Element:
+        made = e.to(inner) * (m + epsilon).of("rsqrt")
+        return (made * more[0].to(inner) if more else made).to(x.dtype)
+
+    return formula(b, written, x, mean, *([scale] if scale is not None else []))
+
+
+def along(b: Builder, x: Tensor | None, axis: int, rank: int) -> Tensor | None:
+    """A vector as a tensor of a rank that broadcasts along one axis."""
+    if x is None:
+        return None
+    return shapes.reshape(b, x, [x.shape[0] if d == axis else 1 for d in range(rank)])
+
+
+def batch_norm(
+    b: Builder, x: Tensor, axis: int, mean: Tensor, variance: Tensor, scale: Tensor | None, bias: Tensor | None,
+    epsilon: float,
+) -> Tensor:  # fmt: skip
+    """Normalized by a mean and a variance of each place along an axis; all are vectors."""
+    vectors = [along(b, t, axis, x.rank) for t in (mean, variance, scale, bias)]
+    assert vectors[0] is not None and vectors[1] is not None
+    return normalized(b, x, vectors[0], vectors[1], vectors[2], vectors[3], epsilon)
+
+
+def group_norm(
+    b: Builder, x: Tensor, groups: int, scale: Tensor | None, bias: Tensor | None, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """x [n, c, ...] normalized over each of `groups` groups of channels; scale and bias have one element for each channel.
+    Gives the mean and 1 / sqrt(variance + epsilon) too, [n, groups]."""
+    channels = x.shape[1]
+    if groups < 1 or not isinstance(channels, int) or channels % groups:
+        raise b.fail(f"{channels} channels of {x} cannot be normalized in {groups} group(s)")
+    grouped = shapes.reshape(b, x, [x.shape[0], groups, channels // groups, *x.shape[2:]])
+    vectors = [
+        shapes.reshape(b, t, [1, groups, channels // groups, *[1] * (x.rank - 2)]) if t is not None else None
+        for t in (scale, bias)
+    ]
+    made, mean, root = layer_norm(b, grouped, range(2, grouped.rank), vectors[0], vectors[1], epsilon)
+    flat = (x.shape[0], groups)
+    return shapes.reshape(b, made, x.shape), shapes.reshape(b, mean, flat), shapes.reshape(b, root, flat)
+
+
+def lp_norm(b: Builder, x: Tensor, order: float, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
+    """(sum of |x|^order)^(1/order) along axes; the largest or smallest |x| for an infinite order, how many are not 0 for 0."""
+    values = ew.unary(b, "abs", ew.convert(b, x, wide(x.dtype)))
+    if math.isinf(order):
+        made = reductions.reduce(b, "max" if order > 0 else "min", values, axes, keep)
+    elif order == 0:
+        made = reductions.reduce(b, "add", formula(b, lambda e: e.is_unequal(0.0).to(e.dtype), values), axes, keep)
+    elif order == 1:
+        made = reductions.reduce(b, "add", values, axes, keep)
+    elif order == 2:
+        made = ew.unary(b, "sqrt", reductions.reduce(b, "add", ew.binary(b, "mul", values, values), axes, keep))
+    else:
+        powers = formula(b, lambda e: e.binary("pow", order), values)
+        total = reductions.reduce(b, "add", powers, axes, keep)
+        made = formula(b, lambda e: e.binary("pow", 1.0 / order), total)
+    return ew.convert(b, made, x.dtype.real)
